@@ -1,0 +1,150 @@
+//! Whether the receiver of a ring looks at it, or must be called. The protocol and its proof are in `README.md`.
+
+use underpass_seam::atomic::{AtomicU32, Ordering, fence};
+
+/// The receiver sleeps on this word: clear the bit and wake it.
+const PARKED: u32 = 1;
+/// The receiver does not look at this ring: clear the bit and send it a byte over the socket.
+const ASIDE: u32 = 2;
+/// Another processor of the receiver's sleeps on this word while one runs: knock if that one is slow.
+const SPARE: u32 = 4;
+/// Knocks are counted above the bits, so that a sleeper that is about to sleep sees the word change.
+const KNOCK: u32 = 8;
+
+/// The fence between a post and the look at the peer's attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fence {
+    /// None: the sleeper's barrier reaches this processor (`membarrier`).
+    Light,
+    /// A fence of our own at each post.
+    Full,
+}
+
+/// What a poster has to do after a post.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bell {
+    /// Nothing: the receiver looks by itself.
+    Silent,
+    /// Wake a sleeper of the word.
+    Wake,
+    /// Send a byte over the socket.
+    Socket,
+}
+
+/// One direction's attention word, in the region. The receiver sets bits; the poster that acts on them clears them.
+///
+/// The peer may write anything there: a bell too many or too few for its own calls is all that it gains.
+#[derive(Debug)]
+pub struct Attention<'a> {
+    word: &'a AtomicU32,
+}
+
+impl<'a> Attention<'a> {
+    /// The attention at `word`.
+    #[inline]
+    pub fn new(word: &'a AtomicU32) -> Self {
+        Self { word }
+    }
+
+    /// *Post, step 2:* after the cell is stored, finds out whether the receiver must be called.
+    #[inline]
+    pub fn after_post(&self, with: Fence) -> Bell {
+        match with {
+            // Pairs with the `membarrier` of the receiver between its step 1 and step 2.
+            Fence::Light => std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst),
+            // SYNC with the fence of the receiver between its step 1 and step 2: our cell, or its bit, is seen.
+            Fence::Full => fence(Ordering::SeqCst),
+        }
+        // Relaxed: the fences order it.
+        match self.word.load(Ordering::Relaxed) & (PARKED | ASIDE) {
+            0 => Bell::Silent,
+            _ => self.claim(),
+        }
+    }
+
+    #[cold]
+    fn claim(&self) -> Bell {
+        // Relaxed: whoever clears the bit rings, and the bell itself synchronizes.
+        let before = self.word.fetch_and(!(PARKED | ASIDE), Ordering::Relaxed);
+        match (before & ASIDE != 0, before & PARKED != 0) {
+            (true, _) => Bell::Socket,
+            (false, true) => Bell::Wake,
+            (false, false) => Bell::Silent,
+        }
+    }
+
+    /// *Sleep, step 1:* announces that this receiver is about to sleep; gives the value to sleep on.
+    ///
+    /// The barrier (`Fence`'s other half) and a last look at the ring must follow.
+    /// With `others` of the receiver's processors asleep too, a knock will find them.
+    pub fn park(&self, others: bool) -> u32 {
+        let bits = if others { PARKED | SPARE } else { PARKED };
+        // Relaxed: the barrier that follows orders it.
+        self.word.fetch_or(bits, Ordering::Relaxed) | bits
+    }
+
+    /// Says that this receiver will not look at the ring until it is told over the socket.
+    ///
+    /// The barrier and a last look at the ring must follow.
+    pub fn set_aside(&self) {
+        self.word.fetch_or(ASIDE, Ordering::Relaxed);
+    }
+
+    /// Says that one processor of several goes to sleep while another runs; gives the value to sleep on.
+    pub fn spare(&self) -> u32 {
+        self.word.fetch_or(SPARE, Ordering::Relaxed) | SPARE
+    }
+
+    /// *Wake:* this receiver looks again by itself.
+    pub fn look(&self) {
+        // A look first: the line belongs to the poster's cache most of the time.
+        if self.word.load(Ordering::Relaxed) & (PARKED | ASIDE) != 0 {
+            self.word.fetch_and(!(PARKED | ASIDE), Ordering::Relaxed);
+        }
+    }
+
+    /// *Knock:* whether a spare processor of the receiver sleeps there; if so, the word has changed for it.
+    pub fn knock(&self) -> bool {
+        if self.word.load(Ordering::Relaxed) & SPARE == 0 {
+            return false;
+        }
+        self.word.fetch_and(!SPARE, Ordering::Relaxed);
+        self.word.fetch_add(KNOCK, Ordering::Relaxed);
+        true
+    }
+
+    /// The word, to sleep on.
+    #[inline]
+    pub fn word(&self) -> &'a AtomicU32 {
+        self.word
+    }
+}
+
+#[cfg(all(test, not(underpass_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_post_rings() {
+        let word = AtomicU32::new(0);
+        let attention = Attention::new(&word);
+        assert_eq!(attention.after_post(Fence::Full), Bell::Silent);
+        attention.park(false);
+        assert_eq!(attention.after_post(Fence::Light), Bell::Wake);
+        assert_eq!(attention.after_post(Fence::Full), Bell::Silent);
+        attention.set_aside();
+        assert_eq!(attention.after_post(Fence::Full), Bell::Socket);
+        assert_eq!(attention.after_post(Fence::Full), Bell::Silent);
+    }
+
+    #[test]
+    fn a_knock_changes_the_word_that_a_spare_sleeps_on() {
+        let word = AtomicU32::new(0);
+        let attention = Attention::new(&word);
+        assert!(!attention.knock());
+        let expected = attention.spare();
+        assert!(attention.knock());
+        assert_ne!(word.load(Ordering::Relaxed), expected);
+        assert!(!attention.knock());
+    }
+}

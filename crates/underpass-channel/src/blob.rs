@@ -1,0 +1,168 @@
+//! Arguments out of band: streamed through a file in memory, one copy on each side, nothing mapped.
+
+use std::io;
+use underpass_os::Blob;
+use underpass_wire::{DecodeError, Sink, Source};
+
+/// Small values gather here, so that a system call moves many.
+const CHUNK: usize = 64 * 1024;
+
+/// Writes a message into a blob.
+#[derive(Debug)]
+pub struct BlobSink {
+    blob: Blob,
+    written: u64,
+    chunk: Vec<u8>,
+    failed: Option<io::Error>,
+}
+
+impl BlobSink {
+    /// Writes from the beginning of `blob`.
+    pub fn new(blob: Blob) -> Self {
+        Self { blob, written: 0, chunk: Vec::with_capacity(CHUNK), failed: None }
+    }
+
+    /// The blob, when all is written, and its length.
+    ///
+    /// # Errors
+    /// No memory, at any of the writes.
+    pub fn finish(mut self) -> io::Result<(Blob, u64)> {
+        let chunk = std::mem::take(&mut self.chunk);
+        self.write(&chunk);
+        match self.failed {
+            Some(e) => Err(e),
+            None => Ok((self.blob, self.written)),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if self.failed.is_none() && !bytes.is_empty() {
+            self.failed = self.blob.write(bytes, self.written).err();
+            self.written += bytes.len() as u64;
+        }
+    }
+}
+
+impl Sink for BlobSink {
+    fn put(&mut self, bytes: &[u8]) {
+        if self.chunk.len() + bytes.len() <= CHUNK {
+            return self.chunk.extend_from_slice(bytes);
+        }
+        let mut chunk = std::mem::take(&mut self.chunk);
+        self.write(&chunk);
+        chunk.clear();
+        if bytes.len() < CHUNK {
+            chunk.extend_from_slice(bytes);
+        } else {
+            self.write(bytes);
+        }
+        self.chunk = chunk;
+    }
+}
+
+/// Reads a message out of a blob that a peer wrote, and may still be writing: each byte is read once.
+#[derive(Debug)]
+pub struct BlobSource {
+    blob: Blob,
+    read: u64,
+    left: usize,
+    chunk: Vec<u8>,
+    used: usize,
+}
+
+impl BlobSource {
+    /// Reads `len` bytes from the beginning of `blob`.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if the blob has less; the binding is to be closed.
+    pub fn new(blob: Blob, len: u64) -> Result<Self, DecodeError> {
+        let there = blob.size().map_err(|_| DecodeError::Truncated)?;
+        let left = usize::try_from(len).map_err(|_| DecodeError::TooLong)?;
+        if there < len {
+            return Err(DecodeError::Truncated);
+        }
+        Ok(Self { blob, read: 0, left, chunk: Vec::new(), used: 0 })
+    }
+
+    fn fill(&mut self) -> Result<(), DecodeError> {
+        let unread = self.left - (self.chunk.len() - self.used);
+        debug_assert_eq!(self.used, self.chunk.len());
+        self.chunk.resize(unread.min(CHUNK), 0);
+        self.used = 0;
+        self.blob.read(&mut self.chunk, self.read).map_err(|_| DecodeError::Truncated)?;
+        self.read += self.chunk.len() as u64;
+        Ok(())
+    }
+}
+
+impl Source for BlobSource {
+    fn remaining(&self) -> usize {
+        self.left
+    }
+
+    fn take(&mut self, mut out: &mut [u8]) -> Result<(), DecodeError> {
+        if out.len() > self.left {
+            return Err(DecodeError::Truncated);
+        }
+        while !out.is_empty() {
+            let ready = self.chunk.len() - self.used;
+            if ready == 0 && out.len() >= CHUNK {
+                self.blob.read(out, self.read).map_err(|_| DecodeError::Truncated)?;
+                self.read += out.len() as u64;
+                self.left -= out.len();
+                return Ok(());
+            }
+            if ready == 0 {
+                self.fill()?;
+                continue;
+            }
+            let n = ready.min(out.len());
+            let (now, later) = out.split_at_mut(n);
+            now.copy_from_slice(&self.chunk[self.used..self.used + n]);
+            self.used += n;
+            self.left -= n;
+            out = later;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(all(test, not(underpass_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_in_any_portions() {
+        let mut sink = BlobSink::new(Blob::create("test").unwrap());
+        let all: Vec<u8> = (0..1_000_000u32).map(|i| (i * 7) as u8).collect();
+        let mut rest = &all[..];
+        for n in [1, 7, CHUNK - 8, CHUNK, CHUNK + 1, 3, 200_000, 5].into_iter().cycle() {
+            let (now, later) = rest.split_at(rest.len().min(n));
+            sink.put(now);
+            rest = later;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        let (blob, len) = sink.finish().unwrap();
+        assert_eq!(len, all.len() as u64);
+        let mut source = BlobSource::new(blob, len).unwrap();
+        let mut read = Vec::new();
+        for n in [3, 100_000, 1, CHUNK, 9].into_iter().cycle() {
+            let n = n.min(source.remaining());
+            read.extend(source.take_vec(n).unwrap());
+            if source.remaining() == 0 {
+                break;
+            }
+        }
+        assert_eq!(read, all);
+        assert!(source.take(&mut [0]).is_err());
+    }
+
+    #[test]
+    fn a_blob_shorter_than_announced_is_refused() {
+        let blob = Blob::create("test").unwrap();
+        blob.write(b"abc", 0).unwrap();
+        assert!(BlobSource::new(blob, 4).is_err());
+    }
+}

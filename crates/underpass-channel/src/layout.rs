@@ -1,0 +1,57 @@
+//! The layout of a region: the ABI between two domains, in one place.
+//!
+//! ```text
+//! byte 0      server's attention   written by the server when it sleeps, cleared by the client that wakes it
+//! byte 128    client's attention   the same, the other way round
+//! byte 256    request ring         CELLS cells of 64 bytes: written by the client, read by the server
+//!             reply ring           the same, the other way round
+//! page        A-stacks             CELLS areas of STACK bytes, one for each slot: written by whose turn it is
+//! ```
+//!
+//! Offsets are counted in bytes. The words of a ring are 64 bits wide, an attention is 32 bits wide.
+
+/// The version of this layout; two domains must agree on it.
+pub const VERSION: u32 = 1;
+
+/// Cells in a ring, slots of a binding, and so the most calls at once over one binding.
+///
+/// One bit of a word says whether a slot is leased, hence 64.
+pub const CELLS: u32 = 64;
+
+/// Bytes of a cell: one cache line.
+pub const CELL: usize = 64;
+
+/// Words of 64 bits in a cell.
+pub const CELL_WORDS: usize = CELL / 8;
+
+/// Bytes of an A-stack. Larger arguments travel out of band.
+pub const STACK: usize = 32 * 1024;
+
+/// Where the server's attention word lies. Two lines to a word: the prefetcher fetches lines in pairs.
+pub const SERVER_ATTENTION: usize = 0;
+
+/// Where the client's attention word lies.
+pub const CLIENT_ATTENTION: usize = 128;
+
+/// Where the request ring begins.
+pub const REQUESTS: usize = 256;
+
+/// Where the reply ring begins.
+pub const REPLIES: usize = REQUESTS + RING;
+
+/// Where the A-stacks begin.
+pub const STACKS: usize = (REPLIES + RING).next_multiple_of(PAGE);
+
+/// Bytes of a region. Only pages that were touched cost memory.
+pub const REGION: usize = STACKS + CELLS as usize * STACK;
+
+const RING: usize = CELLS as usize * CELL;
+const PAGE: usize = 4096;
+
+const _: () = {
+    assert!(CELLS == u64::BITS, "a slot is a bit of a word");
+    assert!(CELLS.is_power_of_two(), "positions wrap by a mask");
+    assert!(REQUESTS.is_multiple_of(CELL) && REPLIES.is_multiple_of(CELL), "a cell is one cache line");
+    assert!(STACKS.is_multiple_of(PAGE) && REGION.is_multiple_of(PAGE), "A-stacks are pages of their own");
+    assert!(CLIENT_ATTENTION >= SERVER_ATTENTION + 2 * CELL, "the attentions don't share a pair of lines");
+};

@@ -1,0 +1,33 @@
+//! Data transfer: the pair-wise shared memory of a binding, its two rings, its A-stacks and its two bells.
+//!
+//! *Decides:* the layout of a region ([`layout`]), what a cell holds ([`Cell`]), how cells and bytes cross without
+//! either side trusting the other, and when a bell must ring. It is passive: it says that a ring is empty or a pool
+//! is exhausted, and never waits.
+//!
+//! *Must not know:* threads, processors, bindings, calls.
+//!
+//! *Read first:* the proof below, then `ring.rs`.
+#![doc = include_str!("README.md")]
+
+mod attention;
+mod blob;
+mod cell;
+#[cfg(not(underpass_loom))]
+mod channel;
+pub mod layout;
+#[cfg(not(underpass_loom))]
+mod region;
+mod ring;
+mod slots;
+mod words;
+
+pub use attention::{Attention, Bell, Fence};
+pub use blob::{BlobSink, BlobSource};
+pub use cell::{Cell, INLINE, Place};
+#[cfg(not(underpass_loom))]
+pub use channel::{Channel, Side};
+#[cfg(not(underpass_loom))]
+pub use region::{Region, RegionSink, RegionSource};
+pub use ring::{Receiving, Sending};
+pub use slots::{Slot, Slots};
+pub use words::{Boxed, Words};

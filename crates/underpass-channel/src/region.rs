@@ -1,0 +1,222 @@
+//! The region of a binding: memory that a hostile peer may be writing while we look.
+//!
+//! No reference or slice into it is ever made, atomics apart. Bytes cross by opaque copies, each byte once.
+
+use crate::layout;
+use crate::words::Words;
+use std::arch::asm;
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use underpass_os::Memory;
+use underpass_seam::atomic::{AtomicU32, AtomicU64};
+use underpass_wire::{DecodeError, Sink, Source};
+
+/// A mapped region, laid out as [`layout`] says.
+#[derive(Debug)]
+pub struct Region {
+    memory: Memory,
+}
+
+impl Region {
+    /// A fresh one, and the file to hand to the client.
+    ///
+    /// # Errors
+    /// As [`Memory::create`].
+    pub fn create() -> io::Result<(Self, OwnedFd)> {
+        let (memory, file) = Memory::create("underpass-binding", layout::REGION)?;
+        Ok((Self { memory }, file))
+    }
+
+    /// The one that a server handed out.
+    ///
+    /// # Errors
+    /// As [`Memory::adopt`].
+    pub fn adopt(file: BorrowedFd<'_>) -> io::Result<Self> {
+        Ok(Self { memory: Memory::adopt(file, layout::REGION)? })
+    }
+
+    /// The attention word at byte `offset`.
+    ///
+    /// # Panics
+    /// If the region ends before it.
+    #[inline]
+    pub fn attention(&self, offset: usize) -> &AtomicU32 {
+        assert!(offset.is_multiple_of(4) && offset + 4 <= self.memory.len());
+        // SAFETY: in bounds and aligned as asserted (the mapping is page-aligned), mapped as long as `self` lives,
+        // and accessed by atomics alone, on both sides.
+        unsafe { AtomicU32::from_ptr(self.memory.base().as_ptr().add(offset).cast()) }
+    }
+
+    /// Writes into the A-stack of `slot`.
+    ///
+    /// # Panics
+    /// If there is no such slot.
+    pub fn stack_sink(&self, slot: u16) -> RegionSink<'_> {
+        RegionSink { to: self.stack(slot), left: layout::STACK, overflowed: false, region: PhantomData }
+    }
+
+    /// Reads `len` bytes from the A-stack of `slot`.
+    ///
+    /// # Errors
+    /// The A-stack has less: no honest peer says so.
+    ///
+    /// # Panics
+    /// If there is no such slot.
+    pub fn stack_source(&self, slot: u16, len: usize) -> Result<RegionSource<'_>, DecodeError> {
+        if len > layout::STACK {
+            return Err(DecodeError::Truncated);
+        }
+        Ok(RegionSource { from: self.stack(slot), left: len, region: PhantomData })
+    }
+
+    fn stack(&self, slot: u16) -> *mut u8 {
+        assert!(u32::from(slot) < layout::CELLS, "there is no slot {slot}");
+        let offset = layout::STACKS + usize::from(slot) * layout::STACK;
+        // SAFETY: the A-stack of every slot below CELLS lies in the region, which is mapped whole.
+        unsafe { self.memory.base().as_ptr().add(offset) }
+    }
+}
+
+impl Words for Region {
+    #[inline]
+    fn word(&self, index: usize) -> &AtomicU64 {
+        assert!(index < layout::STACKS / 8);
+        // SAFETY: in bounds as asserted and aligned (the mapping is page-aligned), mapped as long as `self` lives,
+        // and accessed by atomics alone, on both sides.
+        unsafe { AtomicU64::from_ptr(self.memory.base().as_ptr().cast::<u64>().add(index)) }
+    }
+}
+
+/// Writes bytes into an A-stack.
+#[derive(Debug)]
+pub struct RegionSink<'a> {
+    to: *mut u8,
+    left: usize,
+    overflowed: bool,
+    region: PhantomData<&'a Region>,
+}
+
+impl RegionSink<'_> {
+    /// Whether more was put than an A-stack holds: an `Encode` whose `size` said too little.
+    pub fn overflowed(&self) -> bool {
+        self.overflowed
+    }
+}
+
+impl Sink for RegionSink<'_> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        if bytes.len() > self.left {
+            self.overflowed = true;
+            return;
+        }
+        // SAFETY: the target has room as checked and stays mapped for `'a`; the source is a slice of ours.
+        unsafe { copy(bytes.as_ptr(), self.to, bytes.len()) };
+        // SAFETY: at most one past the end of the A-stack.
+        self.to = unsafe { self.to.add(bytes.len()) };
+        self.left -= bytes.len();
+    }
+}
+
+/// Reads bytes out of an A-stack, each once.
+#[derive(Debug)]
+pub struct RegionSource<'a> {
+    from: *const u8,
+    left: usize,
+    region: PhantomData<&'a Region>,
+}
+
+impl Source for RegionSource<'_> {
+    #[inline]
+    fn remaining(&self) -> usize {
+        self.left
+    }
+
+    #[inline]
+    fn take(&mut self, out: &mut [u8]) -> Result<(), DecodeError> {
+        if out.len() > self.left {
+            return Err(DecodeError::Truncated);
+        }
+        // SAFETY: the source has as many bytes as checked and stays mapped for `'a`; the target is a slice of ours.
+        unsafe { copy(self.from, out.as_mut_ptr(), out.len()) };
+        // SAFETY: at most one past the end of the A-stack.
+        self.from = unsafe { self.from.add(out.len()) };
+        self.left -= out.len();
+        Ok(())
+    }
+
+    #[inline]
+    fn take_vec(&mut self, len: usize) -> Result<Vec<u8>, DecodeError> {
+        if len > self.left {
+            return Err(DecodeError::Truncated);
+        }
+        let mut out = Vec::with_capacity(len);
+        // SAFETY: as in `take`; the target is spare capacity of at least `len` bytes.
+        unsafe { copy(self.from, out.as_mut_ptr(), len) };
+        // SAFETY: the copy has initialized `len` bytes.
+        unsafe { out.set_len(len) };
+        // SAFETY: at most one past the end of the A-stack.
+        self.from = unsafe { self.from.add(len) };
+        self.left -= len;
+        Ok(out)
+    }
+}
+
+/// Copies bytes where one side is shared with a peer that may be writing it.
+///
+/// The compiler can't see into it, so it neither assumes that the bytes stay as they are nor reads them twice.
+///
+/// # Safety
+/// `from` is readable and `to` writable for `len` bytes, and they don't overlap.
+#[inline]
+unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: the caller's promise; the direction flag is clear at every `asm!`.
+    unsafe {
+        asm!(
+            "rep movsb",
+            inout("rcx") len => _,
+            inout("rsi") from => _,
+            inout("rdi") to => _,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+    use underpass_seam::atomic::Ordering;
+
+    #[test]
+    fn both_sides_see_the_same_bytes() {
+        let (ours, file) = Region::create().unwrap();
+        let theirs = Region::adopt(file.as_fd()).unwrap();
+        ours.word(40).store(7, Ordering::Relaxed);
+        assert_eq!(theirs.word(40).load(Ordering::Relaxed), 7);
+        ours.stack_sink(63).put(b"hello");
+        assert_eq!(theirs.stack_source(63, 5).unwrap().take_vec(5).unwrap(), b"hello");
+        assert_eq!(theirs.stack_source(62, 5).unwrap().take_vec(5).unwrap(), [0; 5]);
+    }
+
+    #[test]
+    fn a_stack_has_an_end() {
+        let (region, _file) = Region::create().unwrap();
+        let mut sink = region.stack_sink(0);
+        sink.put(&vec![1; layout::STACK]);
+        assert!(!sink.overflowed());
+        sink.put(&[2]);
+        assert!(sink.overflowed());
+        assert_eq!(region.stack_source(1, 1).unwrap().take_vec(1).unwrap(), [0]);
+        assert!(region.stack_source(0, layout::STACK + 1).is_err());
+        assert!(region.stack_source(0, 4).unwrap().take(&mut [0; 5]).is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "no slot")]
+    fn there_is_no_slot_past_the_last() {
+        let (region, _file) = Region::create().unwrap();
+        region.stack_sink(layout::CELLS as u16);
+    }
+}

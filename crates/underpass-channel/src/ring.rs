@@ -1,0 +1,148 @@
+//! A ring of cells. Its two ends share the cells and nothing else: no cursor is ever read from the peer.
+
+use crate::cell::Cell;
+use crate::layout::CELL_WORDS;
+use crate::words::Words;
+use underpass_seam::atomic::{AtomicU32, Ordering};
+
+/// The end that posts. Any of the domain's threads may, at once.
+///
+/// `next` is private to this domain. The cell of a claimed position belongs to who claimed it until its sequence
+/// is stored.
+#[derive(Debug)]
+pub struct Sending<W> {
+    words: W,
+    first_word: usize,
+    mask: u32,
+    next: AtomicU32,
+}
+
+impl<W: Words> Sending<W> {
+    /// The sending end of the ring of `cells` cells (a power of two) that begins at `first_word`.
+    ///
+    /// # Panics
+    /// If `cells` is no power of two.
+    pub fn new(words: W, first_word: usize, cells: u32) -> Self {
+        assert!(cells.is_power_of_two(), "positions wrap by a mask");
+        Self { words, first_word, mask: cells - 1, next: AtomicU32::new(0) }
+    }
+
+    /// Posts `cell`. The caller holds a slot (see the proof, *Room*), so there is room.
+    #[inline]
+    pub fn post(&self, cell: &Cell) {
+        // Relaxed: the number only has to be ours; what it guards is published by the sequence below.
+        let position = self.next.fetch_add(1, Ordering::Relaxed);
+        let at = self.first_word + (position & self.mask) as usize * CELL_WORDS;
+        let [first, second] = cell.head(position.wrapping_add(1));
+        for (i, word) in cell.payload[..cell.used()].iter().enumerate() {
+            // Relaxed, like the next: published by the sequence.
+            self.words.word(at + 2 + i).store(*word, Ordering::Relaxed);
+        }
+        self.words.word(at + 1).store(second, Ordering::Relaxed);
+        // SYNC with word 0 load in `Receiving::take`: the rest of the cell, and the A-stack that it names.
+        self.words.word(at).store(first, Ordering::Release);
+    }
+}
+
+/// The end that takes, in the order of posting. One thread at a time.
+#[derive(Debug)]
+pub struct Receiving<W> {
+    words: W,
+    first_word: usize,
+    mask: u32,
+    next: u32,
+}
+
+impl<W: Words> Receiving<W> {
+    /// The receiving end of the ring of `cells` cells (a power of two) that begins at `first_word`.
+    ///
+    /// # Panics
+    /// If `cells` is no power of two.
+    pub fn new(words: W, first_word: usize, cells: u32) -> Self {
+        assert!(cells.is_power_of_two(), "positions wrap by a mask");
+        Self { words, first_word, mask: cells - 1, next: 0 }
+    }
+
+    #[inline]
+    fn at(&self) -> usize {
+        self.first_word + (self.next & self.mask) as usize * CELL_WORDS
+    }
+
+    /// Whether [`take`](Self::take) would find a cell.
+    #[inline]
+    pub fn pending(&self) -> bool {
+        // Relaxed: a hint; `take` looks again and synchronizes.
+        self.words.word(self.at()).load(Ordering::Relaxed) as u32 == self.next.wrapping_add(1)
+    }
+
+    /// The next cell, copied out once; nothing if none has come; an error if no honest peer writes such a cell.
+    ///
+    /// # Errors
+    /// The cell's head has no meaning. The binding is to be closed.
+    #[inline]
+    pub fn take(&mut self) -> Result<Option<Cell>, Damaged> {
+        let at = self.at();
+        // SYNC with word 0 store in `Sending::post`: the rest of the cell, and the A-stack that it names.
+        let first = self.words.word(at).load(Ordering::Acquire);
+        if first as u32 != self.next.wrapping_add(1) {
+            return Ok(None);
+        }
+        // Relaxed, like the next: ordered by the acquire above.
+        let second = self.words.word(at + 1).load(Ordering::Relaxed);
+        let mut cell = Cell::from_head([first, second]).ok_or(Damaged)?;
+        for i in 0..cell.used() {
+            cell.payload[i] = self.words.word(at + 2 + i).load(Ordering::Relaxed);
+        }
+        self.next = self.next.wrapping_add(1);
+        Ok(Some(cell))
+    }
+}
+
+/// A cell that no honest peer writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damaged;
+
+#[cfg(all(test, not(underpass_loom)))]
+mod tests {
+    use super::*;
+    use crate::words::Boxed;
+    use std::sync::Arc;
+
+    fn ring(cells: u32) -> (Sending<Arc<Boxed>>, Receiving<Arc<Boxed>>) {
+        let words = Arc::new(Boxed::new(cells as usize * CELL_WORDS));
+        (Sending::new(words.clone(), 0, cells), Receiving::new(words, 0, cells))
+    }
+
+    #[test]
+    fn cells_arrive_in_order_round_and_round() {
+        let (sending, mut receiving) = ring(4);
+        assert_eq!(receiving.take(), Ok(None));
+        for i in 0..100u16 {
+            let cell = Cell::inline(i % 4, i, &i.to_le_bytes()).unwrap();
+            sending.post(&cell);
+            assert!(receiving.pending());
+            assert_eq!(receiving.take(), Ok(Some(cell)));
+            assert!(!receiving.pending());
+        }
+    }
+
+    #[test]
+    fn a_position_wraps_at_32_bits() {
+        let (sending, mut receiving) = ring(4);
+        sending.next.store(u32::MAX - 1, Ordering::Relaxed);
+        receiving.next = u32::MAX - 1;
+        for i in 0..8 {
+            sending.post(&Cell::new(0, i));
+            assert_eq!(receiving.take().unwrap().unwrap().what, i);
+        }
+    }
+
+    #[test]
+    fn a_damaged_cell_is_told() {
+        let words = Arc::new(Boxed::new(4 * CELL_WORDS));
+        let mut receiving = Receiving::new(words.clone(), 0, 4);
+        words.word(1).store(u64::MAX, Ordering::Relaxed);
+        words.word(0).store(1, Ordering::Relaxed);
+        assert_eq!(receiving.take(), Err(Damaged));
+    }
+}

@@ -1,0 +1,1 @@
+//! The procedural macros of Underpass: a thin shell over underpass-idl.

@@ -1,0 +1,27 @@
+//! Monotonic time, the same for every process of the machine.
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use std::time::Duration;
+
+/// Nanoseconds of `CLOCK_MONOTONIC`: since boot, comparable between processes.
+///
+/// # Examples
+/// ```
+/// let before = underpass_os::clock::now_ns();
+/// assert!(underpass_os::clock::now_ns() >= before);
+/// ```
+#[inline]
+pub fn now_ns() -> u64 {
+    let t = clock_gettime(ClockId::Monotonic);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// A point of [`now_ns`] as the kernel takes it.
+pub(crate) fn timespec(ns: u64) -> Timespec {
+    Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
+}
+
+/// The point of [`now_ns`] that lies `after` from now, or `u64::MAX` if that is beyond the clock.
+pub fn deadline_ns(after: Duration) -> u64 {
+    u64::try_from(after.as_nanos()).ok().and_then(|ns| now_ns().checked_add(ns)).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,90 @@
+//! The directory in which exported names stand as sockets.
+
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// A directory of names that only its owner can write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    /// The one that this domain's environment names: `$UNDERPASS_DIR`, else `$XDG_RUNTIME_DIR/underpass`, else
+    /// `/run/underpass` for root and `/tmp/underpass-UID` otherwise.
+    pub fn from_environment() -> Self {
+        let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let uid = rustix::process::geteuid();
+        let path = set("UNDERPASS_DIR")
+            .or_else(|| set("XDG_RUNTIME_DIR").map(|dir| dir.join("underpass")))
+            .unwrap_or_else(|| match uid.is_root() {
+                true => PathBuf::from("/run/underpass"),
+                false => PathBuf::from(format!("/tmp/underpass-{}", uid.as_raw())),
+            });
+        Self { path }
+    }
+
+    /// This directory and no other.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Makes it if it isn't there: 0700, or 0755 for root's `/run/underpass`, whose names other users may look up.
+    ///
+    /// # Errors
+    /// What `mkdir` says; what [`check`](Self::check) says.
+    pub fn ensure(&self) -> io::Result<()> {
+        let mode = if self.path == Path::new("/run/underpass") { 0o755 } else { 0o700 };
+        match DirBuilder::new().mode(mode).create(&self.path) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(e),
+        }
+        self.check()
+    }
+
+    /// Checks that nobody but its owner, and that owner only this user or root, can put a name there.
+    ///
+    /// # Errors
+    /// `NotFound`; `NotADirectory` (a symbolic link is none); `PermissionDenied` with the owner and the mode.
+    pub fn check(&self) -> io::Result<()> {
+        let found = fs::symlink_metadata(&self.path)?;
+        let shown = self.path.display();
+        if !found.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{shown} is not a directory")));
+        }
+        let uid = rustix::process::geteuid().as_raw();
+        if found.uid() != uid && found.uid() != 0 {
+            let said = format!("{shown} belongs to user {}, who could put any server there", found.uid());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, said));
+        }
+        if found.mode() & 0o022 != 0 {
+            let said = format!(
+                "others can write {shown} (mode {:04o}) and could put any server there; try `chmod go-w {shown}`",
+                found.mode() & 0o7777
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, said));
+        }
+        Ok(())
+    }
+
+    /// Where `name` stands.
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps other exporters out until the file is dropped. A lock on the directory leaves nothing behind.
+    pub(crate) fn lock(&self) -> io::Result<File> {
+        let dir = File::open(&self.path)?;
+        flock(&dir, FlockOperation::LockExclusive)?;
+        Ok(dir)
+    }
+}

@@ -1,0 +1,28 @@
+//! The only room that calls Linux.
+//!
+//! *Decides:* how each thing that Underpass needs of the kernel is asked for: memory that two domains share
+//! ([`Memory`]), a sleep and its wake-up ([`futex`]), a named meeting place ([`Listening`], [`Socket`]), the
+//! processors ([`cpu`]), barriers that reach into other processes ([`barrier`]), stacks ([`StackMemory`]).
+//!
+//! *Must not know:* channels, threads, calls. It holds no policy: no retries, no spinning, no limits of its own.
+//!
+//! *Read first:* `memory.rs`.
+
+pub mod barrier;
+pub mod clock;
+pub mod cpu;
+mod directory;
+pub mod futex;
+mod memory;
+mod poller;
+pub mod process;
+mod socket;
+mod stack;
+mod watch;
+
+pub use directory::Directory;
+pub use memory::{Blob, Memory};
+pub use poller::{Poller, Ready};
+pub use socket::{Credentials, Listening, Received, Socket};
+pub use stack::StackMemory;
+pub use watch::Watch;

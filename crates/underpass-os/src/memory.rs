@@ -1,0 +1,186 @@
+//! Memory that two domains share: a sealed `memfd`.
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::ptr::NonNull;
+
+/// What keeps a mapping of a peer's file from ever faulting: its size is fixed, and so are its seals.
+const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
+
+/// A mapped, sealed `memfd`. The peer may write any byte of it at any moment.
+#[derive(Debug)]
+pub struct Memory {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the mapping has no owner thread; how its bytes may be accessed is `base`'s contract.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Makes, seals and maps `len` zero bytes; gives the mapping and the file to pass on.
+    ///
+    /// # Errors
+    /// `Unsupported` if this kernel has no `memfd` or no seals; else no memory, or too many open files.
+    pub fn create(name: &str, len: usize) -> io::Result<(Self, OwnedFd)> {
+        let file = create(name, MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&file, len as u64)?;
+        fcntl_add_seals(&file, SEALS)?;
+        Ok((Self::map(&file, len)?, file))
+    }
+
+    /// Maps a `memfd` that came from a peer, after checking that the peer can't shrink it under us.
+    ///
+    /// # Errors
+    /// `InvalidData` if the file isn't sealed or its size isn't `len`; else what `mmap` says.
+    pub fn adopt(file: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
+        let seals = fcntl_get_seals(file)?;
+        if !seals.contains(SealFlags::SHRINK) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the peer's memory is not sealed against shrinking",
+            ));
+        }
+        if fstat(file)?.st_size as u64 != len as u64 {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the peer's memory has another size than announced",
+            ));
+        }
+        Self::map(file, len)
+    }
+
+    fn map(file: impl AsFd, len: usize) -> io::Result<Self> {
+        // SAFETY: a fresh shared mapping at an address of the kernel's choice overlaps nothing of ours, and the
+        // seal against shrinking means that no access to it can fault.
+        let base = unsafe {
+            mmap(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)
+        }?;
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { base, len })
+    }
+
+    /// The first byte. Valid for `len` bytes while `self` lives; to be accessed by atomics and opaque copies only,
+    /// since the peer writes at will.
+    #[inline]
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Bytes mapped.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing is mapped (never: the kernel refuses).
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and borrows of `base` end with `self`.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+/// A `memfd` that is written and read, never mapped: an argument too large for an A-stack.
+///
+/// Without a mapping there is nothing that a peer's truncation could fault, and no page is touched twice.
+#[derive(Debug)]
+pub struct Blob {
+    file: File,
+}
+
+impl Blob {
+    /// An empty one.
+    ///
+    /// # Errors
+    /// `Unsupported` if this kernel has no `memfd`; too many open files.
+    pub fn create(name: &str) -> io::Result<Self> {
+        Ok(Self { file: create(name, MemfdFlags::empty())?.into() })
+    }
+
+    /// One that came from a peer.
+    ///
+    /// # Errors
+    /// `InvalidData` if it is no regular memory: reading a pipe or a terminal could hang.
+    pub fn adopt(file: OwnedFd) -> io::Result<Self> {
+        // Only memory files have seals to ask for.
+        fcntl_get_seals(&file).map_err(|_| {
+            io::Error::new(io::ErrorKind::InvalidData, "the peer passed something that is no memory")
+        })?;
+        Ok(Self { file: file.into() })
+    }
+
+    /// Bytes in it at this moment; the peer may change that.
+    ///
+    /// # Errors
+    /// What `fstat` says.
+    pub fn size(&self) -> io::Result<u64> {
+        Ok(fstat(&self.file)?.st_size as u64)
+    }
+
+    /// Writes all of `bytes` at `offset`.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
+    }
+
+    /// Fills `out` from `offset`.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the file has less.
+    pub fn read(&self, out: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(out, offset)
+    }
+
+    /// The file to pass on.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+fn create(name: &str, flags: MemfdFlags) -> io::Result<OwnedFd> {
+    // NOEXEC_SEAL is Linux 6.3; some systems demand it, older kernels don't know it.
+    let base = flags | MemfdFlags::CLOEXEC;
+    Ok(memfd_create(name, base | MemfdFlags::NOEXEC_SEAL).or_else(|_| memfd_create(name, base))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unsealed_file_is_refused() {
+        let file = create("test", MemfdFlags::ALLOW_SEALING).unwrap();
+        ftruncate(&file, 4096).unwrap();
+        let refused = Memory::adopt(file.as_fd(), 4096).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn a_size_other_than_announced_is_refused() {
+        let (_memory, file) = Memory::create("test", 8192).unwrap();
+        assert_eq!(Memory::adopt(file.as_fd(), 4096).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(Memory::adopt(file.as_fd(), 8192).unwrap().len(), 8192);
+    }
+
+    #[test]
+    fn a_blob_that_is_no_memory_is_refused() {
+        let null = File::open("/dev/null").unwrap();
+        assert_eq!(Blob::adopt(null.into()).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+}

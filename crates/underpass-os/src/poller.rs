@@ -1,0 +1,83 @@
+//! Waiting for many files at once: for the clerk, never on the path of a call.
+
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::io::Errno;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// A set of files, each under a key of the caller's, and a bell that any kernel thread of this domain can ring.
+#[derive(Debug)]
+pub struct Poller {
+    epoll: OwnedFd,
+    bell: OwnedFd,
+}
+
+/// What is there to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// Somebody rang [`Poller::ring`].
+    Bell,
+    /// The file of this key has a message, or its peer is gone.
+    File(u64),
+}
+
+const BELL: u64 = u64::MAX;
+
+impl Poller {
+    /// An empty set.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub fn new() -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &bell, epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
+        Ok(Self { epoll, bell })
+    }
+
+    /// Watches `file` under `key` (not `u64::MAX`, which is the bell's).
+    ///
+    /// # Errors
+    /// No memory; too many watches (`fs.epoll.max_user_watches`).
+    pub fn add(&self, file: impl AsFd, key: u64) -> io::Result<()> {
+        let what = epoll::EventFlags::IN | epoll::EventFlags::RDHUP;
+        Ok(epoll::add(&self.epoll, file, epoll::EventData::new_u64(key), what)?)
+    }
+
+    /// Stops watching `file`.
+    pub fn remove(&self, file: impl AsFd) {
+        // It fails only if the file isn't watched, which is what was asked for.
+        let _ = epoll::delete(&self.epoll, file);
+    }
+
+    /// Ends the [`wait`](Self::wait) of whoever waits, or the next one.
+    pub fn ring(&self) {
+        // It can fail only when the bell is still ringing.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    }
+
+    /// Waits for something to do, for at most `timeout_ns`; empty if nothing came.
+    ///
+    /// # Errors
+    /// What `epoll_wait` says, interruptions apart.
+    pub fn wait(&self, timeout_ns: Option<u64>) -> io::Result<Vec<Ready>> {
+        let timeout = timeout_ns
+            .map(|ns| Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 });
+        let mut space = [MaybeUninit::<epoll::Event>::uninit(); 64];
+        let (events, _) = match epoll::wait(&self.epoll, &mut space, timeout.as_ref()) {
+            Err(Errno::INTR) => return Ok(Vec::new()),
+            other => other?,
+        };
+        Ok(events
+            .iter()
+            .map(|event| match event.data.u64() {
+                BELL => {
+                    let _ = rustix::io::read(&self.bell, &mut [0u8; 8]);
+                    Ready::Bell
+                }
+                key => Ready::File(key),
+            })
+            .collect())
+    }
+}

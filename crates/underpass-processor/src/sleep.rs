@@ -1,0 +1,163 @@
+//! The steps by which a processor goes to sleep without losing a wake-up.
+
+use crate::{Line, tally};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU32, Ordering};
+use underpass_os::barrier;
+use underpass_os::futex::{self, MOST_WORDS, Scope, Watched, Woken};
+
+/// Runs, and nobody has called since the last sleep.
+const RUNNING: u32 = 0;
+/// Somebody called.
+const CALLED: u32 = 1;
+/// Sleeps, or is about to.
+const ASLEEP: u32 = 2;
+
+/// The private word of one kernel thread, by which others of its domain call it.
+///
+/// Owned by its sleeper, which alone sets `ASLEEP`; anybody sets `CALLED`.
+#[derive(Debug, Default)]
+pub struct Parker {
+    word: AtomicU32,
+}
+
+impl Parker {
+    /// Nobody has called.
+    pub const fn new() -> Self {
+        Self { word: AtomicU32::new(RUNNING) }
+    }
+
+    /// Calls the sleeper: its sleep ends, or its next one doesn't begin.
+    pub fn call(&self) {
+        // SYNC with `word` swap in `prepare` and `wake_up`: what the caller did before it called.
+        if self.word.swap(CALLED, Ordering::AcqRel) == ASLEEP {
+            tally().woke();
+            futex::wake(&self.word, Scope::Private, 1);
+        }
+    }
+
+    /// Whether it sleeps, or is about to: a hint.
+    pub fn asleep(&self) -> bool {
+        self.word.load(Ordering::Relaxed) == ASLEEP
+    }
+
+    /// Announces a sleep; `false` if somebody called in the meantime, which this consumes.
+    fn prepare(&self) -> bool {
+        // SYNC with `word` swap in `call`: what the caller did. SeqCst: others read `asleep` after they queued work.
+        let free = self.word.compare_exchange(RUNNING, ASLEEP, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        if !free {
+            self.wake_up();
+        }
+        free
+    }
+
+    fn wake_up(&self) {
+        // SYNC with `word` swap in `call`: what the caller did.
+        self.word.swap(RUNNING, Ordering::AcqRel);
+    }
+}
+
+/// As what a processor sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Nobody of the domain looks at these lines any more: posts have to ring.
+    Last {
+        /// Whether others of the domain sleep too.
+        others: bool,
+    },
+    /// Somebody else runs and will look: only knocks and calls wake it.
+    Spare,
+}
+
+/// Sleeps until `own` is called, a message of one of `lines` comes, or `deadline_ns` passes; or does not begin to, if
+/// one of that is so already, or `ready` says that there is work.
+///
+/// May return for no reason. The caller looks at everything again.
+pub fn sleep<L: ?Sized + Line>(
+    own: &Parker,
+    lines: &[impl Deref<Target = L>],
+    role: Role,
+    deadline_ns: Option<u64>,
+    ready: impl Fn() -> bool,
+) {
+    if !own.prepare() {
+        return;
+    }
+    let mut watched: Vec<Watched<'_>> = Vec::with_capacity(MOST_WORDS.min(lines.len() + 1));
+    watched.push(Watched { word: &own.word, expected: ASLEEP, scope: Scope::Private });
+    for line in lines {
+        if watched.len() == MOST_WORDS {
+            line.set_aside();
+            continue;
+        }
+        let announced = match role {
+            Role::Last { others } => line.park(others),
+            Role::Spare => line.spare(),
+        };
+        if let Some(expected) = announced {
+            watched.push(Watched { word: line.word(), expected, scope: Scope::Shared });
+        }
+    }
+    if lines.is_empty() {
+        std::sync::atomic::fence(Ordering::SeqCst);
+    } else {
+        // S2. One CPU for both sides would need none, but they may be moved apart at any moment.
+        barrier::heavy();
+        tally().entered_kernel(1);
+    }
+    if !ready() && lines.iter().all(|line| line.quiet()) {
+        lines.iter().for_each(|line| line.knock());
+        tally().slept();
+        if futex::wait_any(&watched, deadline_ns) == Woken::Unsupported {
+            without_waitv(own, lines, deadline_ns);
+        }
+    }
+    lines.iter().for_each(|line| line.look());
+    own.wake_up();
+}
+
+/// Where a sleep can watch one word only, every line is put aside: the clerk hears the sockets and calls.
+fn without_waitv<L: ?Sized + Line>(own: &Parker, lines: &[impl Deref<Target = L>], deadline_ns: Option<u64>) {
+    lines.iter().for_each(|line| line.set_aside());
+    barrier::heavy();
+    tally().entered_kernel(1);
+    if lines.iter().all(|line| line.quiet()) {
+        tally().slept();
+        futex::wait(Watched { word: &own.word, expected: ASLEEP, scope: Scope::Private }, deadline_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use underpass_os::clock;
+
+    const NONE: [Arc<dyn Line>; 0] = [];
+
+    #[test]
+    fn a_call_before_the_sleep_is_not_lost() {
+        let parker = Parker::new();
+        parker.call();
+        sleep(&parker, &NONE, Role::Last { others: false }, None, || false);
+    }
+
+    #[test]
+    fn a_deadline_ends_a_sleep() {
+        let parker = Parker::new();
+        let deadline = clock::now_ns() + 1_000_000;
+        while clock::now_ns() < deadline {
+            sleep(&parker, &NONE, Role::Last { others: false }, Some(deadline), || false);
+        }
+        assert!(!parker.asleep());
+    }
+
+    #[test]
+    fn a_call_ends_a_sleep() {
+        let parker = Arc::new(Parker::new());
+        let other = parker.clone();
+        let caller = std::thread::spawn(move || other.call());
+        sleep(&parker, &NONE, Role::Last { others: false }, None, || false);
+        caller.join().unwrap();
+    }
+}

@@ -1,0 +1,54 @@
+//! How long an idle processor polls before it sleeps: about as long as a wake-up would cost.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use underpass_os::clock::now_ns;
+
+/// What a wake-up across processors costs, in ns. The start value is the median of the machines that we measured.
+static WAKE_UP: AtomicU64 = AtomicU64::new(50_000);
+
+/// Sets how long processors poll before they sleep, in ns.
+pub fn set_wake_up_cost(ns: u64) {
+    WAKE_UP.store(ns, Ordering::Relaxed);
+}
+
+/// Polls between two looks at the clock.
+const BATCH: u32 = 64;
+
+/// One idle spell.
+#[derive(Debug, Default)]
+pub struct Spin {
+    polls: u32,
+    until: Option<u64>,
+}
+
+impl Spin {
+    /// A fresh spell: something was found.
+    #[inline]
+    pub fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    /// After a poll that found nothing: whether to poll once more.
+    #[inline]
+    pub fn again(&mut self) -> bool {
+        std::hint::spin_loop();
+        self.polls += 1;
+        if self.polls < BATCH {
+            return true;
+        }
+        self.polls = 0;
+        self.in_time()
+    }
+
+    /// Whether the last [`again`](Self::again) looked at the clock: the moment to look at other things too.
+    #[inline]
+    pub fn fresh_batch(&self) -> bool {
+        self.polls == 0
+    }
+
+    #[cold]
+    fn in_time(&mut self) -> bool {
+        let now = now_ns();
+        now < *self.until.get_or_insert_with(|| now + WAKE_UP.load(Ordering::Relaxed))
+    }
+}

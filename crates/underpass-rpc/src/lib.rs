@@ -1,0 +1,1 @@
+//! Endpoint, binding, dispatch, clerk and termination.

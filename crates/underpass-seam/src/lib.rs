@@ -1,0 +1,31 @@
+//! Atomics and cells: `core`'s in production, loom's under the private `cfg(underpass_loom)`.
+//!
+//! *Decides:* which atomics every protocol of Underpass is written in, so that a model checker can run the very
+//! code that ships; and the two cells that protocols share: the nonspinning lock and the slot for a reference.
+//!
+//! *Must not know:* anything else of Underpass.
+//!
+//! *Read first:* `lock.rs`.
+
+mod lock;
+mod slot;
+
+pub use lock::{Held, TryLock};
+pub use slot::StaticSlot;
+
+/// The atomics to write protocols in.
+pub mod atomic {
+    #[cfg(not(underpass_loom))]
+    pub use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+    #[cfg(underpass_loom)]
+    pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+}
+
+/// Tells the processor that this is a spin; lets loom run another thread.
+#[inline]
+pub fn spin_hint() {
+    #[cfg(not(underpass_loom))]
+    core::hint::spin_loop();
+    #[cfg(underpass_loom)]
+    loom::thread::yield_now();
+}

@@ -1,0 +1,46 @@
+//! The thread that takes incoming calls and runs them: each call on a thread of its own, without a switch unless it blocks.
+//!
+//! A dispatcher runs a procedure on its own stack. If the procedure blocks, that thread is the call's from then on, the
+//! activation starts another dispatcher, and the first ends when its call has ended. So the stack of a dispatcher is the
+//! E-stack of its call (LRPC), taken from the pool only when a call has come.
+
+use crate::handle::Info;
+use crate::scheduler::Scheduler;
+use std::sync::{Arc, OnceLock};
+use underpass_processor::Spin;
+
+/// What dispatchers are called.
+pub(crate) fn info() -> Arc<Info> {
+    static INFO: OnceLock<Arc<Info>> = OnceLock::new();
+    INFO.get_or_init(|| Info::new(Some("dispatcher".to_owned()))).clone()
+}
+
+/// Serves calls until there are none for some time, or until another dispatches.
+pub(crate) fn run(own: &'static Scheduler) {
+    let me = own.current();
+    let mut spin = Spin::default();
+    loop {
+        let mut served = false;
+        let lines = own.lines();
+        for line in lines.iter() {
+            served |= line.poll();
+            while line.serve() {
+                served = true;
+                if !own.is_dispatcher(me) {
+                    return;
+                }
+                if own.busy() {
+                    break;
+                }
+            }
+        }
+        if own.busy() || own.wanted() {
+            own.yield_now();
+            spin.reset();
+        } else if served {
+            spin.reset();
+        } else if !lines.iter().any(|line| line.elsewhere()) || !spin.again() {
+            return own.retire_dispatcher();
+        }
+    }
+}

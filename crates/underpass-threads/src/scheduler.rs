@@ -1,0 +1,297 @@
+//! One activation from the inside: which of its threads runs next, and what it does when none can.
+
+use crate::control::Control;
+use crate::dispatcher;
+use crate::handle::Info;
+use crate::outside::{self, Outside, Start};
+use crate::seats::Seats;
+use crate::timers::Timers;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+use underpass_context::{Context, Pause, Stack, Stacks, pause};
+use underpass_os::clock::now_ns;
+use underpass_processor::lines::View;
+use underpass_processor::{Line, Role, Spin, sleep};
+
+/// Usable bytes of a thread's stack. Only pages that were touched cost memory.
+const STACK: usize = 256 * 1024;
+/// Stacks that a domain keeps warm while nobody uses them.
+const WARM: usize = 256;
+/// Turns between two looks at the lines while threads keep an activation busy.
+const TURNS: u32 = 32;
+
+/// The inside of one activation. Only its own kernel thread comes here.
+pub(crate) struct Scheduler {
+    number: usize,
+    outside: &'static Outside,
+    ready: RefCell<VecDeque<&'static Control>>,
+    seats: RefCell<Seats>,
+    timers: RefCell<Timers>,
+    view: RefCell<View>,
+    lines: RefCell<Arc<[Arc<dyn Line>]>>,
+    current: Cell<Option<&'static Control>>,
+    /// The thread that serves incoming calls, unless it is blocked in one.
+    dispatcher: Cell<Option<&'static Control>>,
+    turns: Cell<u32>,
+    /// A thread has spun in vain: sleep without spinning again.
+    tired: Cell<bool>,
+}
+
+thread_local! {
+    static OWN: Cell<Option<&'static Scheduler>> = const { Cell::new(None) };
+}
+
+/// Asks something of the activation that runs this thread; nothing on a plain kernel thread.
+#[inline]
+pub(crate) fn with<R>(ask: impl FnOnce(&'static Scheduler) -> R) -> Option<R> {
+    OWN.get().map(ask)
+}
+
+fn stacks() -> &'static Stacks {
+    static STACKS: OnceLock<Stacks> = OnceLock::new();
+    STACKS.get_or_init(|| Stacks::new(STACK, WARM))
+}
+
+impl Scheduler {
+    /// The inside of activation `number`, for this kernel thread.
+    pub(crate) fn new(number: usize, outside: &'static Outside) -> &'static Self {
+        let own = Box::leak(Box::new(Self {
+            number,
+            outside,
+            ready: RefCell::default(),
+            seats: RefCell::default(),
+            timers: RefCell::default(),
+            view: RefCell::default(),
+            lines: RefCell::new(Arc::new([])),
+            current: Cell::new(None),
+            dispatcher: Cell::new(None),
+            turns: Cell::new(0),
+            tired: Cell::new(false),
+        }));
+        OWN.set(Some(own));
+        own
+    }
+
+    /// Runs threads for ever.
+    pub(crate) fn run(&'static self) -> ! {
+        loop {
+            self.gather();
+            let next = self.ready.borrow_mut().pop_front();
+            if let Some(control) = next {
+                self.step(control);
+                self.turn();
+            } else if let Some(start) = self.find_start() {
+                self.begin(start);
+            } else {
+                self.idle();
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
+    /// The thread that runs.
+    #[inline]
+    pub(crate) fn current(&self) -> &'static Control {
+        self.current.get().expect("threads run only in a scheduler's step")
+    }
+
+    /// Puts a thread of this activation at the end of the ready list.
+    #[inline]
+    pub(crate) fn push(&self, control: &'static Control) {
+        self.ready.borrow_mut().push_back(control);
+    }
+
+    /// Pauses the current thread until it is told to go on.
+    #[inline]
+    pub(crate) fn block(&self) {
+        pause(Pause::Block);
+    }
+
+    /// Lets other ready threads go first.
+    #[inline]
+    pub(crate) fn yield_now(&self) {
+        pause(Pause::Yield);
+    }
+
+    pub(crate) fn add_timer(&self, deadline_ns: u64, control: &'static Control) {
+        self.timers.borrow_mut().add(deadline_ns, control);
+    }
+
+    /// Whether other threads could run here: a hint where others leave them.
+    #[inline]
+    pub(crate) fn busy(&self) -> bool {
+        !self.ready.borrow().is_empty() || self.outside.has_told() || self.outside.has_fresh()
+    }
+
+    /// Whether anything but the current thread wants this processor: as [`busy`](Self::busy), and timers, threads of
+    /// other activations that have not started, and incoming calls.
+    pub(crate) fn wanted(&self) -> bool {
+        self.busy()
+            || self.timer_due()
+            || outside::all().iter().any(Outside::has_fresh)
+            || (self.dispatcher.get().is_none() && self.lines().iter().any(|line| line.pending()))
+    }
+
+    /// The lines to look at.
+    #[inline]
+    pub(crate) fn lines(&self) -> Arc<[Arc<dyn Line>]> {
+        if self.view.borrow().stale() || self.lines.borrow().is_empty() {
+            *self.lines.borrow_mut() = self.view.borrow_mut().get();
+        }
+        self.lines.borrow().clone()
+    }
+
+    pub(crate) fn is_dispatcher(&self, control: &'static Control) -> bool {
+        self.dispatcher.get().is_some_and(|dispatcher| std::ptr::eq(dispatcher, control))
+    }
+
+    /// The dispatcher ends, having spun in vain.
+    pub(crate) fn retire_dispatcher(&self) {
+        self.dispatcher.set(None);
+        self.tired.set(true);
+    }
+
+    fn timer_due(&self) -> bool {
+        self.timers.borrow().next().is_some_and(|deadline| deadline <= now_ns())
+    }
+
+    /// Moves to the ready list what others told to go on and what has slept long enough.
+    #[inline]
+    fn gather(&self) {
+        if self.outside.has_told() {
+            self.outside.collect(&mut self.ready.borrow_mut());
+        }
+        if self.timers.borrow().next().is_some() {
+            let now = now_ns();
+            loop {
+                let due = self.timers.borrow_mut().due(now);
+                match due {
+                    Some(control) => control.go_on(),
+                    None => break,
+                }
+            }
+        }
+    }
+
+    fn find_start(&self) -> Option<Start> {
+        self.outside.take_fresh().or_else(|| outside::all().iter().find_map(Outside::take_fresh))
+    }
+
+    /// Gives a thread that has not started a stack, here, for good.
+    fn begin(&self, start: Start) {
+        let stack = stacks().take().expect("no memory for a thread's stack; see `sysctl vm.max_map_count`");
+        self.seat(stack, start.info, start.run);
+    }
+
+    fn seat(&self, stack: Stack, info: Arc<Info>, run: impl FnOnce() + 'static) -> &'static Control {
+        let seat = self.seats.borrow_mut().add(Context::new(stack, run));
+        let control = Control::at(self.number, seat, info);
+        self.push(control);
+        control
+    }
+
+    /// Has a thread serve the calls that have come, on an E-stack from the pool.
+    fn begin_dispatcher(&'static self) {
+        // Without memory for a stack the calls wait until a stack is given back.
+        if let Ok(stack) = stacks().take() {
+            let control = self.seat(stack, dispatcher::info(), move || dispatcher::run(self));
+            self.dispatcher.set(Some(control));
+        }
+    }
+
+    /// Runs a thread until it pauses or ends.
+    #[inline]
+    fn step(&self, control: &'static Control) {
+        let seat = control.seat();
+        let mut context = self.seats.borrow_mut().take(seat);
+        control.resumed();
+        self.current.set(Some(control));
+        let why = context.resume();
+        self.current.set(None);
+        match why {
+            Some(Pause::Yield) => {
+                self.seats.borrow_mut().put(seat, context);
+                self.push(control);
+            }
+            Some(Pause::Block) => {
+                self.seats.borrow_mut().put(seat, context);
+                if self.is_dispatcher(control) {
+                    // Its procedure has blocked: it is that call's thread now, and another dispatches.
+                    self.dispatcher.set(None);
+                }
+                if !control.blocked() {
+                    self.push(control);
+                }
+            }
+            None => {
+                stacks().give_back(context.into_stack());
+                self.seats.borrow_mut().leave(seat);
+                control.retire();
+            }
+        }
+    }
+
+    /// Counts a turn, so that threads that keep the processor busy don't keep calls and replies waiting for ever.
+    #[inline]
+    fn turn(&'static self) {
+        let turns = self.turns.get() + 1;
+        self.turns.set(turns % TURNS);
+        if turns == TURNS {
+            self.poll();
+            if let Some(start) = self.outside.take_fresh() {
+                self.begin(start);
+            }
+        }
+    }
+
+    /// Takes the replies that have come, and sees to the calls that have come.
+    fn poll(&'static self) {
+        let lines = self.lines();
+        lines.iter().for_each(|line| {
+            line.poll();
+        });
+        if self.dispatcher.get().is_none() && lines.iter().any(|line| line.pending()) {
+            self.begin_dispatcher();
+        }
+    }
+
+    /// Polls until there is something to do, then returns; or sleeps.
+    fn idle(&'static self) {
+        let mut spin = Spin::default();
+        loop {
+            self.poll();
+            if self.busy() || self.wanted() {
+                return;
+            }
+            let pays = self.lines().iter().any(|line| line.elsewhere());
+            if self.tired.take() || !pays || !spin.again() {
+                break;
+            }
+        }
+        self.sleep();
+        if self.lines().iter().filter(|line| line.pending()).count() > 1 {
+            // More than one line's worth of calls: another processor may help.
+            outside::rouse();
+        }
+    }
+
+    fn sleep(&self) {
+        let pool = outside::start();
+        let lines = self.lines();
+        let role = match pool.retire() {
+            true => Role::Last { others: pool.most() > 1 },
+            false => Role::Spare,
+        };
+        let deadline = self.timers.borrow().next();
+        sleep(&self.outside.parker, &lines, role, deadline, || {
+            // What was added since must be watched too.
+            self.wanted() || self.view.borrow().stale()
+        });
+        pool.resume();
+    }
+}

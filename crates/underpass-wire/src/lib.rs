@@ -1,0 +1,1 @@
+//! How values travel: encode, decode, and the schema of an interface.

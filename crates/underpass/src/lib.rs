@@ -1,0 +1,1 @@
+//! Move a trait's implementation into another process and keep calling it like a function.

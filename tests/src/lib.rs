@@ -1,0 +1,1 @@
+//! Whole processes: calls, death and hostility.
