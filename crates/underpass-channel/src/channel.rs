@@ -9,7 +9,6 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use underpass_os::futex::{self, Scope};
-use underpass_seam::TryLock;
 use underpass_wire::DecodeError;
 
 /// Which end of a channel.
@@ -26,7 +25,7 @@ pub enum Side {
 pub struct Channel {
     region: Arc<Region>,
     sending: Sending<Arc<Region>>,
-    receiving: TryLock<Receiving<Arc<Region>>>,
+    receiving: Receiving<Arc<Region>>,
     own_attention: usize,
     peer_attention: usize,
     fence: Fence,
@@ -59,7 +58,7 @@ impl Channel {
         const { assert!(CELL.is_multiple_of(8)) };
         Self {
             sending: Sending::new(region.clone(), to / 8, CELLS),
-            receiving: TryLock::new(Receiving::new(region.clone(), from / 8, CELLS)),
+            receiving: Receiving::new(region.clone(), from / 8, CELLS),
             region,
             own_attention,
             peer_attention,
@@ -74,9 +73,9 @@ impl Channel {
         Attention::new(self.region.attention(self.peer_attention)).after_post(self.fence)
     }
 
-    /// The receiving end, under its nonspinning lock.
+    /// The receiving end.
     #[inline]
-    pub fn receiving(&self) -> &TryLock<Receiving<Arc<Region>>> {
+    pub fn receiving(&self) -> &Receiving<Arc<Region>> {
         &self.receiving
     }
 

@@ -28,6 +28,6 @@ pub use cell::{Cell, INLINE, Place};
 pub use channel::{Channel, Side};
 #[cfg(not(underpass_loom))]
 pub use region::{Region, RegionSink, RegionSource};
-pub use ring::{Receiving, Sending};
+pub use ring::{Damaged, Receiving, Sending, Taking};
 pub use slots::{Slot, Slots};
 pub use words::{Boxed, Words};

@@ -43,9 +43,11 @@ impl Region {
     #[inline]
     pub fn attention(&self, offset: usize) -> &AtomicU32 {
         assert!(offset.is_multiple_of(4) && offset + 4 <= self.memory.len());
-        // SAFETY: in bounds and aligned as asserted (the mapping is page-aligned), mapped as long as `self` lives,
-        // and accessed by atomics alone, on both sides.
-        unsafe { AtomicU32::from_ptr(self.memory.base().as_ptr().add(offset).cast()) }
+        // SAFETY: in bounds as asserted.
+        let word = unsafe { self.memory.base().add(offset) };
+        // SAFETY: aligned as asserted (the mapping is page-aligned), mapped as long as `self` lives, and accessed by
+        // atomics alone, on both sides.
+        unsafe { AtomicU32::from_ptr(word.as_ptr().cast()) }
     }
 
     /// Writes into the A-stack of `slot`.
@@ -82,9 +84,11 @@ impl Words for Region {
     #[inline]
     fn word(&self, index: usize) -> &AtomicU64 {
         assert!(index < layout::STACKS / 8);
-        // SAFETY: in bounds as asserted and aligned (the mapping is page-aligned), mapped as long as `self` lives,
-        // and accessed by atomics alone, on both sides.
-        unsafe { AtomicU64::from_ptr(self.memory.base().as_ptr().cast::<u64>().add(index)) }
+        // SAFETY: in bounds as asserted.
+        let word = unsafe { self.memory.base().cast::<u64>().add(index) };
+        // SAFETY: aligned (the mapping is page-aligned), mapped as long as `self` lives, and accessed by atomics alone,
+        // on both sides.
+        unsafe { AtomicU64::from_ptr(word.as_ptr()) }
     }
 }
 

@@ -4,6 +4,7 @@ use crate::cell::Cell;
 use crate::layout::CELL_WORDS;
 use crate::words::Words;
 use underpass_seam::atomic::{AtomicU32, Ordering};
+use underpass_seam::{Held, TryLock};
 
 /// The end that posts. Any of the domain's threads may, at once.
 ///
@@ -44,13 +45,16 @@ impl<W: Words> Sending<W> {
     }
 }
 
-/// The end that takes, in the order of posting. One thread at a time.
+/// The end that takes, in the order of posting. Any of the domain's threads may, one at a time.
+///
+/// `next` is private to this domain and changes only under the lock; others read it as a hint.
 #[derive(Debug)]
 pub struct Receiving<W> {
     words: W,
     first_word: usize,
     mask: u32,
-    next: u32,
+    next: AtomicU32,
+    lock: TryLock<()>,
 }
 
 impl<W: Words> Receiving<W> {
@@ -60,41 +64,69 @@ impl<W: Words> Receiving<W> {
     /// If `cells` is no power of two.
     pub fn new(words: W, first_word: usize, cells: u32) -> Self {
         assert!(cells.is_power_of_two(), "positions wrap by a mask");
-        Self { words, first_word, mask: cells - 1, next: 0 }
+        Self { words, first_word, mask: cells - 1, next: AtomicU32::new(0), lock: TryLock::new(()) }
     }
 
     #[inline]
-    fn at(&self) -> usize {
-        self.first_word + (self.next & self.mask) as usize * CELL_WORDS
+    fn at(&self, position: u32) -> usize {
+        self.first_word + (position & self.mask) as usize * CELL_WORDS
     }
 
-    /// Whether [`take`](Self::take) would find a cell.
+    /// Whether a cell seems to have come: a hint, for whoever polls.
     #[inline]
     pub fn pending(&self) -> bool {
-        // Relaxed: a hint; `take` looks again and synchronizes.
-        self.words.word(self.at()).load(Ordering::Relaxed) as u32 == self.next.wrapping_add(1)
+        // Relaxed, both: `take` looks again under the lock and synchronizes.
+        let next = self.next.load(Ordering::Relaxed);
+        self.words.word(self.at(next)).load(Ordering::Relaxed) as u32 == next.wrapping_add(1)
     }
 
+    /// The right to take cells, unless another thread has it.
+    #[inline]
+    pub fn try_lock(&self) -> Option<Taking<'_, W>> {
+        Some(Taking { held: self.lock.try_lock()?, of: self })
+    }
+}
+
+/// The right to take cells from a ring, until dropped.
+#[derive(Debug)]
+pub struct Taking<'a, W> {
+    of: &'a Receiving<W>,
+    // Last, so that it is let go of last.
+    #[expect(dead_code, reason = "it is held, not read")]
+    held: Held<'a, ()>,
+}
+
+impl<W: Words> Taking<'_, W> {
     /// The next cell, copied out once; nothing if none has come; an error if no honest peer writes such a cell.
     ///
     /// # Errors
     /// The cell's head has no meaning. The binding is to be closed.
     #[inline]
     pub fn take(&mut self) -> Result<Option<Cell>, Damaged> {
-        let at = self.at();
+        let Receiving { words, next, .. } = self.of;
+        // Relaxed: it changes under the lock, which we hold.
+        let position = next.load(Ordering::Relaxed);
+        let at = self.of.at(position);
         // SYNC with word 0 store in `Sending::post`: the rest of the cell, and the A-stack that it names.
-        let first = self.words.word(at).load(Ordering::Acquire);
-        if first as u32 != self.next.wrapping_add(1) {
+        let first = words.word(at).load(Ordering::Acquire);
+        if first as u32 != position.wrapping_add(1) {
             return Ok(None);
         }
         // Relaxed, like the next: ordered by the acquire above.
-        let second = self.words.word(at + 1).load(Ordering::Relaxed);
+        let second = words.word(at + 1).load(Ordering::Relaxed);
         let mut cell = Cell::from_head([first, second]).ok_or(Damaged)?;
         for i in 0..cell.used() {
-            cell.payload[i] = self.words.word(at + 2 + i).load(Ordering::Relaxed);
+            cell.payload[i] = words.word(at + 2 + i).load(Ordering::Relaxed);
         }
-        self.next = self.next.wrapping_add(1);
+        // Relaxed: the lock's release publishes it to the next taker.
+        next.store(position.wrapping_add(1), Ordering::Relaxed);
         Ok(Some(cell))
+    }
+
+    /// Whether [`take`](Self::take) would find nothing.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        !self.of.pending()
     }
 }
 
@@ -115,34 +147,37 @@ mod tests {
 
     #[test]
     fn cells_arrive_in_order_round_and_round() {
-        let (sending, mut receiving) = ring(4);
-        assert_eq!(receiving.take(), Ok(None));
+        let (sending, receiving) = ring(4);
+        let mut taking = receiving.try_lock().unwrap();
+        assert_eq!(taking.take(), Ok(None));
         for i in 0..100u16 {
             let cell = Cell::inline(i % 4, i, &i.to_le_bytes()).unwrap();
             sending.post(&cell);
             assert!(receiving.pending());
-            assert_eq!(receiving.take(), Ok(Some(cell)));
+            assert_eq!(taking.take(), Ok(Some(cell)));
             assert!(!receiving.pending());
         }
     }
 
     #[test]
     fn a_position_wraps_at_32_bits() {
-        let (sending, mut receiving) = ring(4);
+        let (sending, receiving) = ring(4);
+        let mut taking = receiving.try_lock().unwrap();
         sending.next.store(u32::MAX - 1, Ordering::Relaxed);
-        receiving.next = u32::MAX - 1;
+        receiving.next.store(u32::MAX - 1, Ordering::Relaxed);
         for i in 0..8 {
             sending.post(&Cell::new(0, i));
-            assert_eq!(receiving.take().unwrap().unwrap().what, i);
+            assert_eq!(taking.take().unwrap().unwrap().what, i);
         }
     }
 
     #[test]
     fn a_damaged_cell_is_told() {
         let words = Arc::new(Boxed::new(4 * CELL_WORDS));
-        let mut receiving = Receiving::new(words.clone(), 0, 4);
+        let receiving = Receiving::new(words.clone(), 0, 4);
+        let mut taking = receiving.try_lock().unwrap();
         words.word(1).store(u64::MAX, Ordering::Relaxed);
         words.word(0).store(1, Ordering::Relaxed);
-        assert_eq!(receiving.take(), Err(Damaged));
+        assert_eq!(taking.take(), Err(Damaged));
     }
 }

@@ -42,7 +42,8 @@ impl Slots {
     /// Leases the lowest free slot; nothing if all are leased.
     #[inline]
     pub fn lease(&self) -> Option<Slot> {
-        let mut free = self.free.load(Ordering::Relaxed);
+        // SeqCst, like all here: a waiter that finds none is ordered before or after a give-back (see `give_back`).
+        let mut free = self.free.load(Ordering::SeqCst);
         while free != 0 {
             // SYNC with `free` fetch_or in `give_back`: the last call in this slot is over, its reply taken.
             match self.free.compare_exchange_weak(
@@ -62,7 +63,13 @@ impl Slots {
     #[inline]
     pub fn give_back(&self, slot: Slot) {
         // SYNC with `free` compare_exchange in `lease`: the call in this slot is over, its reply taken.
-        self.free.fetch_or(1 << slot.0, Ordering::Release);
+        // SeqCst: who gives back then looks for waiters, and who waits said so before it looked for a free slot.
+        self.free.fetch_or(1 << slot.0, Ordering::SeqCst);
+    }
+
+    /// Ends the lease of a call that was abandoned, whose reply has come after all.
+    pub fn reclaim(&self, number: u16) {
+        self.give_back(Slot(number));
     }
 
     /// Slots that are leased at this moment.

@@ -7,8 +7,8 @@ use rustix::fs::{Mode, chmod};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect,
-    listen, recvmsg, sendmsg, socket_with, sockopt::socket_peercred,
+    SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect,
+    listen, recvmsg, sendmsg, shutdown, socket_with, sockopt::socket_peercred,
 };
 use std::fs;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -181,6 +181,12 @@ impl Socket {
             ));
         }
         Ok(Received { len: got.bytes, files })
+    }
+
+    /// Ends the connection in both directions.
+    pub fn hang_up(&self) {
+        // A connection that is gone already is as good.
+        let _ = shutdown(&self.fd, Shutdown::Both);
     }
 
     /// Waits until a message or the peer's end has come; `false` if `deadline_ns` passes first.

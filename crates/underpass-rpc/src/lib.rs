@@ -1,1 +1,36 @@
-//! Endpoint, binding, dispatch, clerk and termination.
+//! The room where data transfer, threads and processors meet: bindings, calls, their dispatch and their end.
+//!
+//! *Decides:* what a call is, from the client's lease of a slot to its taking of the reply ([`ClientEnd`]), how the server
+//! runs it (`server.rs`), how a binding comes to be ([`import`](Stub::import), [`Server`]) and how it ends (`clerk.rs`).
+//!
+//! *Must not know:* Linux (it has sockets and directories from `underpass-os`), the layout of a region, what a thread's
+//! stack is.
+//!
+//! *Read first:* `client.rs`, then `server.rs`.
+#![forbid(unsafe_code)]
+
+mod clerk;
+mod client;
+mod control;
+mod counters;
+mod error;
+mod export;
+mod handshake;
+mod import;
+mod incoming;
+mod linkage;
+mod mailbox;
+mod message;
+mod name;
+mod queue;
+mod registry;
+mod server;
+mod service;
+mod stub;
+
+pub use counters::{Counters, counters};
+pub use error::{CallError, Error, ExportError, ImportError, Outcome};
+pub use export::{Running, Server};
+pub use incoming::{Dispatch, Incoming, Refused};
+pub use service::Service;
+pub use stub::Stub;

@@ -1,0 +1,314 @@
+//! The clerk: one kernel thread a domain that hands out bindings, and hears when a peer rings, passes a file or dies.
+//!
+//! It sleeps in the kernel all the time that nothing of that happens, and is on the way of no call.
+
+use crate::client::ClientEnd;
+use crate::counters;
+use crate::handshake::{Answer, Hello, LONGEST, Manner};
+use crate::mailbox::Mailbox;
+use crate::server::ServerEnd;
+use crate::service::Service;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use underpass_channel::Channel;
+use underpass_os::{Listening, Poller, Ready, Socket, clock};
+use underpass_processor::{Line, lines};
+use underpass_threads::rouse;
+
+/// How long a client may take to say hello, in ns.
+const PATIENCE: u64 = 2_000_000_000;
+/// How long to wait for files to come free before accepting again, in ns.
+const PAUSE: u64 = 20_000_000;
+/// Clients that may be about to say hello, at once.
+const NEWCOMERS: usize = 256;
+
+/// An interface under a name.
+#[derive(Debug)]
+pub(crate) struct Exported {
+    pub(crate) listening: Listening,
+    pub(crate) service: Service,
+}
+
+/// What the clerk watches under a key.
+enum Watched {
+    Export(Arc<Exported>),
+    Newcomer { socket: Socket, export: u64, since: u64 },
+    Client { end: Arc<ClientEnd>, line: Arc<dyn Line> },
+    Server { end: Arc<ServerEnd>, line: Arc<dyn Line>, export: u64 },
+}
+
+#[derive(Default)]
+struct Table {
+    next: u64,
+    rows: HashMap<u64, Watched>,
+    /// Exports that accept nobody until then, because files ran out.
+    paused: Vec<(u64, u64)>,
+}
+
+/// This domain's clerk.
+pub(crate) struct Clerk {
+    poller: Poller,
+    table: Mutex<Table>,
+}
+
+/// This domain's, started when first asked for.
+pub(crate) fn clerk() -> io::Result<&'static Clerk> {
+    static CLERK: OnceLock<Clerk> = OnceLock::new();
+    static STARTING: Mutex<()> = Mutex::new(());
+    let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(clerk) = CLERK.get() {
+        return Ok(clerk);
+    }
+    let poller = Poller::new()?;
+    let clerk = CLERK.get_or_init(|| Clerk { poller, table: Mutex::default() });
+    std::thread::Builder::new()
+        .name("underpass-clerk".to_owned())
+        .stack_size(256 * 1024)
+        .spawn(|| clerk.run())?;
+    Ok(clerk)
+}
+
+impl Clerk {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Watches something, under a key of its own.
+    fn watch(&self, row: Watched) -> io::Result<u64> {
+        let mut table = self.table();
+        table.next += 1;
+        let key = table.next;
+        self.poller.add(row.file(), key)?;
+        table.rows.insert(key, row);
+        Ok(key)
+    }
+
+    /// Hands out bindings of an interface from now on; gives the key to end that.
+    pub(crate) fn export(&self, exported: Exported) -> io::Result<u64> {
+        self.watch(Watched::Export(Arc::new(exported)))
+    }
+
+    /// Removes the name, and closes every binding of it. Calls under way run on; their callers are told.
+    pub(crate) fn withdraw(&self, key: u64) {
+        let mut table = self.table();
+        let gone: Vec<_> = table.rows.extract_if(|&row, watched| row == key || watched.is_of(key)).collect();
+        drop(table);
+        for (_, watched) in gone {
+            if let Watched::Server { end, .. } = &watched {
+                end.mailbox().hang_up();
+            }
+            watched.end();
+        }
+    }
+
+    /// Looks after the client's end of a binding from now on.
+    pub(crate) fn bound(&self, end: &Arc<ClientEnd>) -> io::Result<u64> {
+        let line: Arc<dyn Line> = end.clone();
+        let key = self.watch(Watched::Client { end: end.clone(), line: line.clone() })?;
+        counters::enlist(Arc::downgrade(end) as _);
+        lines::add(line);
+        Ok(key)
+    }
+
+    /// The client wants no more of a binding.
+    pub(crate) fn released(&self, key: u64) {
+        let gone = self.table().rows.remove(&key);
+        if let Some(Watched::Client { end, line }) = gone {
+            self.poller.remove(end.mailbox());
+            lines::remove(&line);
+        }
+    }
+
+    fn run(&self) -> ! {
+        loop {
+            match self.poller.wait(self.timeout()) {
+                Ok(ready) => ready.iter().for_each(|ready| match ready {
+                    Ready::Bell => {}
+                    Ready::File(key) => self.attend(*key),
+                }),
+                // It fails only if our own files are broken; then there is nothing to hear any more.
+                Err(_) => std::thread::park(),
+            }
+            self.tidy();
+        }
+    }
+
+    /// Until when the clerk can sleep, in ns from now.
+    fn timeout(&self) -> Option<u64> {
+        let table = self.table();
+        let newcomers = table.rows.values().filter_map(|row| match row {
+            Watched::Newcomer { since, .. } => Some(since + PATIENCE),
+            _ => None,
+        });
+        let next = newcomers.chain(table.paused.iter().map(|(_, until)| *until)).min();
+        next.map(|next| next.saturating_sub(clock::now_ns()))
+    }
+
+    /// Sends off newcomers that don't say hello, and accepts again where files had run out.
+    fn tidy(&self) {
+        let now = clock::now_ns();
+        let mut table = self.table();
+        let late = |row: &Watched| matches!(row, Watched::Newcomer { since, .. } if since + PATIENCE <= now);
+        drop(table.rows.extract_if(|_, row| late(row)).collect::<Vec<_>>());
+        let Table { rows, paused, .. } = &mut *table;
+        paused.retain(|&(key, until)| {
+            if let (true, Some(Watched::Export(exported))) = (until <= now, rows.get(&key)) {
+                // If not even that works, the name stays silent until the domain has memory again.
+                let _ = self.poller.add(&exported.listening, key);
+            }
+            until > now
+        });
+    }
+
+    /// Something came for `key`.
+    fn attend(&self, key: u64) {
+        let mut table = self.table();
+        match table.rows.get(&key) {
+            Some(Watched::Export(exported)) => {
+                let exported = exported.clone();
+                drop(table);
+                self.accept(key, &exported);
+            }
+            Some(Watched::Newcomer { .. }) => {
+                let newcomer = table.rows.remove(&key);
+                drop(table);
+                if let Some(Watched::Newcomer { socket, export, .. }) = newcomer {
+                    self.poller.remove(&socket);
+                    self.greet(socket, export);
+                }
+            }
+            Some(Watched::Client { end, .. }) => {
+                let end = end.clone();
+                drop(table);
+                end.news(end.mailbox().empty());
+                if end.is_closed() {
+                    self.released(key);
+                }
+            }
+            Some(Watched::Server { end, .. }) => {
+                let end = end.clone();
+                drop(table);
+                end.news(end.mailbox().empty());
+                if end.is_closed()
+                    && let Some(watched) = self.table().rows.remove(&key)
+                {
+                    self.poller.remove(end.mailbox());
+                    watched.end();
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Takes in who waits at an export.
+    fn accept(&self, key: u64, exported: &Exported) {
+        loop {
+            let newcomers =
+                self.table().rows.values().filter(|row| matches!(row, Watched::Newcomer { .. })).count();
+            let accepted = match newcomers < NEWCOMERS {
+                true => exported.listening.accept(),
+                false => Err(io::ErrorKind::QuotaExceeded.into()),
+            };
+            match accepted {
+                Ok(socket) => {
+                    // A newcomer that can't be watched is sent off.
+                    let _ = self.watch(Watched::Newcomer { socket, export: key, since: clock::now_ns() });
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return self.pause(key, exported),
+            }
+        }
+    }
+
+    /// Files have run out, or too many newcomers have nothing to say: accepts nobody for a while.
+    fn pause(&self, key: u64, exported: &Exported) {
+        self.poller.remove(&exported.listening);
+        self.table().paused.push((key, clock::now_ns() + PAUSE));
+    }
+
+    /// A newcomer has said hello, or gone again.
+    fn greet(&self, socket: Socket, export: u64) {
+        let exported = match self.table().rows.get(&export) {
+            Some(Watched::Export(exported)) => exported.clone(),
+            _ => return,
+        };
+        let mut buffer = vec![0; LONGEST];
+        let hello = match socket.receive(&mut buffer) {
+            Ok(received) if received.len > 0 => Hello::from_bytes(&buffer[..received.len]),
+            _ => return,
+        };
+        let descriptor = exported.service.descriptor;
+        let made = hello.and_then(|hello| match hello.hash == descriptor.hash {
+            true => bind(hello.manner),
+            false => Err(Answer::OtherInterface { hash: descriptor.hash, text: descriptor.text() }),
+        });
+        match made {
+            Ok((channel, file, elsewhere)) => {
+                let welcome = Answer::Welcome { manner: Manner::own() };
+                if socket.send(&welcome.to_bytes(), &[file.as_fd()]).is_ok() {
+                    self.serve(channel, socket, &exported.service, elsewhere, export);
+                }
+            }
+            Err(answer) => {
+                // A client that can't take the answer is gone.
+                let _ = socket.send(&answer.to_bytes(), &[]);
+            }
+        }
+    }
+
+    /// Serves a binding from now on.
+    fn serve(&self, channel: Channel, socket: Socket, service: &Service, elsewhere: bool, export: u64) {
+        let end = Arc::new(ServerEnd::new(channel, Mailbox::new(socket), service.stub.clone(), elsewhere));
+        let line: Arc<dyn Line> = end.clone();
+        counters::enlist(Arc::downgrade(&end) as _);
+        lines::add(line.clone());
+        let row = Watched::Server { end: end.clone(), line: line.clone(), export };
+        if self.watch(row).is_err() {
+            // Nobody would hear of the client's death: better no binding.
+            end.close();
+            end.mailbox().hang_up();
+            return lines::remove(&line);
+        }
+        // A processor that sleeps doesn't watch this line yet.
+        rouse();
+    }
+}
+
+impl Watched {
+    fn file(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Export(exported) => exported.listening.as_fd(),
+            Self::Newcomer { socket, .. } => socket.as_fd(),
+            Self::Client { end, .. } => end.mailbox().as_fd(),
+            Self::Server { end, .. } => end.mailbox().as_fd(),
+        }
+    }
+
+    /// Whether it is a binding of `of`, or on the way to one.
+    fn is_of(&self, of: u64) -> bool {
+        match self {
+            Self::Newcomer { export, .. } | Self::Server { export, .. } => *export == of,
+            Self::Export(_) | Self::Client { .. } => false,
+        }
+    }
+
+    /// It is not watched any more.
+    fn end(self) {
+        if let Self::Server { end, line, .. } = self {
+            end.close();
+            lines::remove(&line);
+        }
+    }
+}
+
+/// Makes the server's end of a channel.
+fn bind(theirs: Manner) -> Result<(Channel, OwnedFd, bool), Answer> {
+    let own = Manner::own();
+    match Channel::create(own.fence(theirs)) {
+        Ok((channel, file)) => Ok((channel, file, own.elsewhere(theirs))),
+        Err(e) => Err(Answer::Failed { why: format!("the server can't make a channel: {e}") }),
+    }
+}

@@ -1,0 +1,407 @@
+//! The client's end of a binding: a call, from the lease of its slot to the taking of its reply.
+
+use crate::counters::{Counted, Counters, KernelCount, bequeath};
+use crate::error::{CallError, Outcome};
+use crate::incoming::Status;
+use crate::linkage::{Delivered, Linkage};
+use crate::mailbox::{Mailbox, News};
+use crate::message::{BLOB_IN, BLOB_OUT, Bytes, Unsent, fill};
+use crate::queue::Queue;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use underpass_channel::layout::CELLS;
+use underpass_channel::{Bell, Cell, Channel, Place, Slot, Slots};
+use underpass_os::{barrier, clock};
+use underpass_processor::Line;
+use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use underpass_threads::{wait_on, yield_now};
+use underpass_wire::{Decode, DecodeError, Encode};
+
+/// The client's end of a binding.
+///
+/// | field | who writes it |
+/// |---|---|
+/// | `slots`, `linkage` | callers, each its own slot; deliveries under the ring's lock |
+/// | `queue` | callers that find all slots leased |
+/// | `closed`, `why` | the clerk, or who finds a violation; never reset |
+/// | `sleepers` | plain kernel threads around a sleep on this line |
+/// | `rang` | callers: whether the last post called the server |
+pub(crate) struct ClientEnd {
+    channel: Channel,
+    mailbox: Mailbox,
+    slots: Slots,
+    linkage: Box<[Linkage]>,
+    queue: Queue,
+    closed: AtomicBool,
+    why: Mutex<Option<CallError>>,
+    sleepers: AtomicU32,
+    rang: AtomicBool,
+    elsewhere: bool,
+    kernel: KernelCount,
+}
+
+/// Gives a slot back, and its bytes with it, whatever happens to the call.
+struct Leased<'a> {
+    end: &'a ClientEnd,
+    slot: Option<Slot>,
+}
+
+impl Drop for Leased<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot.take() {
+            self.end.slots.give_back(slot);
+            self.end.queue.next();
+        }
+    }
+}
+
+impl ClientEnd {
+    /// `elsewhere`: whether the server may run on another CPU than this domain.
+    pub(crate) fn new(channel: Channel, mailbox: Mailbox, elsewhere: bool) -> Self {
+        Self {
+            channel,
+            mailbox,
+            slots: Slots::default(),
+            linkage: (0..CELLS).map(|_| Linkage::default()).collect(),
+            queue: Queue::default(),
+            closed: AtomicBool::new(false),
+            why: Mutex::new(None),
+            sleepers: AtomicU32::new(0),
+            rang: AtomicBool::new(false),
+            elsewhere,
+            kernel: KernelCount::default(),
+        }
+    }
+
+    pub(crate) fn mailbox(&self) -> &Mailbox {
+        &self.mailbox
+    }
+
+    /// Calls a procedure and waits for its result.
+    #[inline]
+    pub(crate) fn call<A: Encode + ?Sized, R: Decode>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        within: Option<Duration>,
+    ) -> Result<R, CallError> {
+        let deadline = within.map(clock::deadline_ns);
+        let mut leased = self.lease(deadline)?;
+        let slot = leased.slot.as_ref().map_or(0, Slot::number);
+        let linkage = &self.linkage[usize::from(slot)];
+        let cell = fill(&self.channel, &self.mailbox, slot, procedure, arguments).map_err(unsent)?;
+        linkage.count.out(A::FIXED.unwrap_or_else(|| arguments.size()) as u64);
+        linkage.expect();
+        let bell = self.channel.post(&cell);
+        if bell != Bell::Silent {
+            self.ring(bell);
+        }
+        if cell.place == Place::Blob {
+            self.kernel.entered(BLOB_OUT);
+        }
+        // After the post, so that either this sees the close or the close sees the call (see `close`).
+        if self.closed.load(Ordering::Relaxed) {
+            self.lose_all();
+        }
+        if !wait_on(&linkage.latch, Some(self), deadline) && self.abandon(linkage) {
+            // The slot is quarantined until the server answers.
+            std::mem::forget(leased.slot.take());
+            return Err(CallError::Deadline);
+        }
+        let reply = linkage.take(slot).ok_or_else(|| self.reason(Outcome::Unknown))?;
+        let result = self.read(&reply, linkage);
+        drop(leased);
+        result
+    }
+
+    #[inline]
+    fn lease(&self, deadline: Option<u64>) -> Result<Leased<'_>, CallError> {
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(self.reason(Outcome::NotStarted));
+        }
+        match self.slots.lease() {
+            Some(slot) => Ok(Leased { end: self, slot: Some(slot) }),
+            None => self.lease_later(deadline),
+        }
+    }
+
+    /// All slots are leased: the caller waits its turn.
+    #[cold]
+    fn lease_later(&self, deadline: Option<u64>) -> Result<Leased<'_>, CallError> {
+        let slot = self.queue.wait(deadline, self, || match self.closed.load(Ordering::Relaxed) {
+            true => Some(None),
+            false => self.slots.lease().map(Some),
+        });
+        match slot {
+            Some(Some(slot)) => Ok(Leased { end: self, slot: Some(slot) }),
+            Some(None) => Err(self.reason(Outcome::NotStarted)),
+            None => Err(CallError::Overloaded),
+        }
+    }
+
+    #[inline]
+    fn read<R: Decode>(&self, reply: &Cell, linkage: &Linkage) -> Result<R, CallError> {
+        let heard = || {
+            self.poll();
+        };
+        let mut bytes = match Bytes::of(&self.channel, &self.mailbox, reply, heard) {
+            Ok(bytes) => bytes,
+            Err(e) => return Err(self.violated(&format!("a reply that {e}"))),
+        };
+        linkage.count.come_in(bytes.left() as u64);
+        if reply.place == Place::Blob {
+            self.kernel.entered(BLOB_IN);
+        }
+        if reply.what != Status::Done as u16 {
+            return Err(self.refusal(reply.what, bytes.read().unwrap_or_default()));
+        }
+        let value = bytes.read();
+        match (value, bytes.left()) {
+            (Ok(value), 0) => Ok(value),
+            (Ok(_), _) => Err(DecodeError::LeftOver.into()),
+            (Err(e), _) => Err(e.into()),
+        }
+    }
+
+    #[cold]
+    fn refusal(&self, status: u16, text: String) -> CallError {
+        match Status::from(status) {
+            Some(Status::Panicked) => CallError::Panicked(text),
+            Some(Status::BadArguments) => CallError::Decode(text),
+            Some(Status::NoResources) => CallError::NoResources(text),
+            Some(Status::Done) | None => self.violated("a reply of no known status"),
+        }
+    }
+
+    #[cold]
+    fn ring(&self, bell: Bell) {
+        self.rang.store(true, Ordering::Relaxed);
+        self.kernel.woke();
+        match bell {
+            Bell::Wake => self.channel.wake_peer(),
+            Bell::Socket => self.mailbox.ring(),
+            Bell::Silent => {}
+        }
+    }
+
+    /// Gives up a call; `false` if its reply is here.
+    #[cold]
+    fn abandon(&self, linkage: &Linkage) -> bool {
+        self.locked(|| linkage.abandon())
+    }
+
+    /// Does something under the ring's lock, which no holder keeps for long.
+    fn locked<R>(&self, what: impl FnOnce() -> R) -> R {
+        loop {
+            if let Some(_taking) = self.channel.receiving().try_lock() {
+                return what();
+            }
+            yield_now();
+        }
+    }
+
+    /// The peer broke the rules: closes the binding.
+    #[cold]
+    fn violated(&self, what: &str) -> CallError {
+        let why = CallError::ProtocolViolation(what.to_owned());
+        self.close(why.clone());
+        why
+    }
+
+    /// Closes the binding: every call under way is lost, and none begins any more.
+    ///
+    /// A caller stores that it expects a reply, posts, and looks at `closed`; we set `closed` and look at who expects one.
+    /// The barrier between reaches the caller's processor, or the caller fences at each post (`Fence`): one sees the other.
+    pub(crate) fn close(&self, why: CallError) {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+        self.closed.store(true, Ordering::SeqCst);
+        barrier::heavy();
+        self.lose_all();
+        self.queue.all();
+        self.mailbox.hang_up();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    #[cold]
+    fn lose_all(&self) {
+        self.locked(|| {
+            for (number, linkage) in self.linkage.iter().enumerate() {
+                if linkage.lose() {
+                    self.slots.reclaim(number as u16);
+                }
+            }
+        });
+    }
+
+    /// Why the binding is closed, for a call of which `outcome` is known.
+    #[cold]
+    fn reason(&self, outcome: Outcome) -> CallError {
+        match &*self.why.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(CallError::ProtocolViolation(what)) => CallError::ProtocolViolation(what.clone()),
+            Some(CallError::Closed(_)) => CallError::Closed(outcome),
+            _ => CallError::PeerDied(outcome),
+        }
+    }
+
+    /// Something came over the socket.
+    pub(crate) fn news(&self, news: News) {
+        if news.bell {
+            self.poll();
+        }
+        if news.nonsense {
+            self.violated("nonsense over the socket");
+        }
+        if news.gone {
+            // What the server answered before it died counts.
+            self.poll();
+            self.close(CallError::PeerDied(Outcome::Unknown));
+        }
+    }
+
+    /// Announces a sleep on behalf of those that sleep already, after a bell of theirs may have gone elsewhere.
+    fn rearm(&self) {
+        self.channel.own_attention().park(false);
+        barrier::heavy();
+        self.kernel.entered(1);
+        self.poll();
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        let mut sum = Counters::default();
+        self.linkage.iter().for_each(|linkage| linkage.count.add_to(&mut sum));
+        self.kernel.add_to(&mut sum);
+        sum
+    }
+}
+
+#[cold]
+fn unsent(e: Unsent) -> CallError {
+    match e {
+        Unsent::Inconsistent => {
+            CallError::Decode("a type whose Encode::size disagrees with its encode".to_owned())
+        }
+        Unsent::NoResources(e) => CallError::NoResources(e.to_string()),
+    }
+}
+
+impl Line for ClientEnd {
+    #[inline]
+    fn poll(&self) -> bool {
+        let receiving = self.channel.receiving();
+        if !receiving.pending() {
+            return false;
+        }
+        let Some(mut taking) = receiving.try_lock() else { return false };
+        let mut any = false;
+        let damaged = loop {
+            let cell = match taking.take() {
+                Ok(Some(cell)) => cell,
+                Ok(None) => break None,
+                Err(_) => break Some("a reply that no honest server writes"),
+            };
+            any = true;
+            match self.linkage.get(usize::from(cell.slot)).map(|linkage| linkage.deliver(&cell)) {
+                Some(Delivered::Taken) => {}
+                Some(Delivered::Abandoned) => {
+                    self.slots.reclaim(cell.slot);
+                    self.queue.next();
+                }
+                Some(Delivered::Unexpected) | None => break Some("a reply to no call"),
+            }
+        };
+        drop(taking);
+        if let Some(what) = damaged
+            && !self.is_closed()
+        {
+            self.violated(what);
+        }
+        any
+    }
+
+    fn pending(&self) -> bool {
+        false
+    }
+
+    fn serve(&self) -> bool {
+        false
+    }
+
+    fn park(&self, others: bool) -> Option<u32> {
+        (self.slots.leased(CELLS) > 0).then(|| self.channel.own_attention().park(others))
+    }
+
+    fn spare(&self) -> Option<u32> {
+        (self.slots.leased(CELLS) > 0).then(|| self.channel.own_attention().spare())
+    }
+
+    fn quiet(&self) -> bool {
+        self.channel.receiving().try_lock().is_some_and(|taking| taking.is_empty())
+    }
+
+    fn word(&self) -> &AtomicU32 {
+        self.channel.own_attention().word()
+    }
+
+    fn look(&self) {
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            return;
+        }
+        self.channel.own_attention().look();
+        // A kernel thread that announced its sleep in between must not lose its bell.
+        fence(Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            self.rearm();
+        }
+    }
+
+    fn set_aside(&self) {
+        self.channel.own_attention().set_aside();
+    }
+
+    fn enter(&self) {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        self.kernel.slept();
+    }
+
+    fn leave(&self) {
+        let others = self.sleepers.fetch_sub(1, Ordering::SeqCst) > 1;
+        if others || self.slots.leased(CELLS) > 1 {
+            self.rearm();
+        } else {
+            self.look();
+        }
+    }
+
+    fn knock(&self) {
+        // Who was called just now will look.
+        if self.slots.leased(CELLS) > 0 && !self.rang.swap(false, Ordering::Relaxed) && self.channel.knock() {
+            self.kernel.woke();
+        }
+    }
+
+    fn elsewhere(&self) -> bool {
+        self.elsewhere
+    }
+}
+
+impl Counted for ClientEnd {
+    fn counters(&self) -> Counters {
+        self.counters()
+    }
+}
+
+impl Drop for ClientEnd {
+    fn drop(&mut self) {
+        bequeath(&self.counters());
+    }
+}
+
+impl std::fmt::Debug for ClientEnd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientEnd").field("closed", &self.is_closed()).finish_non_exhaustive()
+    }
+}

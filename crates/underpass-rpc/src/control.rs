@@ -1,0 +1,42 @@
+//! What travels over a binding's socket once the binding is made: bells for rings that were put aside, and files.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use underpass_os::Socket;
+
+/// One message, 16 bytes: kind, slot, length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Control {
+    /// There is a message in the ring that the receiver has put aside.
+    Bell,
+    /// The arguments or results of `slot` are the first `length` bytes of the file that comes along.
+    Blob { slot: u16, length: u64 },
+}
+
+/// Bytes of a message.
+pub(crate) const CONTROL: usize = 16;
+
+impl Control {
+    pub(crate) fn send(self, socket: &Socket, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let mut bytes = [0u8; CONTROL];
+        if let Self::Blob { slot, length } = self {
+            bytes[0] = 1;
+            bytes[2..4].copy_from_slice(&slot.to_le_bytes());
+            bytes[8..].copy_from_slice(&length.to_le_bytes());
+        }
+        socket.send(&bytes, files)
+    }
+
+    /// Reads a message; nothing if no honest peer writes such.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; CONTROL] = bytes.try_into().ok()?;
+        match bytes[0] {
+            0 => Some(Self::Bell),
+            1 => Some(Self::Blob {
+                slot: u16::from_le_bytes([bytes[2], bytes[3]]),
+                length: u64::from_le_bytes(bytes[8..].try_into().ok()?),
+            }),
+            _ => None,
+        }
+    }
+}

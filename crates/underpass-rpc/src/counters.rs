@@ -1,0 +1,169 @@
+//! What was done, counted without a shared counter on the path of a call.
+
+use std::sync::{Mutex, PoisonError, Weak};
+use underpass_processor::tally;
+use underpass_seam::atomic::{AtomicU64, Ordering};
+
+/// What a binding, or a whole domain, has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Calls made to other domains.
+    pub calls: u64,
+    /// Calls of other domains served.
+    pub served: u64,
+    /// System calls made on the way of calls: sleeps, wake-ups, barriers, files passed.
+    pub kernel_entries: u64,
+    /// Wake-ups sent to peers, and to own processors.
+    pub wakeups_sent: u64,
+    /// Messages that needed no wake-up, because the peer was looking.
+    pub wakeups_avoided: u64,
+    /// Times that a processor of this domain went to sleep. For a binding: that a caller did.
+    pub sleeps: u64,
+    /// Bytes of arguments and results sent.
+    pub bytes_out: u64,
+    /// Bytes of arguments and results received.
+    pub bytes_in: u64,
+}
+
+impl Counters {
+    /// What was done since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        self.with(earlier, u64::saturating_sub)
+    }
+
+    fn plus(&self, other: &Self) -> Self {
+        self.with(other, u64::wrapping_add)
+    }
+
+    fn with(&self, other: &Self, op: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            calls: op(self.calls, other.calls),
+            served: op(self.served, other.served),
+            kernel_entries: op(self.kernel_entries, other.kernel_entries),
+            wakeups_sent: op(self.wakeups_sent, other.wakeups_sent),
+            wakeups_avoided: op(self.wakeups_avoided, other.wakeups_avoided),
+            sleeps: op(self.sleeps, other.sleeps),
+            bytes_out: op(self.bytes_out, other.bytes_out),
+            bytes_in: op(self.bytes_in, other.bytes_in),
+        }
+    }
+}
+
+/// What one slot has carried. Written by whoever has the slot at the moment, and so without a locked instruction.
+#[derive(Debug, Default)]
+pub(crate) struct SlotCount {
+    calls: AtomicU64,
+    bytes_out: AtomicU64,
+    bytes_in: AtomicU64,
+}
+
+impl SlotCount {
+    #[inline]
+    pub(crate) fn out(&self, bytes: u64) {
+        // Relaxed load and store, here and below: the slot has one owner; readers want statistics.
+        self.calls.store(self.calls.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.bytes_out.store(self.bytes_out.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn come_in(&self, bytes: u64) {
+        self.bytes_in.store(self.bytes_in.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+    }
+
+    /// Adds it to `sum`; messages sent count as `calls`.
+    pub(crate) fn add_to(&self, sum: &mut Counters) {
+        sum.calls += self.calls.load(Ordering::Relaxed);
+        sum.bytes_out += self.bytes_out.load(Ordering::Relaxed);
+        sum.bytes_in += self.bytes_in.load(Ordering::Relaxed);
+    }
+}
+
+/// What an end of a channel did in the kernel.
+#[derive(Debug, Default)]
+pub(crate) struct KernelCount {
+    wakeups: AtomicU64,
+    sleeps: AtomicU64,
+    other: AtomicU64,
+}
+
+// Relaxed throughout: statistics, on slow paths.
+impl KernelCount {
+    pub(crate) fn woke(&self) {
+        self.wakeups.fetch_add(1, Ordering::Relaxed);
+        tally().woke();
+    }
+
+    /// The sleep itself is in the domain's tally already.
+    pub(crate) fn slept(&self) {
+        self.sleeps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn entered(&self, n: u64) {
+        self.other.fetch_add(n, Ordering::Relaxed);
+        tally().entered_kernel(n);
+    }
+
+    /// Adds it to `sum`, whose calls are complete.
+    pub(crate) fn add_to(&self, sum: &mut Counters) {
+        let (wakeups, sleeps) = (self.wakeups.load(Ordering::Relaxed), self.sleeps.load(Ordering::Relaxed));
+        sum.wakeups_sent += wakeups;
+        sum.sleeps += sleeps;
+        // A sleep is two system calls: the barrier and the sleep.
+        sum.kernel_entries += wakeups + 2 * sleeps + self.other.load(Ordering::Relaxed);
+        sum.wakeups_avoided += (sum.calls + sum.served).saturating_sub(wakeups);
+    }
+}
+
+/// Something whose counters are part of the domain's.
+pub(crate) trait Counted: Send + Sync {
+    fn counters(&self) -> Counters;
+}
+
+#[derive(Default)]
+struct Ends {
+    living: Vec<Weak<dyn Counted>>,
+    gone: Counters,
+}
+
+static ENDS: Mutex<Option<Ends>> = Mutex::new(None);
+
+/// A channel's end whose counters are part of the domain's from now on.
+pub(crate) fn enlist(end: Weak<dyn Counted>) {
+    let mut ends = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let ends = ends.get_or_insert_default();
+    ends.living.retain(|end| end.strong_count() > 0);
+    ends.living.push(end);
+}
+
+/// A channel's end is gone; what it counted stays part of the domain's.
+pub(crate) fn bequeath(counted: &Counters) {
+    let mut ends = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let ends = ends.get_or_insert_default();
+    ends.gone = ends.gone.plus(counted);
+}
+
+/// What this domain has done so far, all bindings and processors together.
+///
+/// # Examples
+/// ```
+/// let before = underpass_rpc::counters();
+/// let done = underpass_rpc::counters().since(&before);
+/// assert_eq!(done.calls, 0);
+/// ```
+pub fn counters() -> Counters {
+    let living: Vec<_> = {
+        let mut ends = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
+        let ends = ends.get_or_insert_default();
+        ends.living.iter().filter_map(Weak::upgrade).map(Ok).chain([Err(ends.gone)]).collect()
+    };
+    let mut sum = living.iter().fold(Counters::default(), |sum, end| match end {
+        Ok(end) => sum.plus(&end.counters()),
+        Err(gone) => sum.plus(gone),
+    });
+    let tally = tally();
+    sum.kernel_entries = tally.kernel_entries();
+    sum.wakeups_sent = tally.wakeups();
+    sum.sleeps = tally.sleeps();
+    sum
+}

@@ -1,0 +1,316 @@
+//! What can go wrong, told apart by what its reader can do about it.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+use underpass_wire::{Decode, DecodeError, Encode, Schema, Sink, Source, TypeName, Types};
+
+/// What became of a call that failed: calls are executed at most once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The procedure was not started and never will be. The call can be repeated.
+    NotStarted,
+    /// The procedure may have been executed, wholly, in part or not at all.
+    Unknown,
+    /// The procedure was executed, but its result is lost.
+    Executed,
+}
+
+/// Why a call has no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// The server's process has ended. *Remedy:* import again; repeat the call if [`Outcome`] allows.
+    PeerDied(Outcome),
+    /// The binding was closed: by the server, or because one side damaged it. *Remedy:* import again.
+    Closed(Outcome),
+    /// The deadline passed first. *Remedy:* a longer deadline; the procedure may still be running.
+    Deadline,
+    /// All slots of the binding are leased and none came free in time. *Remedy:* fewer calls at once, or another binding.
+    Overloaded,
+    /// The procedure panicked; the server goes on. *Remedy:* see the server's log.
+    Panicked(String),
+    /// The peer broke the rules of the channel, and the binding is closed. *Remedy:* none here; the peer has a fault.
+    ProtocolViolation(String),
+    /// Arguments or results are not what the interface says. *Remedy:* build both sides from the same interface.
+    Decode(String),
+    /// There was not enough memory or files for arguments or results. *Remedy:* smaller ones, or higher limits (`ulimit -n`).
+    NoResources(String),
+}
+
+impl CallError {
+    /// What became of the call.
+    ///
+    /// # Examples
+    /// ```
+    /// use underpass_rpc::{CallError, Outcome};
+    /// assert_eq!(CallError::Overloaded.outcome(), Outcome::NotStarted);
+    /// ```
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            Self::PeerDied(outcome) | Self::Closed(outcome) => *outcome,
+            Self::Overloaded => Outcome::NotStarted,
+            Self::Deadline | Self::ProtocolViolation(_) | Self::Panicked(_) => Outcome::Unknown,
+            Self::Decode(_) | Self::NoResources(_) => Outcome::Unknown,
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotStarted => "the call was not started",
+            Self::Unknown => "the call may or may not have been executed",
+            Self::Executed => "the call was executed, its result is lost",
+        })
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PeerDied(outcome) => {
+                write!(f, "the server's process has ended; {outcome}; import the interface again")
+            }
+            Self::Closed(outcome) => {
+                write!(f, "the binding is closed; {outcome}; import the interface again")
+            }
+            Self::Deadline => {
+                write!(f, "the deadline passed before the reply came; the procedure may still be running")
+            }
+            Self::Overloaded => {
+                write!(f, "too many calls at once over this binding; the call was not started")
+            }
+            Self::Panicked(message) => write!(f, "the procedure panicked: {message}"),
+            Self::ProtocolViolation(what) => {
+                write!(f, "the peer broke the channel's rules ({what}); the binding is closed")
+            }
+            Self::Decode(what) => {
+                write!(f, "what came does not fit the interface: {what}; build both sides from the same one")
+            }
+            Self::NoResources(what) => {
+                write!(f, "no room for arguments or results: {what}; see `ulimit -n` and `free`")
+            }
+        }
+    }
+}
+
+impl std::error::Error for CallError {}
+
+impl From<DecodeError> for CallError {
+    fn from(e: DecodeError) -> Self {
+        Self::Decode(e.to_string())
+    }
+}
+
+impl CallError {
+    fn parts(&self) -> (u8, &str) {
+        match self {
+            Self::PeerDied(outcome) => (*outcome as u8, ""),
+            Self::Closed(outcome) => (3 + *outcome as u8, ""),
+            Self::Deadline => (6, ""),
+            Self::Overloaded => (7, ""),
+            Self::Panicked(text) => (8, text),
+            Self::ProtocolViolation(text) => (9, text),
+            Self::Decode(text) => (10, text),
+            Self::NoResources(text) => (11, text),
+        }
+    }
+}
+
+// A handler may return a `CallError` of its own calls as its result.
+impl Encode for CallError {
+    const FIXED: Option<usize> = None;
+
+    fn size(&self) -> usize {
+        self.parts().size()
+    }
+
+    fn encode<S: Sink + ?Sized>(&self, to: &mut S) {
+        self.parts().encode(to);
+    }
+}
+
+impl Decode for CallError {
+    fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError> {
+        let (kind, text) = <(u8, String)>::decode(from)?;
+        let outcome = [Outcome::NotStarted, Outcome::Unknown, Outcome::Executed][usize::from(kind % 3)];
+        Ok(match kind {
+            0..=2 => Self::PeerDied(outcome),
+            3..=5 => Self::Closed(outcome),
+            6 => Self::Deadline,
+            7 => Self::Overloaded,
+            8 => Self::Panicked(text),
+            9 => Self::ProtocolViolation(text),
+            10 => Self::Decode(text),
+            11 => Self::NoResources(text),
+            _ => return Err(DecodeError::bad_tag("CallError")),
+        })
+    }
+}
+
+impl Schema for CallError {
+    fn schema(_: &mut Types) -> TypeName {
+        "CallError".into()
+    }
+}
+
+/// Why an import has no binding.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// The name can't be one. *Remedy:* 1 to 64 bytes, no `/`, no NUL, not `.` or `..`.
+    BadName(String),
+    /// Nobody exports the name. *Remedy:* start the server, or wait for it (`import_within`).
+    NotExported(PathBuf),
+    /// The server that exported the name is dead. *Remedy:* start it again, or wait for it.
+    Dead(PathBuf),
+    /// This user may not connect. *Remedy:* run as the server's user, or have the server export it with a wider mode.
+    PermissionDenied(PathBuf),
+    /// Another interface, or another version of it, is exported under that name. *Remedy:* build both sides from the same.
+    Mismatch {
+        /// Where.
+        path: PathBuf,
+        /// The hash of the interface that was asked for.
+        ours: u64,
+        /// The hash of the one that is there.
+        theirs: u64,
+        /// What differs, by procedure.
+        differences: String,
+    },
+    /// The server speaks another version of Underpass' channels. *Remedy:* build both sides with the same version.
+    Version(String),
+    /// The server took the connection and did not answer. *Remedy:* see whether it is stopped (`ps`), or overloaded.
+    NoAnswer(PathBuf, Duration),
+    /// The server refused, or answered nonsense.
+    Refused(PathBuf, String),
+    /// The directory of names can't be trusted or used. *Remedy:* as it says.
+    Directory(PathBuf, io::Error),
+    /// The kernel refused something. *Remedy:* as it says.
+    System(&'static str, io::Error),
+}
+
+impl fmt::Display for ImportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadName(why) => f.write_str(why),
+            Self::NotExported(path) => {
+                write!(
+                    f,
+                    "nobody exports {}; start its server, or wait for it with import_within",
+                    path.display()
+                )
+            }
+            Self::Dead(path) => {
+                write!(f, "the server that exported {} is dead; start it again", path.display())
+            }
+            Self::PermissionDenied(path) => write!(
+                f,
+                "user {} may not connect to {}; run as the server's user, or export it with Server::mode(0o666)",
+                underpass_os::process::user(),
+                path.display()
+            ),
+            Self::Mismatch { path, ours, theirs, differences } => write!(
+                f,
+                "{} exports another interface than the one imported (ours {ours:016x}, theirs {theirs:016x}); build both \
+                 sides from the same one; what differs:\n{differences}",
+                path.display()
+            ),
+            Self::Version(what) => write!(f, "{what}; build both sides with the same version of Underpass"),
+            Self::NoAnswer(path, after) => {
+                write!(f, "the server of {} did not answer within {after:?}; is it stopped?", path.display())
+            }
+            Self::Refused(path, why) => write!(f, "the server of {} refused: {why}", path.display()),
+            Self::Directory(path, e) => write!(f, "names can't be looked up in {}: {e}", path.display()),
+            Self::System(what, e) => write!(f, "{what}: {e}{}", remedy(e)),
+        }
+    }
+}
+
+impl std::error::Error for ImportError {}
+
+/// Why an export failed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// The name can't be one. *Remedy:* 1 to 64 bytes, no `/`, no NUL, not `.` or `..`.
+    BadName(String),
+    /// A living domain exports the name. *Remedy:* end it, or take another name or `$UNDERPASS_DIR`.
+    Taken(PathBuf),
+    /// The directory of names can't be trusted or used. *Remedy:* as it says.
+    Directory(PathBuf, io::Error),
+    /// The kernel refused something. *Remedy:* as it says.
+    System(&'static str, io::Error),
+}
+
+impl fmt::Display for ExportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadName(why) => f.write_str(why),
+            Self::Taken(path) => write!(
+                f,
+                "a living domain exports {}; see `ss -xlp src {}` for it, or take another name",
+                path.display(),
+                path.display()
+            ),
+            Self::Directory(path, e) => write!(f, "names can't be put into {}: {e}", path.display()),
+            Self::System(what, e) => write!(f, "{what}: {e}{}", remedy(e)),
+        }
+    }
+}
+
+impl std::error::Error for ExportError {}
+
+/// What to try when the kernel says so.
+fn remedy(e: &io::Error) -> &'static str {
+    match e.kind() {
+        io::ErrorKind::OutOfMemory => "; see `free` and the cgroup's memory.max",
+        io::ErrorKind::Unsupported => {
+            "; Underpass needs Linux 5.16 or later with memfd_create and file seals"
+        }
+        _ if e.raw_os_error() == Some(24) || e.raw_os_error() == Some(23) => "; raise `ulimit -n`",
+        _ => "",
+    }
+}
+
+/// Anything that went wrong.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// In a call.
+    Call(CallError),
+    /// In an import.
+    Import(ImportError),
+    /// In an export.
+    Export(ExportError),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call(e) => e.fmt(f),
+            Self::Import(e) => e.fmt(f),
+            Self::Export(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<CallError> for Error {
+    fn from(e: CallError) -> Self {
+        Self::Call(e)
+    }
+}
+
+impl From<ImportError> for Error {
+    fn from(e: ImportError) -> Self {
+        Self::Import(e)
+    }
+}
+
+impl From<ExportError> for Error {
+    fn from(e: ExportError) -> Self {
+        Self::Export(e)
+    }
+}

@@ -1,0 +1,180 @@
+//! The three messages by which a binding is made. Both sides doubt what the other says.
+
+use std::io;
+use underpass_channel::Fence;
+use underpass_channel::layout::{REGION, VERSION};
+use underpass_os::{barrier, cpu};
+use underpass_wire::{Decode, Encode};
+
+const MAGIC: u32 = 0x5552_5043;
+
+/// The longest of the messages: a descriptor's text is cut to fit.
+pub(crate) const LONGEST: usize = 64 * 1024;
+const MOST_TEXT: usize = LONGEST - 256;
+
+/// How a domain runs, as far as its peers want to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Manner {
+    /// It has registered for barriers from others.
+    barriers: bool,
+    /// The only CPU that it may use, if there is but one.
+    only_cpu: Option<u32>,
+}
+
+impl Manner {
+    /// This domain's.
+    pub(crate) fn own() -> Self {
+        let only_cpu = match cpu::allowed().as_deref() {
+            Ok(&[only]) => Some(only as u32),
+            _ => None,
+        };
+        Self { barriers: barrier::register(), only_cpu }
+    }
+
+    /// The fence that both can do with.
+    pub(crate) fn fence(self, theirs: Self) -> Fence {
+        if self.barriers && theirs.barriers { Fence::Light } else { Fence::Full }
+    }
+
+    /// Whether the two may run at the same time.
+    pub(crate) fn elsewhere(self, theirs: Self) -> bool {
+        self.only_cpu.is_none() || self.only_cpu != theirs.only_cpu
+    }
+}
+
+/// Client to server: what it wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hello {
+    pub(crate) hash: u64,
+    pub(crate) manner: Manner,
+}
+
+/// Server to client: what it gets. The region's file comes along with `Welcome`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Welcome { manner: Manner },
+    OtherVersion { version: u32 },
+    OtherInterface { hash: u64, text: String },
+    Failed { why: String },
+}
+
+type Head = (u32, u32, u64);
+
+fn head() -> Head {
+    (MAGIC, VERSION, REGION as u64)
+}
+
+fn written(value: &impl Encode) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(value.size());
+    value.encode(&mut bytes);
+    bytes
+}
+
+fn read<T: Decode>(mut bytes: &[u8]) -> Option<T> {
+    // Bytes left over are a later version's business.
+    T::decode(&mut bytes).ok()
+}
+
+impl Hello {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        written(&(head(), self.hash, self.manner.barriers, self.manner.only_cpu))
+    }
+
+    /// The hello, or the answer to give instead.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Answer> {
+        let spoken: Head = read(bytes)
+            .filter(|head: &Head| head.0 == MAGIC)
+            .ok_or_else(|| Answer::Failed { why: "that was no hello".to_owned() })?;
+        if spoken != head() {
+            return Err(Answer::OtherVersion { version: VERSION });
+        }
+        let (_, hash, barriers, only_cpu): (Head, u64, bool, Option<u32>) =
+            read(bytes).ok_or_else(|| Answer::Failed { why: "a damaged hello".to_owned() })?;
+        Ok(Self { hash, manner: Manner { barriers, only_cpu } })
+    }
+}
+
+impl Answer {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Welcome { manner } => written(&(head(), 0u8, manner.barriers, manner.only_cpu)),
+            Self::OtherVersion { version } => written(&(head(), 1u8, *version)),
+            Self::OtherInterface { hash, text } => written(&(head(), 2u8, *hash, cut(text))),
+            Self::Failed { why } => written(&(head(), 3u8, cut(why))),
+        }
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> io::Result<Self> {
+        let nonsense = || io::Error::new(io::ErrorKind::InvalidData, "an answer that no server gives");
+        let (found, kind): (Head, u8) =
+            read(bytes).filter(|(head, _): &(Head, u8)| head.0 == MAGIC).ok_or_else(nonsense)?;
+        match kind {
+            _ if found.1 != VERSION => Some(Self::OtherVersion { version: found.1 }),
+            0 => read(bytes).map(|(_, _, barriers, only_cpu): (Head, u8, bool, Option<u32>)| Self::Welcome {
+                manner: Manner { barriers, only_cpu },
+            }),
+            1 => read(bytes).map(|(_, _, version): (Head, u8, u32)| Self::OtherVersion { version }),
+            2 => read(bytes)
+                .map(|(_, _, hash, text): (Head, u8, u64, String)| Self::OtherInterface { hash, text }),
+            3 => read(bytes).map(|(_, _, why): (Head, u8, String)| Self::Failed { why }),
+            _ => None,
+        }
+        .ok_or_else(nonsense)
+    }
+}
+
+fn cut(text: &str) -> &str {
+    let mut end = text.len().min(MOST_TEXT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_survive_the_socket() {
+        let manner = Manner { barriers: true, only_cpu: Some(1) };
+        let hello = Hello { hash: 7, manner };
+        assert_eq!(Hello::from_bytes(&hello.to_bytes()), Ok(hello));
+        for answer in [
+            Answer::Welcome { manner },
+            Answer::OtherVersion { version: 9 },
+            Answer::OtherInterface { hash: 3, text: "text".to_owned() },
+            Answer::Failed { why: "no".to_owned() },
+        ] {
+            assert_eq!(Answer::from_bytes(&answer.to_bytes()).unwrap(), answer);
+        }
+    }
+
+    #[test]
+    fn damaged_messages_are_told() {
+        let bytes = Hello { hash: 7, manner: Manner { barriers: true, only_cpu: None } }.to_bytes();
+        for end in 0..bytes.len() {
+            assert!(Hello::from_bytes(&bytes[..end]).is_err());
+        }
+        let mut other = bytes.clone();
+        other[4] += 1;
+        assert_eq!(Hello::from_bytes(&other), Err(Answer::OtherVersion { version: VERSION }));
+        assert!(Answer::from_bytes(&bytes[..3]).is_err());
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        let answer = Answer::Failed { why: "ä".repeat(LONGEST) };
+        assert!(answer.to_bytes().len() <= LONGEST);
+        assert!(Answer::from_bytes(&answer.to_bytes()).is_ok());
+    }
+
+    #[test]
+    fn polling_pays_unless_both_have_the_same_only_cpu() {
+        let on = |only_cpu| Manner { barriers: false, only_cpu };
+        assert!(!on(Some(1)).elsewhere(on(Some(1))));
+        assert!(on(Some(1)).elsewhere(on(Some(0))));
+        assert!(on(None).elsewhere(on(None)));
+        assert!(on(Some(1)).elsewhere(on(None)));
+    }
+}

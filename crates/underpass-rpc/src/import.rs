@@ -1,0 +1,132 @@
+//! Importing an interface: how a client comes to its binding.
+
+use crate::clerk::clerk;
+use crate::client::ClientEnd;
+use crate::error::ImportError;
+use crate::handshake::{Answer, Hello, LONGEST, Manner};
+use crate::mailbox::Mailbox;
+use crate::name;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use underpass_channel::Channel;
+use underpass_os::{Directory, Socket, Watch, clock};
+use underpass_wire::Descriptor;
+
+/// How long a server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long to wait at the most before looking again whether a server has appeared, in ns.
+const GLANCE: u64 = 20_000_000;
+
+/// A binding, and the clerk's care for it.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    pub(crate) end: Arc<ClientEnd>,
+    key: u64,
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        if let Ok(clerk) = clerk() {
+            clerk.released(self.key);
+        }
+    }
+}
+
+/// Where `name` stands, if it can be one.
+pub(crate) fn path_of(directory: &Directory, name: &str) -> Result<PathBuf, ImportError> {
+    name::check(name).map_err(ImportError::BadName)?;
+    Ok(directory.join(name))
+}
+
+/// Makes a binding to `name`; waits for it to be exported for at most `within`.
+pub(crate) fn bind(
+    directory: &Directory,
+    name: &str,
+    descriptor: &Descriptor,
+    within: Option<Duration>,
+) -> Result<Bound, ImportError> {
+    let path = path_of(directory, name)?;
+    let Some(within) = within else { return attempt(directory, name, &path, descriptor) };
+    let deadline = clock::deadline_ns(within);
+    loop {
+        // Before the attempt, so that no appearance between the two is missed.
+        let watch = Watch::new(directory.path());
+        let failed = match attempt(directory, name, &path, descriptor) {
+            Err(e @ (ImportError::NotExported(_) | ImportError::Dead(_))) => e,
+            other => return other,
+        };
+        let left = deadline.saturating_sub(clock::now_ns());
+        if left == 0 {
+            return Err(failed);
+        }
+        // A name is there a moment before it is listened to, and the directory may appear later: look again soon.
+        match watch {
+            Ok(watch) => watch.wait(left.min(GLANCE)),
+            Err(_) => underpass_threads::sleep(Duration::from_nanos(left.min(GLANCE))),
+        }
+    }
+}
+
+fn attempt(
+    directory: &Directory,
+    name: &str,
+    path: &std::path::Path,
+    descriptor: &Descriptor,
+) -> Result<Bound, ImportError> {
+    match directory.check() {
+        Ok(()) => {}
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(ImportError::NotExported(path.into())),
+        Err(e) => return Err(ImportError::Directory(directory.path().into(), e)),
+    }
+    let system = |what| move |e| ImportError::System(what, e);
+    let socket = Socket::connect(directory, name).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => ImportError::NotExported(path.into()),
+        io::ErrorKind::ConnectionRefused => ImportError::Dead(path.into()),
+        io::ErrorKind::PermissionDenied => ImportError::PermissionDenied(path.into()),
+        io::ErrorKind::WouldBlock => ImportError::NoAnswer(path.into(), Duration::ZERO),
+        _ => ImportError::System("the server can't be connected to", e),
+    })?;
+    let own = Manner::own();
+    let hello = Hello { hash: descriptor.hash, manner: own };
+    socket.send(&hello.to_bytes(), &[]).map_err(system("the server can't be spoken to"))?;
+    if !socket.wait(clock::deadline_ns(PATIENCE)).map_err(system("the server can't be heard"))? {
+        return Err(ImportError::NoAnswer(path.into(), PATIENCE));
+    }
+    let mut buffer = vec![0; LONGEST];
+    let received = socket.receive(&mut buffer).map_err(system("the server's answer can't be had"))?;
+    if received.len == 0 {
+        // It hung up without an answer: it ended, or took us for late.
+        return Err(ImportError::Dead(path.into()));
+    }
+    let answer = Answer::from_bytes(&buffer[..received.len]);
+    match answer.map_err(|e| ImportError::Refused(path.into(), e.to_string()))? {
+        Answer::Welcome { manner } => {
+            let file = received.files.first().ok_or_else(|| {
+                // The kernel drops files that this domain has no room for.
+                ImportError::System("the server's memory did not arrive", io::Error::from_raw_os_error(24))
+            })?;
+            let channel = Channel::adopt(file.as_fd(), own.fence(manner))
+                .map_err(system("the server's memory can't be used"))?;
+            let end = Arc::new(ClientEnd::new(channel, Mailbox::new(socket), own.elsewhere(manner)));
+            let key = clerk()
+                .and_then(|clerk| clerk.bound(&end))
+                .map_err(system("the binding can't be watched"))?;
+            Ok(Bound { end, key })
+        }
+        Answer::OtherVersion { version } => Err(ImportError::Version(format!(
+            "{} speaks version {version} of the channel, this domain speaks {}",
+            path.display(),
+            underpass_channel::layout::VERSION
+        ))),
+        Answer::OtherInterface { hash, text } => Err(ImportError::Mismatch {
+            path: path.into(),
+            ours: descriptor.hash,
+            theirs: hash,
+            differences: descriptor.differences(&text),
+        }),
+        Answer::Failed { why } => Err(ImportError::Refused(path.into(), why)),
+    }
+}

@@ -1,0 +1,126 @@
+//! A call as the server stub sees it.
+
+use crate::message::{Bytes, Unsent, fill};
+use crate::server::ServerEnd;
+use underpass_channel::Cell;
+use underpass_wire::{Decode, DecodeError, Encode};
+
+/// How a call ended, in the `what` of its reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub(crate) enum Status {
+    /// The bytes are the result.
+    Done,
+    /// The procedure panicked; the bytes are its message.
+    Panicked,
+    /// The arguments don't fit the interface; the bytes say why.
+    BadArguments,
+    /// No room for the result; the bytes say why.
+    NoResources,
+}
+
+impl Status {
+    pub(crate) fn from(what: u16) -> Option<Self> {
+        [Self::Done, Self::Panicked, Self::BadArguments, Self::NoResources]
+            .into_iter()
+            .find(|s| *s as u16 == what)
+    }
+}
+
+/// A server stub: finds the procedure, decodes its arguments, runs it, encodes its result. Generated.
+pub trait Dispatch: Send + Sync + 'static {
+    /// Runs one call.
+    ///
+    /// # Errors
+    /// The arguments or the result could not be passed; the caller is told why.
+    fn dispatch(&self, call: &mut Incoming<'_>) -> Result<(), Refused>;
+}
+
+/// Why a call has no result of its procedure.
+#[derive(Debug)]
+pub struct Refused {
+    pub(crate) status: Status,
+    pub(crate) why: String,
+}
+
+impl From<DecodeError> for Refused {
+    #[cold]
+    fn from(e: DecodeError) -> Self {
+        Self { status: Status::BadArguments, why: e.to_string() }
+    }
+}
+
+/// One call that has come.
+#[derive(Debug)]
+pub struct Incoming<'a> {
+    end: &'a ServerEnd,
+    slot: u16,
+    procedure: u16,
+    bytes: Bytes<'a>,
+    pub(crate) reply: Option<Cell>,
+}
+
+impl<'a> Incoming<'a> {
+    pub(crate) fn new(end: &'a ServerEnd, cell: &Cell, bytes: Bytes<'a>) -> Self {
+        Self { end, slot: cell.slot, procedure: cell.what, bytes, reply: None }
+    }
+
+    /// The index of the procedure, as the client says.
+    #[inline]
+    pub fn procedure(&self) -> u16 {
+        self.procedure
+    }
+
+    /// The next argument, copied out of the channel and checked (LRPC, Table III: E).
+    ///
+    /// # Errors
+    /// What came is no `T`.
+    #[inline]
+    pub fn argument<T: Decode>(&mut self) -> Result<T, Refused> {
+        Ok(self.bytes.read()?)
+    }
+
+    /// Checks that all arguments were read.
+    ///
+    /// # Errors
+    /// There are bytes left over.
+    #[inline]
+    pub fn end(&mut self) -> Result<(), Refused> {
+        match self.bytes.left() {
+            0 => Ok(()),
+            _ => Err(DecodeError::LeftOver.into()),
+        }
+    }
+
+    /// The result of the procedure (LRPC, Table III: F).
+    ///
+    /// # Errors
+    /// There is no room for it.
+    #[inline]
+    pub fn reply<T: Encode + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+        let cell = fill(self.end.channel(), self.end.mailbox(), self.slot, Status::Done as u16, value);
+        self.reply = Some(cell.map_err(unsent)?);
+        Ok(())
+    }
+
+    /// There is no such procedure.
+    ///
+    /// # Errors
+    /// Always: it says so.
+    #[cold]
+    pub fn unknown(&mut self) -> Result<(), Refused> {
+        let why = format!("there is no procedure {}", self.procedure);
+        Err(Refused { status: Status::BadArguments, why })
+    }
+}
+
+#[cold]
+fn unsent(e: Unsent) -> Refused {
+    let why = match e {
+        Unsent::Inconsistent => {
+            "a type of the result whose Encode::size disagrees with its encode".to_owned()
+        }
+        Unsent::NoResources(e) => e.to_string(),
+    };
+    Refused { status: Status::NoResources, why }
+}

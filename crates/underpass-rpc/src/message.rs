@@ -1,0 +1,122 @@
+//! Bytes into and out of a message, wherever they lie.
+
+use crate::mailbox::Mailbox;
+use std::io;
+use underpass_channel::{BlobSink, BlobSource, Cell, Channel, INLINE, Place, RegionSource, layout::STACK};
+use underpass_os::Blob;
+use underpass_wire::{Decode, DecodeError, Encode, SliceSink};
+
+/// System calls that a blob costs its sender: made, written, passed, closed.
+pub(crate) const BLOB_OUT: u64 = 4;
+/// System calls that a blob costs its receiver: received, asked for its kind and size, read, closed.
+pub(crate) const BLOB_IN: u64 = 5;
+
+/// Why a value could not be put into a message.
+#[derive(Debug)]
+pub(crate) enum Unsent {
+    /// `Encode::size` and `Encode::encode` of a type disagree.
+    Inconsistent,
+    /// No memory or no files for it.
+    NoResources(io::Error),
+}
+
+/// Writes `value` for slot `slot`: into the cell if it fits, else into the A-stack, else into a blob that goes ahead.
+///
+/// One copy in each case (LRPC, Table III: A).
+#[inline]
+pub(crate) fn fill<T: Encode + ?Sized>(
+    channel: &Channel,
+    mailbox: &Mailbox,
+    slot: u16,
+    what: u16,
+    value: &T,
+) -> Result<Cell, Unsent> {
+    let size = T::FIXED.unwrap_or_else(|| value.size());
+    if size <= INLINE {
+        let mut bytes = [0u8; INLINE];
+        let mut sink = SliceSink::new(&mut bytes[..size]);
+        value.encode(&mut sink);
+        if sink.overflowed() {
+            return Err(Unsent::Inconsistent);
+        }
+        return Cell::inline(slot, what, &bytes[..size]).ok_or(Unsent::Inconsistent);
+    }
+    let mut cell = Cell::new(slot, what);
+    if size <= STACK {
+        let mut sink = channel.stack_sink(slot);
+        value.encode(&mut sink);
+        if sink.overflowed() {
+            return Err(Unsent::Inconsistent);
+        }
+        cell.place = Place::Stack;
+        cell.length = size as u32;
+        return Ok(cell);
+    }
+    let blob = Blob::create("underpass-argument").map_err(Unsent::NoResources)?;
+    let mut sink = BlobSink::new(blob);
+    value.encode(&mut sink);
+    let (blob, written) = sink.finish().map_err(Unsent::NoResources)?;
+    if written != size as u64 {
+        return Err(Unsent::Inconsistent);
+    }
+    mailbox.pass(slot, &blob, written).map_err(Unsent::NoResources)?;
+    cell.place = Place::Blob;
+    Ok(cell)
+}
+
+/// The bytes of a message that has come. Each is copied out once, before it is checked.
+#[derive(Debug)]
+pub(crate) enum Bytes<'a> {
+    Inline { bytes: [u8; INLINE], read: usize, len: usize },
+    Stack(RegionSource<'a>),
+    Blob(Box<BlobSource>),
+}
+
+impl<'a> Bytes<'a> {
+    /// The bytes that `cell` names; `heard` is called if a bell came over the socket meanwhile.
+    #[inline]
+    pub(crate) fn of(
+        channel: &'a Channel,
+        mailbox: &Mailbox,
+        cell: &Cell,
+        heard: impl FnOnce(),
+    ) -> Result<Self, DecodeError> {
+        match cell.place {
+            Place::Inline => {
+                let (bytes, len) = cell.bytes();
+                Ok(Self::Inline { bytes, read: 0, len })
+            }
+            Place::Stack => Ok(Self::Stack(channel.stack_source(cell.slot, cell.length as usize)?)),
+            Place::Blob => {
+                let (blob, length) = mailbox.take(cell.slot, heard).ok_or(DecodeError::Truncated)?;
+                Ok(Self::Blob(Box::new(BlobSource::new(blob, length)?)))
+            }
+        }
+    }
+
+    /// Reads a value.
+    #[inline]
+    pub(crate) fn read<T: Decode>(&mut self) -> Result<T, DecodeError> {
+        match self {
+            Self::Inline { bytes, read, len } => {
+                let mut left = &bytes[*read..*len];
+                let value = T::decode(&mut left)?;
+                *read = *len - left.len();
+                Ok(value)
+            }
+            Self::Stack(source) => T::decode(source),
+            Self::Blob(source) => T::decode(&mut **source),
+        }
+    }
+
+    /// Bytes not read yet.
+    #[inline]
+    pub(crate) fn left(&self) -> usize {
+        use underpass_wire::Source;
+        match self {
+            Self::Inline { read, len, .. } => len - read,
+            Self::Stack(source) => source.remaining(),
+            Self::Blob(source) => source.remaining(),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The server's end of a binding: takes calls, runs them, replies.
+
+use crate::counters::{Counted, Counters, KernelCount, SlotCount, bequeath};
+use crate::incoming::{Dispatch, Incoming, Refused, Status};
+use crate::mailbox::{Mailbox, News};
+use crate::message::{BLOB_IN, BLOB_OUT, Bytes, fill};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use underpass_channel::layout::CELLS;
+use underpass_channel::{Bell, Cell, Channel, Place};
+use underpass_processor::Line;
+use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering};
+use underpass_threads::{panic_message, rouse};
+
+/// One slot, as the server knows it: what the region says of it is an allegation.
+#[derive(Debug, Default)]
+struct Served {
+    /// A call is under way. Set under the ring's lock, cleared by who replies.
+    busy: AtomicBool,
+    count: SlotCount,
+}
+
+/// The server's end of a binding.
+pub(crate) struct ServerEnd {
+    channel: Channel,
+    mailbox: Mailbox,
+    stub: Arc<dyn Dispatch>,
+    slots: Box<[Served]>,
+    closed: AtomicBool,
+    elsewhere: bool,
+    kernel: KernelCount,
+}
+
+impl ServerEnd {
+    /// `elsewhere`: whether the client may run on another CPU than this domain.
+    pub(crate) fn new(channel: Channel, mailbox: Mailbox, stub: Arc<dyn Dispatch>, elsewhere: bool) -> Self {
+        Self {
+            channel,
+            mailbox,
+            stub,
+            slots: (0..CELLS).map(|_| Served::default()).collect(),
+            closed: AtomicBool::new(false),
+            elsewhere,
+            kernel: KernelCount::default(),
+        }
+    }
+
+    pub(crate) fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    pub(crate) fn mailbox(&self) -> &Mailbox {
+        &self.mailbox
+    }
+
+    /// Serves no more calls. Those under way run on; their results go nowhere.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Something came over the socket.
+    pub(crate) fn news(&self, news: News) {
+        if news.bell {
+            rouse();
+        }
+        if news.nonsense || news.gone {
+            self.close();
+        }
+    }
+
+    /// Runs a call and posts its reply.
+    #[inline]
+    fn run(&self, cell: &Cell, slot: &Served) {
+        // A bell that came over the socket is answered by looking at this line again, as its caller does.
+        let bytes = match Bytes::of(&self.channel, &self.mailbox, cell, rouse) {
+            Ok(bytes) => bytes,
+            Err(_) => return self.violated(),
+        };
+        slot.count.come_in(bytes.left() as u64);
+        if cell.place == Place::Blob {
+            self.kernel.entered(BLOB_IN);
+        }
+        let mut call = Incoming::new(self, cell, bytes);
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.stub.dispatch(&mut call)));
+        let reply = match (outcome, call.reply) {
+            (Ok(Ok(())), Some(reply)) => reply,
+            (Ok(Ok(())), None) => {
+                self.refuse(cell.slot, Status::BadArguments, "the server stub made no reply")
+            }
+            (Ok(Err(Refused { status, why })), _) => self.refuse(cell.slot, status, &why),
+            (Err(panic), _) => self.refuse(cell.slot, Status::Panicked, panic_message(&*panic)),
+        };
+        slot.count.out(u64::from(reply.length));
+        if reply.place == Place::Blob {
+            self.kernel.entered(BLOB_OUT);
+        }
+        // Release: with the post, before which the client can't use the slot again.
+        slot.busy.store(false, Ordering::Release);
+        let bell = self.channel.post(&reply);
+        if bell != Bell::Silent {
+            self.ring(bell);
+        }
+    }
+
+    #[cold]
+    fn refuse(&self, slot: u16, status: Status, why: &str) -> Cell {
+        /// Enough for a message, and sure to fit into an A-stack.
+        const MOST: usize = 1024;
+        let mut end = why.len().min(MOST);
+        while !why.is_char_boundary(end) {
+            end -= 1;
+        }
+        fill(&self.channel, &self.mailbox, slot, status as u16, &why[..end])
+            .unwrap_or_else(|_| Cell::new(slot, status as u16))
+    }
+
+    #[cold]
+    fn ring(&self, bell: Bell) {
+        self.kernel.woke();
+        match bell {
+            Bell::Wake => self.channel.wake_peer(),
+            Bell::Socket => self.mailbox.ring(),
+            Bell::Silent => {}
+        }
+    }
+
+    /// The client broke the rules: closes this binding, and no other.
+    #[cold]
+    fn violated(&self) {
+        self.close();
+        self.mailbox.hang_up();
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        let mut sum = Counters::default();
+        self.slots.iter().for_each(|slot| slot.count.add_to(&mut sum));
+        sum.served = std::mem::take(&mut sum.calls);
+        self.kernel.add_to(&mut sum);
+        sum
+    }
+}
+
+impl Line for ServerEnd {
+    #[inline]
+    fn poll(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn pending(&self) -> bool {
+        self.channel.receiving().pending() && !self.is_closed()
+    }
+
+    #[inline]
+    fn serve(&self) -> bool {
+        let receiving = self.channel.receiving();
+        if !receiving.pending() || self.is_closed() {
+            return false;
+        }
+        let Some(mut taking) = receiving.try_lock() else { return false };
+        let cell = match taking.take() {
+            Ok(Some(cell)) => cell,
+            Ok(None) => return false,
+            Err(_) => {
+                self.violated();
+                return false;
+            }
+        };
+        let slot = self.slots.get(usize::from(cell.slot)).filter(|slot| !slot.busy.load(Ordering::Acquire));
+        let Some(slot) = slot else {
+            // A slot that there isn't, or that has a call under way.
+            self.violated();
+            return false;
+        };
+        // Relaxed: read under the same lock; `run` clears it before the client may use the slot again.
+        slot.busy.store(true, Ordering::Relaxed);
+        drop(taking);
+        self.run(&cell, slot);
+        true
+    }
+
+    fn park(&self, others: bool) -> Option<u32> {
+        Some(self.channel.own_attention().park(others))
+    }
+
+    fn spare(&self) -> Option<u32> {
+        Some(self.channel.own_attention().spare())
+    }
+
+    fn quiet(&self) -> bool {
+        self.is_closed() || self.channel.receiving().try_lock().is_some_and(|taking| taking.is_empty())
+    }
+
+    fn word(&self) -> &AtomicU32 {
+        self.channel.own_attention().word()
+    }
+
+    fn look(&self) {
+        self.channel.own_attention().look();
+    }
+
+    fn set_aside(&self) {
+        self.channel.own_attention().set_aside();
+    }
+
+    fn knock(&self) {}
+
+    fn elsewhere(&self) -> bool {
+        self.elsewhere
+    }
+}
+
+impl Counted for ServerEnd {
+    fn counters(&self) -> Counters {
+        self.counters()
+    }
+}
+
+impl Drop for ServerEnd {
+    fn drop(&mut self) {
+        bequeath(&self.counters());
+    }
+}
+
+impl std::fmt::Debug for ServerEnd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerEnd").field("closed", &self.is_closed()).finish_non_exhaustive()
+    }
+}

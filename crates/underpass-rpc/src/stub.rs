@@ -1,0 +1,101 @@
+//! What a generated client stub is made of.
+
+use crate::counters::Counters;
+use crate::error::{CallError, ImportError};
+use crate::import::{self, Bound};
+use crate::registry;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use underpass_os::Directory;
+use underpass_wire::{Decode, Descriptor, Encode};
+
+/// A binding of an interface whose implementation is an `L`, wherever that is.
+pub struct Stub<L: ?Sized> {
+    to: To<L>,
+    within: Option<Duration>,
+}
+
+/// LRPC's first branch of a client stub: where is the implementation?
+enum To<L: ?Sized> {
+    Here(Arc<L>),
+    There(Arc<Bound>),
+}
+
+impl<L: ?Sized> Clone for Stub<L> {
+    fn clone(&self) -> Self {
+        let to = match &self.to {
+            To::Here(local) => To::Here(local.clone()),
+            To::There(bound) => To::There(bound.clone()),
+        };
+        Self { to, within: self.within }
+    }
+}
+
+impl<L: ?Sized> fmt::Debug for Stub<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let to: &dyn fmt::Debug = match &self.to {
+            To::Here(_) => &"this domain",
+            To::There(bound) => bound,
+        };
+        f.debug_struct("Stub").field("to", to).field("within", &self.within).finish()
+    }
+}
+
+impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
+    /// Imports `name`. If it isn't exported yet, waits for it for at most `within`.
+    ///
+    /// # Errors
+    /// [`ImportError`], each kind with its remedy.
+    pub fn import(
+        name: &str,
+        descriptor: &'static Descriptor,
+        within: Option<Duration>,
+    ) -> Result<Self, ImportError> {
+        let directory = Directory::from_environment();
+        let path = import::path_of(&directory, name)?;
+        let own = registry::find(&path).filter(|service| service.descriptor.hash == descriptor.hash);
+        let to = match own.as_ref().and_then(|service| service.local.downcast_ref::<Arc<L>>()) {
+            Some(local) => To::Here(local.clone()),
+            None => To::There(Arc::new(import::bind(&directory, name, descriptor, within)?)),
+        };
+        Ok(Self { to, within: None })
+    }
+
+    /// The implementation, if it is in this very domain: call it directly.
+    #[inline]
+    pub fn local(&self) -> Option<&L> {
+        match &self.to {
+            To::Here(local) => Some(local),
+            To::There(_) => None,
+        }
+    }
+
+    /// Calls a procedure of an implementation in another domain. Blocks the calling thread, and no other.
+    ///
+    /// # Errors
+    /// [`CallError`], each kind with its remedy. A stub whose implementation is local has nothing to call and says `Closed`.
+    #[inline]
+    pub fn call<A: Encode + ?Sized, R: Decode>(&self, procedure: u16, arguments: &A) -> Result<R, CallError> {
+        match &self.to {
+            To::There(bound) => bound.end.call(procedure, arguments, self.within),
+            To::Here(_) => Err(CallError::Closed(crate::error::Outcome::NotStarted)),
+        }
+    }
+
+    /// What this binding has carried so far. Nothing, if the implementation is in this very domain.
+    pub fn counters(&self) -> Counters {
+        match &self.to {
+            To::There(bound) => bound.end.counters(),
+            To::Here(_) => Counters::default(),
+        }
+    }
+
+    /// The same binding, whose calls end with [`CallError::Deadline`] if they take longer.
+    ///
+    /// Calls within this domain are direct, and take as long as they take.
+    #[must_use]
+    pub fn with_deadline(&self, within: Duration) -> Self {
+        Self { within: Some(within), ..self.clone() }
+    }
+}
