@@ -159,7 +159,7 @@ impl ClientEnd {
         let value = bytes.read();
         match (value, bytes.left()) {
             (Ok(value), 0) => Ok(value),
-            (Ok(_), _) => Err(DecodeError::LeftOver.into()),
+            (Ok(_), left) => Err(DecodeError::LeftOver(left).into()),
             (Err(e), _) => Err(e.into()),
         }
     }

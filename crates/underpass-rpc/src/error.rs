@@ -144,14 +144,14 @@ impl Decode for CallError {
             9 => Self::ProtocolViolation(text),
             10 => Self::Decode(text),
             11 => Self::NoResources(text),
-            _ => return Err(DecodeError::bad_tag("CallError")),
+            _ => return Err(DecodeError::BadTag { of: "CallError", tag: kind.into() }),
         })
     }
 }
 
 impl Schema for CallError {
     fn schema(_: &mut Types) -> TypeName {
-        "CallError".into()
+        TypeName::plain("CallError")
     }
 }
 
@@ -312,5 +312,24 @@ impl From<ImportError> for Error {
 impl From<ExportError> for Error {
     fn from(e: ExportError) -> Self {
         Self::Export(e)
+    }
+}
+
+/// An error that can carry the failure of a call: what the `E` of an interface's `Result<T, E>` must be. Implemented by
+/// `From<CallError>`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't carry the failure of a call",
+    label = "the peer may die, but `{Self}` has no way to say so",
+    note = "implement `From<underpass::CallError>` for `{Self}`, or use `underpass::CallError` itself"
+)]
+pub trait FromCallError {
+    /// The error that says that a call failed, and why.
+    fn from_call_error(e: CallError) -> Self;
+}
+
+impl<E: From<CallError>> FromCallError for E {
+    #[inline]
+    fn from_call_error(e: CallError) -> Self {
+        e.into()
     }
 }

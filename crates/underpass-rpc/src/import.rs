@@ -91,12 +91,19 @@ fn attempt(
     })?;
     let own = Manner::own();
     let hello = Hello { hash: descriptor.hash, manner: own };
-    socket.send(&hello.to_bytes(), &[]).map_err(system("the server can't be spoken to"))?;
-    if !socket.wait(clock::deadline_ns(PATIENCE)).map_err(system("the server can't be heard"))? {
+    // A server that ends in the middle is as dead as one that had ended before.
+    let heard = |what| {
+        move |e: io::Error| match e.kind() {
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ImportError::Dead(path.into()),
+            _ => ImportError::System(what, e),
+        }
+    };
+    socket.send(&hello.to_bytes(), &[]).map_err(heard("the server can't be spoken to"))?;
+    if !socket.wait(clock::deadline_ns(PATIENCE)).map_err(heard("the server can't be heard"))? {
         return Err(ImportError::NoAnswer(path.into(), PATIENCE));
     }
     let mut buffer = vec![0; LONGEST];
-    let received = socket.receive(&mut buffer).map_err(system("the server's answer can't be had"))?;
+    let received = socket.receive(&mut buffer).map_err(heard("the server's answer can't be had"))?;
     if received.len == 0 {
         // It hung up without an answer: it ended, or took us for late.
         return Err(ImportError::Dead(path.into()));

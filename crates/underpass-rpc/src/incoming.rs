@@ -88,7 +88,7 @@ impl<'a> Incoming<'a> {
     pub fn end(&mut self) -> Result<(), Refused> {
         match self.bytes.left() {
             0 => Ok(()),
-            _ => Err(DecodeError::LeftOver.into()),
+            left => Err(DecodeError::LeftOver(left).into()),
         }
     }
 

@@ -29,7 +29,7 @@ mod service;
 mod stub;
 
 pub use counters::{Counters, counters};
-pub use error::{CallError, Error, ExportError, ImportError, Outcome};
+pub use error::{CallError, Error, ExportError, FromCallError, ImportError, Outcome};
 pub use export::{Running, Server};
 pub use incoming::{Dispatch, Incoming, Refused};
 pub use service::Service;

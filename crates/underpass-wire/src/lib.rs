@@ -1,1 +1,71 @@
-//! How values travel: encode, decode, and the schema of an interface.
+//! How values travel between domains: their bytes, and the schema that both sides must agree on.
+//!
+//! *Decides:* the bytes of every type ([`Encode`], [`Decode`]), what a stranger's bytes may do to this side
+//! ([`DecodeError`], and nothing worse), and when two sides speak of the same interface ([`Schema`], [`Descriptor`]).
+//!
+//! *Must not know:* where the bytes lie ([`Sink`] and [`Source`] are all it sees), calls, bindings, Linux.
+//!
+//! *Read first:* `encode.rs`, then `decode.rs`.
+//!
+//! # The format
+//! Little-endian and packed. A value of a fixed size ([`Encode::FIXED`]) is nothing but its fields' bytes, one after the
+//! other.
+//!
+//! | type | bytes |
+//! |---|---|
+//! | integers and floats | as they are; `usize` and `isize` as 64 bits |
+//! | `bool`, `char` | one byte, 0 or 1; four bytes, the scalar value |
+//! | tuples, arrays, structs | their parts |
+//! | `Option`, `Result` | one byte (`None` and `Ok` are 0, `Some` and `Err` 1), the content |
+//! | enums | the variant's position in as many bytes as that needs (one up to 256 variants), its fields |
+//! | `String`, `Vec`, `VecDeque`, maps, sets | how many elements, the elements |
+//! | how many | one byte below 255; else 255 and eight bytes |
+//! | `Duration` | seconds in eight bytes, nanoseconds in four |
+//! | `Box`, references | what they point to |
+//!
+//! # Examples
+//! ```
+//! let bytes = underpass_wire::to_bytes(&("cache", 4096u32));
+//! assert_eq!(bytes, [5, b'c', b'a', b'c', b'h', b'e', 0, 16, 0, 0]);
+//! let back: (String, u32) = underpass_wire::from_bytes(&bytes)?;
+//! assert_eq!(back, ("cache".to_owned(), 4096));
+//! # Ok::<(), underpass_wire::DecodeError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod builder;
+mod bulk;
+mod compound;
+mod decode;
+mod depth;
+mod descriptor;
+mod differences;
+mod encode;
+mod error;
+pub mod fixed;
+
+mod length;
+mod list;
+mod map;
+mod primitive;
+mod reference;
+mod schema;
+#[cfg(feature = "serde")]
+mod serde;
+mod sink;
+mod source;
+pub mod tag;
+mod types;
+
+#[cfg(feature = "serde")]
+pub use crate::serde::Serde;
+pub use builder::{DescriptorBuilder, ProcedureBuilder};
+pub use decode::{Decode, from_bytes};
+pub use depth::{DEEPEST, deeper};
+pub use descriptor::{Argument, Descriptor, Procedure};
+pub use encode::{Encode, to_bytes};
+pub use error::DecodeError;
+pub use schema::Schema;
+pub use sink::{Sink, SliceSink};
+pub use source::Source;
+pub use types::{Definition, Fields, TypeDefinition, TypeName, Types, Variant};

@@ -1,0 +1,66 @@
+//! How generated code makes a descriptor.
+
+use crate::{Argument, Descriptor, Encode, Procedure, Schema, Types, fixed};
+
+/// A [`Descriptor`] in the making; generated code fills it.
+#[derive(Debug)]
+pub struct DescriptorBuilder {
+    name: &'static str,
+    doc: &'static str,
+    procedures: Vec<Procedure>,
+    types: Types,
+}
+
+impl DescriptorBuilder {
+    pub(crate) fn new(name: &'static str, doc: &'static str) -> Self {
+        Self { name, doc, procedures: Vec::new(), types: Types::new() }
+    }
+
+    /// Adds the next procedure; its [`result`](ProcedureBuilder::result) ends it.
+    pub fn procedure(&mut self, name: &'static str, doc: &'static str) -> ProcedureBuilder<'_> {
+        ProcedureBuilder { interface: self, name, doc, arguments: Vec::new(), fixed: Some(0) }
+    }
+
+    /// The descriptor of all that was added.
+    pub fn finish(self) -> Descriptor {
+        Descriptor::new(self.name, self.doc, self.procedures, self.types.finish())
+    }
+}
+
+/// A [`Procedure`] in the making.
+#[derive(Debug)]
+#[must_use = "a procedure is added by its `result`"]
+pub struct ProcedureBuilder<'a> {
+    interface: &'a mut DescriptorBuilder,
+    name: &'static str,
+    doc: &'static str,
+    arguments: Vec<Argument>,
+    fixed: Option<usize>,
+}
+
+impl ProcedureBuilder<'_> {
+    /// Adds the next argument, of the type that travels.
+    pub fn argument<T: Encode + Schema + ?Sized>(mut self, name: &'static str) -> Self {
+        self.arguments.push(Argument { name, of: T::schema(&mut self.interface.types) });
+        self.fixed = fixed::sum(&[self.fixed, T::FIXED]);
+        self
+    }
+
+    /// Says what it returns, and adds the procedure to the interface.
+    ///
+    /// # Panics
+    /// If the interface has 65,536 procedures; `#[interface]` refuses those that have.
+    pub fn result<R: Encode + Schema>(self) {
+        let index = u16::try_from(self.interface.procedures.len()).expect("at most 65,536 procedures");
+        let result = R::schema(&mut self.interface.types);
+        self.interface.procedures.push(Procedure {
+            index,
+            name: self.name,
+            doc: self.doc,
+            arguments: self.arguments,
+            result,
+            fixed_arguments: self.fixed,
+            fixed_result: R::FIXED,
+        });
+    }
+}

@@ -1,0 +1,104 @@
+//! From bytes to a value.
+
+use crate::{DecodeError, Source, deeper, length};
+
+/// A value that can be received from another domain.
+///
+/// Every source is hostile. An implementation by hand keeps to four rules: it believes no length before it has looked at
+/// [`Source::remaining`]; it never panics; it allocates no more than a small multiple of the bytes that have come; and it
+/// passes through [`deeper`](crate::deeper) where a value holds others of its own type. What the implementations of this
+/// crate allocate is bounded by the bytes that came times the size in memory of the element for which each stands.
+///
+/// # Examples
+/// ```
+/// use underpass_wire::{Decode, DecodeError, Source};
+///
+/// #[derive(Debug)]
+/// struct Percent(u8);
+///
+/// impl Decode for Percent {
+///     const LEAST: usize = u8::LEAST;
+///     fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError> {
+///         match u8::decode(from)? {
+///             n @ 0..=100 => Ok(Self(n)),
+///             _ => Err(DecodeError::BadValue { of: "Percent" }),
+///         }
+///     }
+/// }
+///
+/// let error = underpass_wire::from_bytes::<Percent>(&[101]).unwrap_err();
+/// assert_eq!(error.to_string(), "the bytes are no value of Percent");
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't travel to another domain",
+    label = "no bytes are defined for `{Self}`",
+    note = "derive `underpass::Wire` for it, or mark it `#[underpass(serde)]` if it has serde's traits"
+)]
+pub trait Decode: Sized {
+    /// At least so many bytes stand for any value; 0 says that nothing is known.
+    ///
+    /// Lengths are checked with it before anything is allocated, and a list of elements that may take no bytes is limited
+    /// to 4,096 of them, lest a short message keep this side busy for long.
+    const LEAST: usize = 0;
+
+    /// Takes a value's bytes.
+    ///
+    /// # Errors
+    /// A [`DecodeError`] that says what is wrong with the bytes; then the source is of no more use.
+    fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError>;
+
+    /// Takes `count` values, one after the other; the caller has checked that the bytes for so many can be there.
+    ///
+    /// Overridden for types of which many can be copied at once.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    fn decode_all<S: Source + ?Sized>(count: usize, from: &mut S) -> Result<Vec<Self>, DecodeError> {
+        deeper(|| {
+            let mut items = Vec::with_capacity(length::capacity::<Self>(count, from.remaining()));
+            for _ in 0..count {
+                items.push(Self::decode(from)?);
+            }
+            Ok(items)
+        })
+    }
+
+    /// Takes `N` values, one after the other.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    #[inline]
+    fn decode_array<const N: usize, S: Source + ?Sized>(from: &mut S) -> Result<[Self; N], DecodeError> {
+        let mut error = None;
+        let items: [Option<Self>; N] = std::array::from_fn(|_| match error {
+            None => Self::decode(from).map_err(|e| error = Some(e)).ok(),
+            Some(_) => None,
+        });
+        match error {
+            // None of them is missing, or there would be an error.
+            None => Ok(items.map(|item| item.expect("decoded"))),
+            Some(e) => Err(e),
+        }
+    }
+}
+
+/// The value that `bytes`, all of them, stand for.
+///
+/// # Errors
+/// [`DecodeError::LeftOver`] if the value ends before the bytes do; and as [`Decode::decode`].
+///
+/// # Examples
+/// ```
+/// use underpass_wire::{DecodeError, from_bytes};
+///
+/// assert_eq!(from_bytes::<u16>(&[1, 2]), Ok(0x201));
+/// assert_eq!(from_bytes::<u16>(&[1]), Err(DecodeError::Truncated));
+/// assert_eq!(from_bytes::<u16>(&[1, 2, 3]), Err(DecodeError::LeftOver(1)));
+/// ```
+pub fn from_bytes<T: Decode>(mut bytes: &[u8]) -> Result<T, DecodeError> {
+    let value = T::decode(&mut bytes)?;
+    match bytes.len() {
+        0 => Ok(value),
+        n => Err(DecodeError::LeftOver(n)),
+    }
+}

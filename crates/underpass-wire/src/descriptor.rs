@@ -1,0 +1,160 @@
+//! What an interface looks like to the other side.
+
+use crate::{DescriptorBuilder, TypeDefinition, TypeName};
+use std::fmt::Write as _;
+
+/// The first line of every descriptor's text; it changes with the format of bytes.
+const FORMAT: &str = "underpass wire 1";
+
+/// An interface: its procedures, the types they speak of, and a hash over what both sides must agree on.
+///
+/// # Examples
+/// ```
+/// use underpass_wire::Descriptor;
+///
+/// let mut cache = Descriptor::builder("Cache", "Blocks of files.");
+/// cache.procedure("read", "Reads.").argument::<u64>("offset").argument::<u32>("len").result::<Result<Vec<u8>, String>>();
+/// let cache = cache.finish();
+///
+/// assert_eq!(cache.procedures[0].fixed_arguments, Some(12));
+/// assert_eq!(cache.procedures[0].fixed_result, None);
+/// assert_eq!(
+///     cache.text(),
+///     "underpass wire 1\n\
+///      interface Cache\n\
+///      procedure 0 read(offset: u64, len: u32) -> Result<Vec<u8>, String>\n"
+/// );
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Descriptor {
+    /// The trait's name.
+    pub name: &'static str,
+    /// The trait's documentation, as markdown.
+    pub doc: &'static str,
+    /// The procedures, by index.
+    pub procedures: Vec<Procedure>,
+    /// Structs and enums that the procedures speak of, by name.
+    pub types: Vec<TypeDefinition>,
+    /// FNV-1a, 64 bits, of [`text`](Self::text): two sides with the same hash understand each other.
+    pub hash: u64,
+}
+
+/// One method of the trait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Procedure {
+    /// Its number in calls: its position in the trait.
+    pub index: u16,
+    /// The method's name.
+    pub name: &'static str,
+    /// The method's documentation, as markdown.
+    pub doc: &'static str,
+    /// The arguments, in order, without `self`.
+    pub arguments: Vec<Argument>,
+    /// What it returns: always a `Result`.
+    pub result: TypeName,
+    /// How many bytes all arguments take together, if that is always the same.
+    pub fixed_arguments: Option<usize>,
+    /// How many bytes the result takes, if that is always the same.
+    pub fixed_result: Option<usize>,
+}
+
+/// One argument of a procedure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Argument {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type, as it travels: `String` for a `&str`.
+    pub of: TypeName,
+}
+
+impl Descriptor {
+    /// Begins the descriptor of an interface.
+    pub fn builder(name: &'static str, doc: &'static str) -> DescriptorBuilder {
+        DescriptorBuilder::new(name, doc)
+    }
+
+    pub(crate) fn new(
+        name: &'static str,
+        doc: &'static str,
+        procedures: Vec<Procedure>,
+        types: Vec<TypeDefinition>,
+    ) -> Self {
+        let mut descriptor = Self { name, doc, procedures, types, hash: 0 };
+        descriptor.hash = fnv1a(descriptor.text().as_bytes());
+        descriptor
+    }
+
+    /// Everything on which both sides must agree, a line for each thing; documentation is not part of it.
+    ///
+    /// Names are, those of arguments and fields too: a name that has changed is a meaning that may have.
+    pub fn text(&self) -> String {
+        let mut text = format!("{FORMAT}\ninterface {}\n", self.name);
+        for procedure in &self.procedures {
+            let _ = write!(text, "procedure {} {}(", procedure.index, procedure.name);
+            for (i, argument) in procedure.arguments.iter().enumerate() {
+                let _ = write!(text, "{}{}: {}", if i == 0 { "" } else { ", " }, argument.name, argument.of);
+            }
+            let _ = writeln!(text, ") -> {}", procedure.result);
+        }
+        for definition in &self.types {
+            let _ = writeln!(text, "{definition}");
+        }
+        text
+    }
+
+    /// What differs between this interface (`here`) and that of another side (`there`), whose [`text`](Self::text) it
+    /// is: a line for each procedure and type, for error messages; empty if nothing does.
+    ///
+    /// The text may be a stranger's: what is shown of it is bounded and printable.
+    ///
+    /// # Examples
+    /// ```
+    /// # use underpass_wire::Descriptor;
+    /// # let mut old = Descriptor::builder("Cache", "");
+    /// # old.procedure("read", "").argument::<u32>("len").result::<Result<(), ()>>();
+    /// # let old = old.finish();
+    /// # let mut new = Descriptor::builder("Cache", "");
+    /// # new.procedure("read", "").argument::<u64>("len").result::<Result<(), ()>>();
+    /// # let new = new.finish();
+    /// assert_eq!(
+    ///     old.differences(&new.text()),
+    ///     "procedure read: here `0 read(len: u32) -> Result<(), ()>`, there `0 read(len: u64) -> Result<(), ()>`"
+    /// );
+    /// ```
+    pub fn differences(&self, other_text: &str) -> String {
+        crate::differences::differences(&self.text(), other_text)
+    }
+}
+
+/// FNV-1a with 64 bits: <http://www.isthe.com/chongo/tech/comp/fnv/>.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_fnv1a() {
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    fn cache(doc: &'static str, argument: &'static str) -> Descriptor {
+        let mut cache = Descriptor::builder("Cache", doc);
+        cache.procedure("stat", doc).argument::<&str>(argument).result::<Result<u64, ()>>();
+        cache.finish()
+    }
+
+    #[test]
+    fn documentation_does_not_count_and_names_do() {
+        assert_eq!(cache("one", "path").hash, cache("another", "path").hash);
+        assert_ne!(cache("one", "path").hash, cache("one", "file").hash);
+    }
+}

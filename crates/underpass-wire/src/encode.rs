@@ -1,0 +1,66 @@
+//! From a value to bytes.
+
+use crate::Sink;
+
+/// A value that can be sent to another domain.
+///
+/// Have it derived (`#[derive(underpass::Wire)]`); write it by hand only for a type whose fields are not what should travel.
+///
+/// # Examples
+/// ```
+/// use underpass_wire::{Encode, Sink};
+///
+/// struct Celsius(f32);
+///
+/// impl Encode for Celsius {
+///     const FIXED: Option<usize> = f32::FIXED;
+///     fn size(&self) -> usize {
+///         self.0.size()
+///     }
+///     fn encode<S: Sink + ?Sized>(&self, to: &mut S) {
+///         self.0.encode(to);
+///     }
+/// }
+///
+/// assert_eq!(underpass_wire::to_bytes(&Celsius(21.5)), 21.5f32.to_le_bytes());
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't travel to another domain",
+    label = "no bytes are defined for `{Self}`",
+    note = "derive `underpass::Wire` for it, or mark it `#[underpass(serde)]` if it has serde's traits"
+)]
+pub trait Encode {
+    /// How many bytes every value takes, if that is the same for all of them.
+    const FIXED: Option<usize>;
+
+    /// How many bytes this value takes: exactly what [`encode`](Self::encode) will put.
+    fn size(&self) -> usize;
+
+    /// Puts the value's bytes.
+    fn encode<S: Sink + ?Sized>(&self, to: &mut S);
+
+    /// Puts the bytes of all `items`, one after the other.
+    ///
+    /// Overridden for types of which many can be copied at once; their arrays, slices and `Vec`s come through here.
+    #[inline]
+    fn encode_all<S: Sink + ?Sized>(items: &[Self], to: &mut S)
+    where
+        Self: Sized,
+    {
+        for item in items {
+            item.encode(to);
+        }
+    }
+}
+
+/// The bytes of `value`.
+///
+/// # Examples
+/// ```
+/// assert_eq!(underpass_wire::to_bytes(&Some(true)), [1, 1]);
+/// ```
+pub fn to_bytes<T: Encode + ?Sized>(value: &T) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(value.size());
+    value.encode(&mut bytes);
+    bytes
+}

@@ -1,0 +1,57 @@
+//! What can be wrong with bytes that a stranger sent.
+
+use std::error::Error;
+use std::fmt;
+
+/// Why bytes are not a value of the type that was asked for.
+///
+/// Whatever the bytes are, decoding ends with a value or with one of these. There is no remedy at this end: the other
+/// side is damaged, hostile, or speaks of another interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// The bytes end before the value does.
+    Truncated,
+    /// A length that this side can't hold, or that no bytes stand for.
+    TooLong,
+    /// Four bytes that are no `char`.
+    BadChar(u32),
+    /// A string that is not UTF-8.
+    BadUtf8,
+    /// A number that stands for no variant of the type.
+    BadTag {
+        /// The type, as its author wrote it.
+        of: &'static str,
+        /// The number.
+        tag: u32,
+    },
+    /// Bytes that no value of the type is made of: a zero for a `NonZero`, a key twice in a map.
+    BadValue {
+        /// The type, as its author wrote it.
+        of: &'static str,
+    },
+    /// Bytes follow that belong to no value; so many.
+    LeftOver(usize),
+    /// Values nested deeper than [`DEEPEST`](crate::DEEPEST).
+    TooDeep,
+    /// `serde` or the type's own `Deserialize` refused the bytes, or its `Serialize` refused the value.
+    Serde,
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated => f.write_str("the bytes end before the value does"),
+            Self::TooLong => f.write_str("a length is larger than this side can hold"),
+            Self::BadChar(n) => write!(f, "{n:#x} is no char"),
+            Self::BadUtf8 => f.write_str("a string is not UTF-8"),
+            Self::BadTag { of, tag } => write!(f, "{tag} stands for no variant of {of}"),
+            Self::BadValue { of } => write!(f, "the bytes are no value of {of}"),
+            Self::LeftOver(n) => write!(f, "{n} bytes are left over after the value"),
+            Self::TooDeep => write!(f, "values are nested deeper than {}", crate::DEEPEST),
+            Self::Serde => f.write_str("serde refused the value or its bytes"),
+        }
+    }
+}
+
+impl Error for DecodeError {}

@@ -1,0 +1,1 @@
+//! Values that `serde` knows and Underpass doesn't.

@@ -1,0 +1,93 @@
+//! Where encoded bytes go.
+
+/// Takes the bytes of values, one after the other.
+///
+/// Putting can't fail: whoever makes a sink asks [`Encode::size`](crate::Encode::size) before, and makes it large enough.
+///
+/// # Examples
+/// ```
+/// use underpass_wire::{Encode, Sink};
+///
+/// /// Counts bytes and drops them.
+/// struct Count(usize);
+///
+/// impl Sink for Count {
+///     fn put(&mut self, bytes: &[u8]) {
+///         self.0 += bytes.len();
+///     }
+/// }
+///
+/// let mut count = Count(0);
+/// (7u32, "seven").encode(&mut count);
+/// assert_eq!(count.0, (7u32, "seven").size());
+/// ```
+pub trait Sink {
+    /// Appends `bytes`.
+    fn put(&mut self, bytes: &[u8]);
+}
+
+impl Sink for Vec<u8> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+impl<S: Sink + ?Sized> Sink for &mut S {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        (**self).put(bytes);
+    }
+}
+
+/// Writes into a slice, from its beginning.
+///
+/// # Examples
+/// ```
+/// use underpass_wire::{Encode, SliceSink};
+///
+/// let mut cell = [0; 16];
+/// let mut sink = SliceSink::new(&mut cell);
+/// (1u16, 2u32).encode(&mut sink);
+/// assert_eq!(sink.left(), 10);
+/// assert_eq!(cell[..6], [1, 0, 2, 0, 0, 0]);
+/// ```
+#[derive(Debug)]
+pub struct SliceSink<'a> {
+    rest: &'a mut [u8],
+    overflowed: bool,
+}
+
+impl<'a> SliceSink<'a> {
+    /// Writes into `bytes`.
+    #[inline]
+    pub fn new(bytes: &'a mut [u8]) -> Self {
+        Self { rest: bytes, overflowed: false }
+    }
+
+    /// How many bytes there is still room for.
+    #[inline]
+    pub fn left(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// Whether more was put than there was room for: an `Encode` whose `size` said too little. What was too much is
+    /// not written.
+    #[inline]
+    pub fn overflowed(&self) -> bool {
+        self.overflowed
+    }
+}
+
+impl Sink for SliceSink<'_> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        match std::mem::take(&mut self.rest).split_at_mut_checked(bytes.len()) {
+            Some((now, later)) => {
+                now.copy_from_slice(bytes);
+                self.rest = later;
+            }
+            None => self.overflowed = true,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Where bytes to decode come from.
+
+use crate::DecodeError;
+
+/// Gives out bytes that a stranger wrote, each of them once.
+///
+/// What was taken is private to the taker: the stranger can't change it any more.
+pub trait Source {
+    /// How many bytes are still there.
+    fn remaining(&self) -> usize;
+
+    /// Fills `out` with the next bytes.
+    ///
+    /// # Errors
+    /// [`DecodeError::Truncated`] if fewer are left; then the source is of no more use.
+    fn take(&mut self, out: &mut [u8]) -> Result<(), DecodeError>;
+
+    /// The next `len` bytes; nothing is allocated unless they are there.
+    ///
+    /// # Errors
+    /// [`DecodeError::Truncated`] if fewer are left; then the source is of no more use.
+    #[inline]
+    fn take_vec(&mut self, len: usize) -> Result<Vec<u8>, DecodeError> {
+        if len > self.remaining() {
+            return Err(DecodeError::Truncated);
+        }
+        let mut out = vec![0; len];
+        self.take(&mut out)?;
+        Ok(out)
+    }
+}
+
+impl Source for &[u8] {
+    #[inline]
+    fn remaining(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn take(&mut self, out: &mut [u8]) -> Result<(), DecodeError> {
+        let (now, later) = self.split_at_checked(out.len()).ok_or(DecodeError::Truncated)?;
+        out.copy_from_slice(now);
+        *self = later;
+        Ok(())
+    }
+
+    #[inline]
+    fn take_vec(&mut self, len: usize) -> Result<Vec<u8>, DecodeError> {
+        let (now, later) = self.split_at_checked(len).ok_or(DecodeError::Truncated)?;
+        *self = later;
+        Ok(now.to_vec())
+    }
+}
+
+impl<S: Source + ?Sized> Source for &mut S {
+    #[inline]
+    fn remaining(&self) -> usize {
+        (**self).remaining()
+    }
+
+    #[inline]
+    fn take(&mut self, out: &mut [u8]) -> Result<(), DecodeError> {
+        (**self).take(out)
+    }
+
+    #[inline]
+    fn take_vec(&mut self, len: usize) -> Result<Vec<u8>, DecodeError> {
+        (**self).take_vec(len)
+    }
+}

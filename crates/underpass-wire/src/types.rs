@@ -1,0 +1,233 @@
+//! Names and structure of types.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+/// How a type is called in descriptors.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TypeName(String);
+
+impl TypeName {
+    /// A name without arguments.
+    pub fn plain(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+
+    /// A name with arguments: `Pair<u8, String>`.
+    pub fn generic(name: &str, arguments: &[Self]) -> Self {
+        if arguments.is_empty() { Self::plain(name) } else { Self(format!("{name}<{}>", Listed(arguments))) }
+    }
+
+    /// A tuple of `parts`.
+    pub fn tuple(parts: &[Self]) -> Self {
+        match parts {
+            [one] => Self(format!("({one},)")),
+            _ => Self(format!("({})", Listed(parts))),
+        }
+    }
+
+    /// An array of `len` elements.
+    pub fn array(element: &Self, len: usize) -> Self {
+        Self(format!("[{element}; {len}]"))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for TypeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Parts with commas in between.
+struct Listed<'a, T>(&'a [T]);
+
+impl<T: fmt::Display> fmt::Display for Listed<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, part) in self.0.iter().enumerate() {
+            f.write_str(if i == 0 { "" } else { ", " })?;
+            part.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a type is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Definition {
+    /// A struct of these fields.
+    Struct(Fields),
+    /// An enum of these variants.
+    Enum(Vec<Variant>),
+}
+
+/// The fields of a struct or of a variant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fields {
+    /// None.
+    Unit,
+    /// Fields with positions.
+    Tuple(Vec<TypeName>),
+    /// Fields with names.
+    Named(Vec<(&'static str, TypeName)>),
+}
+
+/// One variant of an enum.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// Its name.
+    pub name: &'static str,
+    /// Its fields.
+    pub fields: Fields,
+}
+
+/// A type and what it is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeDefinition {
+    /// Its name.
+    pub name: TypeName,
+    /// Its structure.
+    pub definition: Definition,
+}
+
+impl fmt::Display for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unit => Ok(()),
+            Self::Tuple(types) => write!(f, "({})", Listed(types)),
+            Self::Named(fields) if fields.is_empty() => f.write_str(" {}"),
+            Self::Named(fields) => {
+                for (i, (name, of)) in fields.iter().enumerate() {
+                    write!(f, "{}{name}: {of}", if i == 0 { " { " } else { ", " })?;
+                }
+                f.write_str(" }")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.name, self.fields)
+    }
+}
+
+impl fmt::Display for TypeDefinition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.definition {
+            Definition::Struct(fields) => write!(f, "struct {}{fields}", self.name),
+            Definition::Enum(variants) => write!(f, "enum {} {{ {} }}", self.name, Listed(variants)),
+        }
+    }
+}
+
+/// Gathers the definitions of types, each once, recursive ones too.
+///
+/// # Examples
+/// ```
+/// use underpass_wire::{Definition, Fields, Schema, TypeName, Types};
+///
+/// struct Tree(Vec<Tree>);
+///
+/// impl Schema for Tree {
+///     fn schema(types: &mut Types) -> TypeName {
+///         types.define(std::any::type_name::<Self>(), TypeName::plain("Tree"), |types| {
+///             Definition::Struct(Fields::Tuple(vec![<Vec<Tree>>::schema(types)]))
+///         })
+///     }
+/// }
+///
+/// let mut types = Types::new();
+/// Tree::schema(&mut types);
+/// assert_eq!(types.finish()[0].to_string(), "struct Tree(Vec<Tree>)");
+/// ```
+#[derive(Debug, Default)]
+pub struct Types {
+    /// By path.
+    names: HashMap<&'static str, TypeName>,
+    /// By name; without definition, one whose fields are being looked at.
+    definitions: BTreeMap<TypeName, Option<Definition>>,
+}
+
+impl Types {
+    /// None yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Names the type of that `path` (from [`std::any::type_name`]) and, the first time, has it defined.
+    ///
+    /// Another type that has the `name` already keeps it; this one gets a number behind it.
+    pub fn define(
+        &mut self,
+        path: &'static str,
+        name: TypeName,
+        definition: impl FnOnce(&mut Self) -> Definition,
+    ) -> TypeName {
+        if let Some(name) = self.names.get(path) {
+            return name.clone();
+        }
+        let mut free = name.clone();
+        for n in 2.. {
+            if !self.definitions.contains_key(&free) {
+                break;
+            }
+            free = TypeName(format!("{name}#{n}"));
+        }
+        self.names.insert(path, free.clone());
+        self.definitions.insert(free.clone(), None);
+        let definition = definition(self);
+        self.definitions.insert(free.clone(), Some(definition));
+        free
+    }
+
+    /// All definitions, in the order of their names.
+    pub fn finish(self) -> Vec<TypeDefinition> {
+        let defined = self.definitions.into_iter();
+        defined
+            .filter_map(|(name, definition)| Some(TypeDefinition { name, definition: definition? }))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_of_one_name_are_told_apart() {
+        let mut types = Types::new();
+        let unit = |_: &mut Types| Definition::Struct(Fields::Unit);
+        assert_eq!(types.define("a::Id", TypeName::plain("Id"), unit).as_str(), "Id");
+        assert_eq!(types.define("b::Id", TypeName::plain("Id"), unit).as_str(), "Id#2");
+        assert_eq!(types.define("a::Id", TypeName::plain("Id"), unit).as_str(), "Id");
+        assert_eq!(types.finish().len(), 2);
+    }
+
+    #[test]
+    fn definitions_read_like_rust() {
+        let name =
+            TypeName::generic("Pair", &[TypeName::plain("u8"), TypeName::tuple(&[TypeName::plain("u16")])]);
+        let variants = vec![
+            Variant { name: "Unit", fields: Fields::Unit },
+            Variant {
+                name: "Tuple",
+                fields: Fields::Tuple(vec![TypeName::plain("u8"), TypeName::plain("()")]),
+            },
+            Variant {
+                name: "Named",
+                fields: Fields::Named(vec![("a", TypeName::array(&TypeName::plain("u8"), 3))]),
+            },
+            Variant { name: "Empty", fields: Fields::Named(vec![]) },
+        ];
+        let definition = TypeDefinition { name, definition: Definition::Enum(variants) };
+        assert_eq!(
+            definition.to_string(),
+            "enum Pair<u8, (u16,)> { Unit, Tuple(u8, ()), Named { a: [u8; 3] }, Empty {} }"
+        );
+    }
+}
