@@ -5,9 +5,11 @@
 use crate::layout;
 use crate::words::Words;
 use std::arch::asm;
+use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch};
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::ptr;
 use underpass_os::Memory;
 use underpass_seam::atomic::{AtomicU32, AtomicU64};
 use underpass_wire::{DecodeError, Sink, Source};
@@ -89,6 +91,18 @@ impl Words for Region {
         // SAFETY: aligned (the mapping is page-aligned), mapped as long as `self` lives, and accessed by atomics alone,
         // on both sides.
         unsafe { AtomicU64::from_ptr(word.as_ptr()) }
+    }
+
+    #[inline]
+    fn want_to_write(&self, index: usize) {
+        // SAFETY: a prefetch touches no memory, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(ptr::from_ref(self.word(index)).cast()) }
+    }
+
+    #[inline]
+    fn want_to_read(&self, index: usize) {
+        // SAFETY: a prefetch touches no memory, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(ptr::from_ref(self.word(index)).cast()) }
     }
 }
 

@@ -6,6 +6,18 @@ use crate::words::Words;
 use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_seam::{Held, TryLock};
 
+/// How many cells ahead a poster asks for the line that it will write.
+const AHEAD: u32 = 8;
+
+/// Where the cell of `position` begins, in words from the ring's first.
+///
+/// Neighbours in time lie far apart, in no pattern that a prefetcher knows: otherwise the taker's prefetcher fetches cells
+/// before they are written, and the poster waits for each line twice.
+#[inline]
+fn place(position: u32, mask: u32) -> usize {
+    (position.wrapping_mul(37) & mask) as usize * CELL_WORDS
+}
+
 /// The end that posts. Any of the domain's threads may, at once.
 ///
 /// `next` is private to this domain. The cell of a claimed position belongs to who claimed it until its sequence
@@ -33,7 +45,7 @@ impl<W: Words> Sending<W> {
     pub fn post(&self, cell: &Cell) {
         // Relaxed: the number only has to be ours; what it guards is published by the sequence below.
         let position = self.next.fetch_add(1, Ordering::Relaxed);
-        let at = self.first_word + (position & self.mask) as usize * CELL_WORDS;
+        let at = self.first_word + place(position, self.mask);
         let [first, second] = cell.head(position.wrapping_add(1));
         for (i, word) in cell.payload[..cell.used()].iter().enumerate() {
             // Relaxed, like the next: published by the sequence.
@@ -42,6 +54,7 @@ impl<W: Words> Sending<W> {
         self.words.word(at + 1).store(second, Ordering::Relaxed);
         // SYNC with word 0 load in `Receiving::take`: the rest of the cell, and the A-stack that it names.
         self.words.word(at).store(first, Ordering::Release);
+        self.words.want_to_write(self.first_word + place(position.wrapping_add(AHEAD), self.mask));
     }
 }
 
@@ -69,7 +82,7 @@ impl<W: Words> Receiving<W> {
 
     #[inline]
     fn at(&self, position: u32) -> usize {
-        self.first_word + (position & self.mask) as usize * CELL_WORDS
+        self.first_word + place(position, self.mask)
     }
 
     /// Whether a cell seems to have come: a hint, for whoever polls.

@@ -9,6 +9,14 @@ pub trait Words {
     /// # Panics
     /// If the memory ends before it.
     fn word(&self, index: usize) -> &AtomicU64;
+
+    /// Asks for the line of the word at `index` early, to write it: a hint.
+    #[inline]
+    fn want_to_write(&self, _index: usize) {}
+
+    /// Asks for the line of the word at `index` early, to read it: a hint.
+    #[inline]
+    fn want_to_read(&self, _index: usize) {}
 }
 
 /// Words in a box of their own.
@@ -34,5 +42,15 @@ impl<W: Words> Words for std::sync::Arc<W> {
     #[inline]
     fn word(&self, index: usize) -> &AtomicU64 {
         (**self).word(index)
+    }
+
+    #[inline]
+    fn want_to_write(&self, index: usize) {
+        (**self).want_to_write(index);
+    }
+
+    #[inline]
+    fn want_to_read(&self, index: usize) {
+        (**self).want_to_read(index);
     }
 }

@@ -1,0 +1,248 @@
+//! Every interleaving of the rings and the bells, for small cases. Run as CONTRIBUTING.md says; empty otherwise.
+#![cfg(underpass_loom)]
+
+use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use loom::sync::{Arc, Condvar, Mutex};
+use loom::thread;
+use std::sync::Arc as Shared;
+use underpass_channel::{Attention, Bell, Boxed, Cell, Fence, Receiving, Sending, Slots};
+
+/// The kernel's side of a futex: whether to sleep is decided under the same lock under which one is woken.
+struct Futex {
+    word: AtomicU32,
+    bells: Mutex<u32>,
+    rung: Condvar,
+}
+
+impl Futex {
+    fn new() -> Self {
+        Self { word: AtomicU32::new(0), bells: Mutex::new(0), rung: Condvar::new() }
+    }
+
+    fn wake(&self) {
+        *self.bells.lock().unwrap() += 1;
+        self.rung.notify_all();
+    }
+
+    /// Sleeps as the kernel does: not at all if the word differs. A wake-up that nobody sleeps for is forgotten.
+    fn sleep(&self, expected: u32) {
+        let mut bells = self.bells.lock().unwrap();
+        let before = *bells;
+        if self.word.load(Ordering::SeqCst) != expected {
+            return;
+        }
+        while *bells == before {
+            bells = self.rung.wait(bells).unwrap();
+        }
+    }
+}
+
+type Ring = (Sending<Shared<Boxed>>, Receiving<Shared<Boxed>>);
+
+fn ring(cells: u32) -> Ring {
+    let words = Shared::new(Boxed::new(cells as usize * 8));
+    (Sending::new(words.clone(), 0, cells), Receiving::new(words, 0, cells))
+}
+
+fn try_take(receiving: &Receiving<Shared<Boxed>>) -> Option<Cell> {
+    receiving.try_lock().and_then(|mut taking| taking.take().unwrap())
+}
+
+/// Takes the next cell, waiting for it.
+fn take(receiving: &Receiving<Shared<Boxed>>) -> Cell {
+    loop {
+        match try_take(receiving) {
+            Some(cell) => return cell,
+            None => thread::yield_now(),
+        }
+    }
+}
+
+#[test]
+fn two_posters_and_one_taker_lose_nothing() {
+    loom::model(|| {
+        let (sending, receiving) = ring(2);
+        let sending = Arc::new(sending);
+        let posters: Vec<_> = (0..2u16)
+            .map(|i| {
+                let sending = sending.clone();
+                thread::spawn(move || sending.post(&Cell::inline(i, i, &[i as u8 + 1; 9]).unwrap()))
+            })
+            .collect();
+        let mut seen = [false; 2];
+        for _ in 0..2 {
+            let cell = take(&receiving);
+            assert_eq!(cell.bytes().0[..9], [cell.slot as u8 + 1; 9], "a cell is whole when its sequence is there");
+            assert!(!std::mem::replace(&mut seen[usize::from(cell.slot)], true));
+        }
+        posters.into_iter().for_each(|p| p.join().unwrap());
+        assert_eq!(seen, [true; 2]);
+    });
+}
+
+#[test]
+fn two_takers_take_each_cell_once() {
+    loom::model(|| {
+        let (sending, receiving) = ring(2);
+        let receiving = Arc::new(receiving);
+        let other = receiving.clone();
+        let taker = thread::spawn(move || try_take(&other).is_some());
+        sending.post(&Cell::new(0, 7));
+        let ours = try_take(&receiving).is_some();
+        let theirs = taker.join().unwrap();
+        assert!(!(ours && theirs));
+        if !ours && !theirs {
+            assert_eq!(take(&receiving).what, 7);
+        }
+    });
+}
+
+#[test]
+fn a_slot_is_room_for_a_request_and_for_a_reply() {
+    // As many calls at once as cells: one. The second call uses the cells of the first.
+    loom::model(|| {
+        let (requests, incoming) = ring(1);
+        let (replies, outgoing) = ring(1);
+        let server = thread::spawn(move || {
+            for _ in 0..2 {
+                let request = take(&incoming);
+                replies.post(&Cell::new(request.slot, request.what + 100));
+            }
+        });
+        let slots = Slots::new(1);
+        for what in 0..2 {
+            let slot = slots.lease().unwrap();
+            requests.post(&Cell::new(slot.number(), what));
+            assert_eq!(take(&outgoing).what, what + 100);
+            slots.give_back(slot);
+        }
+        server.join().unwrap();
+    });
+}
+
+#[test]
+fn a_slot_is_leased_to_one() {
+    loom::model(|| {
+        let slots = Arc::new(Slots::new(1));
+        let inside = Arc::new(AtomicBool::new(false));
+        let lease = |slots: Arc<Slots>, inside: Arc<AtomicBool>| {
+            if let Some(slot) = slots.lease() {
+                // Relaxed: the slot's own synchronization has to do.
+                assert!(!inside.load(Ordering::Relaxed));
+                inside.store(true, Ordering::Relaxed);
+                inside.store(false, Ordering::Relaxed);
+                slots.give_back(slot);
+            }
+        };
+        let (a, b) = (slots.clone(), inside.clone());
+        let other = thread::spawn(move || lease(a, b));
+        lease(slots, inside);
+        other.join().unwrap();
+    });
+}
+
+/// P1 to P3 of the proof.
+fn post(sending: &Sending<Shared<Boxed>>, futex: &Futex, cell: &Cell) {
+    sending.post(cell);
+    match Attention::new(&futex.word).after_post(Fence::Full) {
+        Bell::Silent => {}
+        Bell::Wake => futex.wake(),
+        Bell::Socket => panic!("nobody has put the ring aside"),
+    }
+}
+
+/// S1 to S4 of the proof, until a cell has come.
+fn take_or_sleep(receiving: &Receiving<Shared<Boxed>>, futex: &Futex) -> Cell {
+    loop {
+        if let Some(cell) = try_take(receiving) {
+            return cell;
+        }
+        let attention = Attention::new(&futex.word);
+        let expected = attention.park(false);
+        fence(Ordering::SeqCst);
+        if receiving.try_lock().is_some_and(|taking| taking.is_empty()) {
+            futex.sleep(expected);
+        }
+        attention.look();
+    }
+}
+
+/// Explores with at most so many preemptions, where all of them would take too long.
+fn bounded(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(model);
+}
+
+// A lost wake-up is a deadlock, which loom reports.
+
+#[test]
+fn a_sleeper_wakes_for_a_post() {
+    loom::model(|| {
+        let (sending, receiving) = ring(2);
+        let futex = Arc::new(Futex::new());
+        let other = futex.clone();
+        let poster = thread::spawn(move || post(&sending, &other, &Cell::new(0, 7)));
+        assert_eq!(take_or_sleep(&receiving, &futex).what, 7);
+        poster.join().unwrap();
+    });
+}
+
+#[test]
+fn a_sleeper_wakes_for_each_of_two_posts() {
+    bounded(3, || {
+        let (sending, receiving) = ring(2);
+        let futex = Arc::new(Futex::new());
+        let other = futex.clone();
+        let poster = thread::spawn(move || {
+            post(&sending, &other, &Cell::new(0, 1));
+            post(&sending, &other, &Cell::new(1, 2));
+        });
+        assert_eq!(take_or_sleep(&receiving, &futex).what, 1);
+        assert_eq!(take_or_sleep(&receiving, &futex).what, 2);
+        poster.join().unwrap();
+    });
+}
+
+#[test]
+fn of_two_posters_the_one_that_clears_the_bit_rings() {
+    bounded(2, || {
+        let (sending, receiving) = ring(2);
+        let sending = Arc::new(sending);
+        let futex = Arc::new(Futex::new());
+        let posters: Vec<_> = (0..2u16)
+            .map(|i| {
+                let (sending, futex) = (sending.clone(), futex.clone());
+                thread::spawn(move || post(&sending, &futex, &Cell::new(i, i)))
+            })
+            .collect();
+        take_or_sleep(&receiving, &futex);
+        take_or_sleep(&receiving, &futex);
+        posters.into_iter().for_each(|p| p.join().unwrap());
+    });
+}
+
+#[test]
+fn a_knock_is_not_lost_on_a_spare() {
+    loom::model(|| {
+        let (sending, receiving) = ring(1);
+        let futex = Arc::new(Futex::new());
+        let other = futex.clone();
+        // The client has posted while a processor of the server's ran; now it is about to sleep, and knocks.
+        let client = thread::spawn(move || {
+            sending.post(&Cell::new(0, 7));
+            fence(Ordering::SeqCst);
+            if Attention::new(&other.word).knock() {
+                other.wake();
+            }
+        });
+        // A spare processor goes to sleep: it finds the cell, or the knock finds it.
+        let expected = Attention::new(&futex.word).spare();
+        fence(Ordering::SeqCst);
+        if receiving.try_lock().is_some_and(|taking| taking.is_empty()) {
+            futex.sleep(expected);
+        }
+        client.join().unwrap();
+        assert_eq!(take(&receiving).what, 7);
+    });
+}
