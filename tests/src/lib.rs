@@ -1,1 +1,12 @@
-//! Whole processes: calls, death and hostility.
+//! What the tests of whole processes share: an interface, a server to run behind it, and a watchdog.
+#![forbid(unsafe_code)]
+
+mod probe;
+mod server;
+mod system;
+mod watchdog;
+
+pub use probe::{Everything, Other, OtherClient, Plain, Probe, ProbeClient, Shape, Subject, Trouble, Unlike};
+pub use server::{Room, ServerProcess};
+pub use system::{fds_of, kernel_threads_of, state_of};
+pub use watchdog::{Watchdog, until};

@@ -5,7 +5,7 @@
 use crate::layout;
 use crate::words::Words;
 use std::arch::asm;
-use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch};
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -95,8 +95,11 @@ impl Words for Region {
 
     #[inline]
     fn want_to_write(&self, index: usize) {
+        // By hand: the compiler makes a prefetch to read of it where the target may lack this one, which is then a no-op.
         // SAFETY: a prefetch touches no memory, whatever the address.
-        unsafe { _mm_prefetch::<_MM_HINT_ET0>(ptr::from_ref(self.word(index)).cast()) }
+        unsafe {
+            asm!("prefetchw [{}]", in(reg) self.word(index), options(nostack, preserves_flags, readonly))
+        }
     }
 
     #[inline]

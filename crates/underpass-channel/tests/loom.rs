@@ -72,7 +72,11 @@ fn two_posters_and_one_taker_lose_nothing() {
         let mut seen = [false; 2];
         for _ in 0..2 {
             let cell = take(&receiving);
-            assert_eq!(cell.bytes().0[..9], [cell.slot as u8 + 1; 9], "a cell is whole when its sequence is there");
+            assert_eq!(
+                cell.bytes().0[..9],
+                [cell.slot as u8 + 1; 9],
+                "a cell is whole when its sequence is there"
+            );
             assert!(!std::mem::replace(&mut seen[usize::from(cell.slot)], true));
         }
         posters.into_iter().for_each(|p| p.join().unwrap());

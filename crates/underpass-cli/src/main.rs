@@ -1,1 +1,50 @@
-fn main() {}
+//! The `underpass` command: the demo and the benchmarks.
+//!
+//! *Decides:* what the command line looks like. *Must not know:* how anything works.
+//!
+//! *Read first:* `demo/mod.rs`; the benchmarks are a crate of their own, `bench/`.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod demo;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Move a trait's implementation into another process and keep calling it like a function.
+#[derive(Debug, Parser)]
+#[command(name = "underpass", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// An editor, a window manager and a file cache manager in three processes: the URPC paper's Figure 1 on real work
+    Demo(demo::Options),
+    /// Measures what calls cost, beside what they can't be cheaper than
+    Bench(bench::Options),
+    /// One of the two processes of a benchmark
+    #[command(name = underpass_bench::SUBCOMMAND, hide = true)]
+    BenchRole {
+        /// What to do.
+        role: String,
+    },
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Demo(options) => {
+            demo::run(&options).map_err(|e| format!("{e:#}")).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Bench(options) => {
+            bench::run(&options).map_err(|e| e.to_string()).map(|()| ExitCode::SUCCESS)
+        }
+        Command::BenchRole { role } => underpass_bench::play(&role).map_err(|e| e.to_string()),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("underpass: {error}");
+        ExitCode::FAILURE
+    })
+}

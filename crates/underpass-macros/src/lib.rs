@@ -1,1 +1,75 @@
-//! The procedural macros of Underpass: a thin shell over underpass-idl.
+//! The procedural macros of Underpass: a thin shell over `underpass-idl`.
+//!
+//! *Decides:* nothing. *Must not know:* anything. *Read first:* `underpass-idl`.
+#![forbid(unsafe_code)]
+
+use proc_macro::TokenStream;
+
+/// Makes an interface of a trait: its implementation may live in another process.
+///
+/// # What it generates
+/// For a trait `FileCache`:
+/// * `FileCacheClient`, the client stub, which implements `FileCache` by calling another process, and has `import`,
+///   `import_within`, `with_deadline`, `counters` and `descriptor`. If the interface is exported by this very process, its
+///   calls are direct. It is `Clone + Debug + Send + Sync`, and has the trait's documentation.
+/// * `FileCache::serve(implementation)`, a provided method that makes a service for `Server::export`.
+/// * The descriptor: procedures, types, sizes and a hash, by which the two processes find out at import whether they speak
+///   of the same interface.
+///
+/// # What the trait must be
+/// * Each method takes `&self` and returns `Result<T, E>` with `E: From<CallError>`, since every call can fail. `E` may be
+///   `CallError` itself. An alias of `Result` needs a name that ends in `Result`.
+/// * Arguments own what they hold, or are lent as a whole: `&str`, `&[T]` and `&T` are sent as they are, and the server makes
+///   a `String`, a `Vec<T>` or a `T` of them, which it lends to the implementation.
+/// * Types are the plain ones of the standard library, those that derive [`Wire`](macro@Wire), and, with the feature
+///   `serde`, those that are marked `#[underpass(serde)]`: on an argument, or on a method for the `T` of its result.
+/// * The trait is not generic, and its supertraits are at the most `Send`, `Sync`, `Debug` and `'static`, which the stub has
+///   too. Methods may have bodies: an implementation in the server may leave those out, while the stub always calls.
+///
+/// Whatever else is found is an error that says what to do.
+///
+/// # Options
+/// `#[interface(crate = path)]` says where the crate `underpass` is, if it is not `::underpass`.
+///
+/// # Examples
+/// ```ignore
+/// #[underpass::interface]
+/// pub trait FileCache {
+///     /// Reads up to `len` bytes at `offset`.
+///     fn read(&self, file: FileId, offset: u64, len: u32) -> Result<Vec<u8>, FsError>;
+///     /// Says what is known of a file.
+///     fn stat(&self, path: &str) -> Result<Stat, FsError>;
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn interface(attributes: TokenStream, item: TokenStream) -> TokenStream {
+    underpass_idl::interface(attributes.into(), item.into()).into()
+}
+
+/// Lets a struct or an enum travel: derives `Encode`, `Decode` and `Schema`.
+///
+/// Every field's type has to travel too; a field marked `#[underpass(serde)]` does so by serde's traits (feature `serde`).
+/// A generic type travels if its parameters do. What the type holds is bound by nothing but its fields, so a type whose
+/// values obey a rule checks it where it is used, or implements `Decode` by hand.
+///
+/// `#[underpass(crate = path)]` on the type says where the crate `underpass` is, if it is not `::underpass`.
+///
+/// # Examples
+/// ```ignore
+/// #[derive(underpass::Wire)]
+/// pub struct Stat {
+///     pub size: u64,
+///     pub owner: Option<String>,
+/// }
+///
+/// #[derive(underpass::Wire)]
+/// pub enum FsError {
+///     Call(underpass::CallError),
+///     NotFound { path: String },
+///     Stale,
+/// }
+/// ```
+#[proc_macro_derive(Wire, attributes(underpass))]
+pub fn wire(item: TokenStream) -> TokenStream {
+    underpass_idl::derive_wire(item.into()).into()
+}

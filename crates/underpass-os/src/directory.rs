@@ -32,14 +32,15 @@ impl Directory {
         Self { path: path.into() }
     }
 
-    /// Makes it if it isn't there: 0700, or 0755 for root's `/run/underpass`, whose names other users may look up.
+    /// Makes it, and what is above it, if it isn't there: 0700, or 0755 for root's `/run/underpass`, whose names other users may look up.
     ///
     /// # Errors
     /// What `mkdir` says; what [`check`](Self::check) says.
     pub fn ensure(&self) -> io::Result<()> {
         let mode = if self.path == Path::new("/run/underpass") { 0o755 } else { 0o700 };
-        match DirBuilder::new().mode(mode).create(&self.path) {
+        match DirBuilder::new().recursive(true).mode(mode).create(&self.path) {
             Ok(()) => {}
+            // A file or a dangling link stands there: `check` says so better.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),
         }

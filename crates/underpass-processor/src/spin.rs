@@ -19,6 +19,7 @@ const BATCH: u32 = 64;
 pub struct Spin {
     polls: u32,
     until: Option<u64>,
+    over: bool,
 }
 
 impl Spin {
@@ -37,7 +38,8 @@ impl Spin {
             return true;
         }
         self.polls = 0;
-        self.in_time()
+        self.look_at_the_clock();
+        !self.over
     }
 
     /// Whether the last [`again`](Self::again) looked at the clock: the moment to look at other things too.
@@ -46,9 +48,15 @@ impl Spin {
         self.polls == 0
     }
 
+    /// Whether the spell has lasted long enough.
+    #[inline]
+    pub fn over(&self) -> bool {
+        self.over
+    }
+
     #[cold]
-    fn in_time(&mut self) -> bool {
+    fn look_at_the_clock(&mut self) {
         let now = now_ns();
-        now < *self.until.get_or_insert_with(|| now + WAKE_UP.load(Ordering::Relaxed))
+        self.over = now >= *self.until.get_or_insert_with(|| now + WAKE_UP.load(Ordering::Relaxed));
     }
 }

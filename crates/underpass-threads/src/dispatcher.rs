@@ -19,9 +19,12 @@ pub(crate) fn info() -> Arc<Info> {
 pub(crate) fn run(own: &'static Scheduler) {
     let me = own.current();
     let mut spin = Spin::default();
+    let mut lines = own.lines();
     loop {
+        if own.stale() {
+            lines = own.lines();
+        }
         let mut served = false;
-        let lines = own.lines();
         for line in lines.iter() {
             served |= line.poll();
             while line.serve() {
@@ -34,13 +37,15 @@ pub(crate) fn run(own: &'static Scheduler) {
                 }
             }
         }
-        if own.busy() || own.wanted() {
+        if own.busy() {
             own.yield_now();
             spin.reset();
         } else if served {
             spin.reset();
         } else if !lines.iter().any(|line| line.elsewhere()) || !spin.again() {
             return own.retire_dispatcher();
+        } else if spin.fresh_batch() && own.wanted() {
+            own.yield_now();
         }
     }
 }

@@ -137,10 +137,15 @@ impl Scheduler {
             || (self.dispatcher.get().is_none() && self.lines().iter().any(|line| line.pending()))
     }
 
-    /// The lines to look at.
+    /// Whether the lines have changed since they were last asked for.
     #[inline]
+    pub(crate) fn stale(&self) -> bool {
+        self.view.borrow().stale()
+    }
+
+    /// The lines to look at.
     pub(crate) fn lines(&self) -> Arc<[Arc<dyn Line>]> {
-        if self.view.borrow().stale() || self.lines.borrow().is_empty() {
+        if self.stale() {
             *self.lines.borrow_mut() = self.view.borrow_mut().get();
         }
         self.lines.borrow().clone()
@@ -264,12 +269,24 @@ impl Scheduler {
     fn idle(&'static self) {
         let mut spin = Spin::default();
         loop {
-            self.poll();
-            if self.busy() || self.wanted() {
-                return;
+            let lines = self.lines();
+            let pays = lines.iter().any(|line| line.elsewhere()) && !self.tired.take();
+            loop {
+                let replied = lines.iter().fold(false, |any, line| line.poll() | any);
+                if self.busy() {
+                    return;
+                }
+                if !replied && lines.iter().any(|line| line.pending()) {
+                    return self.begin_dispatcher();
+                }
+                if self.stale() || !pays || !spin.again() || spin.fresh_batch() {
+                    break;
+                }
             }
-            let pays = self.lines().iter().any(|line| line.elsewhere());
-            if self.tired.take() || !pays || !spin.again() {
+            if self.wanted() {
+                return self.poll();
+            }
+            if !self.stale() && (!pays || spin.over()) {
                 break;
             }
         }
@@ -290,7 +307,7 @@ impl Scheduler {
         let deadline = self.timers.borrow().next();
         sleep(&self.outside.parker, &lines, role, deadline, || {
             // What was added since must be watched too.
-            self.wanted() || self.view.borrow().stale()
+            self.wanted() || self.stale()
         });
         pool.resume();
     }

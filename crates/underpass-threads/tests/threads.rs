@@ -52,7 +52,11 @@ fn what_is_not_send_survives_a_pause() {
                     count.set(count.get() + 1);
                     LOCAL.set(LOCAL.get() + 1);
                     yield_now();
-                    assert_eq!(std::thread::current().id(), kernel_thread, "a started thread stays where it is");
+                    assert_eq!(
+                        std::thread::current().id(),
+                        kernel_thread,
+                        "a started thread stays where it is"
+                    );
                 }
                 count.get()
             })

@@ -44,27 +44,29 @@ mod encode;
 mod error;
 pub mod fixed;
 
+#[cfg(feature = "serde")]
+mod foreign;
 mod length;
 mod list;
 mod map;
 mod primitive;
 mod reference;
+mod returned;
 mod schema;
-#[cfg(feature = "serde")]
-mod serde;
 mod sink;
 mod source;
 pub mod tag;
 mod types;
 
-#[cfg(feature = "serde")]
-pub use crate::serde::Serde;
 pub use builder::{DescriptorBuilder, ProcedureBuilder};
 pub use decode::{Decode, from_bytes};
 pub use depth::{DEEPEST, deeper};
 pub use descriptor::{Argument, Descriptor, Procedure};
 pub use encode::{Encode, to_bytes};
 pub use error::DecodeError;
+#[cfg(feature = "serde")]
+pub use foreign::Serde;
+pub use returned::Returned;
 pub use schema::Schema;
 pub use sink::{Sink, SliceSink};
 pub use source::Source;

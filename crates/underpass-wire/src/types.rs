@@ -120,6 +120,7 @@ impl fmt::Display for TypeDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.definition {
             Definition::Struct(fields) => write!(f, "struct {}{fields}", self.name),
+            Definition::Enum(variants) if variants.is_empty() => write!(f, "enum {} {{}}", self.name),
             Definition::Enum(variants) => write!(f, "enum {} {{ {} }}", self.name, Listed(variants)),
         }
     }

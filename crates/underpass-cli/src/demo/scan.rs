@@ -125,7 +125,11 @@ mod tests {
         scan.push(b"a wo", |_| {});
         assert_eq!(scan.held(), 3);
         let mut at = None;
-        scan.push(b"rd b", |part| if let Part::Word(place) = part { at = Some(place) });
+        scan.push(b"rd b", |part| {
+            if let Part::Word(place) = part {
+                at = Some(place)
+            }
+        });
         assert_eq!(&scan.seen()[at.unwrap()..][..4], b"word");
     }
 
@@ -144,7 +148,7 @@ mod tests {
     fn a_line_is_cut_to_its_width() {
         let text = b"one\ntwo three four\nfive";
         assert_eq!(line_around(text, 8, 80), b"two three four");
-        assert_eq!(line_around(text, 8, 6), b"o thre");
+        assert_eq!(line_around(text, 8, 6), b"wo thr");
         assert_eq!(line_around(text, 99, 80), b"five");
         assert_eq!(line_around(b"", 0, 80), b"");
     }

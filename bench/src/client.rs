@@ -1,0 +1,128 @@
+//! What the client of a scenario has to work with.
+
+use crate::contest::{Contest, Subject};
+use crate::lines::Lines;
+use crate::pair::{Message, tell};
+use crate::ping::{Kind, Orders, Ping};
+use crate::role::Role;
+use crate::{Effort, Error, Figures, Pinning, Placement, Row};
+use std::cell::Cell;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use underpass_os::cpu;
+
+/// Progress is told so often and not more: telling it wakes the parent, on a processor that is measured.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// The measuring side of a scenario.
+#[derive(Debug)]
+pub struct Client {
+    role: Role,
+    pinning: Pinning,
+    orders: Orders,
+    told: Cell<Option<Instant>>,
+}
+
+impl Client {
+    pub(crate) fn new(role: Role, pinning: Pinning, lines: Lines) -> Self {
+        Self { role, pinning, orders: Orders::new(lines), told: Cell::new(None) }
+    }
+
+    /// How long to measure.
+    pub fn effort(&self) -> Effort {
+        self.role.effort
+    }
+
+    /// How many calls to make, where that is fixed.
+    pub fn calls(&self) -> u64 {
+        self.role.calls
+    }
+
+    /// Whether `case` is to be measured.
+    pub fn wants(&self, case: &str) -> bool {
+        self.role.case.as_ref().is_none_or(|wanted| wanted == case)
+    }
+
+    /// Whether long lists of cases are to be cut short.
+    pub fn few(&self) -> bool {
+        self.role.effort.few && self.role.case.is_none()
+    }
+
+    /// The CPUs.
+    pub fn placement(&self) -> &Placement {
+        &self.role.placement
+    }
+
+    /// The directory for sockets.
+    pub fn scratch(&self) -> &Path {
+        &self.role.scratch
+    }
+
+    /// Confines this kernel thread, which measures the limits, to the client's CPU.
+    ///
+    /// To be called once the runtime has its own kernel threads, which keep the CPUs of the scenario.
+    ///
+    /// # Errors
+    /// If the CPU has been taken from this process.
+    pub fn settle(&self) -> Result<(), Error> {
+        Ok(cpu::confine(&[self.placement().near])?)
+    }
+
+    /// A raw limit of `kind`, with the responder on `cpu`.
+    pub fn ping(&self, name: &'static str, kind: Kind, cpu: usize) -> Ping<'_> {
+        Ping::new(name, &self.orders, kind, cpu)
+    }
+
+    /// The limit of a call under this scenario's pinning: two lines, or a round trip by the kernel if there is one CPU.
+    pub fn limit(&self) -> Ping<'_> {
+        let place = self.placement();
+        match (self.pinning, place.far) {
+            (Pinning::Apart | Pinning::Floating, Some(far)) => self.ping("two-line", Kind::TwoLine, far),
+            _ => self.ping("futex-same-cpu", Kind::Futex, place.near),
+        }
+    }
+
+    /// Measures `subjects` beside each other, as part number `part` of `parts` of the scenario.
+    ///
+    /// # Errors
+    /// The first failure of a subject.
+    pub fn contest(
+        &self,
+        subjects: &mut [&mut dyn Subject],
+        part: usize,
+        parts: usize,
+    ) -> Result<Contest, Error> {
+        let mut tell = |share: f64| self.progress((part as f64 + share) / parts as f64);
+        Contest::hold(subjects, self.effort(), &mut tell)
+    }
+
+    /// Tells how much of the scenario is done, 0 to 1.
+    pub fn progress(&self, share: f64) {
+        if self.told.get().is_none_or(|told| told.elapsed() > TELL_EVERY) {
+            self.told.set(Some(Instant::now()));
+            // Where the parent is gone, this process is about to be killed.
+            let _ = tell(&Message::Progress(share));
+        }
+    }
+
+    /// Reports what was measured in `case`.
+    ///
+    /// # Errors
+    /// If the parent is gone.
+    pub fn report(&self, case: &str, figures: Figures) -> Result<(), Error> {
+        self.row(case, self.pinning, Ok(figures))
+    }
+
+    /// Reports a row whose sides were placed otherwise than the scenario says, or that was skipped for a reason.
+    ///
+    /// # Errors
+    /// If the parent is gone.
+    pub fn row(&self, case: &str, pinning: Pinning, result: Result<Figures, String>) -> Result<(), Error> {
+        tell(&Message::Row(Row {
+            bench: self.role.bench.clone(),
+            case: case.into(),
+            pinning: self.placement().describe(pinning),
+            result,
+        }))
+    }
+}

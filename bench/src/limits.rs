@@ -1,0 +1,57 @@
+//! `limits`: what the machine itself costs.
+//!
+//! A limit has no limit of its own, so each stands beside the two-line ping-pong, the unit in which this project thinks. That beside
+//! itself shows how far the ratios of a run can be trusted: it should be 1.
+
+use crate::catalogue::{Benchmark, Scenario};
+use crate::client::Client;
+use crate::contest::Subject;
+use crate::ping::Kind;
+use crate::role::Role;
+use crate::{Error, Figures, Pinning, process};
+
+pub(crate) const BENCHMARK: Benchmark = Benchmark {
+    name: "limits",
+    about: "what nothing between two processes can be cheaper than: cache lines, a call, the kernel",
+    scenarios: &[Scenario {
+        name: "limits",
+        cases: &["two-line", "one-line", "futex-cross-cpu", "call", "syscall", "futex-same-cpu"],
+        pinning: Pinning::Together,
+        client,
+        server,
+    }],
+};
+
+fn client(client: &Client) -> Result<(), Error> {
+    let (near, far) = (client.placement().near, client.placement().far);
+    let ping = |name, kind, cpu| Box::new(client.ping(name, kind, cpu)) as Box<dyn Subject>;
+    let across = |name, kind| far.map(|far| ping(name, kind, far));
+    let cases = [
+        ("two-line", Pinning::Apart, across("two-line", Kind::TwoLine)),
+        ("one-line", Pinning::Apart, across("one-line", Kind::OneLine)),
+        ("futex-cross-cpu", Pinning::Apart, across("futex-cross-cpu", Kind::Futex)),
+        ("call", Pinning::Together, Some(Box::new(process::call()) as Box<dyn Subject>)),
+        ("syscall", Pinning::Together, Some(Box::new(process::system_call()))),
+        ("futex-same-cpu", Pinning::Together, Some(ping("futex-same-cpu", Kind::Futex, near))),
+    ];
+    let cases = cases.into_iter().filter(|(case, ..)| client.wants(case)).collect::<Vec<_>>();
+    let parts = cases.len();
+    for (part, (case, pinning, subject)) in cases.into_iter().enumerate() {
+        let Some(mut subject) = subject else {
+            client.row(case, pinning, Err(client.placement().one_only()))?;
+            continue;
+        };
+        // Where there is one CPU, the unit is a system call.
+        let mut unit = across("two-line", Kind::TwoLine).unwrap_or_else(|| Box::new(process::system_call()));
+        let contest = client.contest(&mut [&mut *unit, &mut *subject], part, parts)?;
+        client.row(case, pinning, Ok(Figures::of(&contest, 1, 0)))?;
+    }
+    Ok(())
+}
+
+/// The responder does it all.
+fn server(_: &Role) -> Result<(), Error> {
+    loop {
+        std::thread::park();
+    }
+}

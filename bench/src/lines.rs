@@ -1,0 +1,114 @@
+//! The page of words that the two processes of a benchmark share: the raw limits are measured on it, without the runtime.
+//!
+//! Both are this program, and neither is hostile; nothing outside the benchmarks uses this.
+
+use crate::Error;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use underpass_os::Memory;
+
+/// Bytes from one word to the next: farther than the prefetcher of neighbouring lines reaches.
+const STRIDE: usize = 256;
+
+/// Bytes shared.
+const LEN: usize = 4096;
+
+/// The 64-bit words, each alone in its line. Who writes which, and when: `ping.rs` and `responder.rs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// The client's part of a ping-pong.
+    Ping,
+    /// The server's part.
+    Pong,
+    /// What the responder shall do.
+    Kind,
+    /// On which CPU.
+    Cpu,
+    /// How often.
+    Rounds,
+    /// The number of the first round.
+    First,
+}
+
+/// The 32-bit words, on which a process can sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doorbell {
+    /// Counts the responder's orders.
+    Order,
+    /// The last order that the responder took up.
+    Taken,
+    /// The client's part of a ping-pong by the kernel.
+    Ping,
+    /// The server's part.
+    Pong,
+}
+
+const WORDS: usize = Word::First as usize + 1;
+const DOORBELLS: usize = Doorbell::Pong as usize + 1;
+const _: () = assert!((WORDS + DOORBELLS) * STRIDE <= LEN);
+
+/// The shared page.
+#[derive(Debug)]
+pub struct Lines {
+    memory: Memory,
+}
+
+impl Lines {
+    /// A page of zeros, and the file by which another process gets at it.
+    ///
+    /// # Errors
+    /// No memory, or too many open files.
+    pub fn create() -> Result<(Self, OwnedFd), Error> {
+        let (memory, file) = Memory::create("underpass-bench", LEN)?;
+        Ok((Self { memory }, file))
+    }
+
+    /// The page that another process made.
+    ///
+    /// # Errors
+    /// If `file` is something else.
+    pub fn adopt(file: impl AsFd) -> Result<Self, Error> {
+        Ok(Self { memory: Memory::adopt(file.as_fd(), LEN)? })
+    }
+
+    /// The word of this name.
+    #[inline]
+    pub fn word(&self, word: Word) -> &AtomicU64 {
+        let at = self.at(word as usize).cast::<u64>();
+        // SAFETY: the pointer is aligned and valid while `self` is borrowed, and every access to these 8 bytes, by either
+        // process, goes through this function: atomic and of this size.
+        unsafe { AtomicU64::from_ptr(at) }
+    }
+
+    /// The doorbell of this name.
+    #[inline]
+    pub fn doorbell(&self, doorbell: Doorbell) -> &AtomicU32 {
+        let at = self.at(WORDS + doorbell as usize).cast::<u32>();
+        // SAFETY: as for `word`: aligned, mapped, and these 4 bytes are accessed through this function alone.
+        unsafe { AtomicU32::from_ptr(at) }
+    }
+
+    /// The start of a line; aligned to [`STRIDE`], since mappings begin at pages.
+    #[inline]
+    fn at(&self, line: usize) -> *mut u8 {
+        // SAFETY: `line` is less than WORDS + DOORBELLS, so this stays within the LEN bytes of the mapping.
+        unsafe { self.memory.base().as_ptr().add(line * STRIDE) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn both_mappings_are_the_same_memory() {
+        let (here, file) = Lines::create().unwrap();
+        let there = Lines::adopt(&file).unwrap();
+        here.word(Word::First).store(7, Ordering::Relaxed);
+        there.doorbell(Doorbell::Pong).store(9, Ordering::Relaxed);
+        assert_eq!(there.word(Word::First).load(Ordering::Relaxed), 7);
+        assert_eq!(here.doorbell(Doorbell::Pong).load(Ordering::Relaxed), 9);
+        assert_eq!(here.word(Word::Ping).load(Ordering::Relaxed), 0);
+    }
+}

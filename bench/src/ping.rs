@@ -1,0 +1,157 @@
+//! The raw limits, seen from the client: what no call between two processes can be cheaper than.
+
+use crate::Error;
+use crate::contest::Subject;
+use crate::lines::{Doorbell, Lines, Word};
+pub use crate::responder::Kind;
+use crate::responder::{sleep_until, spin_until};
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+use underpass_os::clock::now_ns;
+use underpass_os::futex::{self, Scope};
+
+/// What the client tells the responder. There is one of it for a page.
+#[derive(Debug)]
+pub struct Orders {
+    lines: Lines,
+    given: Cell<u32>,
+    round: Cell<u64>,
+}
+
+impl Orders {
+    /// For the responder at the other end of `lines`.
+    pub fn new(lines: Lines) -> Self {
+        Self { lines, given: Cell::new(0), round: Cell::new(1) }
+    }
+
+    /// Has the responder on `cpu` answer `rounds` of `kind`; gives the number of the first. Returns once it is ready to.
+    fn give(&self, kind: Kind, cpu: usize, rounds: u64) -> Result<u64, Error> {
+        let first = self.round.get();
+        self.round.set(first + rounds);
+        let order = self.given.get().wrapping_add(1);
+        self.given.set(order);
+        let write = |word, value| self.lines.word(word).store(value, Ordering::Relaxed);
+        write(Word::Kind, kind as u64);
+        write(Word::Cpu, cpu as u64);
+        write(Word::Rounds, rounds);
+        write(Word::First, first);
+        let doorbell = self.lines.doorbell(Doorbell::Order);
+        // SYNC with `Order` load in `sleep_until_changed`: the four words above.
+        doorbell.store(order, Ordering::Release);
+        futex::wake(doorbell, Scope::Shared, 1);
+        sleep_until(self.lines.doorbell(Doorbell::Taken), order)?;
+        Ok(first)
+    }
+
+    #[inline]
+    fn round(&self, kind: Kind, round: u64) -> Result<(), Error> {
+        match kind {
+            Kind::TwoLine => {
+                // SYNC with `Ping` load in the responder's `spin_until`: nothing but the round.
+                self.lines.word(Word::Ping).store(round, Ordering::Release);
+                spin_until(self.lines.word(Word::Pong), round)
+            }
+            Kind::OneLine => {
+                // SYNC as above.
+                self.lines.word(Word::Ping).store(2 * round, Ordering::Release);
+                spin_until(self.lines.word(Word::Ping), 2 * round + 1)
+            }
+            Kind::Futex => {
+                let ping = self.lines.doorbell(Doorbell::Ping);
+                // SYNC with `Ping` load in the responder's `sleep_until`: nothing but the round.
+                ping.store(round as u32, Ordering::Release);
+                futex::wake(ping, Scope::Shared, 1);
+                sleep_until(self.lines.doorbell(Doorbell::Pong), round as u32)
+            }
+        }
+    }
+}
+
+/// A ping-pong between this kernel thread and the responder.
+#[derive(Clone, Copy, Debug)]
+pub struct Ping<'a> {
+    name: &'static str,
+    orders: &'a Orders,
+    kind: Kind,
+    cpu: usize,
+}
+
+impl<'a> Ping<'a> {
+    /// One called `name`, with the responder on `cpu`.
+    pub fn new(name: &'static str, orders: &'a Orders, kind: Kind, cpu: usize) -> Self {
+        Self { name, orders, kind, cpu }
+    }
+
+    /// Orders some rounds more than `operations`, and does those; gives the rounds to be timed.
+    fn warm_up(&self, operations: u64) -> Result<std::ops::Range<u64>, Error> {
+        let more = operations / 8 + 2;
+        let first = self.orders.give(self.kind, self.cpu, more + operations)?;
+        for round in first..first + more {
+            self.orders.round(self.kind, round)?;
+        }
+        Ok(first + more..first + more + operations)
+    }
+}
+
+impl Subject for Ping<'_> {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+        let rounds = self.warm_up(operations)?;
+        let start = now_ns();
+        // The kind is decided outside the loop.
+        match self.kind {
+            Kind::TwoLine => rounds.into_iter().try_for_each(|n| self.orders.round(Kind::TwoLine, n))?,
+            Kind::OneLine => rounds.into_iter().try_for_each(|n| self.orders.round(Kind::OneLine, n))?,
+            Kind::Futex => rounds.into_iter().try_for_each(|n| self.orders.round(Kind::Futex, n))?,
+        }
+        Ok(now_ns() - start)
+    }
+
+    fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), Error> {
+        let rounds = self.warm_up(operations)?;
+        let mut before = now_ns();
+        for round in rounds {
+            self.orders.round(self.kind, round)?;
+            let now = now_ns();
+            samples.push((now - before) as f64);
+            before = now;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Placement;
+    use crate::responder::respond;
+
+    /// A client and a responder in one process: the protocol is the same.
+    fn orders() -> Orders {
+        let (lines, file) = Lines::create().unwrap();
+        let theirs = Lines::adopt(&file).unwrap();
+        std::thread::spawn(move || respond(&theirs));
+        Orders::new(lines)
+    }
+
+    #[test]
+    fn the_responder_answers_every_kind_on_every_cpu() {
+        let orders = orders();
+        let place = Placement::choose().unwrap();
+        let cpus = [place.far.unwrap_or(place.near), place.near];
+        for (kind, cpu) in
+            [Kind::Futex, Kind::TwoLine, Kind::OneLine].into_iter().zip(cpus.into_iter().cycle())
+        {
+            let mut ping = Ping::new("test", &orders, kind, cpu);
+            let mut samples = Vec::new();
+            for operations in [1, 3, 2] {
+                ping.batch(operations).unwrap();
+                ping.single(operations, &mut samples).unwrap();
+            }
+            assert_eq!(samples.len(), 6, "{kind:?}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What a child of the benchmark command is to do.
+
+use crate::client::Client;
+use crate::lines::Lines;
+use crate::pair::{Message, tell};
+use crate::responder::respond;
+use crate::{Effort, Error, Placement, catalogue};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use underpass_os::{cpu, process};
+
+/// The side of a child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Side {
+    /// Measures.
+    Client,
+    /// Answers.
+    Server,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        })
+    }
+}
+
+/// One of the two processes of a scenario, as its parent describes it on the command line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Role {
+    /// The benchmark.
+    pub bench: String,
+    /// Its scenario.
+    pub scenario: String,
+    /// The side to play.
+    pub side: Side,
+    /// The process without which this one has no purpose.
+    pub parent: u32,
+    /// The CPUs.
+    pub placement: Placement,
+    /// How long to measure.
+    pub effort: Effort,
+    /// The only case that is wanted, if not all are.
+    pub case: Option<String>,
+    /// How many calls, where a benchmark makes a fixed number.
+    pub calls: u64,
+    /// A directory for sockets, which the parent removes.
+    pub scratch: PathBuf,
+}
+
+/// Plays the role that `text` describes; standard input is the shared page, standard output the way to the parent.
+///
+/// The process is killed when its parent ends. What this returns is its exit status: if the role fails, the parent is told why.
+///
+/// # Errors
+/// If there is no parent that can be told: `text` is no role, or the parent is gone.
+pub fn play(text: &str) -> Result<ExitCode, Error> {
+    process::die_with_parent()?;
+    let role: Role = serde_json::from_str(text)
+        .map_err(|e| format!("this command is for `underpass bench` itself, which starts it ({e})"))?;
+    if std::os::unix::process::parent_id() != role.parent {
+        return Err("the benchmark that started this process is gone".into());
+    }
+    let Err(error) = perform(role) else { return Ok(ExitCode::SUCCESS) };
+    tell(&Message::Failed(error.to_string()))?;
+    Ok(ExitCode::FAILURE)
+}
+
+fn perform(role: Role) -> Result<(), Error> {
+    let scenario = catalogue::find(&role.bench)?.scenario(&role.scenario)?;
+    let lines = Lines::adopt(std::io::stdin())?;
+    let (client, server) = role.placement.sides(scenario.pinning)?;
+    match role.side {
+        Side::Client => {
+            cpu::confine(&client)?;
+            (scenario.client)(&Client::new(role, scenario.pinning, lines))
+        }
+        Side::Server => {
+            cpu::confine(&server)?;
+            std::thread::Builder::new().name("responder".into()).spawn(move || {
+                let Err(error) = respond(&lines) else { return };
+                // Where even this fails, the parent is gone, and so will this process be.
+                let _ = tell(&Message::Failed(error.to_string()));
+                std::process::exit(1);
+            })?;
+            (scenario.server)(&role)
+        }
+    }
+}

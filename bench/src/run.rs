@@ -1,0 +1,129 @@
+//! A run of one benchmark.
+
+use crate::catalogue::{Benchmark, Scenario};
+use crate::role::{Role, Side};
+use crate::scratch::Scratch;
+use crate::{Effort, Error, Placement, Row, catalogue, pair};
+
+/// Who hears what comes out of a run, as it comes.
+pub trait Listener {
+    /// A case is done, or was skipped.
+    fn row(&mut self, row: &Row);
+
+    /// `share` (0 to 1) of the scenario `what` is done.
+    fn progress(&mut self, what: &str, share: f64);
+}
+
+/// How to run a benchmark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The only case that is wanted, if not all are.
+    pub case: Option<String>,
+    /// How long to measure.
+    pub effort: Effort,
+    /// How many calls, where a benchmark makes a fixed number.
+    pub calls: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { case: None, effort: Effort::FULL, calls: 1_000_000 }
+    }
+}
+
+/// Runs the benchmark called `name`, or all of them for `all`.
+///
+/// The program must pass the argument of its hidden subcommand [`SUBCOMMAND`](crate::SUBCOMMAND) to [`play`](crate::play):
+/// the two processes of a scenario are children that run this very program.
+///
+/// # Errors
+/// If there is no such benchmark or case, or a scenario fails.
+pub fn run(name: &str, options: &Options, listener: &mut dyn Listener) -> Result<(), Error> {
+    let benchmarks = match name {
+        "all" => catalogue::CATALOGUE.iter().collect(),
+        name => vec![catalogue::find(name)?],
+    };
+    if let Some(case) = &options.case {
+        known(&benchmarks, case)?;
+    }
+    let run = Run { options, placement: Placement::choose()?, scratch: Scratch::new()? };
+    for benchmark in benchmarks {
+        for scenario in benchmark.scenarios {
+            if scenario.cases.iter().any(|case| run.wants(case)) {
+                run.scenario(benchmark, scenario, listener)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether one of `benchmarks` has this `case`.
+fn known(benchmarks: &[&Benchmark], case: &str) -> Result<(), Error> {
+    let scenarios = benchmarks.iter().flat_map(|benchmark| benchmark.scenarios);
+    let cases: Vec<&str> = scenarios.flat_map(|scenario| scenario.cases).copied().collect();
+    if cases.contains(&case) {
+        return Ok(());
+    }
+    Err(format!("no case is called `{case}`; there are {}", cases.join(", ")).into())
+}
+
+/// What all scenarios of a run have in common.
+struct Run<'a> {
+    options: &'a Options,
+    placement: Placement,
+    scratch: Scratch,
+}
+
+impl Run<'_> {
+    fn wants(&self, case: &str) -> bool {
+        self.options.case.as_ref().is_none_or(|wanted| wanted == case)
+    }
+
+    fn scenario(
+        &self,
+        benchmark: &Benchmark,
+        scenario: &Scenario,
+        listener: &mut dyn Listener,
+    ) -> Result<(), Error> {
+        let Err(reason) = self.placement.sides(scenario.pinning) else {
+            let role = |side| self.role(benchmark, scenario, side);
+            return pair::run([role(Side::Server), role(Side::Client)], listener);
+        };
+        for case in scenario.cases.iter().filter(|case| self.wants(case)) {
+            listener.row(&Row {
+                bench: benchmark.name.into(),
+                case: (*case).into(),
+                pinning: self.placement.describe(scenario.pinning),
+                result: Err(reason.clone()),
+            });
+        }
+        Ok(())
+    }
+
+    fn role(&self, benchmark: &Benchmark, scenario: &Scenario, side: Side) -> Role {
+        Role {
+            bench: benchmark.name.into(),
+            scenario: scenario.name.into(),
+            side,
+            parent: std::process::id(),
+            placement: self.placement.clone(),
+            effort: self.options.effort,
+            case: self.options.case.clone(),
+            calls: self.options.calls,
+            scratch: self.scratch.path().to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_case_is_answered_with_the_known_ones() {
+        let null = catalogue::find("null").unwrap();
+        assert!(known(&[null], "one-cpu").is_ok());
+        let error = known(&[null], "two-cpus").unwrap_err().to_string();
+        assert!(error.contains("`two-cpus`") && error.contains("pinned, floating, one-cpu"), "{error}");
+    }
+}

@@ -1,0 +1,161 @@
+//! The peer of `sizes`: the same requests and replies over a Unix stream socket, as well as that can be done.
+//!
+//! Both sides keep their buffers, and a small message is one system call on each side. The server has two kernel threads, one on
+//! the client's CPU and one on the other: which of the two is faster depends on the size, and both are measured.
+//!
+//! ```text
+//! request   what : u64 | length : u64 | bytes, if they are put
+//! reply     length : u64, if they were put; else the bytes
+//! ```
+
+use crate::Error;
+use crate::contest::Subject;
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use underpass_os::clock::now_ns;
+use underpass_os::cpu;
+
+const HEAD: usize = 16;
+
+/// Which way the bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// To the server.
+    In = 0,
+    /// From the server.
+    Out = 1,
+}
+
+/// Where the server's thread on `cpu` listens.
+fn path(scratch: &Path, cpu: usize) -> PathBuf {
+    scratch.join(format!("socket-{cpu}"))
+}
+
+/// Starts a kernel thread on `cpu` that serves one client.
+///
+/// # Errors
+/// If the socket can't be made.
+pub fn serve(scratch: &Path, cpu: usize) -> Result<(), Error> {
+    let listener = UnixListener::bind(path(scratch, cpu))?;
+    std::thread::Builder::new().name(format!("socket-{cpu}")).spawn(move || {
+        let served = cpu::confine(&[cpu]).and_then(|()| answer(&mut listener.accept()?.0));
+        // The client sees the end of the connection, and reports that.
+        if let Err(error) = served {
+            eprintln!("the socket's server on CPU {cpu}: {error}");
+        }
+    })?;
+    Ok(())
+}
+
+/// Answers requests until the client is gone.
+fn answer(stream: &mut UnixStream) -> std::io::Result<()> {
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        let mut filled = 0;
+        while filled < HEAD {
+            match stream.read(&mut buffer[filled..])? {
+                0 => return Ok(()),
+                n => filled += n,
+            }
+        }
+        let word = |at: usize| u64::from_le_bytes(buffer[at..at + 8].try_into().expect("8 bytes"));
+        let (what, len) = (word(0), word(8) as usize);
+        if buffer.len() < HEAD + len {
+            buffer.resize(HEAD + len, 1);
+        }
+        if what == Way::In as u64 {
+            stream.read_exact(&mut buffer[filled..HEAD + len])?;
+            stream.write_all(&(len as u64).to_le_bytes())?;
+        } else {
+            stream.write_all(&buffer[HEAD..HEAD + len])?;
+        }
+    }
+}
+
+/// Requests of one size over the connection to one thread of the server.
+#[derive(Debug)]
+pub struct OverSocket<'a> {
+    name: &'static str,
+    stream: &'a UnixStream,
+    request: Vec<u8>,
+    reply: Vec<u8>,
+}
+
+/// Connects to the server's thread on `cpu`.
+///
+/// # Errors
+/// If there is none.
+pub fn connect(scratch: &Path, cpu: usize) -> Result<UnixStream, Error> {
+    let path = path(scratch, cpu);
+    Ok(UnixStream::connect(&path).map_err(|e| format!("{}: {e}", path.display()))?)
+}
+
+impl<'a> OverSocket<'a> {
+    /// `bytes` bytes that go `way` over `stream`.
+    pub fn new(name: &'static str, stream: &'a UnixStream, way: Way, bytes: usize) -> Self {
+        let mut request = [(way as u64).to_le_bytes(), (bytes as u64).to_le_bytes()].concat();
+        let reply = match way {
+            Way::In => {
+                request.resize(HEAD + bytes, 1);
+                vec![0; 8]
+            }
+            Way::Out => vec![0; bytes],
+        };
+        Self { name, stream, request, reply }
+    }
+
+    fn once(&mut self) -> Result<(), Error> {
+        self.stream.write_all(&self.request)?;
+        Ok(self.stream.read_exact(&mut self.reply)?)
+    }
+}
+
+impl Subject for OverSocket<'_> {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+        (0..operations / 8 + 1).try_for_each(|_| self.once())?;
+        let start = now_ns();
+        (0..operations).try_for_each(|_| self.once())?;
+        Ok(now_ns() - start)
+    }
+
+    fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), Error> {
+        self.once()?;
+        for _ in 0..operations {
+            let start = now_ns();
+            self.once()?;
+            samples.push((now_ns() - start) as f64);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_every_size_go_both_ways() {
+        let (client, mut server) = UnixStream::pair().unwrap();
+        let serving = std::thread::spawn(move || answer(&mut server));
+        for bytes in [1, 8, 4096, (1 << 20) + 3] {
+            for way in [Way::In, Way::Out] {
+                let mut subject = OverSocket::new("test", &client, way, bytes);
+                subject.batch(3).unwrap();
+                let mut samples = Vec::new();
+                subject.single(2, &mut samples).unwrap();
+                assert_eq!(samples.len(), 2);
+                match way {
+                    Way::In => assert_eq!(subject.reply, (bytes as u64).to_le_bytes()),
+                    Way::Out => assert!(subject.reply.iter().all(|&byte| byte <= 1)),
+                }
+            }
+        }
+        drop(client);
+        serving.join().unwrap().unwrap();
+    }
+}

@@ -1,0 +1,97 @@
+//! `underpass bench`: rows for people or for machines, as they come.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{self, Write};
+use underpass_bench::{CATALOGUE, Effort, Error, Listener, Machine, Row, Table};
+
+/// What `underpass bench` is asked for.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// The benchmark, or `all`
+    #[arg(value_name = "NAME", required_unless_present = "list")]
+    name: Option<String>,
+    /// Only this case
+    #[arg(long, value_name = "CASE")]
+    case: Option<String>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+    /// A look, in a few seconds: fewer rounds, fewer sizes
+    #[arg(long)]
+    quick: bool,
+    /// List the benchmarks
+    #[arg(long)]
+    list: bool,
+    /// How many calls `kernel` makes
+    #[arg(long, default_value_t = underpass_bench::Options::default().calls, hide = true)]
+    calls: u64,
+}
+
+/// Runs a benchmark, or lists them.
+///
+/// # Errors
+/// If there is no such benchmark, it fails, or the results can't be written.
+pub fn run(options: &Options) -> Result<(), Error> {
+    let mut out = io::stdout();
+    let Some(name) = options.name.as_deref().filter(|_| !options.list) else {
+        return list(&mut out);
+    };
+    let effort = if options.quick { Effort::QUICK } else { Effort::FULL };
+    let mut printer = Printer::new(out, options.json);
+    let wanted = underpass_bench::Options { case: options.case.clone(), effort, calls: options.calls };
+    let ran = underpass_bench::run(name, &wanted, &mut printer);
+    printer.bar.finish_and_clear();
+    match printer.written {
+        // Whoever read the rows has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => ran.and(written.map_err(Error::from)),
+    }
+}
+
+fn list(out: &mut impl Write) -> Result<(), Error> {
+    for benchmark in CATALOGUE {
+        writeln!(out, "{:<10}{}", benchmark.name, benchmark.about)?;
+    }
+    Ok(writeln!(out, "{:<10}all of them, in this order", "all")?)
+}
+
+/// Writes rows to `out`, and meanwhile shows progress on standard error if that is a terminal.
+struct Printer<W> {
+    out: W,
+    machine: Machine,
+    /// For people; nothing if rows are for machines.
+    table: Option<Table>,
+    headed: bool,
+    bar: ProgressBar,
+    /// The first failure to write.
+    written: io::Result<()>,
+}
+
+impl<W: Write> Printer<W> {
+    fn new(out: W, json: bool) -> Self {
+        let style = ProgressStyle::with_template("{msg:<24} {bar:40} {percent:>3} %").expect("a template");
+        let bar = ProgressBar::new(1_000).with_style(style);
+        let table = (!json).then(Table::new);
+        Self { out, machine: Machine::this(), table, headed: json, bar, written: Ok(()) }
+    }
+}
+
+impl<W: Write> Listener for Printer<W> {
+    fn row(&mut self, row: &Row) {
+        let mut text = match &mut self.table {
+            Some(table) => table.row(row),
+            None => row.json(&self.machine) + "\n",
+        };
+        if !std::mem::replace(&mut self.headed, true) {
+            text = Table::heading(&self.machine) + &text;
+        }
+        let out = &mut self.out;
+        let written = self.bar.suspend(|| out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+        self.written = std::mem::replace(&mut self.written, Ok(())).and(written);
+    }
+
+    fn progress(&mut self, what: &str, share: f64) {
+        self.bar.set_message(what.to_owned());
+        self.bar.set_position((share * 1_000.0) as u64);
+    }
+}

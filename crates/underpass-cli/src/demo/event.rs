@@ -1,0 +1,157 @@
+//! What is recorded of a call.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+/// One of the three processes.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Domain {
+    /// The client.
+    Editor,
+    /// WinMgr in the paper's figure.
+    Windows,
+    /// FCM in the paper's figure.
+    Files,
+}
+
+/// A thread of the editor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Thread {
+    /// The one that works on the first half of the text.
+    T1,
+    /// The one that works on the second half.
+    T2,
+}
+
+/// A procedure of one of the two interfaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "named after the methods of the traits")]
+pub enum Procedure {
+    FilesOpen,
+    Stat,
+    Read,
+    Write,
+    Flush,
+    WindowsOpen,
+    Draw,
+    Compose,
+    Screen,
+}
+
+/// One call, as its caller or its handler saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Who called; `None` where the handler recorded it.
+    pub thread: Option<Thread>,
+    /// What was called.
+    pub procedure: Procedure,
+    /// Tells calls of one procedure apart that are out at the same time: the offset, say.
+    pub key: u64,
+    /// When it began, in ns of `CLOCK_MONOTONIC`.
+    pub from: u64,
+    /// When it ended.
+    pub to: u64,
+    /// The processor that it began on.
+    pub cpu_from: usize,
+    /// The processor that it ended on.
+    pub cpu_to: usize,
+    /// Kernel entries of the binding up to the end of this call.
+    pub kernel_entries: u64,
+    /// Wake-ups sent over the binding up to the end of this call.
+    pub wakeups: u64,
+    /// Whether it gave a result.
+    pub fine: bool,
+}
+
+/// Where events of one thread or one server are kept until the work is over.
+#[derive(Debug)]
+pub struct Log {
+    events: Mutex<Vec<Event>>,
+}
+
+impl Log {
+    /// A log with room for `room` events before it must grow.
+    pub fn new(room: usize) -> Self {
+        Self { events: Mutex::new(Vec::with_capacity(room)) }
+    }
+
+    /// Adds an event.
+    pub fn add(&self, event: Event) {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+    }
+
+    /// Takes the events out.
+    pub fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Domain {
+    /// The two that export an interface.
+    pub const SERVERS: [Self; 2] = [Self::Windows, Self::Files];
+
+    /// The name under which its interface is exported.
+    pub fn export(self) -> &'static str {
+        match self {
+            Self::Editor => "demo.editor",
+            Self::Windows => "demo.windows",
+            Self::Files => "demo.files",
+        }
+    }
+}
+
+impl fmt::Display for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Editor => "editor",
+            Self::Windows => "window manager",
+            Self::Files => "file cache manager",
+        })
+    }
+}
+
+impl fmt::Display for Thread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::T1 => "T1",
+            Self::T2 => "T2",
+        })
+    }
+}
+
+impl Procedure {
+    /// The domain that handles it.
+    pub fn server(self) -> Domain {
+        match self {
+            Self::FilesOpen | Self::Stat | Self::Read | Self::Write | Self::Flush => Domain::Files,
+            Self::WindowsOpen | Self::Draw | Self::Compose | Self::Screen => Domain::Windows,
+        }
+    }
+}
+
+impl fmt::Display for Procedure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::FilesOpen | Self::WindowsOpen => "open",
+            Self::Stat => "stat",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Flush => "flush",
+            Self::Draw => "draw",
+            Self::Compose => "compose",
+            Self::Screen => "screen",
+        })
+    }
+}
+
+impl Event {
+    /// How long the call took, in ns.
+    pub fn ns(&self) -> u64 {
+        self.to.saturating_sub(self.from)
+    }
+}

@@ -1,0 +1,231 @@
+//! How the editor gets at its servers: over Underpass or over sockets.
+
+use super::event::{Domain, Event, Log, Thread};
+use super::interfaces::{FileCacheClient, WindowManagerClient};
+use super::over_sockets::{SocketFiles, SocketWindows};
+use super::plan::{Imports, Threads};
+use super::sockets::{Client, Tally};
+use super::switches;
+use super::traced::Traced;
+use anyhow::{Context, Result, anyhow, bail};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use underpass::Counters;
+
+/// How long a server may take to appear.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// The logs of the editor's two threads.
+#[derive(Debug)]
+pub struct Logs([Arc<Log>; 2]);
+
+impl Logs {
+    /// Logs with room for `room` calls each.
+    pub fn new(room: usize) -> Self {
+        Self([Arc::new(Log::new(room)), Arc::new(Log::new(room))])
+    }
+
+    /// All the calls, in the order in which they began.
+    pub fn take(&self) -> Vec<Event> {
+        let mut events: Vec<Event> = self.0.iter().flat_map(|log| log.take()).collect();
+        events.sort_by_key(|event| event.from);
+        events
+    }
+
+    fn of(&self, thread: Thread) -> Arc<Log> {
+        self.0[usize::from(thread == Thread::T2)].clone()
+    }
+}
+
+/// An editor's imports whose work can be accounted for.
+pub trait Accounted: Imports {
+    /// The calls made, in the order in which they began.
+    fn events(&self) -> Vec<Event>;
+    /// What went over the bindings to a server.
+    fn counters(&self, server: Domain) -> Counters;
+}
+
+/// The real thing: one binding to each server, shared by both threads.
+#[derive(Debug)]
+pub struct OverUnderpass {
+    files: Mutex<Vec<FileCacheClient>>,
+    windows: WindowManagerClient,
+    logs: Logs,
+}
+
+impl OverUnderpass {
+    /// Imports both interfaces.
+    ///
+    /// # Errors
+    /// Where an import fails.
+    pub fn new(logs: Logs) -> Result<Self> {
+        let files = Mutex::new(vec![import_files()?]);
+        let windows = WindowManagerClient::import_within(Domain::Windows.export(), WITHIN);
+        Ok(Self { files, windows: windows.context("the editor can't import the window manager")?, logs })
+    }
+
+    fn traced(&self, files: FileCacheClient, thread: Thread) -> Traced<FileCacheClient> {
+        Traced::new(files, Some(thread), self.logs.of(thread))
+    }
+}
+
+fn import_files() -> Result<FileCacheClient> {
+    let files = FileCacheClient::import_within(Domain::Files.export(), WITHIN);
+    files.context("the editor can't import the file cache manager")
+}
+
+impl Imports for OverUnderpass {
+    type Files = Traced<FileCacheClient>;
+    type Windows = Traced<WindowManagerClient>;
+
+    fn files(&self, thread: Thread) -> Result<Self::Files> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(self.traced(files.first().context("imported at the start")?.clone(), thread))
+    }
+
+    fn files_again(&self, thread: Thread) -> Result<Self::Files> {
+        // Not under the lock: the import waits, and the other thread may want to import too.
+        let again = import_files()?;
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).push(again.clone());
+        Ok(self.traced(again, thread))
+    }
+
+    fn windows(&self, thread: Thread) -> Result<Self::Windows> {
+        Ok(Traced::new(self.windows.clone(), Some(thread), self.logs.of(thread)))
+    }
+}
+
+impl Accounted for OverUnderpass {
+    fn events(&self) -> Vec<Event> {
+        self.logs.take()
+    }
+
+    fn counters(&self, server: Domain) -> Counters {
+        if server == Domain::Windows {
+            return self.windows.counters();
+        }
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.iter().map(FileCacheClient::counters).reduce(sum).unwrap_or_default()
+    }
+}
+
+fn sum(a: Counters, b: Counters) -> Counters {
+    Counters {
+        calls: a.calls + b.calls,
+        served: a.served + b.served,
+        kernel_entries: a.kernel_entries + b.kernel_entries,
+        wakeups_sent: a.wakeups_sent + b.wakeups_sent,
+        wakeups_avoided: a.wakeups_avoided + b.wakeups_avoided,
+        sleeps: a.sleeps + b.sleeps,
+        bytes_out: a.bytes_out + b.bytes_out,
+        bytes_in: a.bytes_in + b.bytes_in,
+    }
+}
+
+/// The comparison: a connection to each server for each thread.
+#[derive(Debug)]
+pub struct OverSockets {
+    directory: PathBuf,
+    files: Tally,
+    windows: Tally,
+    logs: Logs,
+}
+
+impl OverSockets {
+    /// Will connect to the sockets in `directory`.
+    pub fn new(directory: PathBuf, logs: Logs) -> Self {
+        Self { directory, files: Tally::default(), windows: Tally::default(), logs }
+    }
+
+    fn connect(&self, server: Domain, tally: &Tally) -> Result<Client> {
+        let path = self.directory.join(server.export());
+        Client::connect(&path, tally)
+            .with_context(|| format!("the editor can't connect to {}", path.display()))
+    }
+}
+
+impl Imports for OverSockets {
+    type Files = Traced<SocketFiles>;
+    type Windows = Traced<SocketWindows>;
+
+    fn files(&self, thread: Thread) -> Result<Self::Files> {
+        let files = SocketFiles(self.connect(Domain::Files, &self.files)?);
+        Ok(Traced::new(files, Some(thread), self.logs.of(thread)))
+    }
+
+    fn files_again(&self, _: Thread) -> Result<Self::Files> {
+        bail!("nobody kills the file cache manager in a round over sockets")
+    }
+
+    fn windows(&self, thread: Thread) -> Result<Self::Windows> {
+        let windows = SocketWindows(self.connect(Domain::Windows, &self.windows)?);
+        Ok(Traced::new(windows, Some(thread), self.logs.of(thread)))
+    }
+}
+
+impl Accounted for OverSockets {
+    fn events(&self) -> Vec<Event> {
+        self.logs.take()
+    }
+
+    fn counters(&self, server: Domain) -> Counters {
+        let tally = if server == Domain::Windows { &self.windows } else { &self.files };
+        *tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// User-level threads of one domain.
+#[derive(Clone, Copy, Debug)]
+pub struct UserLevel;
+
+/// Kernel threads, as sockets need them.
+#[derive(Clone, Debug, Default)]
+pub struct Kernel {
+    sleeps: Arc<Mutex<u64>>,
+}
+
+impl Threads for UserLevel {
+    fn both<T: Send + 'static>(
+        &self,
+        first: impl FnOnce() -> Result<T> + Send + 'static,
+        second: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<(T, T)> {
+        let (first, second) = (underpass::thread::spawn(first), underpass::thread::spawn(second));
+        let (first, second) = (first.join(), second.join());
+        let panicked = |_| anyhow!("a thread of the editor panicked");
+        Ok((first.map_err(panicked)??, second.map_err(panicked)??))
+    }
+}
+
+impl Kernel {
+    /// How often these threads went to sleep, by the kernel's count.
+    pub fn sleeps(&self) -> u64 {
+        *self.sleeps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn counted<T, F: FnOnce() -> T>(&self, run: F) -> impl FnOnce() -> T + use<T, F> {
+        let sleeps = self.sleeps.clone();
+        move || {
+            let before = switches::of_this_thread();
+            let done = run();
+            let slept = switches::of_this_thread().saturating_sub(before);
+            *sleeps.lock().unwrap_or_else(PoisonError::into_inner) += slept;
+            done
+        }
+    }
+}
+
+impl Threads for Kernel {
+    fn both<T: Send + 'static>(
+        &self,
+        first: impl FnOnce() -> Result<T> + Send + 'static,
+        second: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<(T, T)> {
+        let (first, second) =
+            (std::thread::spawn(self.counted(first)), std::thread::spawn(self.counted(second)));
+        let (first, second) = (first.join(), second.join());
+        let panicked = |_| anyhow!("a thread of the editor panicked");
+        Ok((first.map_err(panicked)??, second.map_err(panicked)??))
+    }
+}

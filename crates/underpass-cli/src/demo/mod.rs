@@ -1,0 +1,68 @@
+//! The demo: Figure 1 of the URPC paper on real work.
+//!
+//! *Decides:* what the three processes do, what is measured of them, and how that is shown.
+//!
+//! *Read first:* `interfaces.rs`, then `job.rs` (the editor's work) and `round.rs` (three processes doing it); `roles.rs`
+//! is what the children run.
+
+mod cache;
+mod chart;
+mod editor;
+mod event;
+mod family;
+mod figure;
+mod files;
+mod imports;
+mod interfaces;
+mod job;
+mod messages;
+mod numbers;
+mod outcome;
+mod over_sockets;
+mod plan;
+mod report;
+mod roles;
+mod round;
+mod scan;
+mod screen;
+mod show;
+mod sockets;
+mod svg;
+mod switches;
+mod text;
+mod timeline;
+mod traced;
+mod windows;
+
+use std::path::PathBuf;
+
+/// What `underpass demo` is asked for.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// The file to edit a copy of; without it, the demo makes a text of some MB
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Print everything as one JSON object, and nothing else, on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Draw the timeline into this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// A smaller text and fewer rounds: about three seconds
+    #[arg(long)]
+    pub quick: bool,
+    /// What the demo starts this program as
+    #[arg(long, hide = true)]
+    role: Option<event::Domain>,
+}
+
+/// Runs the demo, or one of its processes.
+///
+/// # Errors
+/// Where anything fails; the children are gone then, and nothing is left in the file system.
+pub fn run(options: &Options) -> anyhow::Result<()> {
+    match options.role {
+        Some(domain) => roles::run(domain),
+        None => show::run(options),
+    }
+}

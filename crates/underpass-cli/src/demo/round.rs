@@ -1,0 +1,127 @@
+//! One round: three processes, one job.
+
+use super::event::Domain;
+use super::family::{Ear, Family};
+use super::messages::{Edited, Said, Served, Task, Transport};
+use super::plan::News;
+use anyhow::{Context, Result, bail, ensure};
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use underpass_os::clock;
+
+/// What a round gave.
+#[derive(Clone, Debug)]
+pub struct Round {
+    /// How the calls travelled.
+    pub transport: Transport,
+    /// The editor's account.
+    pub edited: Edited,
+    /// The servers' accounts; none where everything was in the editor's process.
+    pub served: BTreeMap<Domain, Served>,
+    /// The processes, the later file cache manager last.
+    pub pids: Vec<(Domain, u32)>,
+    /// What happened to the file cache manager, if that was killed.
+    pub disaster: Vec<Happened>,
+}
+
+/// A step of the disaster, in ns of `CLOCK_MONOTONIC`.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Happened {
+    /// The file cache manager was killed.
+    Killed {
+        /// Its process id.
+        pid: u32,
+        /// When the signal was sent.
+        at: u64,
+    },
+    /// It was started again.
+    Started {
+        /// Its new process id.
+        pid: u32,
+        /// When it could be imported.
+        at: u64,
+    },
+    /// What the editor told.
+    Editor(News),
+}
+
+impl Round {
+    /// How long the editor took.
+    pub fn ns(&self) -> u64 {
+        self.edited.to.saturating_sub(self.edited.from)
+    }
+}
+
+/// Plays one round of `task`; `progress` is told of finished blocks.
+///
+/// # Errors
+/// Where a process fails, or the edited text isn't `expected`.
+pub fn play(ear: &Ear, task: &Task, expected: &[u8], progress: &dyn Fn(u64)) -> Result<Round> {
+    let here = &task.directory;
+    DirBuilder::new().mode(0o700).create(here).with_context(|| format!("can't make {}", here.display()))?;
+    let mut family = Family::new(ear, here);
+    let (mut pids, mut disaster, mut files) = (Vec::new(), Vec::new(), None);
+    if task.transport != Transport::Direct {
+        for domain in Domain::SERVERS {
+            let member = family.start(domain, task)?;
+            pids.push((domain, member.pid));
+            if domain == Domain::Files {
+                files = Some(member);
+            }
+        }
+        for _ in Domain::SERVERS {
+            let (member, said) = family.hear()?;
+            ensure!(
+                matches!(said, Said::Ready),
+                "the {} said {said:?} instead of being ready",
+                member.domain
+            );
+        }
+    }
+    let editor = family.start(Domain::Editor, task)?;
+    pids.insert(0, (Domain::Editor, editor.pid));
+    let edited = loop {
+        match family.hear()?.1 {
+            Said::News(News::Blocks(blocks)) => progress(blocks),
+            Said::News(News::Middle) if !task.plan.disaster => {}
+            Said::News(News::Middle) => {
+                let member = files.take().context("the file cache manager is killed once")?;
+                disaster.push(Happened::Killed { pid: member.pid, at: clock::now_ns() });
+                family.kill(member)?;
+                let again = family.start(Domain::Files, &Task { life: task.life + 1, ..task.clone() })?;
+                pids.push((Domain::Files, again.pid));
+            }
+            Said::News(news) => disaster.push(Happened::Editor(news)),
+            Said::Ready => {
+                let pid = pids.last().map_or(0, |last| last.1);
+                disaster.push(Happened::Started { pid, at: clock::now_ns() });
+            }
+            Said::Edited(edited) => break *edited,
+            said => bail!("a process said {said:?} in the middle of its work"),
+        }
+    };
+    family.wait(Domain::Editor)?;
+    let mut served = BTreeMap::new();
+    for domain in Domain::SERVERS.into_iter().filter(|_| task.transport != Transport::Direct) {
+        if let Said::Served(account) = family.dismiss(domain)? {
+            served.insert(domain, account);
+        }
+    }
+    verify(&task.copy(), expected)?;
+    fs::remove_dir_all(here).with_context(|| format!("can't remove {}", here.display()))?;
+    Ok(Round { transport: task.transport, edited, served, pids, disaster })
+}
+
+/// Compares the edited text with what it must be, byte for byte.
+fn verify(copy: &Path, expected: &[u8]) -> Result<()> {
+    let found = fs::read(copy).with_context(|| format!("can't read the edited text, {}", copy.display()))?;
+    if found == expected {
+        return Ok(());
+    }
+    let differs = found.iter().zip(expected).position(|(found, expected)| found != expected);
+    let at = differs.unwrap_or(found.len().min(expected.len()));
+    bail!("the edited text is wrong from byte {at} on ({} bytes, expected {})", found.len(), expected.len())
+}

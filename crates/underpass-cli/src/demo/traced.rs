@@ -1,0 +1,117 @@
+//! A decorator that records each call of an interface and changes nothing else.
+
+use super::event::{Event, Log, Procedure, Thread};
+use super::files::FileCacheManager;
+use super::interfaces::{
+    FileCache, FileCacheClient, FileId, Frame, FsError, Place, Stat, WindowManager, WindowManagerClient,
+    WmError,
+};
+use super::windows::Windows;
+use std::sync::Arc;
+use underpass::Counters;
+use underpass_os::{clock, cpu};
+
+/// Something whose calls are counted, unless it is a server's: its domain counts those.
+pub trait Metered {
+    /// The counters up to now.
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
+}
+
+/// A client or a server of either interface whose calls go into a [`Log`].
+#[derive(Debug)]
+pub struct Traced<C> {
+    inner: C,
+    thread: Option<Thread>,
+    log: Arc<Log>,
+}
+
+impl<C: Metered> Traced<C> {
+    /// Records what is called of `inner`, in `thread`'s name.
+    pub fn new(inner: C, thread: Option<Thread>, log: Arc<Log>) -> Self {
+        Self { inner, thread, log }
+    }
+
+    fn record<T, E>(
+        &self,
+        procedure: Procedure,
+        key: u64,
+        call: impl FnOnce(&C) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let (cpu_from, from) = (cpu::current(), clock::now_ns());
+        let result = call(&self.inner);
+        let (to, cpu_to) = (clock::now_ns(), cpu::current());
+        let Counters { kernel_entries, wakeups_sent: wakeups, .. } = self.inner.counters();
+        let (thread, fine) = (self.thread, result.is_ok());
+        self.log.add(Event {
+            thread,
+            procedure,
+            key,
+            from,
+            to,
+            cpu_from,
+            cpu_to,
+            kernel_entries,
+            wakeups,
+            fine,
+        });
+        result
+    }
+}
+
+impl<C: FileCache + Metered> FileCache for Traced<C> {
+    fn open(&self, name: &str) -> Result<FileId, FsError> {
+        self.record(Procedure::FilesOpen, name.len() as u64, |files| files.open(name))
+    }
+
+    fn stat(&self, file: FileId) -> Result<Stat, FsError> {
+        self.record(Procedure::Stat, u64::from(file.index), |files| files.stat(file))
+    }
+
+    fn read(&self, file: FileId, offset: u64, len: u32) -> Result<Vec<u8>, FsError> {
+        self.record(Procedure::Read, offset, |files| files.read(file, offset, len))
+    }
+
+    fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), FsError> {
+        self.record(Procedure::Write, offset, |files| files.write(file, offset, bytes))
+    }
+
+    fn flush(&self, file: FileId) -> Result<u64, FsError> {
+        self.record(Procedure::Flush, u64::from(file.index), |files| files.flush(file))
+    }
+}
+
+impl<C: WindowManager + Metered> WindowManager for Traced<C> {
+    fn open(&self, title: &str, place: Place) -> Result<u32, WmError> {
+        self.record(Procedure::WindowsOpen, u64::from(place.layer), |windows| windows.open(title, place))
+    }
+
+    fn draw(&self, window: u32, row: u16, text: &str) -> Result<(), WmError> {
+        let key = u64::from(window) << 16 | u64::from(row);
+        self.record(Procedure::Draw, key, |windows| windows.draw(window, row, text))
+    }
+
+    fn compose(&self) -> Result<Frame, WmError> {
+        self.record(Procedure::Compose, 0, |windows| windows.compose())
+    }
+
+    fn screen(&self) -> Result<Vec<String>, WmError> {
+        self.record(Procedure::Screen, 0, |windows| windows.screen())
+    }
+}
+
+impl Metered for FileCacheClient {
+    fn counters(&self) -> Counters {
+        FileCacheClient::counters(self)
+    }
+}
+
+impl Metered for WindowManagerClient {
+    fn counters(&self) -> Counters {
+        WindowManagerClient::counters(self)
+    }
+}
+
+impl Metered for FileCacheManager {}
+impl Metered for Windows {}

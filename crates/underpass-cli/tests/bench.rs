@@ -1,0 +1,156 @@
+//! `underpass bench`, as a user or a script runs it. No test asserts a time.
+
+use serde_json::Value;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a quick run may take, on a machine that does much else.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Runs `underpass bench` on `cpus`, or on all.
+fn bench(cpus: Option<usize>, arguments: &[&str]) -> Output {
+    if let Some(cpus) = cpus {
+        let allowed = underpass_os::cpu::allowed().unwrap();
+        // This test's own kernel thread, and with it the child.
+        underpass_os::cpu::confine(&allowed[..cpus]).unwrap();
+    }
+    let mut child = Command::new(env!("CARGO_BIN_EXE_underpass"))
+        .arg("bench")
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if start.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            panic!("`underpass bench {}` hangs: {:?}", arguments.join(" "), child.wait_with_output());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.wait_with_output().unwrap()
+}
+
+fn rows(output: &Output) -> Vec<Value> {
+    assert!(output.status.success(), "{output:?}");
+    let text = str::from_utf8(&output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn two_cpus() -> bool {
+    underpass_os::cpu::allowed().unwrap().len() > 1
+}
+
+#[test]
+fn every_limit_has_its_row() {
+    let rows = rows(&bench(None, &["limits", "--quick", "--json"]));
+    let cases: Vec<_> = rows.iter().map(|row| row["case"].as_str().unwrap()).collect();
+    for case in ["two-line", "one-line", "call", "syscall", "futex-same-cpu", "futex-cross-cpu"] {
+        assert!(cases.contains(&case), "{case} is not among {cases:?}");
+    }
+    for row in rows {
+        assert_eq!(row["bench"], "limits");
+        let measured = ["ns", "p99_ns", "limit_ns", "ratio"].map(|name| row[name].as_f64());
+        let skipped = row["skipped"].is_string() && measured.iter().all(Option::is_none);
+        let plausible = measured.iter().all(|figure| figure.is_some_and(|figure| figure > 0.0));
+        assert!(plausible || (skipped && !two_cpus()), "{row}");
+    }
+}
+
+#[test]
+fn calls_are_measured_beside_their_limit() {
+    let rows = rows(&bench(None, &["null", "--quick", "--json", "--case", "one-cpu"]));
+    let [row] = &rows[..] else { panic!("one case was asked for, not {rows:?}") };
+    assert_eq!((&row["case"], &row["limit"]), (&"one-cpu".into(), &"futex-same-cpu".into()));
+    assert!(row["ratio"].as_f64().unwrap() > 0.0, "{row}");
+}
+
+#[test]
+fn counted_calls_are_made() {
+    let rows = rows(&bench(None, &["kernel", "--quick", "--json", "--case", "one-cpu", "--calls", "5000"]));
+    assert_eq!(rows[0]["calls"], 100, "{rows:?}");
+    assert!(
+        rows[0]["entries_per_call"].as_f64().unwrap() > 0.0,
+        "one CPU can't be shared without the kernel"
+    );
+}
+
+#[test]
+fn with_one_cpu_what_needs_two_is_skipped() {
+    // On a kernel thread of its own, which the confinement ends with.
+    let output = std::thread::spawn(|| bench(Some(1), &["null", "--quick", "--json"])).join().unwrap();
+    let rows = rows(&output);
+    let skipped = |row: &Value| row["skipped"].as_str().is_some_and(|why| why.contains("needs two CPUs"));
+    let cases: Vec<_> = rows.iter().map(|row| (row["case"].as_str().unwrap(), skipped(row))).collect();
+    assert_eq!(cases, [("pinned", true), ("floating", true), ("one-cpu", false)]);
+}
+
+#[test]
+fn people_get_a_table_with_the_machine() {
+    let output = bench(None, &["null", "--quick", "--case", "one-cpu"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.lines().next().is_some_and(|heading| heading.contains("Linux")), "{text}");
+    assert!(text.contains("ratio") && text.contains("one-cpu") && text.contains("futex-same-cpu"), "{text}");
+}
+
+#[test]
+fn what_is_unknown_is_answered_with_what_is_known() {
+    for arguments in [&["nul"][..], &["null", "--case", "nul"]] {
+        let output = bench(None, arguments);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && text.contains("`nul`") && text.contains("there are"), "{text}");
+    }
+    let list = bench(None, &["--list"]);
+    assert!(String::from_utf8(list.stdout).unwrap().lines().any(|line| line.starts_with("callers ")));
+}
+
+/// The processes whose parent is `parent`.
+fn children(parent: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let parent_of = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name, in parentheses, may contain anything; state and parent follow.
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<u32>().ok()
+    };
+    pids.filter(|pid| parent_of(pid) == Some(parent)).collect()
+}
+
+/// Whether there is a process `pid` that has not ended.
+fn lives(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !happened() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn the_children_die_with_the_command() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_underpass"))
+        .args(["bench", "limits"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut roles = Vec::new();
+    wait_for("client and server to be started", || {
+        roles = children(command.id());
+        roles.len() == 2
+    });
+    command.kill().unwrap();
+    command.wait().unwrap();
+    wait_for("client and server to end", || roles.iter().all(|&role| !lives(role)));
+}
+
+#[test]
+fn the_hidden_command_tells_who_it_is_for() {
+    let output = Command::new(env!("CARGO_BIN_EXE_underpass")).args(["bench-role", "x"]).output().unwrap();
+    assert!(!output.status.success());
+    assert!(String::from_utf8(output.stderr).unwrap().contains("underpass bench"));
+}

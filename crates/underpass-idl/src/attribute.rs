@@ -1,0 +1,117 @@
+//! `#[underpass(..)]`, `#[interface(..)]` and the attributes that can't stand in an interface.
+
+use proc_macro2::TokenStream;
+use syn::meta::ParseNestedMeta;
+use syn::parse::Parser;
+use syn::{Attribute, Error, FnArg, ItemTrait, Path, Result, TraitItem, parse_quote};
+
+/// What `#[underpass(..)]` and `#[interface(..)]` can say.
+#[derive(Default)]
+pub(crate) struct Options {
+    /// `crate = path`: where the runtime is.
+    krate: Option<Path>,
+    /// `serde`: travels by serde's traits.
+    pub(crate) serde: bool,
+}
+
+/// Which of them can be said here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On a trait or a type.
+    Item,
+    /// On an argument, a method or a field.
+    Part,
+}
+
+impl Options {
+    /// Of the tokens in `#[interface(..)]`.
+    pub(crate) fn of_interface(attributes: TokenStream) -> Result<Self> {
+        let mut options = Self::default();
+        syn::meta::parser(|meta| options.read(&meta, Place::Item)).parse2(attributes)?;
+        Ok(options)
+    }
+
+    /// Of those `attributes` that are `#[underpass(..)]`.
+    pub(crate) fn of(attributes: &[Attribute], place: Place) -> Result<Self> {
+        let mut options = Self::default();
+        for attribute in attributes.iter().filter(|attribute| is_ours(attribute)) {
+            attribute.parse_nested_meta(|meta| options.read(&meta, place))?;
+        }
+        Ok(options)
+    }
+
+    fn read(&mut self, meta: &ParseNestedMeta<'_>, place: Place) -> Result<()> {
+        if place == Place::Item && meta.path.is_ident("crate") {
+            self.krate = Some(meta.value()?.call(Path::parse_mod_style)?);
+            return Ok(());
+        }
+        if place == Place::Part && meta.path.is_ident("serde") {
+            if !cfg!(feature = "serde") {
+                return Err(meta.error(
+                    "serde types travel only with the feature `serde`: enable it in Cargo.toml, \
+                     `underpass = { version = \"..\", features = [\"serde\"] }`",
+                ));
+            }
+            self.serde = true;
+            return Ok(());
+        }
+        Err(meta.error(match place {
+            Place::Item => "unknown option; there is `crate = path`, which says where to find underpass",
+            Place::Part => {
+                "unknown option; there is `serde`, by which a type travels that has serde's traits"
+            }
+        }))
+    }
+
+    /// The path of everything that generated code uses.
+    pub(crate) fn private(&self) -> Path {
+        match &self.krate {
+            Some(path) => parse_quote!(#path::__private),
+            None => parse_quote!(::underpass::__private),
+        }
+    }
+}
+
+fn is_ours(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("underpass")
+}
+
+/// Refuses `#[cfg]`: both sides must have the same procedures and arguments.
+pub(crate) fn refuse_cfg(attributes: &[Attribute]) -> Result<()> {
+    match attributes.iter().find(|a| a.path().is_ident("cfg") || a.path().is_ident("cfg_attr")) {
+        Some(attribute) => Err(Error::new_spanned(
+            attribute,
+            "an interface is the same in every build, or two domains could not talk: take this out, or put the \
+             condition on the whole trait",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Takes `#[underpass(..)]` out of a trait, as the compiler doesn't know it.
+pub(crate) fn remove_from_trait(item: &mut ItemTrait) {
+    remove(&mut item.attrs);
+    for item in &mut item.items {
+        if let TraitItem::Fn(method) = item {
+            remove(&mut method.attrs);
+            for argument in &mut method.sig.inputs {
+                match argument {
+                    FnArg::Receiver(receiver) => remove(&mut receiver.attrs),
+                    FnArg::Typed(argument) => remove(&mut argument.attrs),
+                }
+            }
+        }
+    }
+}
+
+fn remove(attributes: &mut Vec<Attribute>) {
+    attributes.retain(|attribute| !is_ours(attribute));
+}
+
+/// The tokens of `attributes` that are `name`.
+pub(crate) fn named<'a>(
+    attributes: &'a [Attribute],
+    name: &'a str,
+) -> impl Iterator<Item = &'a Attribute> + use<'a> {
+    attributes.iter().filter(move |attribute| attribute.path().is_ident(name))
+}

@@ -1,0 +1,44 @@
+//! What is generated for an interface.
+
+mod client;
+mod descriptor;
+mod server;
+
+use crate::model::Interface;
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{ItemTrait, parse_quote};
+
+/// The trait, its client stub, its server stub and its descriptor.
+pub(crate) fn interface(interface: &Interface, mut item: ItemTrait) -> TokenStream {
+    item.items.push(serve(interface));
+    let client = client::client(interface);
+    let server = server::server(interface);
+    quote! {
+        #item
+        #client
+        #server
+    }
+}
+
+/// `FileCache::serve(implementation)`.
+fn serve(interface: &Interface) -> syn::TraitItem {
+    let Interface { ident, private, .. } = interface;
+    let (client, dispatch) = (interface.client(), interface.dispatch());
+    parse_quote! {
+        /// Makes a service of this implementation, which a `Server` can export.
+        #[allow(dead_code)]
+        fn serve(self) -> #private::Service
+        where
+            Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync + 'static,
+        {
+            let local = ::std::sync::Arc::new(self);
+            let stub = ::std::sync::Arc::new(#dispatch(::std::sync::Arc::clone(&local)));
+            #private::Service::new::<dyn #ident + ::core::marker::Send + ::core::marker::Sync>(
+                #client::descriptor(),
+                stub,
+                local,
+            )
+        }
+    }
+}

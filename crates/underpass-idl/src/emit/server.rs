@@ -1,0 +1,63 @@
+//! The server stub.
+
+use crate::model::{Interface, Method};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote};
+
+/// The stub and its dispatch.
+pub(super) fn server(interface: &Interface) -> TokenStream {
+    let Interface { ident, private, methods, .. } = interface;
+    let dispatch = interface.dispatch();
+    let call = Ident::new("call", Span::mixed_site());
+    let procedures = methods.iter().map(|method| procedure(interface, method, &call));
+    let doc = format!(" The server stub of [`{}`].", interface.name());
+    quote! {
+        #[doc = #doc]
+        #[doc(hidden)]
+        struct #dispatch<T>(::std::sync::Arc<T>);
+
+        #[automatically_derived]
+        #[allow(deprecated)]
+        impl<T> #private::Dispatch for #dispatch<T>
+        where
+            T: #ident + ::core::marker::Send + ::core::marker::Sync + 'static,
+        {
+            fn dispatch(
+                &self,
+                #call: &mut #private::Incoming<'_>,
+            ) -> ::core::result::Result<(), #private::Refused> {
+                match #call.procedure() {
+                    #(#procedures)*
+                    _ => #call.unknown(),
+                }
+            }
+        }
+    }
+}
+
+/// Takes the arguments, calls the implementation, gives the result.
+fn procedure(interface: &Interface, method: &Method, call: &Ident) -> TokenStream {
+    let (trait_, private) = (&interface.ident, &interface.private);
+    let Method { index, ident, arguments, outcome, .. } = method;
+    let result = Ident::new("result", Span::mixed_site());
+    let mut taken = Vec::new();
+    let mut passed = Vec::new();
+    for (position, argument) in arguments.iter().enumerate() {
+        let name = format_ident!("argument{position}", span = Span::mixed_site());
+        let carried = argument.carried(private);
+        let pattern = if argument.serde { quote!(#private::wire::Serde(#name)) } else { quote!(#name) };
+        taken.push(quote!(let #pattern = #call.argument::<#carried>()?;));
+        passed.push(if argument.lent { quote!(&#name) } else { quote!(#name) });
+    }
+    let written = &outcome.written;
+    let carried = outcome.carried(private);
+    let reply = if outcome.serde { quote!(&#result.map(#private::wire::Serde)) } else { quote!(&#result) };
+    quote! {
+        #index => {
+            #(#taken)*
+            #call.end()?;
+            let #result: #written = #trait_::#ident(&*self.0, #(#passed),*);
+            #call.reply::<#carried>(#reply)
+        }
+    }
+}

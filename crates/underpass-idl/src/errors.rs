@@ -1,0 +1,36 @@
+//! Errors are gathered, so that all of a trait's are told at once.
+
+use quote::ToTokens;
+use std::fmt::Display;
+use syn::{Error, Result};
+
+/// The errors found so far.
+#[derive(Default)]
+pub(crate) struct Errors(Option<Error>);
+
+impl Errors {
+    /// Adds one that is about `tokens`.
+    pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl Display) {
+        self.add(Error::new_spanned(tokens, message));
+    }
+
+    pub(crate) fn add(&mut self, error: Error) {
+        match &mut self.0 {
+            Some(all) => all.combine(error),
+            None => self.0 = Some(error),
+        }
+    }
+
+    /// The value, or the error that is added.
+    pub(crate) fn take<T>(&mut self, result: Result<T>) -> Option<T> {
+        result.map_err(|error| self.add(error)).ok()
+    }
+
+    /// `value`, if there was no error.
+    pub(crate) fn finish<T>(self, value: T) -> Result<T> {
+        match self.0 {
+            Some(error) => Err(error),
+            None => Ok(value),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The trait as a whole.
+
+use super::Method;
+use crate::attribute::{self, Options, Place};
+use crate::doc;
+use crate::errors::Errors;
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, format_ident};
+use std::collections::HashSet;
+use syn::ext::IdentExt;
+use syn::{Attribute, Error, Item, ItemTrait, Path, Result, TraitItem, TypeParamBound, Visibility};
+
+/// Supertraits that the client stub has as well.
+const SUPERTRAITS: [&str; 3] = ["Send", "Sync", "Debug"];
+
+/// A trait that can be exported and imported.
+pub(crate) struct Interface {
+    pub(crate) vis: Visibility,
+    pub(crate) ident: Ident,
+    /// Its doc comments.
+    pub(crate) docs: Vec<Attribute>,
+    /// The same as markdown.
+    pub(crate) doc: String,
+    /// By index.
+    pub(crate) methods: Vec<Method>,
+    /// The path of the runtime's part for generated code.
+    pub(crate) private: Path,
+}
+
+impl Interface {
+    /// The interface that `item` is.
+    ///
+    /// # Errors
+    /// All that is wrong with it, each at its token.
+    pub(crate) fn parse(attributes: TokenStream, item: &ItemTrait) -> Result<Self> {
+        let mut errors = Errors::default();
+        let options = errors.take(Options::of_interface(attributes)).unwrap_or_default();
+        errors.take(Options::of(&item.attrs, Place::Item));
+        check_trait(item, &mut errors);
+
+        let mut methods = Vec::new();
+        let mut names = HashSet::new();
+        for item in &item.items {
+            let Some(method) = method_of(item, &mut errors) else { continue };
+            let Some(index) = errors.take(index(methods.len(), method)) else { break };
+            if !names.insert(method.sig.ident.unraw()) {
+                errors.at(
+                    &method.sig.ident,
+                    format!(
+                        "there is a method `{}` already: give this one a name of its own",
+                        method.sig.ident
+                    ),
+                );
+            }
+            methods.extend(errors.take(Method::parse(index, method)));
+        }
+        errors.finish(Self {
+            vis: item.vis.clone(),
+            ident: item.ident.clone(),
+            docs: doc::comments(&item.attrs),
+            doc: doc::text(&item.attrs),
+            methods,
+            private: options.private(),
+        })
+    }
+
+    /// The trait's name as it is in the descriptor.
+    pub(crate) fn name(&self) -> String {
+        self.ident.unraw().to_string()
+    }
+
+    /// The client stub's name.
+    pub(crate) fn client(&self) -> Ident {
+        format_ident!("{}Client", self.ident)
+    }
+
+    /// The server stub's name.
+    pub(crate) fn dispatch(&self) -> Ident {
+        format_ident!("{}Dispatch", self.ident)
+    }
+}
+
+/// What is said of an item that is no trait.
+pub(crate) fn not_a_trait(item: TokenStream, error: Error) -> TokenStream {
+    let error = match syn::parse2::<Item>(item.clone()) {
+        Ok(_) => Error::new_spanned(
+            item.clone(),
+            "`#[interface]` stands on a trait; a type travels by `#[derive(underpass::Wire)]`",
+        ),
+        Err(_) => error,
+    };
+    let mut tokens = error.into_compile_error();
+    item.to_tokens(&mut tokens);
+    tokens
+}
+
+fn check_trait(item: &ItemTrait, errors: &mut Errors) {
+    if let Some(token) = &item.unsafety {
+        errors.at(token, "an interface can't be `unsafe`: no promise reaches across to another process");
+    }
+    if let Some(token) = &item.modifiers.auto_token {
+        errors.at(token, "an interface can't be an auto trait");
+    }
+    if !item.generics.params.is_empty() {
+        errors.at(
+            &item.generics.params,
+            "an interface can't be generic, as both sides have to know every type: write one trait for each",
+        );
+    }
+    if let Some(clause) = &item.generics.where_clause {
+        errors.at(clause, "an interface has no `where` clause: both sides have to know every type");
+    }
+    for bound in &item.supertraits {
+        if !is_had_by_clients(bound) {
+            errors.at(
+                bound,
+                "the client stub has only `Send`, `Sync`, `Debug` and `'static`: take this out, or ask for it where the \
+                 interface is used (`fn f(x: impl Interface + Other)`)",
+            );
+        }
+    }
+}
+
+fn is_had_by_clients(bound: &TypeParamBound) -> bool {
+    match bound {
+        TypeParamBound::Lifetime(lifetime) => lifetime.ident == "static",
+        TypeParamBound::Trait(bound) if bound.lifetimes.is_none() && bound.maybe.is_none() => {
+            bound.path.segments.last().is_some_and(|last| SUPERTRAITS.iter().any(|known| last.ident == known))
+        }
+        _ => false,
+    }
+}
+
+fn method_of<'a>(item: &'a TraitItem, errors: &mut Errors) -> Option<&'a syn::TraitItemFn> {
+    const ONLY: &str = "an interface has methods only, as nothing else can be asked of another process";
+    match item {
+        TraitItem::Fn(method) => return Some(method),
+        TraitItem::Type(item) => {
+            errors.at(item, format!("{ONLY}: name the type in the methods themselves"));
+        }
+        TraitItem::Const(item) => {
+            errors.at(
+                item,
+                format!("{ONLY}: put the constant beside the trait, or write a method that returns it"),
+            );
+        }
+        other => errors.at(other, format!("{ONLY}: write them out")),
+    }
+    None
+}
+
+fn index(taken: usize, method: &syn::TraitItemFn) -> Result<u16> {
+    match u16::try_from(taken) {
+        Ok(index) if index < u16::MAX => Ok(index),
+        _ => Err(Error::new_spanned(
+            &method.sig.ident,
+            "an interface has at most 65,535 methods: put this and those behind it into another",
+        )),
+    }
+}
+
+/// Whether the stubs have a method of that name.
+pub(super) fn is_taken(name: &Ident) -> Result<()> {
+    let by = match name.unraw().to_string().as_str() {
+        "serve" => "the trait gets `serve`, which makes a service of an implementation",
+        "import" | "import_within" => "the client stub has it, to import the interface",
+        "descriptor" | "counters" | "with_deadline" => "the client stub has a method of that name itself",
+        _ => return Ok(()),
+    };
+    Err(Error::new_spanned(name, format!("`{name}` is taken ({by}): give the method another name")))
+}
+
+/// The attributes of a method, checked.
+pub(super) fn options_of_method(attributes: &[Attribute]) -> Result<Options> {
+    attribute::refuse_cfg(attributes)?;
+    Options::of(attributes, Place::Part)
+}

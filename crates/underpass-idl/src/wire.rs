@@ -1,0 +1,42 @@
+//! `#[derive(Wire)]`: how a struct or an enum travels.
+
+mod emit;
+mod shape;
+
+use crate::attribute::{Options, Place};
+use crate::errors::Errors;
+use proc_macro2::TokenStream;
+use shape::Shape;
+use syn::{Data, DeriveInput, GenericParam, Result};
+
+/// `Encode`, `Decode` and `Schema` for the type.
+///
+/// # Errors
+/// All that keeps it from travelling, each at its token.
+pub(crate) fn derive(item: &DeriveInput) -> Result<TokenStream> {
+    let mut errors = Errors::default();
+    let options = errors.take(Options::of(&item.attrs, Place::Item)).unwrap_or_default();
+    for parameter in &item.generics.params {
+        if let GenericParam::Lifetime(lifetime) = parameter {
+            errors.at(
+                lifetime,
+                "what travels owns what it holds: use a type without lifetimes (`String` for `&str`)",
+            );
+        }
+    }
+    let shape = match &item.data {
+        Data::Struct(data) => errors.take(Shape::of_struct(data)),
+        Data::Enum(data) => errors.take(Shape::of_enum(data)),
+        Data::Union(data) => {
+            errors.at(
+                data.union_token,
+                "a union can't travel, as nobody knows which of its fields it holds: make it an enum",
+            );
+            None
+        }
+    };
+    match shape {
+        Some(shape) => errors.finish(emit::implementations(item, &shape, &options.private())),
+        None => errors.finish(TokenStream::new()),
+    }
+}

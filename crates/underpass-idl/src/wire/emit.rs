@@ -1,0 +1,236 @@
+//! What is generated for a type that travels.
+
+use super::shape::{Field, Fields, Kind, Shape, Variant};
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::{DeriveInput, GenericParam, Generics, Ident, Path, parse_quote};
+
+/// The three implementations.
+pub(super) fn implementations(item: &DeriveInput, shape: &Shape, private: &Path) -> TokenStream {
+    let ident = &item.ident;
+    let name = ident.unraw().to_string();
+    let implementation = |trait_: &str, body: TokenStream| {
+        let trait_ = Ident::new(trait_, proc_macro2::Span::call_site());
+        let generics = bounded(&item.generics, &parse_quote!(__wire::#trait_));
+        let (parameters, arguments, clause) = generics.split_for_impl();
+        quote! {
+            #[automatically_derived]
+            #[allow(unused_variables)]
+            impl #parameters __wire::#trait_ for #ident #arguments #clause {
+                #body
+            }
+        }
+    };
+    let encode = implementation("Encode", encode(shape));
+    let decode = implementation("Decode", decode(&name, shape));
+    let schema = implementation("Schema", schema(&name, &item.generics, shape));
+    quote! {
+        const _: () = {
+            use #private::wire as __wire;
+            #encode
+            #decode
+            #schema
+        };
+    }
+}
+
+/// The generics, with the trait asked of each type among them.
+fn bounded(generics: &Generics, bound: &Path) -> Generics {
+    let mut generics = generics.clone();
+    for parameter in &mut generics.params {
+        if let GenericParam::Type(parameter) = parameter {
+            parameter.bounds.push(parse_quote!(#bound));
+        }
+    }
+    generics
+}
+
+fn encode(shape: &Shape) -> TokenStream {
+    let (fixed, size, encode) = match shape {
+        Shape::Struct(fields) => {
+            let (fixed, pattern) = (fields.each(|field| field.encode("FIXED")), fields.pattern());
+            let (size, encode) = (sizes(fields), encodes(fields));
+            (
+                quote!(__wire::fixed::sum(&[#(#fixed),*])),
+                quote!({ let Self #pattern = self; 0 #size }),
+                quote!({ let Self #pattern = self; #encode }),
+            )
+        }
+        Shape::Enum(variants) => encode_enum(variants),
+    };
+    quote! {
+        const FIXED: ::core::option::Option<usize> = #fixed;
+
+        #[inline]
+        fn size(&self) -> usize {
+            match Self::FIXED {
+                ::core::option::Option::Some(size) => size,
+                ::core::option::Option::None => #size,
+            }
+        }
+
+        #[inline]
+        fn encode<S: __wire::Sink + ?::core::marker::Sized>(&self, to: &mut S) #encode
+    }
+}
+
+fn encode_enum(variants: &[Variant]) -> (TokenStream, TokenStream, TokenStream) {
+    if variants.is_empty() {
+        return (quote!(::core::option::Option::Some(1)), quote!(match *self {}), quote!({ match *self {} }));
+    }
+    let count = variants.len();
+    let fixed = variants.iter().map(|variant| {
+        let parts = variant.fields.each(|field| field.encode("FIXED"));
+        quote!(__wire::fixed::sum(&[::core::option::Option::Some(__wire::tag::size(#count)) #(, #parts)*]))
+    });
+    let sizes = variants.iter().map(|Variant { ident, fields }| {
+        let (pattern, size) = (fields.pattern(), sizes(fields));
+        quote!(Self::#ident #pattern => __wire::tag::size(#count) #size,)
+    });
+    let encodes = variants.iter().zip(0u32..).map(|(Variant { ident, fields }, tag)| {
+        let (pattern, encode) = (fields.pattern(), encodes(fields));
+        quote! {
+            Self::#ident #pattern => {
+                __wire::tag::encode(#tag, #count, to);
+                #encode
+            }
+        }
+    });
+    (
+        quote!(__wire::fixed::same(&[#(#fixed),*])),
+        quote!(match self { #(#sizes)* }),
+        quote!({ match self { #(#encodes)* } }),
+    )
+}
+
+fn sizes(fields: &Fields) -> TokenStream {
+    let parts = fields.each(|field| {
+        let (size, sent) = (field.encode("size"), field.sent());
+        quote!(+ #size(#sent))
+    });
+    quote!(#(#parts)*)
+}
+
+fn encodes(fields: &Fields) -> TokenStream {
+    let parts = fields.each(|field| {
+        let (encode, sent) = (field.encode("encode"), field.sent());
+        quote!(#encode(#sent, to);)
+    });
+    quote!(#(#parts)*)
+}
+
+fn decode(name: &str, shape: &Shape) -> TokenStream {
+    let (least, value) = match shape {
+        Shape::Struct(fields) => {
+            let (parts, value) = (fields.each(|field| field.decode("LEAST")), decoded(fields));
+            (quote!(0 #(+ #parts)*), quote!(::core::result::Result::Ok(Self #value)))
+        }
+        Shape::Enum(variants) => {
+            let count = variants.len();
+            let arms = variants.iter().zip(0u32..).map(|(Variant { ident, fields }, tag)| {
+                let value = decoded(fields);
+                quote!(#tag => ::core::result::Result::Ok(Self::#ident #value),)
+            });
+            // The tag alone: a variant may hold a box of this very type, whose least size would be asked for.
+            let least = quote!(__wire::tag::size(#count));
+            let value = quote! {
+                match __wire::tag::decode(#count, from)? {
+                    #(#arms)*
+                    tag => ::core::result::Result::Err(__wire::DecodeError::BadTag { of: #name, tag }),
+                }
+            };
+            (least, value)
+        }
+    };
+    quote! {
+        const LEAST: usize = #least;
+
+        #[inline]
+        fn decode<S: __wire::Source + ?::core::marker::Sized>(
+            from: &mut S,
+        ) -> ::core::result::Result<Self, __wire::DecodeError> {
+            #value
+        }
+    }
+}
+
+fn decoded(fields: &Fields) -> TokenStream {
+    let parts = fields.each(|field| {
+        let (member, decode, value) = (&field.member, field.decode("decode"), field.received());
+        quote!(#member: #decode(from)? #value)
+    });
+    quote!({ #(#parts),* })
+}
+
+fn schema(name: &str, generics: &Generics, shape: &Shape) -> TokenStream {
+    let arguments = generics.params.iter().filter_map(|parameter| match parameter {
+        GenericParam::Type(of) => {
+            let of = &of.ident;
+            Some(quote!(<#of as __wire::Schema>::schema(types)))
+        }
+        GenericParam::Const(of) => {
+            let of = &of.ident;
+            Some(quote!(__wire::TypeName::plain(&::std::string::ToString::to_string(&#of))))
+        }
+        GenericParam::Lifetime(_) => None,
+    });
+    let definition = match shape {
+        Shape::Struct(fields) => {
+            let fields = described(fields);
+            quote!(__wire::Definition::Struct(#fields))
+        }
+        Shape::Enum(variants) => {
+            let variants = variants.iter().map(|Variant { ident, fields }| {
+                let (name, fields) = (ident.unraw().to_string(), described(fields));
+                quote!(__wire::Variant { name: #name, fields: #fields })
+            });
+            quote!(__wire::Definition::Enum(::std::vec::Vec::from([#(#variants),*])))
+        }
+    };
+    quote! {
+        fn schema(types: &mut __wire::Types) -> __wire::TypeName {
+            let name = __wire::TypeName::generic(#name, &[#(#arguments),*]);
+            types.define(::core::any::type_name::<Self>(), name, |types| #definition)
+        }
+    }
+}
+
+fn described(fields: &Fields) -> TokenStream {
+    let types = fields.each(|field| {
+        let schema = field.schema("schema");
+        quote!(#schema(types))
+    });
+    match fields.kind {
+        Kind::Unit => quote!(__wire::Fields::Unit),
+        Kind::Tuple => quote!(__wire::Fields::Tuple(::std::vec::Vec::from([#(#types),*]))),
+        Kind::Named => {
+            let names = fields.each(Field::name);
+            quote!(__wire::Fields::Named(::std::vec::Vec::from([#((#names, #types)),*])))
+        }
+    }
+}
+
+impl Field {
+    /// `<T as Encode>::item`.
+    fn encode(&self, item: &str) -> TokenStream {
+        self.of(&self.lent(), "Encode", item)
+    }
+
+    /// `<T as Decode>::item`.
+    fn decode(&self, item: &str) -> TokenStream {
+        self.of(&self.carried(), "Decode", item)
+    }
+
+    /// `<T as Schema>::item`.
+    fn schema(&self, item: &str) -> TokenStream {
+        self.of(&self.carried(), "Schema", item)
+    }
+
+    /// At the place of the field's type, where errors about it belong.
+    fn of(&self, carried: &TokenStream, trait_: &str, item: &str) -> TokenStream {
+        let span = self.span();
+        let (trait_, item) = (Ident::new(trait_, span), Ident::new(item, span));
+        quote_spanned!(span=> <#carried as __wire::#trait_>::#item)
+    }
+}

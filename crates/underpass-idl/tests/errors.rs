@@ -1,0 +1,211 @@
+//! Every error is about the right token, and says what to do.
+
+use proc_macro2::{LineColumn, TokenStream, TokenTree};
+
+/// Each error's message, and the text in `source` that it is about.
+fn errors(source: &str, expanded: TokenStream) -> Vec<(String, String)> {
+    // `::core::compile_error! { "message" }`: the first and the last token are at the ends of what it is about.
+    let mut found = Vec::new();
+    let tokens: Vec<TokenTree> = expanded.into_iter().collect();
+    for (i, token) in tokens.iter().enumerate() {
+        if let (TokenTree::Ident(name), Some(TokenTree::Group(group))) = (token, tokens.get(i + 2))
+            && name == "compile_error"
+        {
+            let literal = group.stream().into_iter().next().expect("a message").to_string();
+            let (start, end) = (name.span().start(), group.span().end());
+            found.push((literal.replace("\\\"", "\""), between(source, start, end)));
+        }
+    }
+    found
+}
+
+fn between(source: &str, start: LineColumn, end: LineColumn) -> String {
+    let offset = |at: LineColumn| -> usize {
+        let lines: usize = source.split_inclusive('\n').take(at.line - 1).map(str::len).sum();
+        let line = source.split_inclusive('\n').nth(at.line - 1).unwrap_or("");
+        lines + line.chars().take(at.column).map(char::len_utf8).sum::<usize>()
+    };
+    source[offset(start)..offset(end)].to_owned()
+}
+
+/// Checks the errors of `source`: about which text each is, and a part of its message.
+#[track_caller]
+fn told(source: &str, found: Vec<(String, String)>, expected: &[(&str, &str)]) {
+    assert_eq!(found.len(), expected.len(), "{source}: {found:#?}");
+    for ((message, about), (expected_about, part)) in found.iter().zip(expected) {
+        assert_eq!(about, expected_about, "{source}: {message}");
+        assert!(message.contains(part), "{source}: {message}");
+    }
+}
+
+#[track_caller]
+fn trait_errors(source: &str, expected: &[(&str, &str)]) {
+    let found = errors(source, underpass_idl::interface(TokenStream::new(), source.parse().unwrap()));
+    told(source, found, expected);
+}
+
+/// The errors of a trait with this one method.
+#[track_caller]
+fn method_errors(method: &str, expected: &[(&str, &str)]) {
+    trait_errors(&format!("trait T {{ {method} }}"), expected);
+}
+
+#[track_caller]
+fn type_errors(source: &str, expected: &[(&str, &str)]) {
+    told(source, errors(source, underpass_idl::derive_wire(source.parse().unwrap())), expected);
+}
+
+#[test]
+fn receivers() {
+    method_errors("fn f(&mut self) -> Result<(), E>;", &[("mut", "`Mutex`")]);
+    method_errors("fn f(self) -> Result<(), E>;", &[("self", "`&self`")]);
+    method_errors("fn f(mut self) -> Result<(), E>;", &[("mut self", "`&self`")]);
+    method_errors("fn f(self: Arc<Self>) -> Result<(), E>;", &[("self: Arc<Self>", "`&self`")]);
+    method_errors("fn f(&'a self) -> Result<(), E>;", &[("'a", "write `&self`")]);
+    method_errors("fn f() -> Result<(), E>;", &[("f", "needs `&self`")]);
+    method_errors("fn f(x: u8) -> Result<(), E>;", &[("f", "needs `&self`")]);
+}
+
+#[test]
+fn signatures() {
+    method_errors("fn f<T>(&self) -> Result<(), E>;", &[("T", "write one for each")]);
+    method_errors("fn f<'a, const N: usize>(&self) -> Result<(), E>;", &[("'a, const N: usize", "generic")]);
+    method_errors("fn f(&self) -> Result<(), E> where u8: Copy;", &[("where u8: Copy", "`where`")]);
+    method_errors("async fn f(&self) -> Result<(), E>;", &[("async", "plain `fn`")]);
+    method_errors("unsafe fn f(&self) -> Result<(), E>;", &[("unsafe", "trusts no caller")]);
+    method_errors("const fn f(&self) -> Result<(), E>;", &[("const", "another process")]);
+    method_errors("extern \"C\" fn f(&self) -> Result<(), E>;", &[("extern \"C\"", "plain `fn`")]);
+    method_errors(
+        "#[cfg(unix)] fn f(&self) -> Result<(), E>;",
+        &[("#[cfg(unix)]", "the same in every build")],
+    );
+    method_errors("#[underpass(fast)] fn f(&self) -> Result<(), E>;", &[("fast", "unknown option")]);
+}
+
+#[test]
+fn names() {
+    method_errors("fn serve(&self) -> Result<(), E>;", &[("serve", "another name")]);
+    method_errors("fn r#import(&self) -> Result<(), E>;", &[("r#import", "another name")]);
+    method_errors("fn counters(&self) -> Result<(), E>;", &[("counters", "another name")]);
+    let twice = "trait T { fn f(&self) -> Result<(), E>; fn g(&self) -> Result<(), E>; fn f(&self, x: u8) -> Result<(), E>; }";
+    trait_errors(twice, &[("f", "a method `f` already")]);
+}
+
+#[test]
+fn arguments() {
+    method_errors("fn f(&self, x: &mut u8) -> Result<(), E>;", &[("mut", "return the new value")]);
+    method_errors("fn f(&self, x: &'static str) -> Result<(), E>;", &[("'static", "leave the lifetime out")]);
+    method_errors("fn f(&self, x: Option<&str>) -> Result<(), E>;", &[("&str", "as a whole argument")]);
+    method_errors("fn f(&self, x: &[&str]) -> Result<(), E>;", &[("&str", "as a whole argument")]);
+    method_errors("fn f(&self, x: &&u8) -> Result<(), E>;", &[("&u8", "as a whole argument")]);
+    method_errors("fn f(&self, x: impl Into<u8>) -> Result<(), E>;", &[("impl Into<u8>", "write it out")]);
+    method_errors("fn f(&self, x: &dyn Read) -> Result<(), E>;", &[("dyn Read", "send an enum")]);
+    method_errors("fn f(&self, x: *const u8) -> Result<(), E>;", &[("*const u8", "send the value")]);
+    method_errors("fn f(&self, x: fn(u8)) -> Result<(), E>;", &[("fn(u8)", "send an enum")]);
+    method_errors("fn f(&self, x: Self) -> Result<(), E>;", &[("Self", "write the type")]);
+    method_errors("fn f(&self, x: Cow<'static, str>) -> Result<(), E>;", &[("'static", "without lifetimes")]);
+    method_errors("fn f(&self, (x, y): (u8, u8)) -> Result<(), E>;", &[("(x, y)", "a plain name")]);
+    method_errors("fn f(&self, mut x: u8) -> Result<(), E>;", &[("mut x", "a plain name")]);
+    method_errors("fn f(&self, _: u8) -> Result<(), E>;", &[("_", "a plain name")]);
+    method_errors(
+        "fn f(&self, #[cfg(unix)] x: u8) -> Result<(), E>;",
+        &[("#[cfg(unix)]", "same in every build")],
+    );
+}
+
+#[test]
+fn results() {
+    method_errors("fn f(&self);", &[("f", "`-> Result<(), E>`")]);
+    method_errors("fn f(&self) -> u32;", &[("u32", "`Result<T, E>`")]);
+    method_errors("fn f(&self) -> Option<u8>;", &[("Option<u8>", "`Result<T, E>`")]);
+    method_errors("fn f(&self) -> (u8, u8);", &[("(u8, u8)", "`Result<T, E>`")]);
+    method_errors(
+        "fn f(&self) -> impl Future<Output = u8>;",
+        &[("impl Future<Output = u8>", "`Result<T, E>`")],
+    );
+    method_errors("fn f(&self) -> Result<&str, E>;", &[("&str", "the type that owns")]);
+    method_errors("fn f(&self) -> Result<Box<dyn Read>, E>;", &[("dyn Read", "send an enum")]);
+    method_errors("fn f(&self) -> io::Result<u8>;", &[]);
+}
+
+#[test]
+fn traits() {
+    trait_errors("trait T<U> {}", &[("U", "can't be generic")]);
+    trait_errors("trait T where u8: Copy {}", &[("where u8: Copy", "`where`")]);
+    trait_errors("trait T: Clone + Send + 'static {}", &[("Clone", "`Send`, `Sync`, `Debug`")]);
+    trait_errors("trait T: Send + Sync + std::fmt::Debug {}", &[]);
+    trait_errors("unsafe trait T {}", &[("unsafe", "can't be `unsafe`")]);
+    trait_errors("trait T { type U; }", &[("type U;", "methods only")]);
+    trait_errors("trait T { const U: u8; }", &[("const U: u8;", "methods only")]);
+    trait_errors("trait T { m!(); }", &[("m!();", "methods only")]);
+    trait_errors("struct T;", &[("struct T;", "stands on a trait")]);
+}
+
+#[test]
+fn all_of_them_at_once() {
+    trait_errors(
+        "trait T: Copy { fn f(&mut self, x: &mut u8); type U; async fn g() -> u8; }",
+        &[
+            ("Copy", "supertrait"),
+            ("mut", "`Mutex`"),
+            ("mut", "return the new value"),
+            ("f", "has to return a `Result`"),
+            ("type U;", "methods only"),
+            ("async", "plain `fn`"),
+            ("g", "needs `&self`"),
+            ("u8", "`Result<T, E>`"),
+        ],
+    );
+}
+
+#[test]
+fn a_trait_with_errors_is_still_there() {
+    let source = "trait T { fn f(&mut self, #[underpass(fast)] x: u8); }";
+    let expanded = underpass_idl::interface(TokenStream::new(), source.parse().unwrap()).to_string();
+    assert!(expanded.contains("trait T"), "{expanded}");
+    assert!(!expanded.contains("underpass"), "{expanded}");
+}
+
+#[test]
+fn options_of_the_attribute() {
+    let source = "trait T {}";
+    for (attributes, part) in
+        [("crates = x", "`crate = path`"), ("crate", "expected"), ("serde", "`crate = path`")]
+    {
+        let expanded =
+            underpass_idl::interface(attributes.parse().unwrap(), source.parse().unwrap()).to_string();
+        assert!(expanded.contains("compile_error") && expanded.contains(part), "{attributes}: {expanded}");
+    }
+}
+
+#[test]
+fn types() {
+    type_errors("union U { a: u8 }", &[("union", "make it an enum")]);
+    type_errors("struct S<'a>(&'a str);", &[("'a", "without lifetimes"), ("&'a str", "the type that owns")]);
+    type_errors(
+        "struct S { a: Vec<&'static str>, b: *mut u8 }",
+        &[("&'static str", "owns"), ("*mut u8", "pointer")],
+    );
+    type_errors("enum E { A(Box<dyn Read>), B { f: fn() } }", &[("dyn Read", "enum"), ("fn()", "function")]);
+    type_errors("#[underpass(serde)] struct S;", &[("serde", "`crate = path`")]);
+    type_errors("struct S { #[underpass(crate = x)] a: u8 }", &[("crate", "`serde`")]);
+    type_errors("struct S<T: Clone>(T) where T: Copy;", &[]);
+}
+
+#[test]
+#[cfg(not(feature = "serde"))]
+fn serde_needs_its_feature() {
+    method_errors(
+        "fn f(&self, #[underpass(serde)] x: u8) -> Result<(), E>;",
+        &[("serde", "features = [\"serde\"]")],
+    );
+    method_errors("#[underpass(serde)] fn f(&self) -> Result<(), E>;", &[("serde", "the feature `serde`")]);
+    type_errors("struct S(#[underpass(serde)] u8);", &[("serde", "the feature `serde`")]);
+}
+
+#[test]
+#[cfg(feature = "serde")]
+fn serde_has_its_feature() {
+    method_errors("#[underpass(serde)] fn f(&self, #[underpass(serde)] x: u8) -> Result<(), E>;", &[]);
+    type_errors("struct S(#[underpass(serde)] u8);", &[]);
+}

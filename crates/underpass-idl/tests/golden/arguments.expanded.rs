@@ -1,0 +1,323 @@
+trait Arguments: Send + Sync + std::fmt::Debug + 'static {
+    fn lent(
+        &self,
+        text: &str,
+        bytes: &[u8],
+        stats: &[fs::Stat],
+        stat: &fs::Stat,
+    ) -> io::Result<()>;
+    fn owned(
+        &self,
+        r#type: (u8, Option<[bool; 3]>),
+        local: HashMap<String, u64>,
+    ) -> Result<(), Error>;
+    fn many(
+        &self,
+        a: u8,
+        b: u8,
+        c: u8,
+        d: u8,
+        e: u8,
+        f: u8,
+        g: u8,
+        h: u8,
+        i: u8,
+        j: u8,
+        k: u8,
+        l: u8,
+        m: &str,
+    ) -> Result<(), Error>;
+    fn provided(&self) -> Result<u8, Error> {
+        Ok(7)
+    }
+    /// Makes a service of this implementation, which a `Server` can export.
+    #[allow(dead_code)]
+    fn serve(self) -> crate::mock::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
+            + 'static,
+    {
+        let local = ::std::sync::Arc::new(self);
+        let stub = ::std::sync::Arc::new(
+            ArgumentsDispatch(::std::sync::Arc::clone(&local)),
+        );
+        crate::mock::__private::Service::new::<
+            dyn Arguments + ::core::marker::Send + ::core::marker::Sync,
+        >(ArgumentsClient::descriptor(), stub, local)
+    }
+}
+/// The client stub of [`Arguments`]: its implementation in another process.
+#[derive(Clone, Debug)]
+#[allow(dead_code)]
+struct ArgumentsClient {
+    stub: crate::mock::__private::Stub<
+        dyn Arguments + ::core::marker::Send + ::core::marker::Sync,
+    >,
+}
+#[automatically_derived]
+#[allow(dead_code)]
+impl ArgumentsClient {
+    /// Imports the interface that is exported as `name`. If that is this very domain's, calls will be direct.
+    ///
+    /// # Errors
+    /// There is no such name, or no permission, or it is another interface: each variant tells the remedy.
+    fn import(
+        name: &str,
+    ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: crate::mock::__private::Stub::import(
+                name,
+                Self::descriptor(),
+                ::core::option::Option::None,
+            )?,
+        })
+    }
+    /// Imports the interface that is exported as `name`, or will be within that time.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import), once the time is over.
+    fn import_within(
+        name: &str,
+        time: ::core::time::Duration,
+    ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: crate::mock::__private::Stub::import(
+                name,
+                Self::descriptor(),
+                ::core::option::Option::Some(time),
+            )?,
+        })
+    }
+    /// The same binding; every call of this copy of it returns with a deadline error after that time.
+    #[must_use]
+    fn with_deadline(&self, time: ::core::time::Duration) -> Self {
+        Self {
+            stub: self.stub.with_deadline(time),
+        }
+    }
+    /// What this binding has cost so far.
+    fn counters(&self) -> crate::mock::__private::Counters {
+        self.stub.counters()
+    }
+    /// The interface as both sides must know it.
+    fn descriptor() -> &'static crate::mock::__private::wire::Descriptor {
+        static DESCRIPTOR: ::std::sync::LazyLock<
+            crate::mock::__private::wire::Descriptor,
+        > = ::std::sync::LazyLock::new(|| {
+            let mut interface = crate::mock::__private::wire::Descriptor::builder(
+                "Arguments",
+                "",
+            );
+            interface
+                .procedure("lent", "")
+                .argument::<::std::string::String>("text")
+                .argument::<::std::vec::Vec<u8>>("bytes")
+                .argument::<::std::vec::Vec<fs::Stat>>("stats")
+                .argument::<fs::Stat>("stat")
+                .result::<io::Result<()>>();
+            interface
+                .procedure("owned", "")
+                .argument::<(u8, Option<[bool; 3]>)>("type")
+                .argument::<HashMap<String, u64>>("local")
+                .result::<Result<(), Error>>();
+            interface
+                .procedure("many", "")
+                .argument::<u8>("a")
+                .argument::<u8>("b")
+                .argument::<u8>("c")
+                .argument::<u8>("d")
+                .argument::<u8>("e")
+                .argument::<u8>("f")
+                .argument::<u8>("g")
+                .argument::<u8>("h")
+                .argument::<u8>("i")
+                .argument::<u8>("j")
+                .argument::<u8>("k")
+                .argument::<u8>("l")
+                .argument::<::std::string::String>("m")
+                .result::<Result<(), Error>>();
+            interface.procedure("provided", "").result::<Result<u8, Error>>();
+            interface.finish()
+        });
+        &DESCRIPTOR
+    }
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl Arguments for ArgumentsClient {
+    fn lent(
+        &self,
+        text: &str,
+        bytes: &[u8],
+        stats: &[fs::Stat],
+        stat: &fs::Stat,
+    ) -> io::Result<()> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return Arguments::lent(local, text, bytes, stats, stat);
+        }
+        match self.stub.call::<_, io::Result<()>>(0u16, &(text, bytes, stats, stat)) {
+            ::core::result::Result::Ok(result) => result,
+            ::core::result::Result::Err(error) => {
+                ::core::result::Result::Err(
+                    <<io::Result<
+                        (),
+                    > as crate::mock::__private::wire::Returned>::Error as crate::mock::__private::FromCallError>::from_call_error(
+                        error,
+                    ),
+                )
+            }
+        }
+    }
+    fn owned(
+        &self,
+        r#type: (u8, Option<[bool; 3]>),
+        local: HashMap<String, u64>,
+    ) -> Result<(), Error> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return Arguments::owned(local, r#type, local);
+        }
+        match self.stub.call::<_, Result<(), Error>>(1u16, &(&r#type, &local)) {
+            ::core::result::Result::Ok(result) => result,
+            ::core::result::Result::Err(error) => {
+                ::core::result::Result::Err(
+                    <Error as crate::mock::__private::FromCallError>::from_call_error(
+                        error,
+                    ),
+                )
+            }
+        }
+    }
+    fn many(
+        &self,
+        a: u8,
+        b: u8,
+        c: u8,
+        d: u8,
+        e: u8,
+        f: u8,
+        g: u8,
+        h: u8,
+        i: u8,
+        j: u8,
+        k: u8,
+        l: u8,
+        m: &str,
+    ) -> Result<(), Error> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return Arguments::many(local, a, b, c, d, e, f, g, h, i, j, k, l, m);
+        }
+        match self
+            .stub
+            .call::<
+                _,
+                Result<(), Error>,
+            >(2u16, &((&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l), (m,)))
+        {
+            ::core::result::Result::Ok(result) => result,
+            ::core::result::Result::Err(error) => {
+                ::core::result::Result::Err(
+                    <Error as crate::mock::__private::FromCallError>::from_call_error(
+                        error,
+                    ),
+                )
+            }
+        }
+    }
+    fn provided(&self) -> Result<u8, Error> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return Arguments::provided(local);
+        }
+        match self.stub.call::<_, Result<u8, Error>>(3u16, &()) {
+            ::core::result::Result::Ok(result) => result,
+            ::core::result::Result::Err(error) => {
+                ::core::result::Result::Err(
+                    <Error as crate::mock::__private::FromCallError>::from_call_error(
+                        error,
+                    ),
+                )
+            }
+        }
+    }
+}
+/// The server stub of [`Arguments`].
+#[doc(hidden)]
+struct ArgumentsDispatch<T>(::std::sync::Arc<T>);
+#[automatically_derived]
+#[allow(deprecated)]
+impl<T> crate::mock::__private::Dispatch for ArgumentsDispatch<T>
+where
+    T: Arguments + ::core::marker::Send + ::core::marker::Sync + 'static,
+{
+    fn dispatch(
+        &self,
+        call: &mut crate::mock::__private::Incoming<'_>,
+    ) -> ::core::result::Result<(), crate::mock::__private::Refused> {
+        match call.procedure() {
+            0u16 => {
+                let argument0 = call.argument::<::std::string::String>()?;
+                let argument1 = call.argument::<::std::vec::Vec<u8>>()?;
+                let argument2 = call.argument::<::std::vec::Vec<fs::Stat>>()?;
+                let argument3 = call.argument::<fs::Stat>()?;
+                call.end()?;
+                let result: io::Result<()> = Arguments::lent(
+                    &*self.0,
+                    &argument0,
+                    &argument1,
+                    &argument2,
+                    &argument3,
+                );
+                call.reply::<io::Result<()>>(&result)
+            }
+            1u16 => {
+                let argument0 = call.argument::<(u8, Option<[bool; 3]>)>()?;
+                let argument1 = call.argument::<HashMap<String, u64>>()?;
+                call.end()?;
+                let result: Result<(), Error> = Arguments::owned(
+                    &*self.0,
+                    argument0,
+                    argument1,
+                );
+                call.reply::<Result<(), Error>>(&result)
+            }
+            2u16 => {
+                let argument0 = call.argument::<u8>()?;
+                let argument1 = call.argument::<u8>()?;
+                let argument2 = call.argument::<u8>()?;
+                let argument3 = call.argument::<u8>()?;
+                let argument4 = call.argument::<u8>()?;
+                let argument5 = call.argument::<u8>()?;
+                let argument6 = call.argument::<u8>()?;
+                let argument7 = call.argument::<u8>()?;
+                let argument8 = call.argument::<u8>()?;
+                let argument9 = call.argument::<u8>()?;
+                let argument10 = call.argument::<u8>()?;
+                let argument11 = call.argument::<u8>()?;
+                let argument12 = call.argument::<::std::string::String>()?;
+                call.end()?;
+                let result: Result<(), Error> = Arguments::many(
+                    &*self.0,
+                    argument0,
+                    argument1,
+                    argument2,
+                    argument3,
+                    argument4,
+                    argument5,
+                    argument6,
+                    argument7,
+                    argument8,
+                    argument9,
+                    argument10,
+                    argument11,
+                    &argument12,
+                );
+                call.reply::<Result<(), Error>>(&result)
+            }
+            3u16 => {
+                call.end()?;
+                let result: Result<u8, Error> = Arguments::provided(&*self.0);
+                call.reply::<Result<u8, Error>>(&result)
+            }
+            _ => call.unknown(),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+/// Files, in blocks.
+///
+/// Blocks stay in memory.
+pub trait FileCache {
+    /// Reads up to `len` bytes at `offset`.
+    fn read(&self, file: FileId, offset: u64, len: u32) -> Result<Vec<u8>, FsError>;
+    #[must_use]
+    fn flush(&self) -> Result<(), FsError>;
+    /// Makes a service of this implementation, which a `Server` can export.
+    #[allow(dead_code)]
+    fn serve(self) -> ::underpass::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
+            + 'static,
+    {
+        let local = ::std::sync::Arc::new(self);
+        let stub = ::std::sync::Arc::new(
+            FileCacheDispatch(::std::sync::Arc::clone(&local)),
+        );
+        ::underpass::__private::Service::new::<
+            dyn FileCache + ::core::marker::Send + ::core::marker::Sync,
+        >(FileCacheClient::descriptor(), stub, local)
+    }
+}
+/// The client stub of [`FileCache`]: its implementation in another process.
+///
+/// Files, in blocks.
+///
+/// Blocks stay in memory.
+#[derive(Clone, Debug)]
+#[allow(dead_code)]
+pub struct FileCacheClient {
+    stub: ::underpass::__private::Stub<
+        dyn FileCache + ::core::marker::Send + ::core::marker::Sync,
+    >,
+}
+#[automatically_derived]
+#[allow(dead_code)]
+impl FileCacheClient {
+    /// Imports the interface that is exported as `name`. If that is this very domain's, calls will be direct.
+    ///
+    /// # Errors
+    /// There is no such name, or no permission, or it is another interface: each variant tells the remedy.
+    pub fn import(
+        name: &str,
+    ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::import(
+                name,
+                Self::descriptor(),
+                ::core::option::Option::None,
+            )?,
+        })
+    }
+    /// Imports the interface that is exported as `name`, or will be within that time.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import), once the time is over.
+    pub fn import_within(
+        name: &str,
+        time: ::core::time::Duration,
+    ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::import(
+                name,
+                Self::descriptor(),
+                ::core::option::Option::Some(time),
+            )?,
+        })
+    }
+    /// The same binding; every call of this copy of it returns with a deadline error after that time.
+    #[must_use]
+    pub fn with_deadline(&self, time: ::core::time::Duration) -> Self {
+        Self {
+            stub: self.stub.with_deadline(time),
+        }
+    }
+    /// What this binding has cost so far.
+    pub fn counters(&self) -> ::underpass::__private::Counters {
+        self.stub.counters()
+    }
+    /// The interface as both sides must know it.
+    pub fn descriptor() -> &'static ::underpass::__private::wire::Descriptor {
+        static DESCRIPTOR: ::std::sync::LazyLock<
+            ::underpass::__private::wire::Descriptor,
+        > = ::std::sync::LazyLock::new(|| {
+            let mut interface = ::underpass::__private::wire::Descriptor::builder(
+                "FileCache",
+                "Files, in blocks.\n\nBlocks stay in memory.",
+            );
+            interface
+                .procedure("read", "Reads up to `len` bytes at `offset`.")
+                .argument::<FileId>("file")
+                .argument::<u64>("offset")
+                .argument::<u32>("len")
+                .result::<Result<Vec<u8>, FsError>>();
+            interface.procedure("flush", "").result::<Result<(), FsError>>();
+            interface.finish()
+        });
+        &DESCRIPTOR
+    }
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl FileCache for FileCacheClient {
+    /// Reads up to `len` bytes at `offset`.
+    fn read(&self, file: FileId, offset: u64, len: u32) -> Result<Vec<u8>, FsError> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return FileCache::read(local, file, offset, len);
+        }
+        match self
+            .stub
+            .call::<_, Result<Vec<u8>, FsError>>(0u16, &(&file, &offset, &len))
+        {
+            ::core::result::Result::Ok(result) => result,
+            ::core::result::Result::Err(error) => {
+                ::core::result::Result::Err(
+                    <FsError as ::underpass::__private::FromCallError>::from_call_error(
+                        error,
+                    ),
+                )
+            }
+        }
+    }
+    fn flush(&self) -> Result<(), FsError> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return FileCache::flush(local);
+        }
+        match self.stub.call::<_, Result<(), FsError>>(1u16, &()) {
+            ::core::result::Result::Ok(result) => result,
+            ::core::result::Result::Err(error) => {
+                ::core::result::Result::Err(
+                    <FsError as ::underpass::__private::FromCallError>::from_call_error(
+                        error,
+                    ),
+                )
+            }
+        }
+    }
+}
+/// The server stub of [`FileCache`].
+#[doc(hidden)]
+struct FileCacheDispatch<T>(::std::sync::Arc<T>);
+#[automatically_derived]
+#[allow(deprecated)]
+impl<T> ::underpass::__private::Dispatch for FileCacheDispatch<T>
+where
+    T: FileCache + ::core::marker::Send + ::core::marker::Sync + 'static,
+{
+    fn dispatch(
+        &self,
+        call: &mut ::underpass::__private::Incoming<'_>,
+    ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
+        match call.procedure() {
+            0u16 => {
+                let argument0 = call.argument::<FileId>()?;
+                let argument1 = call.argument::<u64>()?;
+                let argument2 = call.argument::<u32>()?;
+                call.end()?;
+                let result: Result<Vec<u8>, FsError> = FileCache::read(
+                    &*self.0,
+                    argument0,
+                    argument1,
+                    argument2,
+                );
+                call.reply::<Result<Vec<u8>, FsError>>(&result)
+            }
+            1u16 => {
+                call.end()?;
+                let result: Result<(), FsError> = FileCache::flush(&*self.0);
+                call.reply::<Result<(), FsError>>(&result)
+            }
+            _ => call.unknown(),
+        }
+    }
+}

@@ -1,0 +1,349 @@
+trait Search {
+    fn find(&self, query: &Query, limits: Limits) -> Result<Value, Error>;
+    /// Makes a service of this implementation, which a `Server` can export.
+    #[allow(dead_code)]
+    fn serve(self) -> ::underpass::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
+            + 'static,
+    {
+        let local = ::std::sync::Arc::new(self);
+        let stub = ::std::sync::Arc::new(
+            SearchDispatch(::std::sync::Arc::clone(&local)),
+        );
+        ::underpass::__private::Service::new::<
+            dyn Search + ::core::marker::Send + ::core::marker::Sync,
+        >(SearchClient::descriptor(), stub, local)
+    }
+}
+/// The client stub of [`Search`]: its implementation in another process.
+#[derive(Clone, Debug)]
+#[allow(dead_code)]
+struct SearchClient {
+    stub: ::underpass::__private::Stub<
+        dyn Search + ::core::marker::Send + ::core::marker::Sync,
+    >,
+}
+#[automatically_derived]
+#[allow(dead_code)]
+impl SearchClient {
+    /// Imports the interface that is exported as `name`. If that is this very domain's, calls will be direct.
+    ///
+    /// # Errors
+    /// There is no such name, or no permission, or it is another interface: each variant tells the remedy.
+    fn import(
+        name: &str,
+    ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::import(
+                name,
+                Self::descriptor(),
+                ::core::option::Option::None,
+            )?,
+        })
+    }
+    /// Imports the interface that is exported as `name`, or will be within that time.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import), once the time is over.
+    fn import_within(
+        name: &str,
+        time: ::core::time::Duration,
+    ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::import(
+                name,
+                Self::descriptor(),
+                ::core::option::Option::Some(time),
+            )?,
+        })
+    }
+    /// The same binding; every call of this copy of it returns with a deadline error after that time.
+    #[must_use]
+    fn with_deadline(&self, time: ::core::time::Duration) -> Self {
+        Self {
+            stub: self.stub.with_deadline(time),
+        }
+    }
+    /// What this binding has cost so far.
+    fn counters(&self) -> ::underpass::__private::Counters {
+        self.stub.counters()
+    }
+    /// The interface as both sides must know it.
+    fn descriptor() -> &'static ::underpass::__private::wire::Descriptor {
+        static DESCRIPTOR: ::std::sync::LazyLock<
+            ::underpass::__private::wire::Descriptor,
+        > = ::std::sync::LazyLock::new(|| {
+            let mut interface = ::underpass::__private::wire::Descriptor::builder(
+                "Search",
+                "",
+            );
+            interface
+                .procedure("find", "")
+                .argument::<::underpass::__private::wire::Serde<Query>>("query")
+                .argument::<::underpass::__private::wire::Serde<Limits>>("limits")
+                .result::<
+                    ::core::result::Result<
+                        ::underpass::__private::wire::Serde<
+                            <Result<
+                                Value,
+                                Error,
+                            > as ::underpass::__private::wire::Returned>::Value,
+                        >,
+                        Error,
+                    >,
+                >();
+            interface.finish()
+        });
+        &DESCRIPTOR
+    }
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl Search for SearchClient {
+    fn find(&self, query: &Query, limits: Limits) -> Result<Value, Error> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return Search::find(local, query, limits);
+        }
+        match self
+            .stub
+            .call::<
+                _,
+                ::core::result::Result<
+                    ::underpass::__private::wire::Serde<
+                        <Result<
+                            Value,
+                            Error,
+                        > as ::underpass::__private::wire::Returned>::Value,
+                    >,
+                    Error,
+                >,
+            >(
+                0u16,
+                &(
+                    ::underpass::__private::wire::Serde(query),
+                    ::underpass::__private::wire::Serde(&limits),
+                ),
+            )
+        {
+            ::core::result::Result::Ok(result) => {
+                result.map(|::underpass::__private::wire::Serde(result)| result)
+            }
+            ::core::result::Result::Err(error) => {
+                ::core::result::Result::Err(
+                    <Error as ::underpass::__private::FromCallError>::from_call_error(
+                        error,
+                    ),
+                )
+            }
+        }
+    }
+}
+/// The server stub of [`Search`].
+#[doc(hidden)]
+struct SearchDispatch<T>(::std::sync::Arc<T>);
+#[automatically_derived]
+#[allow(deprecated)]
+impl<T> ::underpass::__private::Dispatch for SearchDispatch<T>
+where
+    T: Search + ::core::marker::Send + ::core::marker::Sync + 'static,
+{
+    fn dispatch(
+        &self,
+        call: &mut ::underpass::__private::Incoming<'_>,
+    ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
+        match call.procedure() {
+            0u16 => {
+                let ::underpass::__private::wire::Serde(argument0) = call
+                    .argument::<::underpass::__private::wire::Serde<Query>>()?;
+                let ::underpass::__private::wire::Serde(argument1) = call
+                    .argument::<::underpass::__private::wire::Serde<Limits>>()?;
+                call.end()?;
+                let result: Result<Value, Error> = Search::find(
+                    &*self.0,
+                    &argument0,
+                    argument1,
+                );
+                call.reply::<
+                        ::core::result::Result<
+                            ::underpass::__private::wire::Serde<
+                                <Result<
+                                    Value,
+                                    Error,
+                                > as ::underpass::__private::wire::Returned>::Value,
+                            >,
+                            Error,
+                        >,
+                    >(&result.map(::underpass::__private::wire::Serde))
+            }
+            _ => call.unknown(),
+        }
+    }
+}
+const _: () = {
+    use ::underpass::__private::wire as __wire;
+    #[automatically_derived]
+    #[allow(unused_variables)]
+    impl __wire::Encode for Hit {
+        const FIXED: ::core::option::Option<usize> = __wire::fixed::sum(
+            &[
+                <__wire::Serde<&Url> as __wire::Encode>::FIXED,
+                <u32 as __wire::Encode>::FIXED,
+            ],
+        );
+        #[inline]
+        fn size(&self) -> usize {
+            match Self::FIXED {
+                ::core::option::Option::Some(size) => size,
+                ::core::option::Option::None => {
+                    let Self { url: field0, rank: field1 } = self;
+                    0
+                        + <__wire::Serde<
+                            &Url,
+                        > as __wire::Encode>::size(&__wire::Serde(field0))
+                        + <u32 as __wire::Encode>::size(field1)
+                }
+            }
+        }
+        #[inline]
+        fn encode<S: __wire::Sink + ?::core::marker::Sized>(&self, to: &mut S) {
+            let Self { url: field0, rank: field1 } = self;
+            <__wire::Serde<&Url> as __wire::Encode>::encode(&__wire::Serde(field0), to);
+            <u32 as __wire::Encode>::encode(field1, to);
+        }
+    }
+    #[automatically_derived]
+    #[allow(unused_variables)]
+    impl __wire::Decode for Hit {
+        const LEAST: usize = 0 + <__wire::Serde<Url> as __wire::Decode>::LEAST
+            + <u32 as __wire::Decode>::LEAST;
+        #[inline]
+        fn decode<S: __wire::Source + ?::core::marker::Sized>(
+            from: &mut S,
+        ) -> ::core::result::Result<Self, __wire::DecodeError> {
+            ::core::result::Result::Ok(Self {
+                url: <__wire::Serde<Url> as __wire::Decode>::decode(from)?.0,
+                rank: <u32 as __wire::Decode>::decode(from)?,
+            })
+        }
+    }
+    #[automatically_derived]
+    #[allow(unused_variables)]
+    impl __wire::Schema for Hit {
+        fn schema(types: &mut __wire::Types) -> __wire::TypeName {
+            let name = __wire::TypeName::generic("Hit", &[]);
+            types
+                .define(
+                    ::core::any::type_name::<Self>(),
+                    name,
+                    |types| __wire::Definition::Struct(
+                        __wire::Fields::Named(
+                            ::std::vec::Vec::from([
+                                (
+                                    "url",
+                                    <__wire::Serde<Url> as __wire::Schema>::schema(types),
+                                ),
+                                ("rank", <u32 as __wire::Schema>::schema(types)),
+                            ]),
+                        ),
+                    ),
+                )
+        }
+    }
+};
+const _: () = {
+    use ::underpass::__private::wire as __wire;
+    #[automatically_derived]
+    #[allow(unused_variables)]
+    impl __wire::Encode for Answer {
+        const FIXED: ::core::option::Option<usize> = __wire::fixed::same(
+            &[
+                __wire::fixed::sum(
+                    &[
+                        ::core::option::Option::Some(__wire::tag::size(1usize)),
+                        <__wire::Serde<&Url> as __wire::Encode>::FIXED,
+                        <u32 as __wire::Encode>::FIXED,
+                    ],
+                ),
+            ],
+        );
+        #[inline]
+        fn size(&self) -> usize {
+            match Self::FIXED {
+                ::core::option::Option::Some(size) => size,
+                ::core::option::Option::None => {
+                    match self {
+                        Self::Found { 0: field0, 1: field1 } => {
+                            __wire::tag::size(1usize)
+                                + <__wire::Serde<
+                                    &Url,
+                                > as __wire::Encode>::size(&__wire::Serde(field0))
+                                + <u32 as __wire::Encode>::size(field1)
+                        }
+                    }
+                }
+            }
+        }
+        #[inline]
+        fn encode<S: __wire::Sink + ?::core::marker::Sized>(&self, to: &mut S) {
+            match self {
+                Self::Found { 0: field0, 1: field1 } => {
+                    __wire::tag::encode(0u32, 1usize, to);
+                    <__wire::Serde<
+                        &Url,
+                    > as __wire::Encode>::encode(&__wire::Serde(field0), to);
+                    <u32 as __wire::Encode>::encode(field1, to);
+                }
+            }
+        }
+    }
+    #[automatically_derived]
+    #[allow(unused_variables)]
+    impl __wire::Decode for Answer {
+        const LEAST: usize = __wire::tag::size(1usize);
+        #[inline]
+        fn decode<S: __wire::Source + ?::core::marker::Sized>(
+            from: &mut S,
+        ) -> ::core::result::Result<Self, __wire::DecodeError> {
+            match __wire::tag::decode(1usize, from)? {
+                0u32 => {
+                    ::core::result::Result::Ok(Self::Found {
+                        0: <__wire::Serde<Url> as __wire::Decode>::decode(from)?.0,
+                        1: <u32 as __wire::Decode>::decode(from)?,
+                    })
+                }
+                tag => {
+                    ::core::result::Result::Err(__wire::DecodeError::BadTag {
+                        of: "Answer",
+                        tag,
+                    })
+                }
+            }
+        }
+    }
+    #[automatically_derived]
+    #[allow(unused_variables)]
+    impl __wire::Schema for Answer {
+        fn schema(types: &mut __wire::Types) -> __wire::TypeName {
+            let name = __wire::TypeName::generic("Answer", &[]);
+            types
+                .define(
+                    ::core::any::type_name::<Self>(),
+                    name,
+                    |types| __wire::Definition::Enum(
+                        ::std::vec::Vec::from([
+                            __wire::Variant {
+                                name: "Found",
+                                fields: __wire::Fields::Tuple(
+                                    ::std::vec::Vec::from([
+                                        <__wire::Serde<Url> as __wire::Schema>::schema(types),
+                                        <u32 as __wire::Schema>::schema(types),
+                                    ]),
+                                ),
+                            },
+                        ]),
+                    ),
+                )
+        }
+    }
+};

@@ -1,0 +1,153 @@
+//! What generated code expects of the runtime, without one: calls go through bytes, in this very thread.
+// Each test uses a part of it.
+#![allow(dead_code)]
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex};
+use underpass_wire::{Descriptor, to_bytes};
+
+/// Why a call failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallError(pub String);
+
+/// What generated code uses.
+pub mod __private {
+    pub use super::{Counters, Dispatch, FromCallError, ImportError, Incoming, Refused, Service, Stub};
+    pub use underpass_wire as wire;
+}
+
+/// What was exported, by name.
+static EXPORTED: LazyLock<Mutex<HashMap<String, Service>>> = LazyLock::new(Mutex::default);
+
+/// Exports an implementation.
+pub fn export(name: &str, service: Service) {
+    EXPORTED.lock().unwrap().insert(name.to_owned(), service);
+}
+
+pub trait FromCallError {
+    fn from_call_error(error: CallError) -> Self;
+}
+
+impl<E: From<CallError>> FromCallError for E {
+    fn from_call_error(error: CallError) -> Self {
+        error.into()
+    }
+}
+
+pub trait Dispatch: Send + Sync + 'static {
+    fn dispatch(&self, call: &mut Incoming<'_>) -> Result<(), Refused>;
+}
+
+#[derive(Debug)]
+pub struct Refused(pub String);
+
+#[derive(Debug)]
+pub struct ImportError(pub String);
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Counters {
+    pub calls: u64,
+}
+
+pub struct Incoming<'a> {
+    pub procedure: u16,
+    pub bytes: &'a [u8],
+    pub reply: Vec<u8>,
+}
+
+impl Incoming<'_> {
+    pub fn procedure(&self) -> u16 {
+        self.procedure
+    }
+    pub fn argument<T: underpass_wire::Decode>(&mut self) -> Result<T, Refused> {
+        T::decode(&mut self.bytes).map_err(|error| Refused(error.to_string()))
+    }
+    pub fn end(&mut self) -> Result<(), Refused> {
+        if self.bytes.is_empty() { Ok(()) } else { Err(Refused("left over".into())) }
+    }
+    pub fn reply<T: underpass_wire::Encode + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+        self.reply = to_bytes(value);
+        assert_eq!(self.reply.len(), value.size());
+        Ok(())
+    }
+    pub fn unknown(&mut self) -> Result<(), Refused> {
+        Err(Refused(format!("no procedure {}", self.procedure)))
+    }
+}
+
+#[derive(Clone)]
+pub struct Service {
+    pub descriptor: &'static Descriptor,
+    pub stub: Arc<dyn Dispatch>,
+    local: Arc<dyn std::any::Any + Send + Sync>,
+}
+
+impl Service {
+    pub fn new<L: ?Sized + Send + Sync + 'static>(
+        descriptor: &'static Descriptor,
+        stub: Arc<dyn Dispatch>,
+        local: Arc<L>,
+    ) -> Self {
+        Self { descriptor, stub, local: Arc::new(local) }
+    }
+}
+
+/// Names that begin with `local` are called directly.
+pub struct Stub<L: ?Sized> {
+    service: Service,
+    local: Option<Arc<L>>,
+    calls: Arc<Mutex<u64>>,
+}
+
+impl<L: ?Sized> Clone for Stub<L> {
+    fn clone(&self) -> Self {
+        Self { service: self.service.clone(), local: self.local.clone(), calls: self.calls.clone() }
+    }
+}
+
+impl<L: ?Sized> std::fmt::Debug for Stub<L> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Stub")
+    }
+}
+
+impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
+    pub fn import(
+        name: &str,
+        descriptor: &'static Descriptor,
+        _: Option<std::time::Duration>,
+    ) -> Result<Self, ImportError> {
+        let exported = EXPORTED.lock().unwrap();
+        let service = exported.get(name).ok_or_else(|| ImportError(format!("no {name}")))?.clone();
+        if service.descriptor.hash != descriptor.hash {
+            return Err(ImportError(descriptor.differences(&service.descriptor.text())));
+        }
+        let local = service.local.downcast_ref::<Arc<L>>().filter(|_| name.starts_with("local")).cloned();
+        Ok(Self { service, local, calls: Arc::default() })
+    }
+
+    pub fn local(&self) -> Option<&L> {
+        self.local.as_deref()
+    }
+
+    pub fn call<A, R>(&self, procedure: u16, arguments: &A) -> Result<R, CallError>
+    where
+        A: underpass_wire::Encode + ?Sized,
+        R: underpass_wire::Decode,
+    {
+        *self.calls.lock().unwrap() += 1;
+        let bytes = to_bytes(arguments);
+        assert_eq!(bytes.len(), arguments.size());
+        let mut call = Incoming { procedure, bytes: &bytes, reply: Vec::new() };
+        self.service.stub.dispatch(&mut call).map_err(|Refused(why)| CallError(why))?;
+        underpass_wire::from_bytes(&call.reply).map_err(|error| CallError(error.to_string()))
+    }
+
+    pub fn counters(&self) -> Counters {
+        Counters { calls: *self.calls.lock().unwrap() }
+    }
+
+    pub fn with_deadline(&self, _: std::time::Duration) -> Self {
+        self.clone()
+    }
+}

@@ -1,1 +1,0 @@
-//! Values that `serde` knows and Underpass doesn't.

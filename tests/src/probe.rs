@@ -1,0 +1,206 @@
+//! The interface that the tests call, and what stands behind it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use underpass::{CallError, Wire, thread};
+
+/// An error of the implementation's own.
+#[derive(Clone, Debug, PartialEq, Wire)]
+pub enum Trouble {
+    /// The call itself failed.
+    Call(CallError),
+    /// The implementation says no.
+    Refused {
+        /// Why.
+        why: String,
+    },
+}
+
+impl From<CallError> for Trouble {
+    fn from(e: CallError) -> Self {
+        Self::Call(e)
+    }
+}
+
+/// An enum of every kind of variant.
+#[derive(Clone, Debug, PartialEq, Wire)]
+pub enum Shape {
+    /// Unit.
+    Nothing,
+    /// Tuple.
+    Circle(f64),
+    /// Named.
+    Box {
+        /// Extent.
+        width: u32,
+        /// Extent.
+        height: u32,
+    },
+    /// Recursive.
+    Many(Vec<Shape>),
+}
+
+/// A struct of fixed size.
+#[derive(Clone, Copy, Debug, PartialEq, Wire)]
+pub struct Plain {
+    /// A field.
+    pub id: u64,
+    /// A field.
+    pub at: (i16, i32),
+    /// A field.
+    pub flags: [bool; 3],
+}
+
+/// A value of every kind that can travel.
+#[derive(Clone, Debug, PartialEq, Wire)]
+pub struct Everything {
+    /// Integers.
+    pub integers: (u8, u16, u32, u64, u128, i8, i16, i32, i64, i128),
+    /// Floats.
+    pub floats: (f32, f64),
+    /// The rest of the scalars.
+    pub scalars: (bool, char, usize, isize),
+    /// An array.
+    pub array: [u16; 4],
+    /// An option.
+    pub option: Option<Box<Everything>>,
+    /// A result.
+    pub result: Result<u8, String>,
+    /// A string.
+    pub string: String,
+    /// Bytes.
+    pub bytes: Vec<u8>,
+    /// A list.
+    pub list: Vec<(u32, String)>,
+    /// A map.
+    pub map: HashMap<String, i64>,
+    /// A sorted map.
+    pub tree: BTreeMap<u8, Vec<u16>>,
+    /// A struct.
+    pub plain: Plain,
+    /// An enum.
+    pub shape: Shape,
+    /// A span.
+    pub span: Duration,
+}
+
+/// What the tests call.
+#[underpass::interface]
+pub trait Probe {
+    /// Does nothing.
+    fn null(&self) -> Result<(), CallError>;
+    /// Adds.
+    fn add(&self, a: u8, b: u8) -> Result<u8, CallError>;
+    /// Gives back what it got.
+    fn echo(&self, bytes: &[u8]) -> Result<Vec<u8>, CallError>;
+    /// Gives back what it got.
+    fn everything(&self, value: Everything) -> Result<Everything, Trouble>;
+    /// Gives back what it got by reference.
+    fn shapes(&self, shapes: &[Shape], name: &str) -> Result<(Vec<Shape>, String), Trouble>;
+    /// Says no.
+    fn refuse(&self, why: &str) -> Result<(), Trouble>;
+    /// `len` bytes.
+    fn fill(&self, len: u64) -> Result<Vec<u8>, CallError>;
+    /// How many bytes came.
+    fn count(&self, bytes: &[u8]) -> Result<u64, CallError>;
+    /// Sleeps in its thread.
+    fn nap(&self, ms: u64) -> Result<(), CallError>;
+    /// Waits until `others` calls have come here in all.
+    fn meet(&self, others: u32) -> Result<(), CallError>;
+    /// Panics.
+    fn panic(&self, message: &str) -> Result<(), CallError>;
+    /// Calls `add` of the `Probe` under `name`.
+    fn call_back(&self, name: &str, a: u8, b: u8) -> Result<u8, CallError>;
+    /// Ends its process.
+    fn die(&self) -> Result<(), CallError>;
+    /// Its process.
+    fn pid(&self) -> Result<u32, CallError>;
+}
+
+/// Another interface.
+#[underpass::interface]
+pub trait Other {
+    /// Has another procedure.
+    fn different(&self, argument: u8) -> Result<(), CallError>;
+}
+
+/// Stands behind [`Probe`].
+#[derive(Debug, Default)]
+pub struct Subject {
+    met: AtomicU32,
+}
+
+impl Probe for Subject {
+    fn null(&self) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    fn add(&self, a: u8, b: u8) -> Result<u8, CallError> {
+        Ok(a.wrapping_add(b))
+    }
+
+    fn echo(&self, bytes: &[u8]) -> Result<Vec<u8>, CallError> {
+        Ok(bytes.to_vec())
+    }
+
+    fn everything(&self, value: Everything) -> Result<Everything, Trouble> {
+        Ok(value)
+    }
+
+    fn shapes(&self, shapes: &[Shape], name: &str) -> Result<(Vec<Shape>, String), Trouble> {
+        Ok((shapes.to_vec(), name.to_owned()))
+    }
+
+    fn refuse(&self, why: &str) -> Result<(), Trouble> {
+        Err(Trouble::Refused { why: why.to_owned() })
+    }
+
+    fn fill(&self, len: u64) -> Result<Vec<u8>, CallError> {
+        Ok((0..len).map(|i| i as u8).collect())
+    }
+
+    fn count(&self, bytes: &[u8]) -> Result<u64, CallError> {
+        Ok(bytes.len() as u64)
+    }
+
+    fn nap(&self, ms: u64) -> Result<(), CallError> {
+        thread::sleep(Duration::from_millis(ms));
+        Ok(())
+    }
+
+    fn meet(&self, others: u32) -> Result<(), CallError> {
+        self.met.fetch_add(1, Ordering::SeqCst);
+        while self.met.load(Ordering::SeqCst) < others {
+            thread::yield_now();
+        }
+        Ok(())
+    }
+
+    fn panic(&self, message: &str) -> Result<(), CallError> {
+        panic!("{message}");
+    }
+
+    fn call_back(&self, name: &str, a: u8, b: u8) -> Result<u8, CallError> {
+        let back = ProbeClient::import(name).map_err(|e| CallError::Panicked(e.to_string()))?;
+        back.add(a, b)
+    }
+
+    fn die(&self) -> Result<(), CallError> {
+        std::process::exit(9);
+    }
+
+    fn pid(&self) -> Result<u32, CallError> {
+        Ok(std::process::id())
+    }
+}
+
+/// Stands behind [`Other`].
+#[derive(Debug)]
+pub struct Unlike;
+
+impl Other for Unlike {
+    fn different(&self, _argument: u8) -> Result<(), CallError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! A directory of names for one test alone, and a server process in it.
+
+use crate::watchdog::until;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// The directory of names of this test process; removed when the process's last test is done with it.
+///
+/// Names are looked up through the environment, which a process has only one of; so each test takes names of its own.
+#[derive(Debug)]
+pub struct Room;
+
+static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+
+impl Room {
+    /// The directory. The tests' runner has set `$UNDERPASS_DIR` to it (`.cargo/config.toml`), or the default is used.
+    pub fn directory() -> &'static Path {
+        DIRECTORY.get_or_init(|| {
+            let directory = underpass_os::Directory::from_environment();
+            directory.ensure().expect("the tests need a directory for names");
+            directory.path().to_owned()
+        })
+    }
+
+    /// A name that no other test has, in this process or another.
+    pub fn name(of: &str) -> String {
+        format!("test-{}-{of}", std::process::id())
+    }
+}
+
+/// A server process; killed when dropped.
+#[derive(Debug)]
+pub struct ServerProcess {
+    child: Child,
+    name: String,
+}
+
+impl ServerProcess {
+    /// Starts `binary` (`env!("CARGO_BIN_EXE_underpass-test-server")`) to export `interface` as `name`, and waits until it
+    /// does.
+    ///
+    /// # Panics
+    /// If it doesn't.
+    pub fn start(binary: &str, name: &str, interface: &str) -> Self {
+        Self::start_with(binary, name, interface, |_| {})
+    }
+
+    /// The same, with a change to its command.
+    ///
+    /// # Panics
+    /// If it doesn't start.
+    pub fn start_with(binary: &str, name: &str, interface: &str, change: impl FnOnce(&mut Command)) -> Self {
+        let socket = Room::directory().join(name);
+        let before = std::fs::symlink_metadata(&socket).ok().map(|m| std::os::unix::fs::MetadataExt::ino(&m));
+        let mut command = Command::new(binary);
+        command.args([name, interface]).stdin(Stdio::null());
+        change(&mut command);
+        let mut child = command.spawn().expect("the test server starts");
+        until("the server's name", || {
+            if let Ok(Some(status)) = child.try_wait() {
+                panic!("the test server ended: {status}");
+            }
+            let now =
+                std::fs::symlink_metadata(&socket).ok().map(|m| std::os::unix::fs::MetadataExt::ino(&m));
+            (now.is_some() && now != before).then_some(())
+        });
+        Self { child, name: name.to_owned() }
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How long an import may wait for it.
+    pub fn soon() -> Duration {
+        Duration::from_secs(60)
+    }
+
+    /// `kill -9`.
+    ///
+    /// # Panics
+    /// If the kernel refuses.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("a child can be killed");
+        self.child.wait().expect("a child can be waited for");
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        // Dead already is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_file(Room::directory().join(&self.name));
+    }
+}

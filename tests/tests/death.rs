@@ -1,0 +1,118 @@
+//! `kill -9` of either side, at any moment.
+
+use underpass::{CallError, Outcome, thread};
+use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of, kernel_threads_of, until};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
+
+fn import(server: &ServerProcess) -> ProbeClient {
+    ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap()
+}
+
+fn died(result: Result<(), CallError>) {
+    assert!(matches!(result, Err(CallError::PeerDied(_))), "{result:?}");
+}
+
+#[test]
+fn callers_into_a_killed_server_are_told() {
+    let _watchdog = Watchdog::new("callers_into_a_killed_server_are_told");
+    let mut server = ServerProcess::start(SERVER, &Room::name("killed"), "probe");
+    let client = import(&server);
+    let user: Vec<_> = (0..20)
+        .map(|_| {
+            let client = client.clone();
+            thread::spawn(move || client.nap(3_600_000))
+        })
+        .collect();
+    let kernel: Vec<_> = (0..4)
+        .map(|_| {
+            let client = client.clone();
+            std::thread::spawn(move || client.nap(3_600_000))
+        })
+        .collect();
+    until("all calls to be under way", || (client.counters().calls >= 24).then_some(()));
+    server.kill();
+    user.into_iter().for_each(|t| died(t.join().unwrap()));
+    kernel.into_iter().for_each(|t| died(t.join().unwrap()));
+    assert_eq!(client.null(), Err(CallError::PeerDied(Outcome::NotStarted)));
+}
+
+#[test]
+fn a_server_that_dies_in_a_call_is_told() {
+    let _watchdog = Watchdog::new("a_server_that_dies_in_a_call_is_told");
+    let server = ServerProcess::start(SERVER, &Room::name("suicide"), "probe");
+    let client = import(&server);
+    assert_eq!(client.die(), Err(CallError::PeerDied(Outcome::Unknown)));
+}
+
+#[test]
+fn callers_that_wait_for_a_slot_are_told() {
+    let _watchdog = Watchdog::new("callers_that_wait_for_a_slot_are_told");
+    let mut server = ServerProcess::start(SERVER, &Room::name("queue"), "probe");
+    let client = import(&server);
+    let threads: Vec<_> = (0..130)
+        .map(|_| {
+            let client = client.clone();
+            thread::spawn(move || client.nap(3_600_000))
+        })
+        .collect();
+    until("all slots to be leased", || (client.counters().calls == 64).then_some(()));
+    server.kill();
+    threads.into_iter().for_each(|t| died(t.join().unwrap()));
+}
+
+#[test]
+fn a_restarted_server_is_imported_again() {
+    let _watchdog = Watchdog::new("a_restarted_server_is_imported_again");
+    let name = Room::name("again");
+    let mut server = ServerProcess::start(SERVER, &name, "probe");
+    for _ in 0..5 {
+        let client = import(&server);
+        assert_eq!(client.pid(), Ok(server.pid()));
+        server.kill();
+        until("the death to be noticed", || client.null().is_err().then_some(()));
+        server = ServerProcess::start(SERVER, &name, "probe");
+    }
+}
+
+#[test]
+fn a_killed_client_leaves_nothing_in_the_server() {
+    let _watchdog = Watchdog::new("a_killed_client_leaves_nothing_in_the_server");
+    let server = ServerProcess::start(SERVER, &Room::name("client"), "probe");
+    let client = import(&server);
+    let stay = || (fds_of(server.pid()), kernel_threads_of(server.pid()));
+    client.null().unwrap();
+    let before = stay();
+    for _ in 0..10 {
+        // A process of its own that binds, calls and is killed in the middle of a call.
+        let mut doomed = std::process::Command::new(SERVER).args([server.name(), "linger"]).spawn().unwrap();
+        until("the other client to be bound", || (fds_of(server.pid()) > before.0).then_some(()));
+        doomed.kill().unwrap();
+        doomed.wait().unwrap();
+        until("the server to let go", || (stay() == before).then_some(()));
+        assert_eq!(client.add(1, 1), Ok(2));
+    }
+    assert_eq!(mappings(server.pid()), 1, "one region, that of the client that lives");
+}
+
+#[test]
+fn a_dropped_client_leaves_nothing_on_either_side() {
+    let _watchdog = Watchdog::new("a_dropped_client_leaves_nothing_on_either_side");
+    let server = ServerProcess::start(SERVER, &Room::name("drop"), "probe");
+    let keep = import(&server);
+    keep.null().unwrap();
+    let there = fds_of(server.pid());
+    for _ in 0..50 {
+        let client = import(&server);
+        client.null().unwrap();
+        drop(client);
+    }
+    until("the server to let go", || (fds_of(server.pid()) == there).then_some(()));
+    until("its memory too", || (mappings(server.pid()) == 1).then_some(()));
+}
+
+/// Regions that `pid` has mapped.
+fn mappings(pid: u32) -> usize {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    maps.lines().filter(|line| line.contains("underpass-binding")).count()
+}

@@ -1,0 +1,134 @@
+//! Names: found, missing, taken, stale, forbidden, nonsense.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+use underpass::{Error, ExportError, ImportError, Server};
+use underpass_tests::{OtherClient, Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
+
+fn export(name: &str) -> Result<underpass::Running, Error> {
+    Server::new().export(name, Probe::serve(Subject::default())).start()
+}
+
+#[test]
+fn a_missing_name_is_told_at_once() {
+    let _watchdog = Watchdog::new("a_missing_name_is_told_at_once");
+    let failed = ProbeClient::import(&Room::name("missing")).unwrap_err();
+    assert!(matches!(failed, ImportError::NotExported(_)), "{failed}");
+    assert!(failed.to_string().contains("import_within"), "{failed}");
+}
+
+#[test]
+fn an_import_waits_for_a_server_but_not_for_ever() {
+    let _watchdog = Watchdog::new("an_import_waits_for_a_server_but_not_for_ever");
+    let name = Room::name("late");
+    let failed = ProbeClient::import_within(&name, Duration::from_millis(30)).unwrap_err();
+    assert!(matches!(failed, ImportError::NotExported(_)), "{failed}");
+    let waiting = name.clone();
+    let importer = std::thread::spawn(move || ProbeClient::import_within(&waiting, ServerProcess::soon()));
+    let server = ServerProcess::start(SERVER, &name, "probe");
+    assert_eq!(importer.join().unwrap().unwrap().pid(), Ok(server.pid()));
+}
+
+#[test]
+fn another_interface_is_told_with_what_differs() {
+    let _watchdog = Watchdog::new("another_interface_is_told_with_what_differs");
+    let server = ServerProcess::start(SERVER, &Room::name("mismatch"), "probe");
+    let failed = OtherClient::import_within(server.name(), ServerProcess::soon()).unwrap_err();
+    let ImportError::Mismatch { ours, theirs, ref differences, .. } = failed else { panic!("{failed}") };
+    assert_eq!((ours, theirs), (OtherClient::descriptor().hash, ProbeClient::descriptor().hash));
+    assert!(differences.contains("different"), "{differences}");
+    assert!(failed.to_string().contains(&format!("{theirs:016x}")), "{failed}");
+}
+
+#[test]
+fn a_stale_name_is_replaced_and_a_living_one_refused() {
+    let _watchdog = Watchdog::new("a_stale_name_is_replaced_and_a_living_one_refused");
+    let mut server = ServerProcess::start(SERVER, &Room::name("stale"), "probe");
+    let refused = export(server.name()).unwrap_err();
+    assert!(matches!(refused, Error::Export(ExportError::Taken(_))), "{refused}");
+    server.kill();
+    let failed = ProbeClient::import(server.name()).unwrap_err();
+    assert!(matches!(failed, ImportError::Dead(_)), "{failed}");
+    let running = export(server.name()).unwrap();
+    assert!(ProbeClient::import(server.name()).is_ok());
+    running.stop();
+    assert!(matches!(ProbeClient::import(server.name()).unwrap_err(), ImportError::NotExported(_)));
+}
+
+#[test]
+fn what_is_no_socket_is_left_alone() {
+    let _watchdog = Watchdog::new("what_is_no_socket_is_left_alone");
+    let (name, path) = (Room::name("file"), Room::directory().join(Room::name("file")));
+    fs::write(&path, "somebody's").unwrap();
+    let refused = export(&name).unwrap_err();
+    assert!(refused.to_string().contains("no socket"), "{refused}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "somebody's");
+    fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn names_that_can_t_be_are_refused_on_both_sides() {
+    let long = "x".repeat(65);
+    for name in ["", "a/b", "../x", "a\0b", ".", "..", &long] {
+        assert!(matches!(ProbeClient::import(name).unwrap_err(), ImportError::BadName(_)), "{name:?}");
+        assert!(matches!(export(name).unwrap_err(), Error::Export(ExportError::BadName(_))), "{name:?}");
+    }
+}
+
+#[test]
+fn a_directory_that_others_can_write_is_refused() {
+    let directory = std::env::temp_dir().join(format!("underpass-open-{}", std::process::id()));
+    fs::create_dir(&directory).unwrap();
+    fs::set_permissions(&directory, Permissions::from_mode(0o777)).unwrap();
+    let refused = Server::new().directory(&directory).export("a", Probe::serve(Subject::default())).start();
+    let told = refused.unwrap_err().to_string();
+    fs::remove_dir(&directory).unwrap();
+    assert!(told.contains("others can write") && told.contains("chmod go-w"), "{told}");
+}
+
+#[test]
+fn another_user_is_refused_unless_the_mode_lets_it() {
+    let _watchdog = Watchdog::new("another_user_is_refused_unless_the_mode_lets_it");
+    if underpass_os::process::user() != 0 {
+        return eprintln!("not run: only root can become another user");
+    }
+    // A directory that another user can look into, unlike the checkout perhaps.
+    let directory = std::env::temp_dir().join(format!("underpass-users-{}", std::process::id()));
+    fs::create_dir(&directory).unwrap();
+    fs::set_permissions(&directory, Permissions::from_mode(0o755)).unwrap();
+    let client = directory.join("client");
+    fs::copy(SERVER, &client).unwrap();
+    fs::set_permissions(&client, Permissions::from_mode(0o755)).unwrap();
+    let running = |mode| {
+        Server::new()
+            .directory(&directory)
+            .mode(mode)
+            .export("a", Probe::serve(Subject::default()))
+            .start()
+            .unwrap()
+    };
+    let import = || {
+        let output = Command::new(&client)
+            .args(["a", "import"])
+            .env("UNDERPASS_DIR", &directory)
+            .uid(65534)
+            .gid(65534)
+            .output()
+            .unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let closed = running(0o600);
+    let (let_in, told) = import();
+    drop(closed);
+    let open = running(0o666);
+    let opened = import();
+    drop(open);
+    fs::remove_dir_all(&directory).unwrap();
+    assert!(!let_in && told.contains("PermissionDenied"), "{told}");
+    assert!(opened.0, "{}", opened.1);
+}

@@ -1,0 +1,301 @@
+//! The rules of the house, checked: which room may depend on which, where unsafe code lives, how long a file may be.
+//!
+//! `ARCHITECTURE.md` says why they are so. A change that needs another rule changes it here and there, with its reason.
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What one room may depend on, and why on nothing else.
+struct Room {
+    name: &'static str,
+    /// Rooms of this workspace.
+    rooms: &'static [&'static str],
+    /// Rooms that its tests may use besides.
+    tests: &'static [&'static str],
+    /// Crates from outside; `None` where the rules leave that free.
+    outside: Option<&'static [&'static str]>,
+    because: &'static str,
+}
+
+/// A room that depends on nothing.
+const BARE: Room = Room { name: "", rooms: &[], tests: &[], outside: Some(&[]), because: "" };
+
+const FACADE: Room = Room {
+    name: "underpass",
+    rooms: &[
+        "underpass-macros",
+        "underpass-processor",
+        "underpass-rpc",
+        "underpass-threads",
+        "underpass-wire",
+    ],
+    because: "the facade holds names that a user imports, and nothing else",
+    ..BARE
+};
+
+const ROOMS: &[Room] = &[
+    FACADE,
+    Room {
+        name: "underpass-macros",
+        rooms: &["underpass-idl"],
+        tests: &["underpass-wire"],
+        outside: Some(&["proc-macro2"]),
+        because: "the macros are a thin shell over underpass-idl and don't know the runtime",
+        ..BARE
+    },
+    Room {
+        name: "underpass-idl",
+        tests: &["underpass-wire"],
+        outside: Some(&["proc-macro2", "quote", "syn"]),
+        because: "generating stubs needs no runtime: it is text to text",
+        ..BARE
+    },
+    Room {
+        name: "underpass-rpc",
+        rooms: &[
+            "underpass-channel",
+            "underpass-os",
+            "underpass-processor",
+            "underpass-seam",
+            "underpass-threads",
+            "underpass-wire",
+        ],
+        because: "data transfer, threads and processors meet here, and only here",
+        ..BARE
+    },
+    Room {
+        name: "underpass-threads",
+        rooms: &["underpass-context", "underpass-os", "underpass-processor", "underpass-seam"],
+        because: "threads don't know channels: what an idle activation polls is a `Line`",
+        ..BARE
+    },
+    Room {
+        name: "underpass-processor",
+        rooms: &["underpass-os", "underpass-seam"],
+        because: "processors don't know threads: they declare the `Upcall` that threads implement",
+        ..BARE
+    },
+    Room {
+        name: "underpass-channel",
+        rooms: &["underpass-os", "underpass-seam", "underpass-wire"],
+        because: "a channel is passive: it knows neither threads nor processors and never waits",
+        ..BARE
+    },
+    Room {
+        name: "underpass-context",
+        rooms: &["underpass-os"],
+        outside: Some(&["corosensei"]),
+        because: "a context is a stack and a switch, whoever pauses it",
+        ..BARE
+    },
+    Room {
+        name: "underpass-wire",
+        outside: Some(&["serde"]),
+        because: "how values travel is the same wherever their bytes lie",
+        ..BARE
+    },
+    Room {
+        name: "underpass-os",
+        outside: Some(&["libc", "rustix"]),
+        because: "it calls Linux and knows nothing of Underpass",
+        ..BARE
+    },
+    Room { name: "underpass-seam", outside: Some(&["loom"]), because: "it is below everything", ..BARE },
+    Room {
+        name: "underpass-cli",
+        rooms: &["underpass", "underpass-bench", "underpass-os", "underpass-wire"],
+        outside: None,
+        because: "the demo uses what a user uses; clocks and CPUs to show, and `Encode` for its comparison over sockets",
+        ..BARE
+    },
+    Room {
+        name: "underpass-bench",
+        rooms: &["underpass", "underpass-os"],
+        outside: None,
+        because: "benchmarks use what a user uses, and of underpass-os the memory and futexes of the raw limits",
+        ..BARE
+    },
+    Room {
+        name: "underpass-tests",
+        rooms: &["underpass", "underpass-os"],
+        tests: &["underpass-channel", "underpass-wire"],
+        outside: None,
+        because: "its tests use what a user uses, and play the hostile peer with the rooms that a peer needs",
+        ..BARE
+    },
+];
+
+/// Crates that call Linux: for `underpass-os` alone.
+const KERNEL: &[&str] = &["libc", "linux-raw-sys", "nix", "rustix", "syscalls"];
+
+/// The files that hold unsafe code; every crate without one forbids it.
+const UNSAFE: &[(&str, &[&str])] = &[
+    ("underpass-bench", &["lines.rs"]),
+    ("underpass-channel", &["region.rs"]),
+    ("underpass-context", &["context.rs", "stack.rs"]),
+    ("underpass-os", &["memory.rs", "stack.rs"]),
+    ("underpass-seam", &["lock.rs", "slot.rs"]),
+];
+
+/// Lines of a file that can still be read at one sitting.
+const LONGEST: usize = 600;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
+}
+
+fn packages() -> Vec<Value> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let asked = ["metadata", "--no-deps", "--format-version", "1", "--offline"];
+    let told = Command::new(cargo).args(asked).current_dir(root()).output().unwrap();
+    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+    let mut told: Value = serde_json::from_slice(&told.stdout).unwrap();
+    match told["packages"].take() {
+        Value::Array(packages) => packages,
+        other => panic!("cargo metadata lists packages, not {other}"),
+    }
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// Fails with all of `faults`, one a line.
+fn none(faults: Vec<String>) {
+    assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+}
+
+/// What is wrong with one dependency of one room.
+fn fault(room: &Room, dependency: &Value) -> Option<String> {
+    let (name, in_tests) = (text(dependency, "name"), text(dependency, "kind") == "dev");
+    let of_ours = dependency["path"].is_string();
+    let allowed = match (of_ours, in_tests) {
+        (true, false) => room.rooms.contains(&name),
+        (true, true) => room.rooms.contains(&name) || room.tests.contains(&name),
+        (false, false) => room.outside.is_none_or(|outside| outside.contains(&name)),
+        (false, true) => true,
+    };
+    let kernel = KERNEL.contains(&name) && room.name != "underpass-os";
+    let (from, because) = (room.name, room.because);
+    let rule = match (allowed, kernel) {
+        (true, false) => return None,
+        (_, true) => "only underpass-os calls Linux; put what you need there, with a name of its own",
+        (false, false) => because,
+    };
+    let of = if in_tests { "'s tests depend" } else { " depends" };
+    Some(format!("{from}{of} on {name}, against the rule: {rule} (ROOMS in tests/tests/layers.rs)"))
+}
+
+#[test]
+fn dependencies_point_one_way() {
+    let mut faults = Vec::new();
+    for package in packages() {
+        let name = text(&package, "name");
+        let Some(room) = ROOMS.iter().find(|room| room.name == name) else {
+            faults.push(format!("{name} has no place in ROOMS; say there what it may depend on, and why"));
+            continue;
+        };
+        faults
+            .extend(package["dependencies"].as_array().unwrap().iter().filter_map(|edge| fault(room, edge)));
+    }
+    none(faults);
+}
+
+#[test]
+fn a_wrong_edge_is_found() {
+    let edge = |name: &str, path: Option<&str>, kind: Option<&str>| {
+        fault(&FACADE, &serde_json::json!({ "name": name, "path": path, "kind": kind }))
+    };
+    assert!(edge("underpass-os", Some("/"), None).unwrap().contains("underpass depends on underpass-os"));
+    assert!(edge("underpass-os", Some("/"), Some("dev")).unwrap().contains("underpass's tests depend"));
+    assert!(edge("serde", None, None).unwrap().contains(FACADE.because));
+    assert!(edge("libc", None, Some("dev")).unwrap().contains("only underpass-os calls Linux"));
+    assert_eq!(edge("underpass-rpc", Some("/"), None), None);
+    assert_eq!(edge("proptest", None, Some("dev")), None);
+}
+
+#[test]
+fn the_map_shows_every_room() {
+    let map = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let packages = packages();
+    let missing = packages
+        .iter()
+        .map(|package| text(package, "name"))
+        .filter(|name| !map.contains(&format!("`{name}`")));
+    none(missing.map(|name| format!("ARCHITECTURE.md does not show `{name}`")).collect());
+}
+
+#[test]
+fn unsafe_code_lives_where_it_is_said_to() {
+    let mut faults = Vec::new();
+    for package in packages() {
+        let name = text(&package, "name");
+        let home = Path::new(text(&package, "manifest_path")).with_file_name("src");
+        let Some((_, allowed)) = UNSAFE.iter().find(|(of, _)| *of == name) else {
+            faults.extend(permissive_roots(&package));
+            continue;
+        };
+        for file in sources(&home) {
+            let short = file.strip_prefix(&home).unwrap().display().to_string();
+            if has_unsafe(&fs::read_to_string(&file).unwrap()) && !allowed.contains(&&*short) {
+                faults.push(format!("{name}: unsafe code in src/{short}, which UNSAFE does not name"));
+            }
+        }
+    }
+    none(faults);
+}
+
+/// The roots of a package's libraries and programs that don't forbid unsafe code.
+fn permissive_roots(package: &Value) -> Vec<String> {
+    let mut faults = Vec::new();
+    for target in package["targets"].as_array().unwrap() {
+        let mut kinds = target["kind"].as_array().unwrap().iter().filter_map(Value::as_str);
+        let file = text(target, "src_path");
+        let forbids =
+            || fs::read_to_string(file).unwrap().lines().any(|line| line == "#![forbid(unsafe_code)]");
+        if kinds.any(|kind| matches!(kind, "lib" | "bin" | "proc-macro")) && !forbids() {
+            faults.push(format!("{file} lacks #![forbid(unsafe_code)]"));
+        }
+    }
+    faults
+}
+
+fn has_unsafe(source: &str) -> bool {
+    let code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+    code.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_')).any(|word| word == "unsafe")
+}
+
+/// All Rust files below `from`, but for what is built or hidden.
+fn sources(from: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(from).into_iter().flatten().flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        let name = name.to_string_lossy();
+        if path.is_dir() && !name.starts_with('.') && name != "target" {
+            found.extend(sources(&path));
+        } else if name.ends_with(".rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn no_file_is_too_long_and_no_test_is_ignored_without_a_reason() {
+    let mut faults = Vec::new();
+    let files = sources(&root());
+    assert!(files.iter().any(|file| file.ends_with("tests/layers.rs")), "the files are found");
+    for file in files {
+        let source = fs::read_to_string(&file).unwrap();
+        let (shown, lines) = (file.display(), source.lines().count());
+        if lines > LONGEST {
+            faults.push(format!("{shown} has {lines} lines, more than {LONGEST}; split it by noun"));
+        }
+        for (number, _) in source.lines().enumerate().filter(|(_, line)| line.trim() == "#[ignore]") {
+            faults.push(format!("{shown}:{}: a test is ignored; say why: #[ignore = \"…\"]", number + 1));
+        }
+    }
+    none(faults);
+}
