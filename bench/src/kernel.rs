@@ -30,9 +30,6 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
     ],
 };
 
-/// In how many slices the calls are made.
-const SLICES: u64 = 10;
-
 fn pinned(client: &Client) -> Result<(), Error> {
     count(client, "pinned", client.calls())
 }
@@ -47,9 +44,12 @@ fn count(client: &Client, case: &str, calls: u64) -> Result<(), Error> {
     client.settle()?;
     let mut limit = client.limit();
     let mut counting = Counting::new(probe);
-    let effort = Effort { least: SLICES as usize, most: SLICES as usize, ..client.effort() };
-    let slices = [calibrate(&mut limit, effort.slice)?, (calls / SLICES).max(1)];
-    let mut tell = |share| client.progress(share);
+    let slice = client.effort().slice;
+    let pings = calibrate(&mut limit, slice)?;
+    // As many rounds as it takes to make all the calls, however long that is.
+    let rounds = (calls / calibrate(&mut counting.null, slice)?).max(1);
+    let effort = Effort { least: rounds as usize, most: rounds as usize, ..client.effort() };
+    let (slices, mut tell) = ([pings, calls.div_ceil(rounds)], |share| client.progress(share));
     let contest = Contest::of(&mut [&mut limit, &mut counting], &slices, effort, &mut tell)?;
     let Counting { calls, near, far, .. } = counting;
     let entries = near.kernel_entries + far.kernel_entries;

@@ -217,12 +217,16 @@ fn a_deadline_frees_the_caller_and_later_the_slot() {
     let _watchdog = Watchdog::new("a_deadline_frees_the_caller_and_later_the_slot");
     let (_server, client) = server("deadline");
     let hasty = client.with_deadline(std::time::Duration::from_millis(1));
+    let mut late = 0;
     for _ in 0..200 {
         // More than there are slots: each comes back when its late reply does.
         match hasty.nap(3) {
-            Err(CallError::Deadline | CallError::Overloaded) => {}
+            Err(CallError::Deadline) => late += 1,
+            // This process itself may be late, or quicker than its slots come back.
+            Ok(()) | Err(CallError::Overloaded) => {}
             other => panic!("{other:?}"),
         }
     }
+    assert!(late > 0);
     assert_eq!(client.add(1, 2), Ok(3));
 }

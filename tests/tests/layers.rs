@@ -253,8 +253,7 @@ fn permissive_roots(package: &Value) -> Vec<String> {
     for target in package["targets"].as_array().unwrap() {
         let mut kinds = target["kind"].as_array().unwrap().iter().filter_map(Value::as_str);
         let file = text(target, "src_path");
-        let forbids =
-            || fs::read_to_string(file).unwrap().lines().any(|line| line == "#![forbid(unsafe_code)]");
+        let forbids = || fs::read_to_string(file).unwrap().contains("\n#![forbid(unsafe_code)]\n");
         if kinds.any(|kind| matches!(kind, "lib" | "bin" | "proc-macro")) && !forbids() {
             faults.push(format!("{file} lacks #![forbid(unsafe_code)]"));
         }

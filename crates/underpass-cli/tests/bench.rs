@@ -69,7 +69,7 @@ fn calls_are_measured_beside_their_limit() {
 #[test]
 fn counted_calls_are_made() {
     let rows = rows(&bench(None, &["kernel", "--quick", "--json", "--case", "one-cpu", "--calls", "5000"]));
-    assert_eq!(rows[0]["calls"], 100, "{rows:?}");
+    assert!(rows[0]["calls"].as_u64().unwrap() >= 100, "{rows:?}");
     assert!(
         rows[0]["entries_per_call"].as_f64().unwrap() > 0.0,
         "one CPU can't be shared without the kernel"

@@ -70,6 +70,12 @@ impl Options {
             None => parse_quote!(::underpass::__private),
         }
     }
+
+    /// The path of the wire crate, in there.
+    pub(crate) fn wire(&self) -> Path {
+        let private = self.private();
+        parse_quote!(#private::wire)
+    }
 }
 
 fn is_ours(attribute: &Attribute) -> bool {

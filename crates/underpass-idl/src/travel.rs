@@ -1,15 +1,36 @@
 //! Which types can travel at all, as far as can be seen without knowing them.
 
 use crate::errors::Errors;
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{
-    GenericArgument, Type, TypeFnPtr, TypeImplTrait, TypeInfer, TypeNever, TypePath, TypePtr, TypeReference,
-    TypeTraitObject,
+    GenericArgument, Path, Type, TypeFnPtr, TypeImplTrait, TypeInfer, TypeNever, TypePath, TypePtr,
+    TypeReference, TypeTraitObject,
 };
 
 /// Refuses what has no meaning in another process; every part of `of` that hasn't is an error of its own.
 pub(crate) fn check(of: &Type, errors: &mut Errors) {
     Check { errors }.visit_type(of);
+}
+
+/// `of`, or the detour by which the compiler finds it, so that it tells once that it can't travel.
+pub(crate) fn carried(of: &Type, wire: &Path) -> TokenStream {
+    if is_plain(of) { quote!(#of) } else { quote_spanned!(of.span()=> <#of as #wire::Carried>::Itself) }
+}
+
+/// Whether it is one of those that are sure to travel.
+pub(crate) fn is_plain(of: &Type) -> bool {
+    const PLAIN: [&str; 17] = [
+        "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "u128", "i128", "usize", "isize", "f32", "f64",
+        "bool", "char", "String",
+    ];
+    match of {
+        Type::Path(path) => path.qself.is_none() && PLAIN.iter().any(|plain| path.path.is_ident(plain)),
+        Type::Tuple(parts) => parts.elems.is_empty(),
+        _ => false,
+    }
 }
 
 struct Check<'a> {

@@ -36,7 +36,7 @@ pub(crate) fn derive(item: &DeriveInput) -> Result<TokenStream> {
         }
     };
     match shape {
-        Some(shape) => errors.finish(emit::implementations(item, &shape, &options.private())),
+        Some(shape) => errors.finish(emit::implementations(item, &shape, &options.wire())),
         None => errors.finish(TokenStream::new()),
     }
 }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use underpass_channel::Channel;
 use underpass_os::{Listening, Poller, Ready, Socket, clock};
 use underpass_processor::{Line, lines};
-use underpass_threads::rouse;
+use underpass_threads::{rouse, rouse_all};
 
 /// How long a client may take to say hello, in ns.
 const PATIENCE: u64 = 2_000_000_000;
@@ -117,7 +117,7 @@ impl Clerk {
         let gone = self.table().rows.remove(&key);
         if let Some(Watched::Client { end, line }) = gone {
             self.poller.remove(end.mailbox());
-            lines::remove(&line);
+            forget(&line);
         }
     }
 
@@ -270,7 +270,7 @@ impl Clerk {
             // Nobody would hear of the client's death: better no binding.
             end.close();
             end.mailbox().hang_up();
-            return lines::remove(&line);
+            return forget(&line);
         }
         // A processor that sleeps doesn't watch this line yet.
         rouse();
@@ -299,9 +299,15 @@ impl Watched {
     fn end(self) {
         if let Self::Server { end, line, .. } = self {
             end.close();
-            lines::remove(&line);
+            forget(&line);
         }
     }
+}
+
+/// No processor looks at `line` any more, nor holds on to it in its sleep.
+fn forget(line: &Arc<dyn Line>) {
+    lines::remove(line);
+    rouse_all();
 }
 
 /// Makes the server's end of a channel.

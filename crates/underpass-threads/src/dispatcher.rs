@@ -1,6 +1,6 @@
-//! The thread that takes incoming calls and runs them: each call on a thread of its own, without a switch unless it blocks.
+//! The thread that takes incoming calls and runs them: each call on a thread of its own, without a switch unless it pauses.
 //!
-//! A dispatcher runs a procedure on its own stack. If the procedure blocks, that thread is the call's from then on, the
+//! A dispatcher runs a procedure on its own stack. If the procedure pauses, that thread is the call's from then on, the
 //! activation starts another dispatcher, and the first ends when its call has ended. So the stack of a dispatcher is the
 //! E-stack of its call (LRPC), taken from the pool only when a call has come.
 
@@ -27,10 +27,11 @@ pub(crate) fn run(own: &'static Scheduler) {
         let mut served = false;
         for line in lines.iter() {
             served |= line.poll();
-            while line.serve() {
-                served = true;
-                if !own.is_dispatcher(me) {
-                    return;
+            loop {
+                match own.serving(me, || line.serve()) {
+                    None => return,
+                    Some(false) => break,
+                    Some(true) => served = true,
                 }
                 if own.busy() {
                     break;

@@ -29,5 +29,5 @@ pub use control::Control;
 pub use current::{current, on_user_thread, sleep, yield_now};
 pub use handle::{JoinHandle, Thread, panic_message};
 pub use latch::Latch;
-pub use outside::{rouse, start};
+pub use outside::{rouse, rouse_all, start};
 pub use wait::wait_on;

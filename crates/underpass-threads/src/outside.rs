@@ -59,6 +59,17 @@ pub fn rouse() {
     }
 }
 
+/// Calls every activation that sleeps: the lines have changed, and what they hold of the old ones is to be let go of.
+pub fn rouse_all() {
+    fence(Ordering::SeqCst);
+    OUTSIDES
+        .get()
+        .into_iter()
+        .flatten()
+        .filter(|outside| outside.parker.asleep())
+        .for_each(|o| o.parker.call());
+}
+
 /// Leaves a thread that has not started with an activation, this one if this is one.
 pub(crate) fn submit(start: Start) {
     static NEXT: AtomicUsize = AtomicUsize::new(0);

@@ -31,8 +31,10 @@ pub(crate) struct Scheduler {
     view: RefCell<View>,
     lines: RefCell<Arc<[Arc<dyn Line>]>>,
     current: Cell<Option<&'static Control>>,
-    /// The thread that serves incoming calls, unless it is blocked in one.
+    /// The thread that serves incoming calls, unless it has paused in one.
     dispatcher: Cell<Option<&'static Control>>,
+    /// The dispatcher runs a procedure.
+    serving: Cell<bool>,
     turns: Cell<u32>,
     /// A thread has spun in vain: sleep without spinning again.
     tired: Cell<bool>,
@@ -66,6 +68,7 @@ impl Scheduler {
             lines: RefCell::new(Arc::new([])),
             current: Cell::new(None),
             dispatcher: Cell::new(None),
+            serving: Cell::new(false),
             turns: Cell::new(0),
             tired: Cell::new(false),
         }));
@@ -155,6 +158,17 @@ impl Scheduler {
         self.dispatcher.get().is_some_and(|dispatcher| std::ptr::eq(dispatcher, control))
     }
 
+    /// The dispatcher has a procedure run by `serve`; says whether it is the dispatcher still.
+    #[inline]
+    pub(crate) fn serving(&self, me: &'static Control, serve: impl FnOnce() -> bool) -> Option<bool> {
+        self.serving.set(true);
+        let served = serve();
+        self.is_dispatcher(me).then(|| {
+            self.serving.set(false);
+            served
+        })
+    }
+
     /// The dispatcher ends, having spun in vain.
     pub(crate) fn retire_dispatcher(&self) {
         self.dispatcher.set(None);
@@ -218,6 +232,11 @@ impl Scheduler {
         self.current.set(Some(control));
         let why = context.resume();
         self.current.set(None);
+        if self.serving.get() && self.is_dispatcher(control) {
+            // Its procedure has paused: it is that call's thread now, and another dispatches.
+            self.dispatcher.set(None);
+            self.serving.set(false);
+        }
         match why {
             Some(Pause::Yield) => {
                 self.seats.borrow_mut().put(seat, context);
@@ -225,10 +244,6 @@ impl Scheduler {
             }
             Some(Pause::Block) => {
                 self.seats.borrow_mut().put(seat, context);
-                if self.is_dispatcher(control) {
-                    // Its procedure has blocked: it is that call's thread now, and another dispatches.
-                    self.dispatcher.set(None);
-                }
                 if !control.blocked() {
                     self.push(control);
                 }

@@ -1,6 +1,6 @@
 //! How generated code makes a descriptor.
 
-use crate::{Argument, Descriptor, Encode, Procedure, Schema, Types, fixed};
+use crate::{Argument, Descriptor, Procedure, Schema, Types, fixed};
 
 /// A [`Descriptor`] in the making; generated code fills it.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub struct ProcedureBuilder<'a> {
 
 impl ProcedureBuilder<'_> {
     /// Adds the next argument, of the type that travels.
-    pub fn argument<T: Encode + Schema + ?Sized>(mut self, name: &'static str) -> Self {
+    pub fn argument<T: Schema>(mut self, name: &'static str) -> Self {
         self.arguments.push(Argument { name, of: T::schema(&mut self.interface.types) });
         self.fixed = fixed::sum(&[self.fixed, T::FIXED]);
         self
@@ -50,7 +50,7 @@ impl ProcedureBuilder<'_> {
     ///
     /// # Panics
     /// If the interface has 65,536 procedures; `#[interface]` refuses those that have.
-    pub fn result<R: Encode + Schema>(self) {
+    pub fn result<R: Schema>(self) {
         let index = u16::try_from(self.interface.procedures.len()).expect("at most 65,536 procedures");
         let result = R::schema(&mut self.interface.types);
         self.interface.procedures.push(Procedure {

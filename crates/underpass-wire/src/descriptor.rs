@@ -148,7 +148,7 @@ mod tests {
 
     fn cache(doc: &'static str, argument: &'static str) -> Descriptor {
         let mut cache = Descriptor::builder("Cache", doc);
-        cache.procedure("stat", doc).argument::<&str>(argument).result::<Result<u64, ()>>();
+        cache.procedure("stat", doc).argument::<String>(argument).result::<Result<u64, ()>>();
         cache.finish()
     }
 

@@ -75,7 +75,7 @@ impl<T: DeserializeOwned> Decode for Serde<T> {
     }
 }
 
-impl<T> Schema for Serde<T> {
+impl<T: Serialize + DeserializeOwned> Schema for Serde<T> {
     fn schema(_: &mut Types) -> TypeName {
         TypeName::generic("Serde", &[TypeName::plain(&unqualified(type_name::<T>()))])
     }

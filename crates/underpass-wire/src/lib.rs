@@ -35,6 +35,7 @@
 
 mod builder;
 mod bulk;
+mod carried;
 mod compound;
 mod decode;
 mod depth;
@@ -59,6 +60,7 @@ pub mod tag;
 mod types;
 
 pub use builder::{DescriptorBuilder, ProcedureBuilder};
+pub use carried::Carried;
 pub use decode::{Decode, from_bytes};
 pub use depth::{DEEPEST, deeper};
 pub use descriptor::{Argument, Descriptor, Procedure};

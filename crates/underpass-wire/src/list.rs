@@ -40,15 +40,9 @@ impl Decode for String {
     }
 }
 
-impl Schema for str {
+impl Schema for String {
     fn schema(_: &mut Types) -> TypeName {
         TypeName::plain("String")
-    }
-}
-
-impl Schema for String {
-    fn schema(types: &mut Types) -> TypeName {
-        str::schema(types)
     }
 }
 
@@ -68,12 +62,6 @@ impl<T: Encode> Encode for [T] {
     fn encode<S: Sink + ?Sized>(&self, to: &mut S) {
         length::encode(self.len(), to);
         T::encode_all(self, to);
-    }
-}
-
-impl<T: Schema> Schema for [T] {
-    fn schema(types: &mut Types) -> TypeName {
-        TypeName::generic("Vec", &[T::schema(types)])
     }
 }
 
@@ -103,7 +91,7 @@ impl<T: Decode> Decode for Vec<T> {
 
 impl<T: Schema> Schema for Vec<T> {
     fn schema(types: &mut Types) -> TypeName {
-        <[T]>::schema(types)
+        TypeName::generic("Vec", &[T::schema(types)])
     }
 }
 
@@ -139,6 +127,6 @@ impl<T: Decode> Decode for VecDeque<T> {
 
 impl<T: Schema> Schema for VecDeque<T> {
     fn schema(types: &mut Types) -> TypeName {
-        <[T]>::schema(types)
+        Vec::<T>::schema(types)
     }
 }

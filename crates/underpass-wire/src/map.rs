@@ -105,26 +105,34 @@ impl<T: Decode + Ord> Decode for BTreeSet<T> {
     }
 }
 
-impl<K: Schema, V: Schema, H> Schema for HashMap<K, V, H> {
+fn map<K: Schema, V: Schema>(types: &mut Types) -> TypeName {
+    TypeName::generic("Map", &[K::schema(types), V::schema(types)])
+}
+
+fn set<T: Schema>(types: &mut Types) -> TypeName {
+    TypeName::generic("Set", &[T::schema(types)])
+}
+
+impl<K: Schema + Eq + Hash, V: Schema, H: BuildHasher + Default> Schema for HashMap<K, V, H> {
     fn schema(types: &mut Types) -> TypeName {
-        BTreeMap::<K, V>::schema(types)
+        map::<K, V>(types)
     }
 }
 
-impl<K: Schema, V: Schema> Schema for BTreeMap<K, V> {
+impl<K: Schema + Ord, V: Schema> Schema for BTreeMap<K, V> {
     fn schema(types: &mut Types) -> TypeName {
-        TypeName::generic("Map", &[K::schema(types), V::schema(types)])
+        map::<K, V>(types)
     }
 }
 
-impl<T: Schema, H> Schema for HashSet<T, H> {
+impl<T: Schema + Eq + Hash, H: BuildHasher + Default> Schema for HashSet<T, H> {
     fn schema(types: &mut Types) -> TypeName {
-        BTreeSet::<T>::schema(types)
+        set::<T>(types)
     }
 }
 
-impl<T: Schema> Schema for BTreeSet<T> {
+impl<T: Schema + Ord> Schema for BTreeSet<T> {
     fn schema(types: &mut Types) -> TypeName {
-        TypeName::generic("Set", &[T::schema(types)])
+        set::<T>(types)
     }
 }

@@ -23,12 +23,6 @@ impl<T: Encode + ?Sized> Encode for &T {
     points_to!(T::FIXED);
 }
 
-impl<T: Schema + ?Sized> Schema for &T {
-    fn schema(types: &mut Types) -> TypeName {
-        T::schema(types)
-    }
-}
-
 impl<T: Encode + ?Sized> Encode for Box<T> {
     // Not `T::FIXED`: a recursive enum would have to know its own size to know it.
     points_to!(None);
@@ -61,9 +55,21 @@ impl<T: Decode> Decode for Box<[T]> {
     }
 }
 
-impl<T: Schema + ?Sized> Schema for Box<T> {
+impl<T: Schema> Schema for Box<T> {
     fn schema(types: &mut Types) -> TypeName {
         T::schema(types)
+    }
+}
+
+impl Schema for Box<str> {
+    fn schema(types: &mut Types) -> TypeName {
+        String::schema(types)
+    }
+}
+
+impl<T: Schema> Schema for Box<[T]> {
+    fn schema(types: &mut Types) -> TypeName {
+        Vec::<T>::schema(types)
     }
 }
 

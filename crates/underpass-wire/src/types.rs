@@ -130,20 +130,19 @@ impl fmt::Display for TypeDefinition {
 ///
 /// # Examples
 /// ```
-/// use underpass_wire::{Definition, Fields, Schema, TypeName, Types};
+/// use underpass_wire::{Definition, Fields, TypeName, Types};
 ///
 /// struct Tree(Vec<Tree>);
 ///
-/// impl Schema for Tree {
-///     fn schema(types: &mut Types) -> TypeName {
-///         types.define(std::any::type_name::<Self>(), TypeName::plain("Tree"), |types| {
-///             Definition::Struct(Fields::Tuple(vec![<Vec<Tree>>::schema(types)]))
-///         })
-///     }
+/// // What a derived `Schema` does.
+/// fn tree(types: &mut Types) -> TypeName {
+///     types.define(std::any::type_name::<Tree>(), TypeName::plain("Tree"), |types| {
+///         Definition::Struct(Fields::Tuple(vec![TypeName::generic("Vec", &[tree(types)])]))
+///     })
 /// }
 ///
 /// let mut types = Types::new();
-/// Tree::schema(&mut types);
+/// tree(&mut types);
 /// assert_eq!(types.finish()[0].to_string(), "struct Tree(Vec<Tree>)");
 /// ```
 #[derive(Debug, Default)]

@@ -1,7 +1,8 @@
 //! The timeline as a drawing, after Figure 1: time goes down, a column for each thread and each server.
 
+use super::caption;
 use super::event::{Domain, Thread};
-use super::numbers::{bytes, grouped, three, time};
+use super::numbers::{bytes, grouped, time};
 use super::outcome::Outcome;
 use super::svg::{Anchor, Sheet, tick};
 use super::timeline::{Call, Timeline};
@@ -18,15 +19,16 @@ const CALLS: usize = 14;
 /// Pixels of a part's time axis.
 const HEIGHT: f64 = 620.0;
 
-const EDITOR_COLOUR: &str = "#3b6fd4";
-const WINDOWS_COLOUR: &str = "#e09b2d";
-const FILES_COLOUR: &str = "#2f9e6e";
-const T1_COLOUR: &str = "#1f4fae";
-const T2_COLOUR: &str = "#8b3fb0";
+pub const EDITOR_COLOUR: &str = "#3b6fd4";
+pub const WINDOWS_COLOUR: &str = "#e09b2d";
+pub const FILES_COLOUR: &str = "#2f9e6e";
+pub const T1_COLOUR: &str = "#1f4fae";
+pub const T2_COLOUR: &str = "#8b3fb0";
 const FAINT: &str = "#e7e9ee";
 const QUIET: &str = "#6b7280";
-const INK: &str = "#1c2430";
-
+pub const INK: &str = "#1c2430";
+/// Keeps a text legible on the lines that it stands on.
+const HALO: &str = "stroke=\"#ffffff\" stroke-width=\"3\" stroke-linejoin=\"round\" paint-order=\"stroke\"";
 /// Draws the outcome's timeline, the beginning and the middle, and its figures.
 pub fn draw(outcome: &Outcome) -> String {
     let mut sheet = Sheet::new(WIDTH);
@@ -50,7 +52,7 @@ pub fn draw(outcome: &Outcome) -> String {
             y = Part::new(&part, y).draw(&mut sheet, title);
         }
     }
-    let height = figures(&mut sheet, outcome, y + 10.0);
+    let height = caption::draw(&mut sheet, outcome, y + 10.0);
     sheet.finish(height, &[T1_COLOUR, T2_COLOUR])
 }
 
@@ -80,10 +82,9 @@ impl<'a> Part<'a> {
         for thread in [Thread::T1, Thread::T2] {
             self.thread(sheet, thread);
         }
+        self.timeline.calls.iter().for_each(|call| self.call(sheet, call));
         let mut labelled = [f64::MIN; 2];
-        for call in &self.timeline.calls {
-            self.call(sheet, call, &mut labelled);
-        }
+        self.timeline.calls.iter().for_each(|call| self.label(sheet, call, &mut labelled));
         self.top + HEIGHT + 60.0
     }
 
@@ -154,80 +155,41 @@ impl<'a> Part<'a> {
         }
     }
 
-    fn call(&self, sheet: &mut Sheet, call: &Call, labelled: &mut [f64; 2]) {
-        let (from, colour_of) = (lane(call.thread), thread_colour(call.thread));
-        let (server, below) = match call.server {
-            Domain::Files => (FILES, 1),
-            _ => (WINDOWS, 0),
-        };
+    fn call(&self, sheet: &mut Sheet, call: &Call) {
         let Some(handler) = &call.handler else { return };
-        let (y, end) = (self.y(handler.from), self.y(handler.to));
-        let took = format!("{} for {}: {}", call.procedure, call.thread, time(handler.to - handler.from));
+        let (from, server) = (lane(call.thread), server_lane(call.server));
+        let (y, end, ink) = (self.y(handler.from), self.y(handler.to), thread_colour(call.thread));
         let arrow = "stroke-width=\"1.3\" stroke-opacity=\"0.75\"";
-        sheet.arrow((from + 7.0, self.y(call.from)), (server - 9.0, y), colour_of, arrow);
-        let back = "stroke-width=\"1.3\" stroke-opacity=\"0.75\" stroke-dasharray=\"4 3\"";
-        sheet.arrow((server - 9.0, end), (from + 7.0, self.y(call.to)), colour_of, back);
+        sheet.arrow((from + 7.0, self.y(call.from)), (server - 9.0, y), ink, arrow);
+        let dashed = format!("{arrow} stroke-dasharray=\"4 3\"");
+        sheet.arrow((server - 9.0, end), (from + 7.0, self.y(call.to)), ink, &dashed);
+        let took = format!("{} for {}: {}", call.procedure, call.thread, time(handler.to - handler.from));
         sheet.rectangle((server - 8.0, y), (16.0, (end - y).max(2.5)), colour(call.server), &took);
-        if y - labelled[below] >= 12.0 {
-            labelled[below] = y;
-            let label = format!("{} ({})", call.procedure, call.thread);
-            sheet.text((server + 14.0, y + 5.0), Anchor::Start, &style(11, INK, ""), &label);
-        }
+    }
+
+    /// Names the call beside its handler, unless another name stands there already.
+    fn label(&self, sheet: &mut Sheet, call: &Call, labelled: &mut [f64; 2]) {
+        let ink = thread_colour(call.thread);
         if call.wakeups > 0 {
-            let label = "wakes";
+            let at = (lane(call.thread) + 9.0, self.y(call.from) - 3.0);
+            sheet.text(at, Anchor::Start, &style(10, ink, HALO), "wakes");
+        }
+        let Some(handler) = &call.handler else { return };
+        let (y, last) = (self.y(handler.from), &mut labelled[usize::from(call.server == Domain::Files)]);
+        if y - *last >= 12.0 {
+            *last = y;
+            let at = (server_lane(call.server) + 14.0, y + 5.0);
             sheet.text(
-                (from + 9.0, self.y(call.from) - 3.0),
+                at,
                 Anchor::Start,
-                &style(10, colour_of, ""),
-                label,
+                &style(11, INK, HALO),
+                &format!("{} ({})", call.procedure, call.thread),
             );
         }
     }
 }
 
-/// What was measured, below the timeline; says how high the drawing is.
-fn figures(sheet: &mut Sheet, outcome: &Outcome, top: f64) -> f64 {
-    let mut y = top;
-    let legend = [
-        (EDITOR_COLOUR, "editor"),
-        (WINDOWS_COLOUR, "window manager"),
-        (FILES_COLOUR, "file cache manager"),
-        (T1_COLOUR, "thread T1, its calls and (dashed) replies"),
-        (T2_COLOUR, "thread T2"),
-    ];
-    let mut x = 40.0;
-    for (colour, name) in legend {
-        sheet.rectangle((x, y - 9.0), (12.0, 12.0), colour, "");
-        sheet.text((x + 18.0, y + 1.0), Anchor::Start, &style(12, INK, ""), name);
-        x += 46.0 + 6.6 * name.chars().count() as f64;
-    }
-    y += 36.0;
-    for line in &outcome.interfaces {
-        let words = format!(
-            "{} over {}: {} calls, p50 {}, p99 {}, p99.9 {}, {:.4} kernel entries a call",
-            line.server,
-            line.transport,
-            grouped(line.calls),
-            time(line.p50_ns),
-            time(line.p99_ns),
-            time(line.p999_ns),
-            line.kernel_entries_per_call
-        );
-        sheet.text((40.0, y), Anchor::Start, &style(12, INK, ""), &words);
-        y += 20.0;
-    }
-    let jobs: Vec<String> =
-        outcome.jobs.iter().map(|job| format!("{} {}", job.transport, time(job.ns))).collect();
-    let words = format!(
-        "the whole job: {}; sockets take {} times as long",
-        jobs.join(", "),
-        three(outcome.ratios.job)
-    );
-    sheet.text((40.0, y), Anchor::Start, &style(12, INK, "font-weight=\"600\""), &words);
-    y + 40.0
-}
-
-fn style(size: u32, fill: &str, more: &str) -> String {
+pub fn style(size: u32, fill: &str, more: &str) -> String {
     format!("font-size=\"{size}\" fill=\"{fill}\" {more}")
 }
 
@@ -236,6 +198,10 @@ fn lane(thread: Thread) -> f64 {
         Thread::T1 => T1,
         Thread::T2 => T2,
     }
+}
+
+fn server_lane(server: Domain) -> f64 {
+    if server == Domain::Files { FILES } else { WINDOWS }
 }
 
 fn thread_colour(thread: Thread) -> &'static str {
@@ -250,5 +216,39 @@ fn colour(domain: Domain) -> &'static str {
         Domain::Editor => EDITOR_COLOUR,
         Domain::Windows => WINDOWS_COLOUR,
         Domain::Files => FILES_COLOUR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::Procedure;
+    use super::super::timeline::{Handled, Move};
+    use super::*;
+
+    #[test]
+    fn a_part_shows_its_calls_and_processors() {
+        let call = |thread, from, handler| Call {
+            thread,
+            server: Domain::Files,
+            procedure: Procedure::Read,
+            from,
+            to: from + 9_000,
+            cpu_from: 0,
+            cpu_to: 1,
+            wakeups: 1,
+            handler,
+        };
+        let handled = Some(Handled { from: 4_000, to: 6_500, cpu: 1 });
+        let calls = vec![call(Thread::T1, 0, handled), call(Thread::T2, 500, None)];
+        let moves = vec![Move { at: 4_000, cpu: 1, from: Domain::Editor, to: Domain::Files }];
+        let mut sheet = Sheet::new(WIDTH);
+        let end = Part::new(&Timeline { calls, moves }, 0.0).draw(&mut sheet, "A & B");
+        let drawn = sheet.finish(end, &[T1_COLOUR, T2_COLOUR]);
+        let document = roxmltree::Document::parse(&drawn).unwrap();
+        let texts: Vec<&str> = document.descendants().filter_map(|node| node.text()).collect();
+        for expected in ["A & B", "read (T1)", "wakes", "0 µs", "9 µs", "File cache manager", "Processors"]
+        {
+            assert!(texts.contains(&expected), "{expected} is missing in {texts:?}");
+        }
     }
 }

@@ -6,6 +6,7 @@
 //! is what the children run.
 
 mod cache;
+mod caption;
 mod chart;
 mod editor;
 mod event;

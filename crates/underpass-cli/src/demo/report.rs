@@ -99,31 +99,37 @@ fn few(value: f64) -> String {
 impl Display for Disaster {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "The second round: kill -9 of the file cache manager in the middle\n")?;
-        let mut line = |at: u64, said: &str| {
-            writeln!(f, "  {:>9.2} ms  {said}", at.saturating_sub(self.from) as f64 / 1e6)
-        };
-        line(self.from, "the editor begins")?;
+        self.line(f, self.from, "the editor begins")?;
         let mut killed = 0;
         for step in &self.steps {
             match step {
                 Happened::Killed { pid, at } => {
                     killed = *at;
-                    line(*at, &format!("kill -9 {pid}, the file cache manager"))?;
+                    self.line(f, *at, &format!("kill -9 {pid}, the file cache manager"))?;
                 }
                 Happened::Started { pid, at } => {
-                    line(*at, &format!("the demo has started the file cache manager again, pid {pid}"))?;
+                    let said = format!("the demo has started the file cache manager again, pid {pid}");
+                    self.line(f, *at, &said)?;
                 }
                 Happened::Editor(News::Lost { thread, error, at }) => {
                     let after = time(at.saturating_sub(killed));
-                    line(*at, &format!("{thread} gets an error, {after} after the kill: {error}"))?;
+                    self.line(f, *at, &format!("{thread} gets an error, {after} after the kill"))?;
+                    let (doing, why) = error.split_once(": ").unwrap_or((error, ""));
+                    writeln!(f, "{:<16}{doing}:\n{:<16}{why}", "", "")?;
                 }
                 Happened::Editor(News::Again { thread, repeats, at }) => {
-                    line(*at, &format!("{thread} has imported it again and {}", again(*repeats)))?;
+                    self.line(f, *at, &format!("{thread} has imported it again and {}", again(*repeats)))?;
                 }
                 Happened::Editor(News::Blocks(_) | News::Middle) => {}
             }
         }
-        line(self.to, "the editor is done; the edited text is right, byte for byte")
+        self.line(f, self.to, "the editor is done; the edited text is right, byte for byte")
+    }
+}
+
+impl Disaster {
+    fn line(&self, f: &mut Formatter<'_>, at: u64, said: &str) -> fmt::Result {
+        writeln!(f, "  {:>9.2} ms  {said}", at.saturating_sub(self.from) as f64 / 1e6)
     }
 }
 

@@ -48,6 +48,16 @@ pub enum Happened {
     Editor(News),
 }
 
+impl Happened {
+    fn at(&self) -> u64 {
+        match self {
+            Self::Killed { at, .. } | Self::Started { at, .. } => *at,
+            Self::Editor(News::Lost { at, .. } | News::Again { at, .. }) => *at,
+            Self::Editor(News::Blocks(_) | News::Middle) => 0,
+        }
+    }
+}
+
 impl Round {
     /// How long the editor took.
     pub fn ns(&self) -> u64 {
@@ -112,6 +122,7 @@ pub fn play(ear: &Ear, task: &Task, expected: &[u8], progress: &dyn Fn(u64)) -> 
     }
     verify(&task.copy(), expected)?;
     fs::remove_dir_all(here).with_context(|| format!("can't remove {}", here.display()))?;
+    disaster.sort_by_key(Happened::at);
     Ok(Round { transport: task.transport, edited, served, pids, disaster })
 }
 

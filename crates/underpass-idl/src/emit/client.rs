@@ -1,10 +1,9 @@
 //! The client stub.
 
 use super::descriptor;
-use crate::model::{Argument, Interface, Method};
+use crate::model::{Interface, Method};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::Path;
 
 /// Parts of a tuple that can travel.
 const WIDEST: usize = 12;
@@ -78,7 +77,7 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
 
 /// One method: a direct call if the implementation is here, else a call through the binding.
 fn procedure(interface: &Interface, method: &Method) -> TokenStream {
-    let (trait_, private) = (&interface.ident, &interface.private);
+    let Interface { ident: trait_, private, wire, .. } = interface;
     let Method { index, ident, docs, arguments, outcome, .. } = method;
     // Out of reach of the arguments' names.
     let local = Ident::new("local", Span::mixed_site());
@@ -88,25 +87,26 @@ fn procedure(interface: &Interface, method: &Method) -> TokenStream {
     let names: Vec<&Ident> = arguments.iter().map(|argument| &argument.ident).collect();
     let types = arguments.iter().map(|argument| &argument.written);
     let written = &outcome.written;
-    let sent = tuple(arguments.iter().map(|argument| sent(argument, private)).collect());
-    let carried = outcome.carried(private);
-    let received = if outcome.serde {
-        quote!(#result.map(|#private::wire::Serde(#result)| #result))
-    } else {
-        quote!(#result)
-    };
+    let sent = tuple(ident.span(), arguments.iter().map(|argument| argument.sent(wire)).collect());
+    let carried = outcome.carried(wire);
+    let received =
+        if outcome.serde { quote!(#result.map(|#wire::Serde(#result)| #result)) } else { quote!(#result) };
     // At the error's own place, so that a missing `From<CallError>` is told there.
-    let failure = outcome.error(private);
+    let failure = outcome.error(wire);
     let failed = quote_spanned! {syn::spanned::Spanned::span(&failure)=>
         <#failure as #private::FromCallError>::from_call_error
     };
+    // At the method's name, where errors about all its arguments together belong.
+    let stub = Ident::new("__stub", ident.span());
+    let called = quote_spanned!(ident.span()=> #stub.call::<_, #carried>(#index, #sent));
     quote! {
         #(#docs)*
         fn #ident(&self, #(#names: #types),*) -> #written {
             if let ::core::option::Option::Some(#local) = self.stub.local() {
                 return #trait_::#ident(#local, #(#names),*);
             }
-            match self.stub.call::<_, #carried>(#index, &#sent) {
+            let #stub = &self.stub;
+            match #called {
                 ::core::result::Result::Ok(#result) => #received,
                 ::core::result::Result::Err(#error) => ::core::result::Result::Err(#failed(#error)),
             }
@@ -114,17 +114,10 @@ fn procedure(interface: &Interface, method: &Method) -> TokenStream {
     }
 }
 
-/// What is encoded for an argument: what is lent as it is, what is owned by reference.
-fn sent(argument: &Argument, private: &Path) -> TokenStream {
-    let Argument { ident, lent, serde, .. } = argument;
-    let lent = if *lent { quote!(#ident) } else { quote!(&#ident) };
-    if *serde { quote!(#private::wire::Serde(#lent)) } else { lent }
-}
-
-/// A tuple of the parts; of tuples, if there are too many, which take the same bytes.
-fn tuple(parts: Vec<TokenStream>) -> TokenStream {
+/// A reference to a tuple of the parts; or of tuples, if there are too many, which take the same bytes.
+fn tuple(place: Span, parts: Vec<TokenStream>) -> TokenStream {
     if parts.len() <= WIDEST {
-        return quote!((#(#parts,)*));
+        return quote_spanned!(place=> &(#(#parts,)*));
     }
-    tuple(parts.chunks(WIDEST).map(|chunk| tuple(chunk.to_vec())).collect())
+    tuple(place, parts.chunks(WIDEST).map(|chunk| tuple(place, chunk.to_vec())).collect())
 }

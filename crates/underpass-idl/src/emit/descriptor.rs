@@ -7,15 +7,15 @@ use syn::Path;
 
 /// The function that returns it; it is made at the first call.
 pub(super) fn descriptor(interface: &Interface) -> TokenStream {
-    let Interface { vis, private, doc, methods, .. } = interface;
+    let Interface { vis, wire, doc, methods, .. } = interface;
     let name = interface.name();
     let mutability = (!methods.is_empty()).then(|| quote!(mut));
-    let procedures = methods.iter().map(|method| procedure(method, private));
+    let procedures = methods.iter().map(|method| procedure(method, wire));
     quote! {
         /// The interface as both sides must know it.
-        #vis fn descriptor() -> &'static #private::wire::Descriptor {
-            static DESCRIPTOR: ::std::sync::LazyLock<#private::wire::Descriptor> = ::std::sync::LazyLock::new(|| {
-                let #mutability interface = #private::wire::Descriptor::builder(#name, #doc);
+        #vis fn descriptor() -> &'static #wire::Descriptor {
+            static DESCRIPTOR: ::std::sync::LazyLock<#wire::Descriptor> = ::std::sync::LazyLock::new(|| {
+                let #mutability interface = #wire::Descriptor::builder(#name, #doc);
                 #(#procedures)*
                 interface.finish()
             });
@@ -24,14 +24,14 @@ pub(super) fn descriptor(interface: &Interface) -> TokenStream {
     }
 }
 
-fn procedure(method: &Method, private: &Path) -> TokenStream {
+fn procedure(method: &Method, wire: &Path) -> TokenStream {
     let Method { doc, arguments, outcome, .. } = method;
     let name = method.name();
     let arguments = arguments.iter().map(|argument| {
-        let (name, carried) = (argument.name(), argument.carried(private));
+        let (name, carried) = (argument.name(), argument.carried(wire));
         quote!(.argument::<#carried>(#name))
     });
-    let carried = outcome.carried(private);
+    let carried = outcome.carried(wire);
     quote! {
         interface
             .procedure(#name, #doc)

@@ -37,21 +37,21 @@ pub(super) fn server(interface: &Interface) -> TokenStream {
 
 /// Takes the arguments, calls the implementation, gives the result.
 fn procedure(interface: &Interface, method: &Method, call: &Ident) -> TokenStream {
-    let (trait_, private) = (&interface.ident, &interface.private);
+    let Interface { ident: trait_, wire, .. } = interface;
     let Method { index, ident, arguments, outcome, .. } = method;
     let result = Ident::new("result", Span::mixed_site());
     let mut taken = Vec::new();
     let mut passed = Vec::new();
     for (position, argument) in arguments.iter().enumerate() {
         let name = format_ident!("argument{position}", span = Span::mixed_site());
-        let carried = argument.carried(private);
-        let pattern = if argument.serde { quote!(#private::wire::Serde(#name)) } else { quote!(#name) };
+        let carried = argument.carried(wire);
+        let pattern = if argument.serde { quote!(#wire::Serde(#name)) } else { quote!(#name) };
         taken.push(quote!(let #pattern = #call.argument::<#carried>()?;));
-        passed.push(if argument.lent { quote!(&#name) } else { quote!(#name) });
+        passed.push(if argument.is_lent() { quote!(&#name) } else { quote!(#name) });
     }
     let written = &outcome.written;
-    let carried = outcome.carried(private);
-    let reply = if outcome.serde { quote!(&#result.map(#private::wire::Serde)) } else { quote!(&#result) };
+    let carried = outcome.carried(wire);
+    let reply = if outcome.serde { quote!(&#result.map(#wire::Serde)) } else { quote!(&#result) };
     quote! {
         #index => {
             #(#taken)*

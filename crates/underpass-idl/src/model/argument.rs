@@ -3,23 +3,33 @@
 use crate::attribute::{self, Options, Place};
 use crate::errors::Errors;
 use crate::travel;
-use proc_macro2::{Ident, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Error, Pat, PatType, Path, Result, Type, TypeReference};
+use syn::{Error, Pat, PatType, Path, Result, Type, TypeReference, parse_quote_spanned};
 
 /// An argument that can travel.
 pub(crate) struct Argument {
     pub(crate) ident: Ident,
     /// The type in the signature.
     pub(crate) written: Type,
-    /// The type that the server decodes.
-    owned: TokenStream,
-    /// The caller lends it: `&T`.
-    pub(crate) lent: bool,
+    /// What the caller hands over.
+    pub(crate) manner: Manner,
     /// It travels by serde's traits.
     pub(crate) serde: bool,
+}
+
+/// How an argument is passed.
+pub(crate) enum Manner {
+    /// By value.
+    Owned(Type),
+    /// `&str`; the server makes a `String` of it.
+    LentText(Span),
+    /// `&[T]`, of which this is the `T`; the server makes a `Vec<T>` of it.
+    LentAll(Type),
+    /// `&T`.
+    Lent(Type),
 }
 
 impl Argument {
@@ -33,15 +43,15 @@ impl Argument {
         let options = errors.take(Options::of(&argument.attrs, Place::Part)).unwrap_or_default();
         let ident = errors.take(name_of(&argument.pat));
         let written = (*argument.ty).clone();
-        let (lent, owned) = match plain(&written) {
-            Type::Reference(reference) => (true, referent(reference, &mut errors)),
-            owned => {
-                travel::check(owned, &mut errors);
-                (false, owned.to_token_stream())
-            }
+        let manner = match plain(&written) {
+            Type::Reference(reference) => lent(reference, &mut errors),
+            owned => Manner::Owned(owned.clone()),
         };
+        if let Manner::Owned(of) | Manner::LentAll(of) | Manner::Lent(of) = &manner {
+            travel::check(of, &mut errors);
+        }
         match ident {
-            Some(ident) => errors.finish(Self { ident, written, owned, lent, serde: options.serde }),
+            Some(ident) => errors.finish(Self { ident, written, manner, serde: options.serde }),
             None => errors.finish(()).map(|()| unreachable!("without a name there is an error")),
         }
     }
@@ -51,10 +61,32 @@ impl Argument {
         self.ident.unraw().to_string()
     }
 
-    /// The type that travels.
-    pub(crate) fn carried(&self, private: &Path) -> TokenStream {
-        let owned = &self.owned;
-        if self.serde { quote_spanned!(owned.span()=> #private::wire::Serde<#owned>) } else { quote!(#owned) }
+    /// The type that travels, as the server gets it.
+    pub(crate) fn carried(&self, wire: &Path) -> TokenStream {
+        let owned = match &self.manner {
+            Manner::Owned(of) | Manner::Lent(of) => of.clone(),
+            Manner::LentText(span) => parse_quote_spanned!(*span=> ::std::string::String),
+            Manner::LentAll(of) => parse_quote_spanned!(of.span()=> ::std::vec::Vec<#of>),
+        };
+        if self.serde {
+            quote_spanned!(owned.span()=> #wire::Serde<#owned>)
+        } else {
+            travel::carried(&owned, wire)
+        }
+    }
+
+    /// What the client encodes: a reference, at the place of the type, where errors about it belong.
+    pub(crate) fn sent(&self, wire: &Path) -> TokenStream {
+        let place = self.written.span();
+        let mut ident = self.ident.clone();
+        ident.set_span(ident.span().located_at(place));
+        let reference = if self.is_lent() { quote!(#ident) } else { quote_spanned!(place=> &#ident) };
+        if self.serde { quote_spanned!(place=> #wire::Serde(#reference)) } else { reference }
+    }
+
+    /// Whether the implementation gets a reference.
+    pub(crate) fn is_lent(&self) -> bool {
+        !matches!(self.manner, Manner::Owned(_))
     }
 }
 
@@ -79,11 +111,10 @@ pub(super) fn plain(of: &Type) -> &Type {
     }
 }
 
-/// The type that owns what `reference` lends.
-fn referent(reference: &TypeReference, errors: &mut Errors) -> TokenStream {
+fn lent(reference: &TypeReference, errors: &mut Errors) -> Manner {
     if let Some(token) = &reference.mutability {
         errors.at(
-            quote!(#token),
+            token,
             "the server works on a copy, so the caller would not see the change: return the new value instead",
         );
     }
@@ -94,16 +125,9 @@ fn referent(reference: &TypeReference, errors: &mut Errors) -> TokenStream {
     }
     match plain(&reference.elem) {
         Type::Path(path) if path.qself.is_none() && path.path.is_ident("str") => {
-            quote_spanned!(path.span()=> ::std::string::String)
+            Manner::LentText(path.span())
         }
-        Type::Slice(slice) => {
-            travel::check(&slice.elem, errors);
-            let element = &slice.elem;
-            quote_spanned!(slice.span()=> ::std::vec::Vec<#element>)
-        }
-        other => {
-            travel::check(other, errors);
-            quote!(#other)
-        }
+        Type::Slice(slice) => Manner::LentAll((*slice.elem).clone()),
+        other => Manner::Lent(other.clone()),
     }
 }

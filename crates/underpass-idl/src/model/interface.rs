@@ -25,6 +25,8 @@ pub(crate) struct Interface {
     pub(crate) methods: Vec<Method>,
     /// The path of the runtime's part for generated code.
     pub(crate) private: Path,
+    /// The path of the wire crate, in there.
+    pub(crate) wire: Path,
 }
 
 impl Interface {
@@ -61,6 +63,7 @@ impl Interface {
             doc: doc::text(&item.attrs),
             methods,
             private: options.private(),
+            wire: options.wire(),
         })
     }
 

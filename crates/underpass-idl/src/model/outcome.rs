@@ -4,7 +4,7 @@ use super::argument::plain;
 use crate::errors::Errors;
 use crate::travel;
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Error, GenericArgument, Path, PathArguments, PathSegment, Result, ReturnType, Signature, Type};
 
@@ -12,8 +12,8 @@ use syn::{Error, GenericArgument, Path, PathArguments, PathSegment, Result, Retu
 pub(crate) struct Outcome {
     /// The type in the signature.
     pub(crate) written: Type,
-    /// The `E` of the `Result<T, E>`; none if it is hidden in an alias, as in `io::Result<T>`.
-    error: Option<Type>,
+    /// The `T` and `E` of the `Result<T, E>`; none if they are hidden in an alias, as in `io::Result<T>`.
+    parts: Option<(Type, Type)>,
     /// What it is a `Result` of travels by serde's traits.
     pub(crate) serde: bool,
 }
@@ -37,41 +37,44 @@ impl Outcome {
                 ));
             }
         };
-        let error = error_in(&written)?;
+        let parts = parts_of(&written)?;
         let mut errors = Errors::default();
         travel::check(&written, &mut errors);
-        errors.finish(Self { written, error, serde })
+        errors.finish(Self { written, parts, serde })
     }
 
     /// The `E` of the `Result<T, E>`, at the place to which errors about it belong.
-    pub(crate) fn error(&self, private: &Path) -> TokenStream {
-        match &self.error {
-            Some(error) => error.to_token_stream(),
-            None => self.part(private, "Error"),
+    pub(crate) fn error(&self, wire: &Path) -> TokenStream {
+        match &self.parts {
+            Some((_, error)) => error.to_token_stream(),
+            None => self.part(wire, "Error"),
         }
     }
 
     /// The type that travels.
-    pub(crate) fn carried(&self, private: &Path) -> TokenStream {
-        if !self.serde {
-            return self.written.to_token_stream();
-        }
-        let (value, error) = (self.part(private, "Value"), self.error(private));
-        quote_spanned!(self.span()=> ::core::result::Result<#private::wire::Serde<#value>, #error>)
+    pub(crate) fn carried(&self, wire: &Path) -> TokenStream {
+        let (value, error) = match &self.parts {
+            Some((value, error)) if self.serde => (value.to_token_stream(), travel::carried(error, wire)),
+            Some((value, error)) => (travel::carried(value, wire), travel::carried(error, wire)),
+            None if self.serde => (self.part(wire, "Value"), self.part(wire, "Error")),
+            None => return travel::carried(&self.written, wire),
+        };
+        let value = if self.serde { quote!(#wire::Serde<#value>) } else { value };
+        quote_spanned!(self.span()=> ::core::result::Result<#value, #error>)
     }
 
-    pub(crate) fn span(&self) -> Span {
+    fn span(&self) -> Span {
         self.written.span()
     }
 
-    fn part(&self, private: &Path, name: &str) -> TokenStream {
+    fn part(&self, wire: &Path, name: &str) -> TokenStream {
         let (written, name) = (&self.written, syn::Ident::new(name, self.span()));
-        quote_spanned!(self.span()=> <#written as #private::wire::Returned>::#name)
+        quote_spanned!(self.span()=> <#written as #wire::Returned>::#name)
     }
 }
 
-/// The `E` of a `Result<T, E>`, if it can be seen.
-fn error_in(written: &Type) -> Result<Option<Type>> {
+/// The `T` and `E` of a `Result<T, E>`, if they can be seen.
+fn parts_of(written: &Type) -> Result<Option<(Type, Type)>> {
     let segment = match plain(written) {
         Type::Path(path) => path.path.segments.last(),
         _ => None,
@@ -79,7 +82,7 @@ fn error_in(written: &Type) -> Result<Option<Type>> {
     // `io::Result<T>` and `FsResult<T>` are taken for what they say they are; the compiler finds out.
     match segment.filter(|segment| segment.ident.to_string().ends_with("Result")) {
         Some(segment) => Ok(match types_in(segment).as_slice() {
-            [_, error] if segment.ident == "Result" => Some((*error).clone()),
+            [value, error] if segment.ident == "Result" => Some(((*value).clone(), (*error).clone())),
             _ => None,
         }),
         None => Err(Error::new_spanned(

@@ -7,12 +7,12 @@ use syn::ext::IdentExt;
 use syn::{DeriveInput, GenericParam, Generics, Ident, Path, parse_quote};
 
 /// The three implementations.
-pub(super) fn implementations(item: &DeriveInput, shape: &Shape, private: &Path) -> TokenStream {
+pub(super) fn implementations(item: &DeriveInput, shape: &Shape, wire: &Path) -> TokenStream {
     let ident = &item.ident;
     let name = ident.unraw().to_string();
+    let generics = bounded(&item.generics);
     let implementation = |trait_: &str, body: TokenStream| {
         let trait_ = Ident::new(trait_, proc_macro2::Span::call_site());
-        let generics = bounded(&item.generics, &parse_quote!(__wire::#trait_));
         let (parameters, arguments, clause) = generics.split_for_impl();
         quote! {
             #[automatically_derived]
@@ -27,7 +27,7 @@ pub(super) fn implementations(item: &DeriveInput, shape: &Shape, private: &Path)
     let schema = implementation("Schema", schema(&name, &item.generics, shape));
     quote! {
         const _: () = {
-            use #private::wire as __wire;
+            use #wire as __wire;
             #encode
             #decode
             #schema
@@ -35,13 +35,11 @@ pub(super) fn implementations(item: &DeriveInput, shape: &Shape, private: &Path)
     }
 }
 
-/// The generics, with the trait asked of each type among them.
-fn bounded(generics: &Generics, bound: &Path) -> Generics {
+/// The generics, each type among them one that travels.
+fn bounded(generics: &Generics) -> Generics {
     let mut generics = generics.clone();
-    for parameter in &mut generics.params {
-        if let GenericParam::Type(parameter) = parameter {
-            parameter.bounds.push(parse_quote!(#bound));
-        }
+    for parameter in generics.type_params_mut() {
+        parameter.bounds.push(parse_quote!(__wire::Schema));
     }
     generics
 }

@@ -7,7 +7,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{DataEnum, DataStruct, Index, Member, Result, Type};
+use syn::{DataEnum, DataStruct, Index, Member, Result, Type, parse_quote};
 
 /// A struct or an enum.
 pub(super) enum Shape {
@@ -100,13 +100,17 @@ impl Field {
     /// The type that travels.
     pub(super) fn carried(&self) -> TokenStream {
         let written = &self.written;
-        if self.serde { quote_spanned!(self.span()=> __wire::Serde<#written>) } else { quote!(#written) }
+        if self.serde {
+            quote_spanned!(self.span()=> __wire::Serde<#written>)
+        } else {
+            travel::carried(written, &parse_quote!(__wire))
+        }
     }
 
     /// The type of what [`sent`](Self::sent) refers to.
     pub(super) fn lent(&self) -> TokenStream {
         let written = &self.written;
-        if self.serde { quote_spanned!(self.span()=> __wire::Serde<&#written>) } else { quote!(#written) }
+        if self.serde { quote_spanned!(self.span()=> __wire::Serde<&#written>) } else { self.carried() }
     }
 
     /// A reference to what is encoded, from one to the field.

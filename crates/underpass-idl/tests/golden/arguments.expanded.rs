@@ -110,16 +110,45 @@ impl ArgumentsClient {
             );
             interface
                 .procedure("lent", "")
-                .argument::<::std::string::String>("text")
-                .argument::<::std::vec::Vec<u8>>("bytes")
-                .argument::<::std::vec::Vec<fs::Stat>>("stats")
-                .argument::<fs::Stat>("stat")
-                .result::<io::Result<()>>();
+                .argument::<
+                    <::std::string::String as crate::mock::__private::wire::Carried>::Itself,
+                >("text")
+                .argument::<
+                    <::std::vec::Vec<
+                        u8,
+                    > as crate::mock::__private::wire::Carried>::Itself,
+                >("bytes")
+                .argument::<
+                    <::std::vec::Vec<
+                        fs::Stat,
+                    > as crate::mock::__private::wire::Carried>::Itself,
+                >("stats")
+                .argument::<
+                    <fs::Stat as crate::mock::__private::wire::Carried>::Itself,
+                >("stat")
+                .result::<
+                    <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
+                >();
             interface
                 .procedure("owned", "")
-                .argument::<(u8, Option<[bool; 3]>)>("type")
-                .argument::<HashMap<String, u64>>("local")
-                .result::<Result<(), Error>>();
+                .argument::<
+                    <(
+                        u8,
+                        Option<[bool; 3]>,
+                    ) as crate::mock::__private::wire::Carried>::Itself,
+                >("type")
+                .argument::<
+                    <HashMap<
+                        String,
+                        u64,
+                    > as crate::mock::__private::wire::Carried>::Itself,
+                >("local")
+                .result::<
+                    ::core::result::Result<
+                        (),
+                        <Error as crate::mock::__private::wire::Carried>::Itself,
+                    >,
+                >();
             interface
                 .procedure("many", "")
                 .argument::<u8>("a")
@@ -134,9 +163,23 @@ impl ArgumentsClient {
                 .argument::<u8>("j")
                 .argument::<u8>("k")
                 .argument::<u8>("l")
-                .argument::<::std::string::String>("m")
-                .result::<Result<(), Error>>();
-            interface.procedure("provided", "").result::<Result<u8, Error>>();
+                .argument::<
+                    <::std::string::String as crate::mock::__private::wire::Carried>::Itself,
+                >("m")
+                .result::<
+                    ::core::result::Result<
+                        (),
+                        <Error as crate::mock::__private::wire::Carried>::Itself,
+                    >,
+                >();
+            interface
+                .procedure("provided", "")
+                .result::<
+                    ::core::result::Result<
+                        u8,
+                        <Error as crate::mock::__private::wire::Carried>::Itself,
+                    >,
+                >();
             interface.finish()
         });
         &DESCRIPTOR
@@ -155,7 +198,13 @@ impl Arguments for ArgumentsClient {
         if let ::core::option::Option::Some(local) = self.stub.local() {
             return Arguments::lent(local, text, bytes, stats, stat);
         }
-        match self.stub.call::<_, io::Result<()>>(0u16, &(text, bytes, stats, stat)) {
+        let __stub = &self.stub;
+        match __stub
+            .call::<
+                _,
+                <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
+            >(0u16, &(text, bytes, stats, stat))
+        {
             ::core::result::Result::Ok(result) => result,
             ::core::result::Result::Err(error) => {
                 ::core::result::Result::Err(
@@ -176,7 +225,16 @@ impl Arguments for ArgumentsClient {
         if let ::core::option::Option::Some(local) = self.stub.local() {
             return Arguments::owned(local, r#type, local);
         }
-        match self.stub.call::<_, Result<(), Error>>(1u16, &(&r#type, &local)) {
+        let __stub = &self.stub;
+        match __stub
+            .call::<
+                _,
+                ::core::result::Result<
+                    (),
+                    <Error as crate::mock::__private::wire::Carried>::Itself,
+                >,
+            >(1u16, &(&r#type, &local))
+        {
             ::core::result::Result::Ok(result) => result,
             ::core::result::Result::Err(error) => {
                 ::core::result::Result::Err(
@@ -206,12 +264,15 @@ impl Arguments for ArgumentsClient {
         if let ::core::option::Option::Some(local) = self.stub.local() {
             return Arguments::many(local, a, b, c, d, e, f, g, h, i, j, k, l, m);
         }
-        match self
-            .stub
+        let __stub = &self.stub;
+        match __stub
             .call::<
                 _,
-                Result<(), Error>,
-            >(2u16, &((&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l), (m,)))
+                ::core::result::Result<
+                    (),
+                    <Error as crate::mock::__private::wire::Carried>::Itself,
+                >,
+            >(2u16, &(&(&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l), &(m,)))
         {
             ::core::result::Result::Ok(result) => result,
             ::core::result::Result::Err(error) => {
@@ -227,7 +288,16 @@ impl Arguments for ArgumentsClient {
         if let ::core::option::Option::Some(local) = self.stub.local() {
             return Arguments::provided(local);
         }
-        match self.stub.call::<_, Result<u8, Error>>(3u16, &()) {
+        let __stub = &self.stub;
+        match __stub
+            .call::<
+                _,
+                ::core::result::Result<
+                    u8,
+                    <Error as crate::mock::__private::wire::Carried>::Itself,
+                >,
+            >(3u16, &())
+        {
             ::core::result::Result::Ok(result) => result,
             ::core::result::Result::Err(error) => {
                 ::core::result::Result::Err(
@@ -254,10 +324,26 @@ where
     ) -> ::core::result::Result<(), crate::mock::__private::Refused> {
         match call.procedure() {
             0u16 => {
-                let argument0 = call.argument::<::std::string::String>()?;
-                let argument1 = call.argument::<::std::vec::Vec<u8>>()?;
-                let argument2 = call.argument::<::std::vec::Vec<fs::Stat>>()?;
-                let argument3 = call.argument::<fs::Stat>()?;
+                let argument0 = call
+                    .argument::<
+                        <::std::string::String as crate::mock::__private::wire::Carried>::Itself,
+                    >()?;
+                let argument1 = call
+                    .argument::<
+                        <::std::vec::Vec<
+                            u8,
+                        > as crate::mock::__private::wire::Carried>::Itself,
+                    >()?;
+                let argument2 = call
+                    .argument::<
+                        <::std::vec::Vec<
+                            fs::Stat,
+                        > as crate::mock::__private::wire::Carried>::Itself,
+                    >()?;
+                let argument3 = call
+                    .argument::<
+                        <fs::Stat as crate::mock::__private::wire::Carried>::Itself,
+                    >()?;
                 call.end()?;
                 let result: io::Result<()> = Arguments::lent(
                     &*self.0,
@@ -266,18 +352,37 @@ where
                     &argument2,
                     &argument3,
                 );
-                call.reply::<io::Result<()>>(&result)
+                call.reply::<
+                        <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
+                    >(&result)
             }
             1u16 => {
-                let argument0 = call.argument::<(u8, Option<[bool; 3]>)>()?;
-                let argument1 = call.argument::<HashMap<String, u64>>()?;
+                let argument0 = call
+                    .argument::<
+                        <(
+                            u8,
+                            Option<[bool; 3]>,
+                        ) as crate::mock::__private::wire::Carried>::Itself,
+                    >()?;
+                let argument1 = call
+                    .argument::<
+                        <HashMap<
+                            String,
+                            u64,
+                        > as crate::mock::__private::wire::Carried>::Itself,
+                    >()?;
                 call.end()?;
                 let result: Result<(), Error> = Arguments::owned(
                     &*self.0,
                     argument0,
                     argument1,
                 );
-                call.reply::<Result<(), Error>>(&result)
+                call.reply::<
+                        ::core::result::Result<
+                            (),
+                            <Error as crate::mock::__private::wire::Carried>::Itself,
+                        >,
+                    >(&result)
             }
             2u16 => {
                 let argument0 = call.argument::<u8>()?;
@@ -292,7 +397,10 @@ where
                 let argument9 = call.argument::<u8>()?;
                 let argument10 = call.argument::<u8>()?;
                 let argument11 = call.argument::<u8>()?;
-                let argument12 = call.argument::<::std::string::String>()?;
+                let argument12 = call
+                    .argument::<
+                        <::std::string::String as crate::mock::__private::wire::Carried>::Itself,
+                    >()?;
                 call.end()?;
                 let result: Result<(), Error> = Arguments::many(
                     &*self.0,
@@ -310,12 +418,22 @@ where
                     argument11,
                     &argument12,
                 );
-                call.reply::<Result<(), Error>>(&result)
+                call.reply::<
+                        ::core::result::Result<
+                            (),
+                            <Error as crate::mock::__private::wire::Carried>::Itself,
+                        >,
+                    >(&result)
             }
             3u16 => {
                 call.end()?;
                 let result: Result<u8, Error> = Arguments::provided(&*self.0);
-                call.reply::<Result<u8, Error>>(&result)
+                call.reply::<
+                        ::core::result::Result<
+                            u8,
+                            <Error as crate::mock::__private::wire::Carried>::Itself,
+                        >,
+                    >(&result)
             }
             _ => call.unknown(),
         }

@@ -90,11 +90,25 @@ impl FileCacheClient {
             );
             interface
                 .procedure("read", "Reads up to `len` bytes at `offset`.")
-                .argument::<FileId>("file")
+                .argument::<
+                    <FileId as ::underpass::__private::wire::Carried>::Itself,
+                >("file")
                 .argument::<u64>("offset")
                 .argument::<u32>("len")
-                .result::<Result<Vec<u8>, FsError>>();
-            interface.procedure("flush", "").result::<Result<(), FsError>>();
+                .result::<
+                    ::core::result::Result<
+                        <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
+                        <FsError as ::underpass::__private::wire::Carried>::Itself,
+                    >,
+                >();
+            interface
+                .procedure("flush", "")
+                .result::<
+                    ::core::result::Result<
+                        (),
+                        <FsError as ::underpass::__private::wire::Carried>::Itself,
+                    >,
+                >();
             interface.finish()
         });
         &DESCRIPTOR
@@ -108,9 +122,15 @@ impl FileCache for FileCacheClient {
         if let ::core::option::Option::Some(local) = self.stub.local() {
             return FileCache::read(local, file, offset, len);
         }
-        match self
-            .stub
-            .call::<_, Result<Vec<u8>, FsError>>(0u16, &(&file, &offset, &len))
+        let __stub = &self.stub;
+        match __stub
+            .call::<
+                _,
+                ::core::result::Result<
+                    <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
+                    <FsError as ::underpass::__private::wire::Carried>::Itself,
+                >,
+            >(0u16, &(&file, &offset, &len))
         {
             ::core::result::Result::Ok(result) => result,
             ::core::result::Result::Err(error) => {
@@ -126,7 +146,16 @@ impl FileCache for FileCacheClient {
         if let ::core::option::Option::Some(local) = self.stub.local() {
             return FileCache::flush(local);
         }
-        match self.stub.call::<_, Result<(), FsError>>(1u16, &()) {
+        let __stub = &self.stub;
+        match __stub
+            .call::<
+                _,
+                ::core::result::Result<
+                    (),
+                    <FsError as ::underpass::__private::wire::Carried>::Itself,
+                >,
+            >(1u16, &())
+        {
             ::core::result::Result::Ok(result) => result,
             ::core::result::Result::Err(error) => {
                 ::core::result::Result::Err(
@@ -153,7 +182,10 @@ where
     ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
         match call.procedure() {
             0u16 => {
-                let argument0 = call.argument::<FileId>()?;
+                let argument0 = call
+                    .argument::<
+                        <FileId as ::underpass::__private::wire::Carried>::Itself,
+                    >()?;
                 let argument1 = call.argument::<u64>()?;
                 let argument2 = call.argument::<u32>()?;
                 call.end()?;
@@ -163,12 +195,22 @@ where
                     argument1,
                     argument2,
                 );
-                call.reply::<Result<Vec<u8>, FsError>>(&result)
+                call.reply::<
+                        ::core::result::Result<
+                            <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
+                            <FsError as ::underpass::__private::wire::Carried>::Itself,
+                        >,
+                    >(&result)
             }
             1u16 => {
                 call.end()?;
                 let result: Result<(), FsError> = FileCache::flush(&*self.0);
-                call.reply::<Result<(), FsError>>(&result)
+                call.reply::<
+                        ::core::result::Result<
+                            (),
+                            <FsError as ::underpass::__private::wire::Carried>::Itself,
+                        >,
+                    >(&result)
             }
             _ => call.unknown(),
         }

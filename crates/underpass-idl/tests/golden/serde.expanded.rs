@@ -84,13 +84,8 @@ impl SearchClient {
                 .argument::<::underpass::__private::wire::Serde<Limits>>("limits")
                 .result::<
                     ::core::result::Result<
-                        ::underpass::__private::wire::Serde<
-                            <Result<
-                                Value,
-                                Error,
-                            > as ::underpass::__private::wire::Returned>::Value,
-                        >,
-                        Error,
+                        ::underpass::__private::wire::Serde<Value>,
+                        <Error as ::underpass::__private::wire::Carried>::Itself,
                     >,
                 >();
             interface.finish()
@@ -105,18 +100,13 @@ impl Search for SearchClient {
         if let ::core::option::Option::Some(local) = self.stub.local() {
             return Search::find(local, query, limits);
         }
-        match self
-            .stub
+        let __stub = &self.stub;
+        match __stub
             .call::<
                 _,
                 ::core::result::Result<
-                    ::underpass::__private::wire::Serde<
-                        <Result<
-                            Value,
-                            Error,
-                        > as ::underpass::__private::wire::Returned>::Value,
-                    >,
-                    Error,
+                    ::underpass::__private::wire::Serde<Value>,
+                    <Error as ::underpass::__private::wire::Carried>::Itself,
                 >,
             >(
                 0u16,
@@ -166,13 +156,8 @@ where
                 );
                 call.reply::<
                         ::core::result::Result<
-                            ::underpass::__private::wire::Serde<
-                                <Result<
-                                    Value,
-                                    Error,
-                                > as ::underpass::__private::wire::Returned>::Value,
-                            >,
-                            Error,
+                            ::underpass::__private::wire::Serde<Value>,
+                            <Error as ::underpass::__private::wire::Carried>::Itself,
                         >,
                     >(&result.map(::underpass::__private::wire::Serde))
             }

@@ -4,7 +4,10 @@ const _: () = {
     #[allow(unused_variables)]
     impl __wire::Encode for Stat {
         const FIXED: ::core::option::Option<usize> = __wire::fixed::sum(
-            &[<u64 as __wire::Encode>::FIXED, <Option<String> as __wire::Encode>::FIXED],
+            &[
+                <u64 as __wire::Encode>::FIXED,
+                <<Option<String> as __wire::Carried>::Itself as __wire::Encode>::FIXED,
+            ],
         );
         #[inline]
         fn size(&self) -> usize {
@@ -13,7 +16,9 @@ const _: () = {
                 ::core::option::Option::None => {
                     let Self { size: field0, r#type: field1 } = self;
                     0 + <u64 as __wire::Encode>::size(field0)
-                        + <Option<String> as __wire::Encode>::size(field1)
+                        + <<Option<
+                            String,
+                        > as __wire::Carried>::Itself as __wire::Encode>::size(field1)
                 }
             }
         }
@@ -21,21 +26,25 @@ const _: () = {
         fn encode<S: __wire::Sink + ?::core::marker::Sized>(&self, to: &mut S) {
             let Self { size: field0, r#type: field1 } = self;
             <u64 as __wire::Encode>::encode(field0, to);
-            <Option<String> as __wire::Encode>::encode(field1, to);
+            <<Option<
+                String,
+            > as __wire::Carried>::Itself as __wire::Encode>::encode(field1, to);
         }
     }
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Decode for Stat {
         const LEAST: usize = 0 + <u64 as __wire::Decode>::LEAST
-            + <Option<String> as __wire::Decode>::LEAST;
+            + <<Option<String> as __wire::Carried>::Itself as __wire::Decode>::LEAST;
         #[inline]
         fn decode<S: __wire::Source + ?::core::marker::Sized>(
             from: &mut S,
         ) -> ::core::result::Result<Self, __wire::DecodeError> {
             ::core::result::Result::Ok(Self {
                 size: <u64 as __wire::Decode>::decode(from)?,
-                r#type: <Option<String> as __wire::Decode>::decode(from)?,
+                r#type: <<Option<
+                    String,
+                > as __wire::Carried>::Itself as __wire::Decode>::decode(from)?,
             })
         }
     }
@@ -52,7 +61,14 @@ const _: () = {
                         __wire::Fields::Named(
                             ::std::vec::Vec::from([
                                 ("size", <u64 as __wire::Schema>::schema(types)),
-                                ("type", <Option<String> as __wire::Schema>::schema(types)),
+                                (
+                                    "type",
+                                    <<Option<
+                                        String,
+                                    > as __wire::Carried>::Itself as __wire::Schema>::schema(
+                                        types,
+                                    ),
+                                ),
                             ]),
                         ),
                     ),
@@ -64,12 +80,15 @@ const _: () = {
     use ::underpass::__private::wire as __wire;
     #[automatically_derived]
     #[allow(unused_variables)]
-    impl<T: Clone + __wire::Encode, const N: usize> __wire::Encode for Pair<T, N>
+    impl<T: Clone + __wire::Schema, const N: usize> __wire::Encode for Pair<T, N>
     where
         T: PartialEq,
     {
         const FIXED: ::core::option::Option<usize> = __wire::fixed::sum(
-            &[<T as __wire::Encode>::FIXED, <[u8; N] as __wire::Encode>::FIXED],
+            &[
+                <<T as __wire::Carried>::Itself as __wire::Encode>::FIXED,
+                <<[u8; N] as __wire::Carried>::Itself as __wire::Encode>::FIXED,
+            ],
         );
         #[inline]
         fn size(&self) -> usize {
@@ -77,33 +96,38 @@ const _: () = {
                 ::core::option::Option::Some(size) => size,
                 ::core::option::Option::None => {
                     let Self { 0: field0, 1: field1 } = self;
-                    0 + <T as __wire::Encode>::size(field0)
-                        + <[u8; N] as __wire::Encode>::size(field1)
+                    0 + <<T as __wire::Carried>::Itself as __wire::Encode>::size(field0)
+                        + <<[u8; N] as __wire::Carried>::Itself as __wire::Encode>::size(
+                            field1,
+                        )
                 }
             }
         }
         #[inline]
         fn encode<S: __wire::Sink + ?::core::marker::Sized>(&self, to: &mut S) {
             let Self { 0: field0, 1: field1 } = self;
-            <T as __wire::Encode>::encode(field0, to);
-            <[u8; N] as __wire::Encode>::encode(field1, to);
+            <<T as __wire::Carried>::Itself as __wire::Encode>::encode(field0, to);
+            <<[u8; N] as __wire::Carried>::Itself as __wire::Encode>::encode(field1, to);
         }
     }
     #[automatically_derived]
     #[allow(unused_variables)]
-    impl<T: Clone + __wire::Decode, const N: usize> __wire::Decode for Pair<T, N>
+    impl<T: Clone + __wire::Schema, const N: usize> __wire::Decode for Pair<T, N>
     where
         T: PartialEq,
     {
-        const LEAST: usize = 0 + <T as __wire::Decode>::LEAST
-            + <[u8; N] as __wire::Decode>::LEAST;
+        const LEAST: usize = 0
+            + <<T as __wire::Carried>::Itself as __wire::Decode>::LEAST
+            + <<[u8; N] as __wire::Carried>::Itself as __wire::Decode>::LEAST;
         #[inline]
         fn decode<S: __wire::Source + ?::core::marker::Sized>(
             from: &mut S,
         ) -> ::core::result::Result<Self, __wire::DecodeError> {
             ::core::result::Result::Ok(Self {
-                0: <T as __wire::Decode>::decode(from)?,
-                1: <[u8; N] as __wire::Decode>::decode(from)?,
+                0: <<T as __wire::Carried>::Itself as __wire::Decode>::decode(from)?,
+                1: <<[u8; N] as __wire::Carried>::Itself as __wire::Decode>::decode(
+                    from,
+                )?,
             })
         }
     }
@@ -128,8 +152,12 @@ const _: () = {
                     |types| __wire::Definition::Struct(
                         __wire::Fields::Tuple(
                             ::std::vec::Vec::from([
-                                <T as __wire::Schema>::schema(types),
-                                <[u8; N] as __wire::Schema>::schema(types),
+                                <<T as __wire::Carried>::Itself as __wire::Schema>::schema(
+                                    types,
+                                ),
+                                <<[u8; N] as __wire::Carried>::Itself as __wire::Schema>::schema(
+                                    types,
+                                ),
                             ]),
                         ),
                     ),
@@ -196,15 +224,17 @@ const _: () = {
                 __wire::fixed::sum(
                     &[
                         ::core::option::Option::Some(__wire::tag::size(3usize)),
-                        <Box<Tree> as __wire::Encode>::FIXED,
-                        <Box<Tree> as __wire::Encode>::FIXED,
+                        <<Box<
+                            Tree,
+                        > as __wire::Carried>::Itself as __wire::Encode>::FIXED,
+                        <<Box<Tree> as __wire::Carried>::Itself as __wire::Encode>::FIXED,
                     ],
                 ),
                 __wire::fixed::sum(
                     &[
                         ::core::option::Option::Some(__wire::tag::size(3usize)),
                         <String as __wire::Encode>::FIXED,
-                        <Vec<Tree> as __wire::Encode>::FIXED,
+                        <<Vec<Tree> as __wire::Carried>::Itself as __wire::Encode>::FIXED,
                     ],
                 ),
             ],
@@ -218,13 +248,25 @@ const _: () = {
                         Self::Leaf {} => __wire::tag::size(3usize),
                         Self::Node { 0: field0, 1: field1 } => {
                             __wire::tag::size(3usize)
-                                + <Box<Tree> as __wire::Encode>::size(field0)
-                                + <Box<Tree> as __wire::Encode>::size(field1)
+                                + <<Box<
+                                    Tree,
+                                > as __wire::Carried>::Itself as __wire::Encode>::size(
+                                    field0,
+                                )
+                                + <<Box<
+                                    Tree,
+                                > as __wire::Carried>::Itself as __wire::Encode>::size(
+                                    field1,
+                                )
                         }
                         Self::Labelled { label: field0, tree: field1 } => {
                             __wire::tag::size(3usize)
                                 + <String as __wire::Encode>::size(field0)
-                                + <Vec<Tree> as __wire::Encode>::size(field1)
+                                + <<Vec<
+                                    Tree,
+                                > as __wire::Carried>::Itself as __wire::Encode>::size(
+                                    field1,
+                                )
                         }
                     }
                 }
@@ -238,13 +280,19 @@ const _: () = {
                 }
                 Self::Node { 0: field0, 1: field1 } => {
                     __wire::tag::encode(1u32, 3usize, to);
-                    <Box<Tree> as __wire::Encode>::encode(field0, to);
-                    <Box<Tree> as __wire::Encode>::encode(field1, to);
+                    <<Box<
+                        Tree,
+                    > as __wire::Carried>::Itself as __wire::Encode>::encode(field0, to);
+                    <<Box<
+                        Tree,
+                    > as __wire::Carried>::Itself as __wire::Encode>::encode(field1, to);
                 }
                 Self::Labelled { label: field0, tree: field1 } => {
                     __wire::tag::encode(2u32, 3usize, to);
                     <String as __wire::Encode>::encode(field0, to);
-                    <Vec<Tree> as __wire::Encode>::encode(field1, to);
+                    <<Vec<
+                        Tree,
+                    > as __wire::Carried>::Itself as __wire::Encode>::encode(field1, to);
                 }
             }
         }
@@ -261,14 +309,20 @@ const _: () = {
                 0u32 => ::core::result::Result::Ok(Self::Leaf {}),
                 1u32 => {
                     ::core::result::Result::Ok(Self::Node {
-                        0: <Box<Tree> as __wire::Decode>::decode(from)?,
-                        1: <Box<Tree> as __wire::Decode>::decode(from)?,
+                        0: <<Box<
+                            Tree,
+                        > as __wire::Carried>::Itself as __wire::Decode>::decode(from)?,
+                        1: <<Box<
+                            Tree,
+                        > as __wire::Carried>::Itself as __wire::Decode>::decode(from)?,
                     })
                 }
                 2u32 => {
                     ::core::result::Result::Ok(Self::Labelled {
                         label: <String as __wire::Decode>::decode(from)?,
-                        tree: <Vec<Tree> as __wire::Decode>::decode(from)?,
+                        tree: <<Vec<
+                            Tree,
+                        > as __wire::Carried>::Itself as __wire::Decode>::decode(from)?,
                     })
                 }
                 tag => {
@@ -299,8 +353,16 @@ const _: () = {
                                 name: "Node",
                                 fields: __wire::Fields::Tuple(
                                     ::std::vec::Vec::from([
-                                        <Box<Tree> as __wire::Schema>::schema(types),
-                                        <Box<Tree> as __wire::Schema>::schema(types),
+                                        <<Box<
+                                            Tree,
+                                        > as __wire::Carried>::Itself as __wire::Schema>::schema(
+                                            types,
+                                        ),
+                                        <<Box<
+                                            Tree,
+                                        > as __wire::Carried>::Itself as __wire::Schema>::schema(
+                                            types,
+                                        ),
                                     ]),
                                 ),
                             },
@@ -309,7 +371,14 @@ const _: () = {
                                 fields: __wire::Fields::Named(
                                     ::std::vec::Vec::from([
                                         ("label", <String as __wire::Schema>::schema(types)),
-                                        ("tree", <Vec<Tree> as __wire::Schema>::schema(types)),
+                                        (
+                                            "tree",
+                                            <<Vec<
+                                                Tree,
+                                            > as __wire::Carried>::Itself as __wire::Schema>::schema(
+                                                types,
+                                            ),
+                                        ),
                                     ]),
                                 ),
                             },
