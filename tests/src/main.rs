@@ -3,6 +3,7 @@
 //! `underpass-test-server NAME probe|other` exports an interface as NAME in `$UNDERPASS_DIR`;
 //! `underpass-test-server NAME import` imports NAME and calls it once;
 //! `underpass-test-server NAME linger` imports NAME and stays in a call.
+#![forbid(unsafe_code)]
 
 use underpass::Server;
 use underpass_tests::{Other, Probe, ProbeClient, Subject, Unlike};

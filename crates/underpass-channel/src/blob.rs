@@ -1,5 +1,6 @@
 //! Arguments out of band: streamed through a file in memory, one copy on each side, nothing mapped.
 
+use crate::layout::LARGEST;
 use std::io;
 use underpass_os::Blob;
 use underpass_wire::{DecodeError, Sink, Source};
@@ -78,6 +79,9 @@ impl BlobSource {
     pub fn new(blob: Blob, len: u64) -> Result<Self, DecodeError> {
         let there = blob.size().map_err(|_| DecodeError::Truncated)?;
         let left = usize::try_from(len).map_err(|_| DecodeError::TooLong)?;
+        if len > LARGEST {
+            return Err(DecodeError::TooLong);
+        }
         if there < len {
             return Err(DecodeError::Truncated);
         }
@@ -98,6 +102,21 @@ impl BlobSource {
 impl Source for BlobSource {
     fn remaining(&self) -> usize {
         self.left
+    }
+
+    fn take_vec(&mut self, len: usize) -> Result<Vec<u8>, DecodeError> {
+        if len > self.left {
+            return Err(DecodeError::Truncated);
+        }
+        let mut out = Vec::new();
+        out.try_reserve_exact(len).map_err(|_| DecodeError::TooLong)?;
+        let ready = (self.chunk.len() - self.used).min(len);
+        out.extend_from_slice(&self.chunk[self.used..self.used + ready]);
+        self.blob.append(&mut out, len, self.read).map_err(|_| DecodeError::Truncated)?;
+        self.used += ready;
+        self.read += (len - ready) as u64;
+        self.left -= len;
+        Ok(out)
     }
 
     fn take(&mut self, mut out: &mut [u8]) -> Result<(), DecodeError> {

@@ -27,6 +27,9 @@ pub const CELL_WORDS: usize = CELL / 8;
 /// Bytes of an A-stack. Larger arguments travel out of band.
 pub const STACK: usize = 32 * 1024;
 
+/// The most bytes of arguments or results, out of band.
+pub const LARGEST: u64 = 4 << 30;
+
 /// Where the server's attention word lies. Two lines to a word: the prefetcher fetches lines in pairs.
 pub const SERVER_ATTENTION: usize = 0;
 

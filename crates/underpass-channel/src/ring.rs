@@ -93,6 +93,12 @@ impl<W: Words> Receiving<W> {
         self.words.word(self.at(next)).load(Ordering::Relaxed) as u32 == next.wrapping_add(1)
     }
 
+    /// Whether a second cell seems to have come behind the first: a hint.
+    pub fn backlog(&self) -> bool {
+        let second = self.next.load(Ordering::Relaxed).wrapping_add(1);
+        self.words.word(self.at(second)).load(Ordering::Relaxed) as u32 == second.wrapping_add(1)
+    }
+
     /// The right to take cells, unless another thread has it.
     #[inline]
     pub fn try_lock(&self) -> Option<Taking<'_, W>> {

@@ -42,7 +42,7 @@ impl Slots {
     /// Leases the lowest free slot; nothing if all are leased.
     #[inline]
     pub fn lease(&self) -> Option<Slot> {
-        // SeqCst, like all here: a waiter that finds none is ordered before or after a give-back (see `give_back`).
+        // SeqCst: a waiter that finds none is ordered before or after a give-back (see `give_back`).
         let mut free = self.free.load(Ordering::SeqCst);
         while free != 0 {
             // SYNC with `free` fetch_or in `give_back`: the last call in this slot is over, its reply taken.

@@ -36,13 +36,35 @@ fn finished(mut demo: Child) -> Output {
             break status;
         }
         if Instant::now() > deadline {
-            let tasks = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+            let states = children(pid).into_iter().map(|child| kernel_threads(&child)).collect::<String>();
             demo.kill().unwrap();
-            panic!("the demo hangs; its children were {tasks}");
+            panic!("the demo hangs; the kernel threads of its processes:\n{states}");
         }
         thread::sleep(Duration::from_millis(5));
     };
     Output { status, stdout: out.join().unwrap(), stderr: err.join().unwrap() }
+}
+
+/// The processes that `pid` has started and that haven't ended.
+fn children(pid: u32) -> Vec<String> {
+    let of = |entry: fs::DirEntry| {
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        // The name may hold anything, but only names hold parentheses: state and parent follow the last one.
+        let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?;
+        (parent == pid.to_string()).then(|| entry.file_name().to_string_lossy().into_owned())
+    };
+    fs::read_dir("/proc").unwrap().flatten().filter_map(of).collect()
+}
+
+/// What each kernel thread of a process is doing, as far as the kernel tells.
+fn kernel_threads(pid: &str) -> String {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let told =
+        |task: &Path, what: &str| fs::read_to_string(task.join(what)).unwrap_or_default().trim().to_owned();
+    tasks
+        .map(|task| task.path())
+        .map(|task| format!("{} {} {}\n", task.display(), told(&task, "comm"), told(&task, "wchan")))
+        .collect()
 }
 
 fn nothing_left(temporary: &Path) {
@@ -127,8 +149,8 @@ fn a_demo_that_is_told_to_end_takes_its_children_and_files_along() {
     let demo = demo(temporary.path(), &[]);
     let (pid, deadline) = (demo.id(), Instant::now() + LIMIT);
     let children = loop {
-        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        if children.split_whitespace().count() == 3 {
+        let children = children(pid);
+        if children.len() == 3 {
             break children;
         }
         assert!(Instant::now() < deadline, "the demo starts no processes");
@@ -138,8 +160,8 @@ fn a_demo_that_is_told_to_end_takes_its_children_and_files_along() {
     let output = finished(demo);
     assert!(told.success() && !output.status.success());
     assert_eq!(String::from_utf8_lossy(&output.stderr), "underpass: interrupted\n");
-    for child in children.split_whitespace() {
-        assert!(!Path::new("/proc").join(child).exists(), "process {child} is left");
+    for child in children {
+        assert!(!Path::new("/proc").join(&child).exists(), "process {child} is left");
     }
     nothing_left(temporary.path());
 }

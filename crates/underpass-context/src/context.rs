@@ -34,7 +34,8 @@ thread_local! {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct Context {
-    coroutine: Coroutine<(), Pause, (), Stack>,
+    /// There until [`into_stack`](Self::into_stack).
+    coroutine: Option<Coroutine<(), Pause, (), Stack>>,
     switch: Rc<Cell<Option<NonNull<Switch>>>>,
 }
 
@@ -49,7 +50,7 @@ impl Context {
             drop(own);
             body();
         });
-        Self { coroutine, switch }
+        Self { coroutine: Some(coroutine), switch }
     }
 
     /// Runs until the next [`pause`], and says why; nothing if the body has ended.
@@ -59,11 +60,11 @@ impl Context {
     #[inline]
     pub fn resume(&mut self) -> Option<Pause> {
         let outer = CURRENT.replace(self.switch.get().map_or(ptr::null(), |s| s.as_ptr().cast_const()));
-        let result = self.coroutine.resume(());
+        let result = self.coroutine.as_mut().map(|coroutine| coroutine.resume(()));
         CURRENT.set(outer);
         match result {
-            CoroutineResult::Yield(why) => Some(why),
-            CoroutineResult::Return(()) => None,
+            Some(CoroutineResult::Yield(why)) => Some(why),
+            Some(CoroutineResult::Return(())) | None => None,
         }
     }
 
@@ -71,14 +72,24 @@ impl Context {
     ///
     /// # Panics
     /// If it has not.
-    pub fn into_stack(self) -> Stack {
-        self.coroutine.into_stack()
+    pub fn into_stack(mut self) -> Stack {
+        self.coroutine.take().expect("a context has its coroutine until here").into_stack()
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // Its destructors run on its own stack, outside of any `resume`: nothing of them can pause.
+        let outer = CURRENT.replace(ptr::null());
+        self.coroutine = None;
+        CURRENT.set(outer);
     }
 }
 
 impl std::fmt::Debug for Context {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Context").field("done", &self.coroutine.done()).finish_non_exhaustive()
+        let done = self.coroutine.as_ref().is_none_or(Coroutine::done);
+        f.debug_struct("Context").field("done", &done).finish_non_exhaustive()
     }
 }
 

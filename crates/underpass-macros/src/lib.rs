@@ -32,14 +32,40 @@ use proc_macro::TokenStream;
 /// `#[interface(crate = path)]` says where the crate `underpass` is, if it is not `::underpass`.
 ///
 /// # Examples
-/// ```ignore
+/// ```standalone_crate
+/// # extern crate self as underpass;
+/// # pub use underpass_macros::{Wire, interface};
+/// # #[allow(dead_code)]
+/// # mod mock { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mock/mod.rs")); }
+/// # pub use mock::{CallError, __private};
 /// #[underpass::interface]
-/// pub trait FileCache {
-///     /// Reads up to `len` bytes at `offset`.
-///     fn read(&self, file: FileId, offset: u64, len: u32) -> Result<Vec<u8>, FsError>;
-///     /// Says what is known of a file.
-///     fn stat(&self, path: &str) -> Result<Stat, FsError>;
+/// pub trait Adder {
+///     /// Adds up.
+///     fn sum(&self, numbers: &[u32]) -> Result<u32, underpass::CallError>;
 /// }
+///
+/// struct Plain;
+///
+/// impl Adder for Plain {
+///     fn sum(&self, numbers: &[u32]) -> Result<u32, underpass::CallError> {
+///         Ok(numbers.iter().sum())
+///     }
+/// }
+///
+/// // Doesn't know where the implementation is.
+/// fn use_it(adder: &impl Adder) -> Result<(), underpass::CallError> {
+///     assert_eq!(adder.sum(&[1, 2, 3])?, 6);
+///     Ok(())
+/// }
+///
+/// # fn main() -> Result<(), underpass::CallError> {
+/// use_it(&Plain)?;
+/// # mock::export("adder", Adder::serve(Plain));
+/// // Once a server exports `Adder::serve(Plain)` as "adder":
+/// use_it(&AdderClient::import("adder").expect("exported"))?;
+/// assert_eq!(AdderClient::descriptor().procedures[0].doc, "Adds up.");
+/// # Ok(())
+/// # }
 /// ```
 #[proc_macro_attribute]
 pub fn interface(attributes: TokenStream, item: TokenStream) -> TokenStream {
@@ -55,19 +81,32 @@ pub fn interface(attributes: TokenStream, item: TokenStream) -> TokenStream {
 /// `#[underpass(crate = path)]` on the type says where the crate `underpass` is, if it is not `::underpass`.
 ///
 /// # Examples
-/// ```ignore
-/// #[derive(underpass::Wire)]
+/// ```standalone_crate
+/// # extern crate self as underpass;
+/// # pub use underpass_macros::{Wire, interface};
+/// # #[allow(dead_code)]
+/// # mod mock { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mock/mod.rs")); }
+/// # pub use mock::{CallError, __private};
+/// #[derive(Debug, PartialEq, underpass::Wire)]
 /// pub struct Stat {
 ///     pub size: u64,
 ///     pub owner: Option<String>,
 /// }
 ///
-/// #[derive(underpass::Wire)]
+/// #[derive(Debug, PartialEq, underpass::Wire)]
 /// pub enum FsError {
 ///     Call(underpass::CallError),
 ///     NotFound { path: String },
 ///     Stale,
 /// }
+///
+/// # fn main() {
+/// # use underpass_wire::{Encode, from_bytes, to_bytes};
+/// # let stat = Stat { size: 7, owner: None };
+/// # assert_eq!(to_bytes(&stat), [7, 0, 0, 0, 0, 0, 0, 0, 0]);
+/// # assert_eq!(from_bytes(&to_bytes(&stat)), Ok(stat));
+/// # assert_eq!(from_bytes(&[2]), Ok(FsError::Stale));
+/// # }
 /// ```
 #[proc_macro_derive(Wire, attributes(underpass))]
 pub fn wire(item: TokenStream) -> TokenStream {

@@ -1,5 +1,6 @@
 //! Generated stubs carry every kind of argument there and every kind of result back.
 
+#[allow(dead_code)]
 mod mock;
 
 use mock::{CallError, Counters, export};
@@ -41,7 +42,7 @@ trait Files: Send + Sync + std::fmt::Debug + 'static {
         stats: &[Stat],
         stat: &Stat,
         call: u8,
-        local: Vec<Stat>,
+        stub: Vec<Stat>,
     ) -> FsResult<Stat>;
     fn nothing(&self) -> Result<(), FsError>;
     fn one(&self, r#type: BTreeMap<u8, Option<char>>) -> Result<BTreeMap<u8, Option<char>>, FsError>;
@@ -80,9 +81,9 @@ impl Files for Disk {
         stats: &[Stat],
         stat: &Stat,
         call: u8,
-        local: Vec<Stat>,
+        stub: Vec<Stat>,
     ) -> FsResult<Stat> {
-        assert_eq!((bytes, stats, local.as_slice()), (&[1, 2][..], &[stat.clone()][..], &[stat.clone()][..]));
+        assert_eq!((bytes, stats, stub.as_slice()), (&[1, 2][..], &[stat.clone()][..], &[stat.clone()][..]));
         Ok(Stat { size: stat.size + u64::from(call), name: text.to_owned() })
     }
     fn nothing(&self) -> Result<(), FsError> {
@@ -169,7 +170,7 @@ fn the_descriptor_tells_what_was_written() {
     assert_eq!(descriptor.procedures[5].fixed_arguments, Some(1));
     let text = "underpass wire 1
 interface Files
-procedure 0 all(text: String, bytes: Vec<u8>, stats: Vec<Stat>, stat: Stat, call: u8, local: Vec<Stat>) -> Result<Stat, FsError>
+procedure 0 all(text: String, bytes: Vec<u8>, stats: Vec<Stat>, stat: Stat, call: u8, stub: Vec<Stat>) -> Result<Stat, FsError>
 procedure 1 nothing() -> Result<(), FsError>
 procedure 2 one(type: Map<u8, Option<char>>) -> Result<Map<u8, Option<char>>, FsError>
 procedure 3 many(a: u8, b: u8, c: u8, d: u8, e: u8, f: u8, g: u8, h: u8, i: u8, j: u8, k: u8, l: u8, m: String) -> Result<String, FsError>
@@ -197,24 +198,13 @@ fn a_strangers_call_is_refused() {
 }
 
 mod other {
-    use super::{CallError, mock};
+    use super::CallError;
     use underpass_macros::interface;
-
-    // `CallError` of the mock doesn't travel, so this one has an error of its own.
-    #[derive(Debug, underpass_macros::Wire)]
-    #[underpass(crate = mock)]
-    pub(super) struct Other;
-
-    impl From<CallError> for Other {
-        fn from(_: CallError) -> Self {
-            Self
-        }
-    }
 
     /// Another interface of the same name.
     #[interface(crate = super::mock)]
     pub(super) trait Files {
-        fn nothing(&self) -> Result<(), Other>;
+        fn nothing(&self) -> Result<(), CallError>;
     }
 
     /// No procedures at all.
@@ -228,10 +218,10 @@ fn another_interface_is_told_by_its_differences() {
     let error = other::FilesClient::import("differs").unwrap_err().0;
     assert!(error.contains("procedure all: only there"), "{error}");
     assert!(
-        error.contains("procedure nothing: here `0 nothing() -> Result<(), Other>`, there `1 nothing()"),
+        error.contains("procedure nothing: here `0 nothing() -> Result<(), CallError>`, there `1 nothing()"),
         "{error}"
     );
-    assert!(error.contains("type Other: not there"), "{error}");
+    assert!(error.contains("type CallError: not there"), "{error}");
     assert_eq!(other::EmptyClient::descriptor().procedures.len(), 0);
     assert!(other::EmptyClient::import("nobody").is_err());
 }

@@ -1,6 +1,7 @@
 //! Types of serde in interfaces and derived types.
 #![cfg(feature = "serde")]
 
+#[allow(dead_code)]
 mod mock;
 
 use mock::{CallError, export};

@@ -1,10 +1,13 @@
 //! The directory in which exported names stand as sockets.
 
+use crate::clock::{deadline_ns, now_ns};
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A directory of names that only its owner can write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +88,20 @@ impl Directory {
     /// Keeps other exporters out until the file is dropped. A lock on the directory leaves nothing behind.
     pub(crate) fn lock(&self) -> io::Result<File> {
         let dir = File::open(&self.path)?;
-        flock(&dir, FlockOperation::LockExclusive)?;
-        Ok(dir)
+        // Whoever may read the directory may lock it, so nobody is waited for without a limit.
+        let deadline = deadline_ns(Duration::from_secs(2));
+        loop {
+            match flock(&dir, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(dir),
+                Err(Errno::WOULDBLOCK | Errno::INTR) if now_ns() < deadline => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(Errno::WOULDBLOCK) => {
+                    let said = format!("somebody holds a lock on it; see `fuser {}`", self.path.display());
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, said));
+                }
+                Err(e) => return Err(e.into()),
+            }
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Memory that two domains share: a sealed `memfd`.
 
+use rustix::buffer::spare_capacity;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
+use rustix::io::{Errno, pread};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::fs::File;
 use std::io;
@@ -123,12 +125,14 @@ impl Blob {
         Ok(Self { file: file.into() })
     }
 
-    /// Bytes in it at this moment; the peer may change that.
+    /// Bytes in it at this moment for which its maker has given memory; the peer may change that.
     ///
     /// # Errors
     /// What `fstat` says.
     pub fn size(&self) -> io::Result<u64> {
-        Ok(fstat(&self.file)?.st_size as u64)
+        let found = fstat(&self.file)?;
+        // A file of nothing but holes costs its maker nothing, and would cost us its size.
+        Ok((found.st_size as u64).min(found.st_blocks as u64 * 512))
     }
 
     /// Writes all of `bytes` at `offset`.
@@ -145,6 +149,25 @@ impl Blob {
     /// `UnexpectedEof` if the file has less.
     pub fn read(&self, out: &mut [u8], offset: u64) -> io::Result<()> {
         self.file.read_exact_at(out, offset)
+    }
+
+    /// Appends bytes from `offset` on to `bytes`, until that has `len`. Memory is not touched before it is filled.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the file has less; `OutOfMemory` if there is no room for them.
+    pub fn append(&self, bytes: &mut Vec<u8>, len: usize, offset: u64) -> io::Result<()> {
+        let begin = bytes.len();
+        bytes.try_reserve_exact(len.saturating_sub(begin)).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        while bytes.len() < len {
+            let at = offset + (bytes.len() - begin) as u64;
+            match pread(&self.file, spare_capacity(bytes), at) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) => bytes.truncate(len),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(())
     }
 
     /// The file to pass on.

@@ -12,6 +12,11 @@ pub trait Line: Send + Sync {
     /// Whether calls have come that wait for [`serve`](Self::serve).
     fn pending(&self) -> bool;
 
+    /// Whether more than one call seems to wait for [`serve`](Self::serve).
+    fn backlog(&self) -> bool {
+        false
+    }
+
     /// Runs the next call that has come on the calling thread; says whether there was one.
     fn serve(&self) -> bool;
 
@@ -40,7 +45,7 @@ pub trait Line: Send + Sync {
     /// The thread that [`enter`](Self::enter)ed sleeps no more. If others still do, a bell that was theirs is passed on.
     fn leave(&self) {}
 
-    /// Calls a spare processor of the peer, if calls of ours are unanswered.
+    /// Calls a spare processor of the peer, if something was posted since the peer was last called.
     fn knock(&self);
 
     /// Whether the peer may be running on another CPU than this thread, so that polling can pay.

@@ -1,5 +1,6 @@
 //! The activations of a domain: kernel threads that run what threads implement.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use underpass_os::cpu;
@@ -48,7 +49,15 @@ impl Pool {
             for number in 0..pool.most {
                 std::thread::Builder::new()
                     .name(format!("activation-{number}"))
-                    .spawn(move || upcall.activate(number))
+                    .spawn(move || {
+                        // Threads that live here would never run again, and others wait for them.
+                        let ended = catch_unwind(AssertUnwindSafe(|| upcall.activate(number)));
+                        eprintln!(
+                            "underpass: activation {number} ended ({}); aborting",
+                            if ended.is_ok() { "returned" } else { "panicked" }
+                        );
+                        std::process::abort();
+                    })
                     .expect("the kernel gives no kernel thread for an activation; see `ulimit -u`");
             }
         }

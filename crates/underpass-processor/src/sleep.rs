@@ -27,13 +27,15 @@ impl Parker {
         Self { word: AtomicU32::new(RUNNING) }
     }
 
-    /// Calls the sleeper: its sleep ends, or its next one doesn't begin.
-    pub fn call(&self) {
+    /// Calls the sleeper: its sleep ends, or its next one doesn't begin. Says whether it slept, and nobody had called yet.
+    pub fn call(&self) -> bool {
         // SYNC with `word` swap in `prepare` and `wake_up`: what the caller did before it called.
-        if self.word.swap(CALLED, Ordering::AcqRel) == ASLEEP {
+        let asleep = self.word.swap(CALLED, Ordering::AcqRel) == ASLEEP;
+        if asleep {
             tally().woke();
             futex::wake(&self.word, Scope::Private, 1);
         }
+        asleep
     }
 
     /// Whether it sleeps, or is about to: a hint.
@@ -156,7 +158,9 @@ mod tests {
     fn a_call_ends_a_sleep() {
         let parker = Arc::new(Parker::new());
         let other = parker.clone();
-        let caller = std::thread::spawn(move || other.call());
+        let caller = std::thread::spawn(move || {
+            other.call();
+        });
         sleep(&parker, &NONE, Role::Last { others: false }, None, || false);
         caller.join().unwrap();
     }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use underpass_channel::Channel;
 use underpass_os::{Listening, Poller, Ready, Socket, clock};
 use underpass_processor::{Line, lines};
-use underpass_threads::{rouse, rouse_all};
+use underpass_threads::rouse_all;
 
 /// How long a client may take to say hello, in ns.
 const PATIENCE: u64 = 2_000_000_000;
@@ -55,19 +55,19 @@ pub(crate) struct Clerk {
 
 /// This domain's, started when first asked for.
 pub(crate) fn clerk() -> io::Result<&'static Clerk> {
-    static CLERK: OnceLock<Clerk> = OnceLock::new();
+    static CLERK: OnceLock<&'static Clerk> = OnceLock::new();
     static STARTING: Mutex<()> = Mutex::new(());
     let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(clerk) = CLERK.get() {
         return Ok(clerk);
     }
-    let poller = Poller::new()?;
-    let clerk = CLERK.get_or_init(|| Clerk { poller, table: Mutex::default() });
+    let clerk: &'static Clerk =
+        Box::leak(Box::new(Clerk { poller: Poller::new()?, table: Mutex::default() }));
     std::thread::Builder::new()
         .name("underpass-clerk".to_owned())
         .stack_size(256 * 1024)
         .spawn(|| clerk.run())?;
-    Ok(clerk)
+    Ok(CLERK.get_or_init(|| clerk))
 }
 
 impl Clerk {
@@ -75,9 +75,12 @@ impl Clerk {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Watches something, under a key of its own.
-    fn watch(&self, row: Watched) -> io::Result<u64> {
+    /// Watches something, under a key of its own; not if it is of an export that was withdrawn.
+    fn watch(&self, row: Watched, of: Option<u64>) -> io::Result<u64> {
         let mut table = self.table();
+        if of.is_some_and(|export| !table.rows.contains_key(&export)) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         table.next += 1;
         let key = table.next;
         self.poller.add(row.file(), key)?;
@@ -87,7 +90,7 @@ impl Clerk {
 
     /// Hands out bindings of an interface from now on; gives the key to end that.
     pub(crate) fn export(&self, exported: Exported) -> io::Result<u64> {
-        self.watch(Watched::Export(Arc::new(exported)))
+        self.watch(Watched::Export(Arc::new(exported)), None)
     }
 
     /// Removes the name, and closes every binding of it. Calls under way run on; their callers are told.
@@ -96,6 +99,7 @@ impl Clerk {
         let gone: Vec<_> = table.rows.extract_if(|&row, watched| row == key || watched.is_of(key)).collect();
         drop(table);
         for (_, watched) in gone {
+            self.poller.remove(watched.file());
             if let Watched::Server { end, .. } = &watched {
                 end.mailbox().hang_up();
             }
@@ -106,10 +110,11 @@ impl Clerk {
     /// Looks after the client's end of a binding from now on.
     pub(crate) fn bound(&self, end: &Arc<ClientEnd>) -> io::Result<u64> {
         let line: Arc<dyn Line> = end.clone();
-        let key = self.watch(Watched::Client { end: end.clone(), line: line.clone() })?;
+        // Before the clerk can hear of its end.
+        lines::add(line.clone());
         counters::enlist(Arc::downgrade(end) as _);
-        lines::add(line);
-        Ok(key)
+        self.watch(Watched::Client { end: end.clone(), line: line.clone() }, None)
+            .inspect_err(|_| forget(&line))
     }
 
     /// The client wants no more of a binding.
@@ -117,6 +122,7 @@ impl Clerk {
         let gone = self.table().rows.remove(&key);
         if let Some(Watched::Client { end, line }) = gone {
             self.poller.remove(end.mailbox());
+            end.mailbox().hang_up();
             forget(&line);
         }
     }
@@ -214,7 +220,8 @@ impl Clerk {
             match accepted {
                 Ok(socket) => {
                     // A newcomer that can't be watched is sent off.
-                    let _ = self.watch(Watched::Newcomer { socket, export: key, since: clock::now_ns() });
+                    let _ = self
+                        .watch(Watched::Newcomer { socket, export: key, since: clock::now_ns() }, Some(key));
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -266,14 +273,14 @@ impl Clerk {
         counters::enlist(Arc::downgrade(&end) as _);
         lines::add(line.clone());
         let row = Watched::Server { end: end.clone(), line: line.clone(), export };
-        if self.watch(row).is_err() {
+        if self.watch(row, Some(export)).is_err() {
             // Nobody would hear of the client's death: better no binding.
             end.close();
             end.mailbox().hang_up();
             return forget(&line);
         }
-        // A processor that sleeps doesn't watch this line yet.
-        rouse();
+        // Processors that sleep don't watch this line yet.
+        rouse_all();
     }
 }
 

@@ -5,8 +5,9 @@ use crate::error::{CallError, Outcome};
 use crate::incoming::Status;
 use crate::linkage::{Delivered, Linkage};
 use crate::mailbox::{Mailbox, News};
-use crate::message::{BLOB_IN, BLOB_OUT, Bytes, Unsent, fill};
+use crate::message::{BLOB_IN, BLOB_OUT, Bytes, NO_FILE, Unread, Unsent, fill};
 use crate::queue::Queue;
+use crate::unrung::Unrung;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use underpass_channel::layout::CELLS;
@@ -14,7 +15,7 @@ use underpass_channel::{Bell, Cell, Channel, Place, Slot, Slots};
 use underpass_os::{barrier, clock};
 use underpass_processor::Line;
 use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering, fence};
-use underpass_threads::{wait_on, yield_now};
+use underpass_threads::wait_on;
 use underpass_wire::{Decode, DecodeError, Encode};
 
 /// The client's end of a binding.
@@ -25,7 +26,8 @@ use underpass_wire::{Decode, DecodeError, Encode};
 /// | `queue` | callers that find all slots leased |
 /// | `closed`, `why` | the clerk, or who finds a violation; never reset |
 /// | `sleepers` | plain kernel threads around a sleep on this line |
-/// | `rang` | callers: whether the last post called the server |
+/// | `aside` | who puts the line aside, because it can't sleep on its word |
+/// | `unrung` | callers |
 pub(crate) struct ClientEnd {
     channel: Channel,
     mailbox: Mailbox,
@@ -35,7 +37,8 @@ pub(crate) struct ClientEnd {
     closed: AtomicBool,
     why: Mutex<Option<CallError>>,
     sleepers: AtomicU32,
-    rang: AtomicBool,
+    aside: AtomicBool,
+    unrung: Unrung,
     elsewhere: bool,
     kernel: KernelCount,
 }
@@ -68,7 +71,8 @@ impl ClientEnd {
             closed: AtomicBool::new(false),
             why: Mutex::new(None),
             sleepers: AtomicU32::new(0),
-            rang: AtomicBool::new(false),
+            aside: AtomicBool::new(false),
+            unrung: Unrung::default(),
             elsewhere,
             kernel: KernelCount::default(),
         }
@@ -93,9 +97,9 @@ impl ClientEnd {
         let cell = fill(&self.channel, &self.mailbox, slot, procedure, arguments).map_err(unsent)?;
         linkage.count.out(A::FIXED.unwrap_or_else(|| arguments.size()) as u64);
         linkage.expect();
-        let bell = self.channel.post(&cell);
-        if bell != Bell::Silent {
-            self.ring(bell);
+        match self.channel.post(&cell) {
+            Bell::Silent => self.unrung.note(),
+            bell => self.ring(bell),
         }
         if cell.place == Place::Blob {
             self.kernel.entered(BLOB_OUT);
@@ -106,7 +110,7 @@ impl ClientEnd {
         }
         if !wait_on(&linkage.latch, Some(self), deadline) && self.abandon(linkage) {
             // The slot is quarantined until the server answers.
-            std::mem::forget(leased.slot.take());
+            leased.slot = None;
             return Err(CallError::Deadline);
         }
         let reply = linkage.take(slot).ok_or_else(|| self.reason(Outcome::Unknown))?;
@@ -133,6 +137,10 @@ impl ClientEnd {
             true => Some(None),
             false => self.slots.lease().map(Some),
         });
+        // This thread slept on the line without a call of its own: a bell that it took may have been another's.
+        if self.slots.leased(CELLS) > 0 {
+            self.rearm();
+        }
         match slot {
             Some(Some(slot)) => Ok(Leased { end: self, slot: Some(slot) }),
             Some(None) => Err(self.reason(Outcome::NotStarted)),
@@ -147,7 +155,8 @@ impl ClientEnd {
         };
         let mut bytes = match Bytes::of(&self.channel, &self.mailbox, reply, heard) {
             Ok(bytes) => bytes,
-            Err(e) => return Err(self.violated(&format!("a reply that {e}"))),
+            Err(Unread::Violation(e)) => return Err(self.violated(&format!("a reply of which {e}"))),
+            Err(Unread::NoFile) => return Err(CallError::NoResources(NO_FILE.to_owned())),
         };
         linkage.count.come_in(bytes.left() as u64);
         if reply.place == Place::Blob {
@@ -176,7 +185,6 @@ impl ClientEnd {
 
     #[cold]
     fn ring(&self, bell: Bell) {
-        self.rang.store(true, Ordering::Relaxed);
         self.kernel.woke();
         match bell {
             Bell::Wake => self.channel.wake_peer(),
@@ -191,13 +199,24 @@ impl ClientEnd {
         self.locked(|| linkage.abandon())
     }
 
-    /// Does something under the ring's lock, which no holder keeps for long.
+    /// Does something under the ring's lock, which no holder keeps for long, and takes what came meanwhile.
+    ///
+    /// The caller may be on no thread's stack, and gives way to other kernel threads only.
     fn locked<R>(&self, what: impl FnOnce() -> R) -> R {
-        loop {
+        let done = loop {
             if let Some(_taking) = self.channel.receiving().try_lock() {
-                return what();
+                break what();
             }
-            yield_now();
+            std::thread::yield_now();
+        };
+        self.poll_all();
+        done
+    }
+
+    /// Takes all that has come, even if another thread is about to stop taking.
+    fn poll_all(&self) {
+        while self.channel.receiving().pending() && !self.is_closed() && !self.poll() {
+            std::thread::yield_now();
         }
     }
 
@@ -249,25 +268,31 @@ impl ClientEnd {
 
     /// Something came over the socket.
     pub(crate) fn news(&self, news: News) {
-        if news.bell {
-            self.poll();
+        if news.bell || news.gone {
+            // What the server answered before it died counts.
+            self.poll_all();
+        }
+        if news.bell && self.slots.leased(CELLS) > 0 {
+            // The bell was for one of those that wait; the others need theirs again.
+            self.rearm();
         }
         if news.nonsense {
             self.violated("nonsense over the socket");
         }
         if news.gone {
-            // What the server answered before it died counts.
-            self.poll();
             self.close(CallError::PeerDied(Outcome::Unknown));
         }
     }
 
     /// Announces a sleep on behalf of those that sleep already, after a bell of theirs may have gone elsewhere.
     fn rearm(&self) {
+        if self.aside.load(Ordering::Relaxed) {
+            self.channel.own_attention().set_aside();
+        }
         self.channel.own_attention().park(false);
         barrier::heavy();
         self.kernel.entered(1);
-        self.poll();
+        self.poll_all();
     }
 
     pub(crate) fn counters(&self) -> Counters {
@@ -296,17 +321,24 @@ impl Line for ClientEnd {
             return false;
         }
         let Some(mut taking) = receiving.try_lock() else { return false };
-        let mut any = false;
+        let mut taken = 0;
         let damaged = loop {
+            // An honest server has no more to say.
+            if taken == CELLS {
+                break None;
+            }
             let cell = match taking.take() {
                 Ok(Some(cell)) => cell,
                 Ok(None) => break None,
                 Err(_) => break Some("a reply that no honest server writes"),
             };
-            any = true;
+            taken += 1;
             match self.linkage.get(usize::from(cell.slot)).map(|linkage| linkage.deliver(&cell)) {
                 Some(Delivered::Taken) => {}
                 Some(Delivered::Abandoned) => {
+                    if cell.place == Place::Blob {
+                        drop(self.mailbox.take(cell.slot, || {}));
+                    }
                     self.slots.reclaim(cell.slot);
                     self.queue.next();
                 }
@@ -319,7 +351,7 @@ impl Line for ClientEnd {
         {
             self.violated(what);
         }
-        any
+        taken > 0
     }
 
     fn pending(&self) -> bool {
@@ -339,7 +371,7 @@ impl Line for ClientEnd {
     }
 
     fn quiet(&self) -> bool {
-        self.channel.receiving().try_lock().is_some_and(|taking| taking.is_empty())
+        self.is_closed() || self.channel.receiving().try_lock().is_some_and(|taking| taking.is_empty())
     }
 
     fn word(&self) -> &AtomicU32 {
@@ -347,11 +379,8 @@ impl Line for ClientEnd {
     }
 
     fn look(&self) {
-        if self.sleepers.load(Ordering::SeqCst) > 0 {
-            return;
-        }
         self.channel.own_attention().look();
-        // A kernel thread that announced its sleep in between must not lose its bell.
+        // A kernel thread that sleeps, or announced its sleep in between, must not lose its bell.
         fence(Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             self.rearm();
@@ -359,6 +388,7 @@ impl Line for ClientEnd {
     }
 
     fn set_aside(&self) {
+        self.aside.store(true, Ordering::Relaxed);
         self.channel.own_attention().set_aside();
     }
 
@@ -368,17 +398,17 @@ impl Line for ClientEnd {
     }
 
     fn leave(&self) {
-        let others = self.sleepers.fetch_sub(1, Ordering::SeqCst) > 1;
-        if others || self.slots.leased(CELLS) > 1 {
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        self.channel.own_attention().look();
+        // Whoever waits besides this thread, and may sleep, must not lose its bell; it said so before it slept.
+        fence(Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 || self.slots.leased(CELLS) > 1 {
             self.rearm();
-        } else {
-            self.look();
         }
     }
 
     fn knock(&self) {
-        // Who was called just now will look.
-        if self.slots.leased(CELLS) > 0 && !self.rang.swap(false, Ordering::Relaxed) && self.channel.knock() {
+        if self.slots.leased(CELLS) > 0 && self.unrung.take() && self.channel.knock() {
             self.kernel.woke();
         }
     }

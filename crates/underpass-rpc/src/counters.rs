@@ -62,20 +62,21 @@ impl SlotCount {
     #[inline]
     pub(crate) fn out(&self, bytes: u64) {
         // Relaxed load and store, here and below: the slot has one owner; readers want statistics.
-        self.calls.store(self.calls.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        self.bytes_out.store(self.bytes_out.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+        self.calls.store(self.calls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        self.bytes_out.store(self.bytes_out.load(Ordering::Relaxed).wrapping_add(bytes), Ordering::Relaxed);
     }
 
     #[inline]
     pub(crate) fn come_in(&self, bytes: u64) {
-        self.bytes_in.store(self.bytes_in.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+        self.bytes_in.store(self.bytes_in.load(Ordering::Relaxed).wrapping_add(bytes), Ordering::Relaxed);
     }
 
     /// Adds it to `sum`; messages sent count as `calls`.
     pub(crate) fn add_to(&self, sum: &mut Counters) {
-        sum.calls += self.calls.load(Ordering::Relaxed);
-        sum.bytes_out += self.bytes_out.load(Ordering::Relaxed);
-        sum.bytes_in += self.bytes_in.load(Ordering::Relaxed);
+        // Wrapping: a hostile peer's lengths are counted too.
+        sum.calls = sum.calls.wrapping_add(self.calls.load(Ordering::Relaxed));
+        sum.bytes_out = sum.bytes_out.wrapping_add(self.bytes_out.load(Ordering::Relaxed));
+        sum.bytes_in = sum.bytes_in.wrapping_add(self.bytes_in.load(Ordering::Relaxed));
     }
 }
 

@@ -27,6 +27,7 @@ mod registry;
 mod server;
 mod service;
 mod stub;
+mod unrung;
 
 pub use counters::{Counters, counters};
 pub use error::{CallError, Error, ExportError, FromCallError, ImportError, Outcome};

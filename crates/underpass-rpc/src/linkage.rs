@@ -38,7 +38,7 @@ pub(crate) struct Linkage {
 pub(crate) enum Delivered {
     /// Somebody who waits.
     Taken,
-    /// Nobody any more: the slot is to be given back.
+    /// Nobody any more: the slot, and the blob that came along if one did, is to be given back.
     Abandoned,
     /// No call under way: no honest peer replies so.
     Unexpected,

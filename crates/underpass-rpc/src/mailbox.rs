@@ -14,8 +14,20 @@ use underpass_os::{Blob, Socket};
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     socket: Socket,
-    blobs: Mutex<Vec<Option<(Blob, u64)>>>,
+    blobs: Mutex<Vec<Option<Came>>>,
 }
+
+/// What came for a slot.
+#[derive(Debug)]
+pub(crate) enum Came {
+    /// A blob, and how long the peer says it is.
+    Blob(Blob, u64),
+    /// The word of a blob, for which this domain had no file left.
+    NoFile,
+}
+
+/// Messages taken from a socket in one go: who sends more has to wait his turn.
+const TURN: usize = 256;
 
 /// What emptying a socket brought to light.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,7 +66,7 @@ impl Mailbox {
         let mut blobs = self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
         let mut news = News::default();
         let mut buffer = [0u8; CONTROL];
-        loop {
+        for _ in 0..TURN {
             let mut received = match self.socket.receive(&mut buffer) {
                 Ok(received) if received.len == 0 => return News { gone: true, ..news },
                 Ok(received) => received,
@@ -66,19 +78,25 @@ impl Mailbox {
             match Control::read(&buffer[..received.len]) {
                 Some(Control::Bell) => news.bell = true,
                 Some(Control::Blob { slot, length }) => {
-                    let blob = received.files.pop().and_then(|file| Blob::adopt(file).ok());
-                    match (blobs.get_mut(usize::from(slot)), blob) {
-                        (Some(place), Some(blob)) => *place = Some((blob, length)),
+                    // The kernel drops a file that this domain has no room for.
+                    let came = match received.files.pop().map(Blob::adopt) {
+                        Some(Ok(blob)) => Some(Came::Blob(blob, length)),
+                        Some(Err(_)) => None,
+                        None => Some(Came::NoFile),
+                    };
+                    match (blobs.get_mut(usize::from(slot)), came) {
+                        (Some(place), Some(came)) => *place = Some(came),
                         _ => return News { nonsense: true, ..news },
                     }
                 }
                 None => return News { nonsense: true, ..news },
             }
         }
+        news
     }
 
     /// Takes the blob of `slot`; nothing if none has come, which no honest peer does. Calls `heard` if a bell came with it.
-    pub(crate) fn take(&self, slot: u16, heard: impl FnOnce()) -> Option<(Blob, u64)> {
+    pub(crate) fn take(&self, slot: u16, heard: impl FnOnce()) -> Option<Came> {
         let waiting = || self.blobs.lock().unwrap_or_else(PoisonError::into_inner)[usize::from(slot)].take();
         waiting().or_else(|| {
             // A peer that is gone is the clerk's matter, which reads the socket too.

@@ -1,8 +1,11 @@
 //! Bytes into and out of a message, wherever they lie.
 
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Came, Mailbox};
 use std::io;
-use underpass_channel::{BlobSink, BlobSource, Cell, Channel, INLINE, Place, RegionSource, layout::STACK};
+use underpass_channel::{
+    BlobSink, BlobSource, Cell, Channel, INLINE, Place, RegionSource,
+    layout::{LARGEST, STACK},
+};
 use underpass_os::Blob;
 use underpass_wire::{Decode, DecodeError, Encode, SliceSink};
 
@@ -52,6 +55,10 @@ pub(crate) fn fill<T: Encode + ?Sized>(
         cell.length = size as u32;
         return Ok(cell);
     }
+    if size as u64 > LARGEST {
+        let why = format!("{size} bytes are more than the {LARGEST} that a message can have");
+        return Err(Unsent::NoResources(io::Error::other(why)));
+    }
     let blob = Blob::create("underpass-argument").map_err(Unsent::NoResources)?;
     let mut sink = BlobSink::new(blob);
     value.encode(&mut sink);
@@ -62,6 +69,24 @@ pub(crate) fn fill<T: Encode + ?Sized>(
     mailbox.pass(slot, &blob, written).map_err(Unsent::NoResources)?;
     cell.place = Place::Blob;
     Ok(cell)
+}
+
+/// Why there are no bytes.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    /// No honest peer announces such.
+    Violation(DecodeError),
+    /// This domain had no file left for them.
+    NoFile,
+}
+
+/// What a domain without files says.
+pub(crate) const NO_FILE: &str = "too many open files where they should arrive";
+
+impl From<DecodeError> for Unread {
+    fn from(e: DecodeError) -> Self {
+        Self::Violation(e)
+    }
 }
 
 /// The bytes of a message that has come. Each is copied out once, before it is checked.
@@ -80,17 +105,18 @@ impl<'a> Bytes<'a> {
         mailbox: &Mailbox,
         cell: &Cell,
         heard: impl FnOnce(),
-    ) -> Result<Self, DecodeError> {
+    ) -> Result<Self, Unread> {
         match cell.place {
             Place::Inline => {
                 let (bytes, len) = cell.bytes();
                 Ok(Self::Inline { bytes, read: 0, len })
             }
             Place::Stack => Ok(Self::Stack(channel.stack_source(cell.slot, cell.length as usize)?)),
-            Place::Blob => {
-                let (blob, length) = mailbox.take(cell.slot, heard).ok_or(DecodeError::Truncated)?;
-                Ok(Self::Blob(Box::new(BlobSource::new(blob, length)?)))
-            }
+            Place::Blob => match mailbox.take(cell.slot, heard) {
+                Some(Came::Blob(blob, length)) => Ok(Self::Blob(Box::new(BlobSource::new(blob, length)?))),
+                Some(Came::NoFile) => Err(Unread::NoFile),
+                None => Err(Unread::Violation(DecodeError::Truncated)),
+            },
         }
     }
 

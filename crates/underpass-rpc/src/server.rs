@@ -3,7 +3,8 @@
 use crate::counters::{Counted, Counters, KernelCount, SlotCount, bequeath};
 use crate::incoming::{Dispatch, Incoming, Refused, Status};
 use crate::mailbox::{Mailbox, News};
-use crate::message::{BLOB_IN, BLOB_OUT, Bytes, fill};
+use crate::message::{BLOB_IN, BLOB_OUT, Bytes, NO_FILE, Unread, fill};
+use crate::unrung::Unrung;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use underpass_channel::layout::CELLS;
@@ -28,6 +29,7 @@ pub(crate) struct ServerEnd {
     slots: Box<[Served]>,
     closed: AtomicBool,
     elsewhere: bool,
+    unrung: Unrung,
     kernel: KernelCount,
 }
 
@@ -41,6 +43,7 @@ impl ServerEnd {
             slots: (0..CELLS).map(|_| Served::default()).collect(),
             closed: AtomicBool::new(false),
             elsewhere,
+            unrung: Unrung::default(),
             kernel: KernelCount::default(),
         }
     }
@@ -78,7 +81,11 @@ impl ServerEnd {
         // A bell that came over the socket is answered by looking at this line again, as its caller does.
         let bytes = match Bytes::of(&self.channel, &self.mailbox, cell, rouse) {
             Ok(bytes) => bytes,
-            Err(_) => return self.violated(),
+            Err(Unread::Violation(_)) => return self.violated(),
+            Err(Unread::NoFile) => {
+                let reply = self.refuse(cell.slot, Status::NoResources, NO_FILE);
+                return self.reply(&reply, slot);
+            }
         };
         slot.count.come_in(bytes.left() as u64);
         if cell.place == Place::Blob {
@@ -98,11 +105,16 @@ impl ServerEnd {
         if reply.place == Place::Blob {
             self.kernel.entered(BLOB_OUT);
         }
+        self.reply(&reply, slot);
+    }
+
+    #[inline]
+    fn reply(&self, reply: &Cell, slot: &Served) {
         // Release: with the post, before which the client can't use the slot again.
         slot.busy.store(false, Ordering::Release);
-        let bell = self.channel.post(&reply);
-        if bell != Bell::Silent {
-            self.ring(bell);
+        match self.channel.post(reply) {
+            Bell::Silent => self.unrung.note(),
+            bell => self.ring(bell),
         }
     }
 
@@ -153,6 +165,10 @@ impl Line for ServerEnd {
     #[inline]
     fn pending(&self) -> bool {
         self.channel.receiving().pending() && !self.is_closed()
+    }
+
+    fn backlog(&self) -> bool {
+        self.channel.receiving().backlog() && !self.is_closed()
     }
 
     #[inline]
@@ -207,7 +223,12 @@ impl Line for ServerEnd {
         self.channel.own_attention().set_aside();
     }
 
-    fn knock(&self) {}
+    fn knock(&self) {
+        // One processor of the client's may be busy with a thread, while another sleeps whose threads wait for replies.
+        if self.unrung.take() && self.channel.knock() {
+            self.kernel.woke();
+        }
+    }
 
     fn elsewhere(&self) -> bool {
         self.elsewhere

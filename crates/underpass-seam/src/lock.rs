@@ -1,6 +1,7 @@
 //! URPC's nonspinning lock (section 3.2.1): if it is free, take it, or else go on to something else.
 
 use crate::atomic::{AtomicBool, Ordering};
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 #[cfg(not(underpass_loom))]
@@ -45,7 +46,7 @@ impl<T> TryLock<T> {
         }
         // SYNC with `taken` store in `Held::drop`: what the last holder did to the value.
         match self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed) {
-            Ok(_) => Some(Held { lock: self }),
+            Ok(_) => Some(Held { lock: self, stays: PhantomData }),
             Err(_) => None,
         }
     }
@@ -61,6 +62,8 @@ impl<T> std::fmt::Debug for TryLock<T> {
 #[derive(Debug)]
 pub struct Held<'a, T> {
     lock: &'a TryLock<T>,
+    /// It gives out `&mut T`: what a shared `Held` could be used for is not worked out, so none is shared or sent.
+    stays: PhantomData<*mut T>,
 }
 
 #[cfg(not(underpass_loom))]

@@ -1,6 +1,7 @@
 //! What stands for a thread to those who make it go on.
 
 use crate::outside;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use underpass_processor::Parker;
@@ -23,26 +24,28 @@ const KERNEL: u32 = u32::MAX;
 /// | field | who writes it |
 /// |---|---|
 /// | `state` | its activation `RUNNING` and `BLOCKED`; anybody `TOLD` |
-/// | `home`, `seat` | its activation, before the thread first runs |
+/// | `home` | nobody, once it is made |
+/// | `seat` | its activation, before the thread first runs |
 /// | `parker` | a plain kernel thread's sleep |
 /// | `info` | its activation, before it first runs and after it has ended |
 #[derive(Debug)]
 pub struct Control {
     state: AtomicU32,
-    home: AtomicU32,
+    home: u32,
     seat: AtomicU32,
     parker: Parker,
     info: Mutex<Option<Arc<Info>>>,
 }
 
-static UNUSED: Mutex<Vec<&'static Control>> = Mutex::new(Vec::new());
+/// Blocks of threads that have ended, by home. A block keeps its home for ever: whoever tells the thread of a block reads its
+/// home first, and must not queue another's thread there.
+static UNUSED: Mutex<Option<HashMap<u32, Vec<&'static Control>>>> = Mutex::new(None);
 
 impl Control {
     /// One for a user-level thread of activation `home`, with its context at `seat`.
     pub(crate) fn at(home: usize, seat: usize, info: Arc<Info>) -> &'static Self {
-        let control = Self::take(info);
-        // Relaxed, all three: others learn of this control by something that synchronizes.
-        control.home.store(home as u32, Ordering::Relaxed);
+        let control = Self::take(home as u32, info);
+        // Relaxed, both: others learn of this control by something that synchronizes.
         control.seat.store(seat as u32, Ordering::Relaxed);
         control.state.store(RUNNING, Ordering::Relaxed);
         control
@@ -50,17 +53,15 @@ impl Control {
 
     /// One for a plain kernel thread.
     pub(crate) fn of_kernel_thread(info: Arc<Info>) -> &'static Self {
-        let control = Self::take(info);
-        control.home.store(KERNEL, Ordering::Relaxed);
-        control
+        Self::take(KERNEL, info)
     }
 
-    fn take(info: Arc<Info>) -> &'static Self {
-        let unused = UNUSED.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    fn take(home: u32, info: Arc<Info>) -> &'static Self {
+        let unused = Self::unused(|unused| unused.entry(home).or_default().pop());
         let control = unused.unwrap_or_else(|| {
             Box::leak(Box::new(Self {
                 state: AtomicU32::new(RUNNING),
-                home: AtomicU32::new(KERNEL),
+                home,
                 seat: AtomicU32::new(0),
                 parker: Parker::new(),
                 info: Mutex::new(None),
@@ -73,19 +74,23 @@ impl Control {
     /// The thread has ended.
     pub(crate) fn retire(&'static self) {
         *self.info.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        UNUSED.lock().unwrap_or_else(PoisonError::into_inner).push(self);
+        Self::unused(|unused| unused.entry(self.home).or_default().push(self));
+    }
+
+    fn unused<R>(with: impl FnOnce(&mut HashMap<u32, Vec<&'static Self>>) -> R) -> R {
+        with(UNUSED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
     }
 
     /// Tells the thread to go on. If it isn't blocked, its next block ends at once.
     #[inline]
     pub fn go_on(&'static self) {
-        let home = self.home.load(Ordering::Relaxed);
-        if home == KERNEL {
-            return self.parker.call();
+        if self.home == KERNEL {
+            self.parker.call();
+            return;
         }
         // SYNC with `state` swap in `resumed` and compare_exchange in `blocked`: what the caller did before it told.
         if self.state.swap(TOLD, Ordering::AcqRel) == BLOCKED {
-            outside::make_ready(self, home as usize);
+            outside::make_ready(self, self.home as usize);
         }
     }
 

@@ -9,6 +9,11 @@ use crate::scheduler::Scheduler;
 use std::sync::{Arc, OnceLock};
 use underpass_processor::Spin;
 
+/// The most calls of one line in a row while others may wait.
+const SHARE: u32 = 8;
+/// Passes over the lines between two looks at timers and other activations.
+const GLANCE: u32 = 64;
+
 /// What dispatchers are called.
 pub(crate) fn info() -> Arc<Info> {
     static INFO: OnceLock<Arc<Info>> = OnceLock::new();
@@ -20,6 +25,7 @@ pub(crate) fn run(own: &'static Scheduler) {
     let me = own.current();
     let mut spin = Spin::default();
     let mut lines = own.lines();
+    let mut passes = 0u32;
     loop {
         if own.stale() {
             lines = own.lines();
@@ -27,7 +33,7 @@ pub(crate) fn run(own: &'static Scheduler) {
         let mut served = false;
         for line in lines.iter() {
             served |= line.poll();
-            loop {
+            for _ in 0..SHARE {
                 match own.serving(me, || line.serve()) {
                     None => return,
                     Some(false) => break,
@@ -38,15 +44,14 @@ pub(crate) fn run(own: &'static Scheduler) {
                 }
             }
         }
-        if own.busy() {
+        passes = passes.wrapping_add(1);
+        if own.busy() || (passes.is_multiple_of(GLANCE) && own.wanted()) {
             own.yield_now();
             spin.reset();
         } else if served {
             spin.reset();
         } else if !lines.iter().any(|line| line.elsewhere()) || !spin.again() {
             return own.retire_dispatcher();
-        } else if spin.fresh_batch() && own.wanted() {
-            own.yield_now();
         }
     }
 }

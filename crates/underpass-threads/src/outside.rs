@@ -54,20 +54,20 @@ pub(crate) fn all() -> &'static [Outside] {
 pub fn rouse() {
     // SYNC with the barrier in `sleep`, between its announcement and its look for work: our work, or its sleep, is seen.
     fence(Ordering::SeqCst);
-    if let Some(asleep) = OUTSIDES.get().and_then(|all| all.iter().find(|outside| outside.parker.asleep())) {
-        asleep.parker.call();
+    // Two callers may choose the same sleeper: who comes second goes on to the next.
+    for outside in OUTSIDES.get().into_iter().flatten() {
+        if outside.parker.asleep() && outside.parker.call() {
+            return;
+        }
     }
 }
 
 /// Calls every activation that sleeps: the lines have changed, and what they hold of the old ones is to be let go of.
 pub fn rouse_all() {
     fence(Ordering::SeqCst);
-    OUTSIDES
-        .get()
-        .into_iter()
-        .flatten()
-        .filter(|outside| outside.parker.asleep())
-        .for_each(|o| o.parker.call());
+    for outside in OUTSIDES.get().into_iter().flatten().filter(|outside| outside.parker.asleep()) {
+        outside.parker.call();
+    }
 }
 
 /// Leaves a thread that has not started with an activation, this one if this is one.

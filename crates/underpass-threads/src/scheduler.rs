@@ -109,20 +109,20 @@ impl Scheduler {
         self.ready.borrow_mut().push_back(control);
     }
 
-    /// Pauses the current thread until it is told to go on.
+    /// Pauses the current thread, `me`, until it is told to go on, or until `deadline_ns`.
     #[inline]
-    pub(crate) fn block(&self) {
+    pub(crate) fn block_until(&self, me: &'static Control, deadline_ns: Option<u64>) {
+        let timer = deadline_ns.map(|deadline| self.timers.borrow_mut().add(deadline, me));
         pause(Pause::Block);
+        if let Some(timer) = timer {
+            self.timers.borrow_mut().remove(timer);
+        }
     }
 
     /// Lets other ready threads go first.
     #[inline]
     pub(crate) fn yield_now(&self) {
         pause(Pause::Yield);
-    }
-
-    pub(crate) fn add_timer(&self, deadline_ns: u64, control: &'static Control) {
-        self.timers.borrow_mut().add(deadline_ns, control);
     }
 
     /// Whether other threads could run here: a hint where others leave them.
@@ -149,7 +149,10 @@ impl Scheduler {
     /// The lines to look at.
     pub(crate) fn lines(&self) -> Arc<[Arc<dyn Line>]> {
         if self.stale() {
-            *self.lines.borrow_mut() = self.view.borrow_mut().get();
+            let old = self.lines.replace(self.view.borrow_mut().get());
+            // Maybe the last of a line, and so of an implementation, whose destructor wants a thread to run on.
+            let info = dispatcher::info();
+            outside::submit(Start { info, run: Box::new(move || drop(old)) });
         }
         self.lines.borrow().clone()
     }
@@ -306,8 +309,9 @@ impl Scheduler {
             }
         }
         self.sleep();
-        if self.lines().iter().filter(|line| line.pending()).count() > 1 {
-            // More than one line's worth of calls: another processor may help.
+        // More than one call has come: another processor may help. It looks in the same way whether there are more.
+        let calls = |line: &Arc<dyn Line>| usize::from(line.pending()) + usize::from(line.backlog());
+        if self.lines().iter().map(calls).sum::<usize>() > 1 {
             outside::rouse();
         }
     }

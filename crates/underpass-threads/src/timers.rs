@@ -1,38 +1,40 @@
 //! When which thread of an activation is to go on.
 
 use crate::control::Control;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
-/// Deadlines of one activation's threads, the earliest first. A deadline that is no longer awaited tells its thread for
-/// nothing, which is harmless.
+/// Deadlines of one activation's threads, the earliest first.
 #[derive(Default)]
 pub(crate) struct Timers {
-    heap: BinaryHeap<Reverse<(u64, usize)>>,
-    waiting: Vec<Option<&'static Control>>,
-    unused: Vec<usize>,
+    waiting: BTreeMap<Timer, &'static Control>,
+    next: u64,
 }
 
+/// One deadline, in ns, and a number that makes it unique.
+pub(crate) type Timer = (u64, u64);
+
 impl Timers {
-    pub(crate) fn add(&mut self, deadline_ns: u64, control: &'static Control) {
-        let place = self.unused.pop().unwrap_or_else(|| {
-            self.waiting.push(None);
-            self.waiting.len() - 1
-        });
-        self.waiting[place] = Some(control);
-        self.heap.push(Reverse((deadline_ns, place)));
+    /// Tells `control` to go on at `deadline_ns`, unless the timer is removed before.
+    pub(crate) fn add(&mut self, deadline_ns: u64, control: &'static Control) -> Timer {
+        self.next += 1;
+        let timer = (deadline_ns, self.next);
+        self.waiting.insert(timer, control);
+        timer
+    }
+
+    /// The wait is over.
+    pub(crate) fn remove(&mut self, timer: Timer) {
+        self.waiting.remove(&timer);
     }
 
     /// The earliest deadline, in ns.
     pub(crate) fn next(&self) -> Option<u64> {
-        self.heap.peek().map(|Reverse((deadline, _))| *deadline)
+        self.waiting.first_key_value().map(|(&(deadline, _), _)| deadline)
     }
 
     /// A thread whose deadline is not after `now`.
     pub(crate) fn due(&mut self, now: u64) -> Option<&'static Control> {
         self.next().filter(|&deadline| deadline <= now)?;
-        let Reverse((_, place)) = self.heap.pop()?;
-        self.unused.push(place);
-        self.waiting[place].take()
+        self.waiting.pop_first().map(|(_, control)| control)
     }
 }

@@ -47,10 +47,7 @@ fn block(own: &'static Scheduler, latch: &Latch, line: Option<&dyn Line>, deadli
         if !latch.block(me) {
             return true;
         }
-        if let Some(deadline) = deadline_ns {
-            own.add_timer(deadline, me);
-        }
-        own.block();
+        own.block_until(me, deadline_ns);
     }
 }
 

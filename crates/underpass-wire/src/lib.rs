@@ -22,6 +22,7 @@
 //! | how many | one byte below 255; else 255 and eight bytes |
 //! | `Duration` | seconds in eight bytes, nanoseconds in four |
 //! | `Box`, references | what they point to |
+//! | `Serde<T>` (feature `serde`) | one byte, 1, and a value that describes itself; 0 if `T`'s `Serialize` refused |
 //!
 //! # Examples
 //! ```

@@ -19,6 +19,7 @@ const CALLS: usize = 14;
 /// Pixels of a part's time axis.
 const HEIGHT: f64 = 620.0;
 
+/// The colour of the editor; the others likewise.
 pub const EDITOR_COLOUR: &str = "#3b6fd4";
 pub const WINDOWS_COLOUR: &str = "#e09b2d";
 pub const FILES_COLOUR: &str = "#2f9e6e";
@@ -26,6 +27,7 @@ pub const T1_COLOUR: &str = "#1f4fae";
 pub const T2_COLOUR: &str = "#8b3fb0";
 const FAINT: &str = "#e7e9ee";
 const QUIET: &str = "#6b7280";
+/// The colour of words.
 pub const INK: &str = "#1c2430";
 /// Keeps a text legible on the lines that it stands on.
 const HALO: &str = "stroke=\"#ffffff\" stroke-width=\"3\" stroke-linejoin=\"round\" paint-order=\"stroke\"";
@@ -189,6 +191,7 @@ impl<'a> Part<'a> {
     }
 }
 
+/// The attributes of a text.
 pub fn style(size: u32, fill: &str, more: &str) -> String {
     format!("font-size=\"{size}\" fill=\"{fill}\" {more}")
 }

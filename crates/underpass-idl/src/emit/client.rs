@@ -97,7 +97,7 @@ fn procedure(interface: &Interface, method: &Method) -> TokenStream {
         <#failure as #private::FromCallError>::from_call_error
     };
     // At the method's name, where errors about all its arguments together belong.
-    let stub = Ident::new("__stub", ident.span());
+    let stub = free("stub", &names, ident.span());
     let called = quote_spanned!(ident.span()=> #stub.call::<_, #carried>(#index, #sent));
     quote! {
         #(#docs)*
@@ -112,6 +112,15 @@ fn procedure(interface: &Interface, method: &Method) -> TokenStream {
             }
         }
     }
+}
+
+/// A name like `wanted` that is none of `taken`.
+fn free(wanted: &str, taken: &[&Ident], place: Span) -> Ident {
+    let mut name = wanted.to_owned();
+    while taken.iter().any(|taken| **taken == name) {
+        name.push('_');
+    }
+    Ident::new(&name, place)
 }
 
 /// A reference to a tuple of the parts; or of tuples, if there are too many, which take the same bytes.

@@ -198,8 +198,8 @@ impl Arguments for ArgumentsClient {
         if let ::core::option::Option::Some(local) = self.stub.local() {
             return Arguments::lent(local, text, bytes, stats, stat);
         }
-        let __stub = &self.stub;
-        match __stub
+        let stub = &self.stub;
+        match stub
             .call::<
                 _,
                 <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
@@ -225,8 +225,8 @@ impl Arguments for ArgumentsClient {
         if let ::core::option::Option::Some(local) = self.stub.local() {
             return Arguments::owned(local, r#type, local);
         }
-        let __stub = &self.stub;
-        match __stub
+        let stub = &self.stub;
+        match stub
             .call::<
                 _,
                 ::core::result::Result<
@@ -264,8 +264,8 @@ impl Arguments for ArgumentsClient {
         if let ::core::option::Option::Some(local) = self.stub.local() {
             return Arguments::many(local, a, b, c, d, e, f, g, h, i, j, k, l, m);
         }
-        let __stub = &self.stub;
-        match __stub
+        let stub = &self.stub;
+        match stub
             .call::<
                 _,
                 ::core::result::Result<
@@ -288,8 +288,8 @@ impl Arguments for ArgumentsClient {
         if let ::core::option::Option::Some(local) = self.stub.local() {
             return Arguments::provided(local);
         }
-        let __stub = &self.stub;
-        match __stub
+        let stub = &self.stub;
+        match stub
             .call::<
                 _,
                 ::core::result::Result<

@@ -122,8 +122,8 @@ impl FileCache for FileCacheClient {
         if let ::core::option::Option::Some(local) = self.stub.local() {
             return FileCache::read(local, file, offset, len);
         }
-        let __stub = &self.stub;
-        match __stub
+        let stub = &self.stub;
+        match stub
             .call::<
                 _,
                 ::core::result::Result<
@@ -146,8 +146,8 @@ impl FileCache for FileCacheClient {
         if let ::core::option::Option::Some(local) = self.stub.local() {
             return FileCache::flush(local);
         }
-        let __stub = &self.stub;
-        match __stub
+        let stub = &self.stub;
+        match stub
             .call::<
                 _,
                 ::core::result::Result<

@@ -100,8 +100,8 @@ impl Search for SearchClient {
         if let ::core::option::Option::Some(local) = self.stub.local() {
             return Search::find(local, query, limits);
         }
-        let __stub = &self.stub;
-        match __stub
+        let stub = &self.stub;
+        match stub
             .call::<
                 _,
                 ::core::result::Result<

@@ -1,13 +1,14 @@
-//! What generated code expects of the runtime, without one: calls go through bytes, in this very thread.
-// Each test uses a part of it.
-#![allow(dead_code)]
+// What generated code expects of the runtime, without one: calls go through bytes, in this very thread.
+//
+// Examples include this file, which is why it has no `//!`; each test uses a part of it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 use underpass_wire::{Descriptor, to_bytes};
 
 /// Why a call failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, underpass_macros::Wire)]
+#[underpass(crate = crate::mock)]
 pub struct CallError(pub String);
 
 /// What generated code uses.
