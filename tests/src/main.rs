@@ -2,7 +2,7 @@
 //!
 //! `underpass-test-server NAME probe|other` exports an interface as NAME in `$UNDERPASS_DIR`;
 //! `underpass-test-server NAME import` imports NAME and calls it once;
-//! `underpass-test-server NAME linger` imports NAME and stays in a call.
+//! `underpass-test-server NAME linger` imports NAME and calls it again and again.
 #![forbid(unsafe_code)]
 
 use underpass::Server;
@@ -17,7 +17,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "probe" => Probe::serve(Subject::default()),
         "other" => Other::serve(Unlike),
         "import" => return Ok(ProbeClient::import(&name)?.null()?),
-        "linger" => return Ok(ProbeClient::import(&name)?.nap(3_600_000)?),
+        "linger" => {
+            let client = ProbeClient::import(&name)?;
+            loop {
+                client.nap(20)?;
+            }
+        }
         _ => return Err("no such interface".into()),
     };
     Ok(Server::new().export(name, service).run()?)

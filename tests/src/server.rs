@@ -1,6 +1,7 @@
 //! A directory of names for one test alone, and a server process in it.
 
 use crate::watchdog::until;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -15,7 +16,10 @@ pub struct Room;
 static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
 
 impl Room {
-    /// The directory. The tests' runner has set `$UNDERPASS_DIR` to it (`.cargo/config.toml`), or the default is used.
+    /// The directory, from `$UNDERPASS_DIR`, which `.cargo/config.toml` sets for tests.
+    ///
+    /// # Panics
+    /// If it can't be made.
     pub fn directory() -> &'static Path {
         DIRECTORY.get_or_init(|| {
             let directory = underpass_os::Directory::from_environment();
@@ -35,6 +39,8 @@ impl Room {
 pub struct ServerProcess {
     child: Child,
     name: String,
+    /// Killed on purpose: its name is left, as a test of what comes next may want it.
+    killed: bool,
 }
 
 impl ServerProcess {
@@ -53,7 +59,11 @@ impl ServerProcess {
     /// If it doesn't start.
     pub fn start_with(binary: &str, name: &str, interface: &str, change: impl FnOnce(&mut Command)) -> Self {
         let socket = Room::directory().join(name);
-        let before = std::fs::symlink_metadata(&socket).ok().map(|m| std::os::unix::fs::MetadataExt::ino(&m));
+        let stamp = || {
+            let found = std::fs::symlink_metadata(&socket).ok()?;
+            Some((found.ino(), found.ctime(), found.ctime_nsec()))
+        };
+        let before = stamp();
         let mut command = Command::new(binary);
         command.args([name, interface]).stdin(Stdio::null());
         change(&mut command);
@@ -62,11 +72,10 @@ impl ServerProcess {
             if let Ok(Some(status)) = child.try_wait() {
                 panic!("the test server ended: {status}");
             }
-            let now =
-                std::fs::symlink_metadata(&socket).ok().map(|m| std::os::unix::fs::MetadataExt::ino(&m));
+            let now = stamp();
             (now.is_some() && now != before).then_some(())
         });
-        Self { child, name: name.to_owned() }
+        Self { child, name: name.to_owned(), killed: false }
     }
 
     /// Its process.
@@ -91,6 +100,7 @@ impl ServerProcess {
     pub fn kill(&mut self) {
         self.child.kill().expect("a child can be killed");
         self.child.wait().expect("a child can be waited for");
+        self.killed = true;
     }
 }
 
@@ -99,6 +109,8 @@ impl Drop for ServerProcess {
         // Dead already is as good.
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = std::fs::remove_file(Room::directory().join(&self.name));
+        if !self.killed {
+            let _ = std::fs::remove_file(Room::directory().join(&self.name));
+        }
     }
 }

@@ -4,7 +4,8 @@ use crate::Line;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-type List = Arc<[Arc<dyn Line>]>;
+/// Lines.
+pub type List = Arc<[Arc<dyn Line>]>;
 
 static LINES: Mutex<Option<List>> = Mutex::new(None);
 /// Counts the changes of `LINES`.
@@ -29,36 +30,24 @@ pub fn remove(line: &Arc<dyn Line>) {
     change(|lines| lines.retain(|other| !Arc::ptr_eq(other, line)));
 }
 
-/// One processor's copy of the list, renewed when the list has changed.
-#[derive(Default)]
+/// How recent one processor's copy of the list is.
+#[derive(Debug, Default)]
 pub struct View {
     version: u64,
-    list: Option<List>,
 }
 
 impl View {
     /// The lines at this moment.
-    #[inline]
     pub fn get(&mut self) -> List {
+        let lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
         // SYNC with `VERSION` fetch_add in `change`.
-        let version = VERSION.load(Ordering::Acquire);
-        if self.version != version || self.list.is_none() {
-            self.list =
-                Some(LINES.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default());
-            self.version = version;
-        }
-        self.list.clone().unwrap_or_default()
+        self.version = VERSION.load(Ordering::Acquire);
+        lines.clone().unwrap_or_default()
     }
 
     /// Whether the list has changed since the last [`get`](Self::get).
     #[inline]
     pub fn stale(&self) -> bool {
         self.version != VERSION.load(Ordering::Relaxed)
-    }
-}
-
-impl std::fmt::Debug for View {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("View").field("version", &self.version).finish_non_exhaustive()
     }
 }

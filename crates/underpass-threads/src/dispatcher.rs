@@ -24,15 +24,16 @@ pub(crate) fn info() -> Arc<Info> {
 pub(crate) fn run(own: &'static Scheduler) {
     let me = own.current();
     let mut spin = Spin::default();
-    let mut lines = own.lines();
     let mut passes = 0u32;
     loop {
         if own.stale() {
-            lines = own.lines();
+            own.lines();
         }
-        let mut served = false;
-        for line in lines.iter() {
+        let (mut served, mut pays) = (false, false);
+        for number in 0.. {
+            let Some(line) = own.line(number) else { break };
             served |= line.poll();
+            pays |= line.elsewhere();
             for _ in 0..SHARE {
                 match own.serving(me, || line.serve()) {
                     None => return,
@@ -50,7 +51,7 @@ pub(crate) fn run(own: &'static Scheduler) {
             spin.reset();
         } else if served {
             spin.reset();
-        } else if !lines.iter().any(|line| line.elsewhere()) || !spin.again() {
+        } else if !pays || !spin.again() {
             return own.retire_dispatcher();
         }
     }

@@ -8,6 +8,7 @@ use crate::seats::Seats;
 use crate::timers::Timers;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use underpass_context::{Context, Pause, Stack, Stacks, pause};
 use underpass_os::clock::now_ns;
@@ -21,6 +22,9 @@ const WARM: usize = 256;
 /// Turns between two looks at the lines while threads keep an activation busy.
 const TURNS: u32 = 32;
 
+/// An activation's own list of lines: counted without locked instructions, since only this activation counts.
+type Lines = Rc<[Rc<Arc<dyn Line>>]>;
+
 /// The inside of one activation. Only its own kernel thread comes here.
 pub(crate) struct Scheduler {
     number: usize,
@@ -29,7 +33,7 @@ pub(crate) struct Scheduler {
     seats: RefCell<Seats>,
     timers: RefCell<Timers>,
     view: RefCell<View>,
-    lines: RefCell<Arc<[Arc<dyn Line>]>>,
+    lines: RefCell<Lines>,
     current: Cell<Option<&'static Control>>,
     /// The thread that serves incoming calls, unless it has paused in one.
     dispatcher: Cell<Option<&'static Control>>,
@@ -65,7 +69,7 @@ impl Scheduler {
             seats: RefCell::default(),
             timers: RefCell::default(),
             view: RefCell::default(),
-            lines: RefCell::new(Arc::new([])),
+            lines: RefCell::new(Rc::new([])),
             current: Cell::new(None),
             dispatcher: Cell::new(None),
             serving: Cell::new(false),
@@ -146,10 +150,17 @@ impl Scheduler {
         self.view.borrow().stale()
     }
 
+    /// The line of this number, for who serves it: a procedure that stays long holds on to no other.
+    #[inline]
+    pub(crate) fn line(&self, number: usize) -> Option<Rc<Arc<dyn Line>>> {
+        self.lines.borrow().get(number).cloned()
+    }
+
     /// The lines to look at.
-    pub(crate) fn lines(&self) -> Arc<[Arc<dyn Line>]> {
+    pub(crate) fn lines(&self) -> Lines {
         if self.stale() {
-            let old = self.lines.replace(self.view.borrow_mut().get());
+            let new: Lines = self.view.borrow_mut().get().iter().cloned().map(Rc::new).collect();
+            let old: Vec<_> = self.lines.replace(new).iter().map(|line| Arc::clone(line)).collect();
             // Maybe the last of a line, and so of an implementation, whose destructor wants a thread to run on.
             let info = dispatcher::info();
             outside::submit(Start { info, run: Box::new(move || drop(old)) });
@@ -310,7 +321,7 @@ impl Scheduler {
         }
         self.sleep();
         // More than one call has come: another processor may help. It looks in the same way whether there are more.
-        let calls = |line: &Arc<dyn Line>| usize::from(line.pending()) + usize::from(line.backlog());
+        let calls = |line: &Rc<Arc<dyn Line>>| usize::from(line.pending()) + usize::from(line.backlog());
         if self.lines().iter().map(calls).sum::<usize>() > 1 {
             outside::rouse();
         }
@@ -324,6 +335,7 @@ impl Scheduler {
             false => Role::Spare,
         };
         let deadline = self.timers.borrow().next();
+        let lines: Vec<&dyn Line> = lines.iter().map(|line| &***line).collect();
         sleep(&self.outside.parker, &lines, role, deadline, || {
             // What was added since must be watched too.
             self.wanted() || self.stale()

@@ -45,7 +45,6 @@ mod differences;
 mod encode;
 mod error;
 pub mod fixed;
-
 #[cfg(feature = "serde")]
 mod foreign;
 mod length;
