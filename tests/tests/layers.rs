@@ -43,14 +43,12 @@ const ROOMS: &[Room] = &[
         tests: &["underpass-wire"],
         outside: Some(&["proc-macro2"]),
         because: "the macros are a thin shell over underpass-idl and don't know the runtime",
-        ..BARE
     },
     Room {
         name: "underpass-idl",
         tests: &["underpass-wire"],
         outside: Some(&["proc-macro2", "quote", "syn"]),
         because: "generating stubs needs no runtime: it is text to text",
-        ..BARE
     },
     Room {
         name: "underpass-rpc",
@@ -63,44 +61,37 @@ const ROOMS: &[Room] = &[
             "underpass-wire",
         ],
         because: "data transfer, threads and processors meet here, and only here",
-        ..BARE
     },
     Room {
         name: "underpass-threads",
         rooms: &["underpass-context", "underpass-os", "underpass-processor", "underpass-seam"],
         because: "threads don't know channels: what an idle activation polls is a `Line`",
-        ..BARE
     },
     Room {
         name: "underpass-processor",
         rooms: &["underpass-os", "underpass-seam"],
         because: "processors don't know threads: they declare the `Upcall` that threads implement",
-        ..BARE
     },
     Room {
         name: "underpass-channel",
         rooms: &["underpass-os", "underpass-seam", "underpass-wire"],
         because: "a channel is passive: it knows neither threads nor processors and never waits",
-        ..BARE
     },
     Room {
         name: "underpass-context",
         rooms: &["underpass-os"],
         outside: Some(&["corosensei"]),
         because: "a context is a stack and a switch, whoever pauses it",
-        ..BARE
     },
     Room {
         name: "underpass-wire",
         outside: Some(&["serde"]),
         because: "how values travel is the same wherever their bytes lie",
-        ..BARE
     },
     Room {
         name: "underpass-os",
         outside: Some(&["libc", "rustix"]),
         because: "it calls Linux and knows nothing of Underpass",
-        ..BARE
     },
     Room { name: "underpass-seam", outside: Some(&["loom"]), because: "it is below everything", ..BARE },
     Room {
@@ -108,14 +99,12 @@ const ROOMS: &[Room] = &[
         rooms: &["underpass", "underpass-bench", "underpass-os", "underpass-wire"],
         outside: None,
         because: "the demo uses what a user uses; clocks and CPUs to show, and `Encode` for its comparison over sockets",
-        ..BARE
     },
     Room {
         name: "underpass-bench",
         rooms: &["underpass", "underpass-os"],
         outside: None,
         because: "benchmarks use what a user uses, and of underpass-os the memory and futexes of the raw limits",
-        ..BARE
     },
     Room {
         name: "underpass-tests",
@@ -123,7 +112,6 @@ const ROOMS: &[Room] = &[
         tests: &["underpass-channel", "underpass-wire"],
         outside: None,
         because: "its tests use what a user uses, and play the hostile peer with the rooms that a peer needs",
-        ..BARE
     },
 ];
 
