@@ -1,7 +1,9 @@
 //! How long an idle processor polls before it sleeps: about as long as a wake-up would cost.
 
+use crate::tally;
 use std::sync::atomic::{AtomicU64, Ordering};
 use underpass_os::clock::now_ns;
+use underpass_os::cpu;
 
 /// What a wake-up across processors costs, in ns. The start value is the median of the machines that we measured.
 static WAKE_UP: AtomicU64 = AtomicU64::new(50_000);
@@ -14,11 +16,15 @@ pub fn set_wake_up_cost(ns: u64) {
 /// Polls between two looks at the clock.
 const BATCH: u32 = 64;
 
+/// Looks at the clock before an idle processor first gives way to others that are ready on its CPU.
+const PATIENT: u32 = 1;
+
 /// One idle spell.
 #[derive(Debug, Default)]
 pub struct Spin {
     polls: u32,
     until: Option<u64>,
+    looks: u32,
     over: bool,
 }
 
@@ -57,6 +63,13 @@ impl Spin {
     #[cold]
     fn look_at_the_clock(&mut self) {
         let now = now_ns();
-        self.over = now >= *self.until.get_or_insert_with(|| now + WAKE_UP.load(Ordering::Relaxed));
+        let until = *self.until.get_or_insert_with(|| now + WAKE_UP.load(Ordering::Relaxed));
+        self.over = now >= until;
+        if self.looks > PATIENT && !self.over {
+            // By now a peer with a processor of its own would have answered: it may be waiting for this very one.
+            tally().entered_kernel(1);
+            cpu::give_way();
+        }
+        self.looks = self.looks.saturating_add(1);
     }
 }

@@ -13,12 +13,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use underpass_channel::Channel;
 use underpass_os::{Directory, Socket, Watch, clock};
+use underpass_threads::{on_user_thread, sleep};
 use underpass_wire::Descriptor;
 
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long to wait at the most before looking again whether a server has appeared, in ns.
 const GLANCE: u64 = 20_000_000;
+/// How long a user-level thread sleeps between two looks, in ns.
+const STEP: u64 = 500_000;
 
 /// A binding, and the clerk's care for it.
 #[derive(Debug)]
@@ -64,8 +67,9 @@ pub(crate) fn bind(
         }
         // A name is there a moment before it is listened to, and the directory may appear later: look again soon.
         match watch {
-            Ok(watch) => watch.wait(left.min(GLANCE)),
-            Err(_) => underpass_threads::sleep(Duration::from_nanos(left.min(GLANCE))),
+            Ok(watch) if !on_user_thread() => watch.wait(left.min(GLANCE)),
+            // Other threads of this activation must not wait.
+            _ => sleep(Duration::from_nanos(left.min(STEP))),
         }
     }
 }
@@ -99,7 +103,7 @@ fn attempt(
         }
     };
     socket.send(&hello.to_bytes(), &[]).map_err(heard("the server can't be spoken to"))?;
-    if !socket.wait(clock::deadline_ns(PATIENCE)).map_err(heard("the server can't be heard"))? {
+    if !answered(&socket).map_err(heard("the server can't be heard"))? {
         return Err(ImportError::NoAnswer(path.into(), PATIENCE));
     }
     let mut buffer = vec![0; LONGEST];
@@ -135,5 +139,22 @@ fn attempt(
             differences: descriptor.differences(&text),
         }),
         Answer::Failed { why } => Err(ImportError::Refused(path.into(), why)),
+    }
+}
+
+/// Waits for the server's answer; `false` if none comes. A user-level thread blocks nobody but itself.
+fn answered(socket: &Socket) -> io::Result<bool> {
+    let deadline = clock::deadline_ns(PATIENCE);
+    if !on_user_thread() {
+        return socket.wait(deadline);
+    }
+    loop {
+        if socket.wait(0)? {
+            return Ok(true);
+        }
+        if clock::now_ns() >= deadline {
+            return Ok(false);
+        }
+        sleep(Duration::from_nanos(STEP / 10));
     }
 }

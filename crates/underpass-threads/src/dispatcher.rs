@@ -34,6 +34,9 @@ pub(crate) fn run(own: &'static Scheduler) {
             let Some(line) = own.line(number) else { break };
             served |= line.poll();
             pays |= line.elsewhere();
+            if !own.may_serve(&**line) {
+                continue;
+            }
             for _ in 0..SHARE {
                 match own.serving(me, || line.serve()) {
                     None => return,

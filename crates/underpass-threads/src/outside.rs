@@ -26,6 +26,17 @@ pub(crate) struct Outside {
     pub(crate) parker: Parker,
 }
 
+/// The number of the activation that looks at the lines, or `NOBODY`: while one does, others leave the calls to it, unless
+/// it is held up in a procedure.
+static LEADER: AtomicUsize = AtomicUsize::new(NOBODY);
+const NOBODY: usize = usize::MAX;
+
+/// The activation of this number looks no more.
+pub(crate) fn follow(number: usize) {
+    // Relaxed, here and in `lead`: it says who is to look, and guards nothing.
+    let _ = LEADER.compare_exchange(number, NOBODY, Ordering::Relaxed, Ordering::Relaxed);
+}
+
 static OUTSIDES: OnceLock<Box<[Outside]>> = OnceLock::new();
 
 struct Activations;
@@ -107,6 +118,15 @@ pub(crate) fn make_ready(control: &'static Control, home: usize) {
 }
 
 impl Outside {
+    /// Whether the activation of this number, whose outside this is, looks at the lines, from now on if nobody did.
+    #[inline]
+    pub(crate) fn lead(&self, number: usize) -> bool {
+        match LEADER.load(Ordering::Relaxed) {
+            NOBODY => LEADER.compare_exchange(NOBODY, number, Ordering::Relaxed, Ordering::Relaxed).is_ok(),
+            leader => leader == number,
+        }
+    }
+
     /// Whether others have left work with this activation: a hint.
     #[inline]
     pub(crate) fn has_told(&self) -> bool {

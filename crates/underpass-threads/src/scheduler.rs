@@ -144,6 +144,30 @@ impl Scheduler {
             || (self.dispatcher.get().is_none() && self.lines().iter().any(|line| line.pending()))
     }
 
+    /// Takes the replies that have come for others; says whether anything but the current thread wants this processor.
+    pub(crate) fn glance(&self) -> bool {
+        self.lines().iter().for_each(|line| {
+            line.poll();
+        });
+        self.wanted()
+    }
+
+    /// Whether calls that have come are this activation's to serve: no other looks at the lines, or it is held up.
+    pub(crate) fn may_dispatch(&self, lines: &Lines) -> bool {
+        self.outside.lead(self.number) || lines.iter().any(|line| persists(&***line))
+    }
+
+    /// Whether a call on `line` is this activation's to serve.
+    #[inline]
+    pub(crate) fn may_serve(&self, line: &dyn Line) -> bool {
+        self.outside.lead(self.number) || (line.pending() && persists(line))
+    }
+
+    /// Whether another activation looks at the lines, so that this one need not, unless threads of its own wait.
+    fn led_by_another(&self) -> bool {
+        self.seats.borrow().is_empty() && !self.outside.lead(self.number)
+    }
+
     /// Whether the lines have changed since they were last asked for.
     #[inline]
     pub(crate) fn stale(&self) -> bool {
@@ -186,6 +210,7 @@ impl Scheduler {
     /// The dispatcher ends, having spun in vain.
     pub(crate) fn retire_dispatcher(&self) {
         self.dispatcher.set(None);
+        outside::follow(self.number);
         self.tired.set(true);
     }
 
@@ -250,6 +275,7 @@ impl Scheduler {
             // Its procedure has paused: it is that call's thread now, and another dispatches.
             self.dispatcher.set(None);
             self.serving.set(false);
+            outside::follow(self.number);
         }
         match why {
             Some(Pause::Yield) => {
@@ -289,7 +315,10 @@ impl Scheduler {
         lines.iter().for_each(|line| {
             line.poll();
         });
-        if self.dispatcher.get().is_none() && lines.iter().any(|line| line.pending()) {
+        if self.dispatcher.get().is_none()
+            && lines.iter().any(|line| line.pending())
+            && self.may_dispatch(&lines)
+        {
             self.begin_dispatcher();
         }
     }
@@ -299,21 +328,22 @@ impl Scheduler {
         let mut spin = Spin::default();
         loop {
             let lines = self.lines();
-            let pays = lines.iter().any(|line| line.elsewhere()) && !self.tired.take();
+            let tired = self.tired.take();
+            let pays = lines.iter().any(|line| line.elsewhere()) && !tired && !self.led_by_another();
             loop {
                 let replied = lines.iter().fold(false, |any, line| line.poll() | any);
                 if self.busy() {
                     return;
                 }
-                if !replied && lines.iter().any(|line| line.pending()) {
+                if !replied && lines.iter().any(|line| line.pending()) && self.may_dispatch(&lines) {
                     return self.begin_dispatcher();
                 }
                 if self.stale() || !pays || !spin.again() || spin.fresh_batch() {
                     break;
                 }
             }
-            if self.wanted() {
-                return self.poll();
+            if self.busy() || self.timer_due() || outside::all().iter().any(Outside::has_fresh) {
+                return;
             }
             if !self.stale() && (!pays || spin.over()) {
                 break;
@@ -328,6 +358,7 @@ impl Scheduler {
     }
 
     fn sleep(&self) {
+        outside::follow(self.number);
         let pool = outside::start();
         let lines = self.lines();
         let role = match pool.retire() {
@@ -335,11 +366,25 @@ impl Scheduler {
             false => Role::Spare,
         };
         let deadline = self.timers.borrow().next();
-        let lines: Vec<&dyn Line> = lines.iter().map(|line| &***line).collect();
-        sleep(&self.outside.parker, &lines, role, deadline, || {
-            // What was added since must be watched too.
-            self.wanted() || self.stale()
+        let watched: Vec<&dyn Line> = lines.iter().map(|line| &***line).collect();
+        sleep(&self.outside.parker, &watched, role, deadline, || {
+            // What was added since must be watched too; calls that nobody takes are to be served.
+            (role == Role::Spare && watched.iter().any(|line| line.pending() && persists(*line)))
+                || self.busy()
+                || self.timer_due()
+                || outside::all().iter().any(Outside::has_fresh)
+                || self.stale()
         });
         pool.resume();
     }
+}
+
+/// Whether a call waits on `line` for longer than an activation that looks would let it.
+fn persists(line: &dyn Line) -> bool {
+    /// Looks; some two microseconds.
+    const LOOKS: u32 = 40;
+    (0..LOOKS).all(|_| {
+        std::hint::spin_loop();
+        line.pending()
+    })
 }

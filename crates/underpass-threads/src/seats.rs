@@ -24,6 +24,11 @@ impl Seats {
         }
     }
 
+    /// Whether no thread of this activation is under way.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.empty.len() == self.seats.len()
+    }
+
     /// Takes the context out to run it; its seat stays its own.
     #[inline]
     pub(crate) fn take(&mut self, seat: usize) -> Context {

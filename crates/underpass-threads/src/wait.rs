@@ -37,7 +37,7 @@ fn block(own: &'static Scheduler, latch: &Latch, line: Option<&dyn Line>, deadli
             if line.poll() && latch.is_open() {
                 return true;
             }
-            if line.elsewhere() && spin.again() && !(spin.fresh_batch() && own.wanted()) {
+            if line.elsewhere() && spin.again() && !(spin.fresh_batch() && own.glance()) {
                 continue;
             }
         }
