@@ -139,6 +139,7 @@ impl<W: Words> Taking<'_, W> {
         }
         // Relaxed: the lock's release publishes it to the next taker.
         next.store(position.wrapping_add(1), Ordering::Relaxed);
+        // The one after the next: the next is looked at in a moment anyway.
         words.want_to_read(self.of.at(position.wrapping_add(2)));
         Ok(Some(cell))
     }
