@@ -8,15 +8,28 @@
 //! *Read first:* `line.rs`.
 #![forbid(unsafe_code)]
 
+#[cfg(not(underpass_loom))]
 mod line;
+#[cfg(not(underpass_loom))]
 pub mod lines;
+mod parker;
+#[cfg(not(underpass_loom))]
 mod pool;
+#[cfg(not(underpass_loom))]
 mod sleep;
+#[cfg(not(underpass_loom))]
 mod spin;
+#[cfg(not(underpass_loom))]
 mod tally;
 
+#[cfg(not(underpass_loom))]
 pub use line::Line;
+pub use parker::Parker;
+#[cfg(not(underpass_loom))]
 pub use pool::{Pool, Upcall};
-pub use sleep::{Parker, Role, sleep};
+#[cfg(not(underpass_loom))]
+pub use sleep::{Role, sleep};
+#[cfg(not(underpass_loom))]
 pub use spin::{Spin, set_wake_up_cost};
+#[cfg(not(underpass_loom))]
 pub use tally::{Tally, tally};

@@ -1,63 +1,11 @@
 //! The steps by which a processor goes to sleep without losing a wake-up.
 
+use crate::parker::{ASLEEP, Parker};
 use crate::{Line, tally};
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use underpass_os::barrier;
 use underpass_os::futex::{self, MOST_WORDS, Scope, Watched, Woken};
-
-/// Runs, and nobody has called since the last sleep.
-const RUNNING: u32 = 0;
-/// Somebody called.
-const CALLED: u32 = 1;
-/// Sleeps, or is about to.
-const ASLEEP: u32 = 2;
-
-/// The private word of one kernel thread, by which others of its domain call it.
-///
-/// Owned by its sleeper, which alone sets `ASLEEP`; anybody sets `CALLED`.
-#[derive(Debug, Default)]
-pub struct Parker {
-    word: AtomicU32,
-}
-
-impl Parker {
-    /// Nobody has called.
-    pub const fn new() -> Self {
-        Self { word: AtomicU32::new(RUNNING) }
-    }
-
-    /// Calls the sleeper: its sleep ends, or its next one doesn't begin. Says whether it slept, and nobody had called yet.
-    pub fn call(&self) -> bool {
-        // SYNC with `word` swap in `prepare` and `wake_up`: what the caller did before it called.
-        let asleep = self.word.swap(CALLED, Ordering::AcqRel) == ASLEEP;
-        if asleep {
-            tally().woke();
-            futex::wake(&self.word, Scope::Private, 1);
-        }
-        asleep
-    }
-
-    /// Whether it sleeps, or is about to: a hint.
-    pub fn asleep(&self) -> bool {
-        self.word.load(Ordering::Relaxed) == ASLEEP
-    }
-
-    /// Announces a sleep; `false` if somebody called in the meantime, which this consumes.
-    fn prepare(&self) -> bool {
-        // SYNC with `word` swap in `call`: what the caller did. SeqCst: others read `asleep` after they queued work.
-        let free = self.word.compare_exchange(RUNNING, ASLEEP, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-        if !free {
-            self.wake_up();
-        }
-        free
-    }
-
-    fn wake_up(&self) {
-        // SYNC with `word` swap in `call`: what the caller did.
-        self.word.swap(RUNNING, Ordering::AcqRel);
-    }
-}
 
 /// As what a processor sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +34,7 @@ pub fn sleep<L: ?Sized + Line>(
         return;
     }
     let mut watched: Vec<Watched<'_>> = Vec::with_capacity(MOST_WORDS.min(lines.len() + 1));
-    watched.push(Watched { word: &own.word, expected: ASLEEP, scope: Scope::Private });
+    watched.push(Watched { word: own.word(), expected: ASLEEP, scope: Scope::Private });
     for line in lines {
         if watched.len() == MOST_WORDS {
             line.set_aside();
@@ -127,7 +75,7 @@ fn without_waitv<L: ?Sized + Line>(own: &Parker, lines: &[impl Deref<Target = L>
     tally().entered_kernel(1);
     if lines.iter().all(|line| line.quiet()) {
         tally().slept();
-        futex::wait(Watched { word: &own.word, expected: ASLEEP, scope: Scope::Private }, deadline_ns);
+        futex::wait(Watched { word: own.word(), expected: ASLEEP, scope: Scope::Private }, deadline_ns);
     }
 }
 

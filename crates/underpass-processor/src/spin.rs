@@ -16,8 +16,9 @@ pub fn set_wake_up_cost(ns: u64) {
 /// Polls between two looks at the clock.
 const BATCH: u32 = 64;
 
-/// Looks at the clock before an idle processor first gives way to others that are ready on its CPU.
-const PATIENT: u32 = 1;
+/// The look at the clock at which an idle processor first gives way to others that are ready on its CPU; it does so again
+/// after twice as many, and so on.
+const PATIENT: u32 = 2;
 
 /// One idle spell.
 #[derive(Debug, Default)]
@@ -65,11 +66,11 @@ impl Spin {
         let now = now_ns();
         let until = *self.until.get_or_insert_with(|| now + WAKE_UP.load(Ordering::Relaxed));
         self.over = now >= until;
-        if self.looks > PATIENT && !self.over {
+        self.looks += 1;
+        if self.looks >= PATIENT && self.looks.is_power_of_two() && !self.over {
             // By now a peer with a processor of its own would have answered: it may be waiting for this very one.
             tally().entered_kernel(1);
             cpu::give_way();
         }
-        self.looks = self.looks.saturating_add(1);
     }
 }

@@ -1,0 +1,79 @@
+//! The private word of one kernel thread, by which others of its domain call it.
+
+use underpass_seam::atomic::{AtomicU32, Ordering};
+
+/// Runs, and nobody has called since the last sleep.
+const RUNNING: u32 = 0;
+/// Somebody called.
+const CALLED: u32 = 1;
+/// Sleeps, or is about to.
+pub(crate) const ASLEEP: u32 = 2;
+
+/// Where one kernel thread sleeps.
+///
+/// Owned by its sleeper, which alone sets `ASLEEP`; anybody sets `CALLED`. A call before the sleep makes `prepare` fail; a
+/// call after it changes the word that the sleep expects, and wakes it.
+#[derive(Debug)]
+pub struct Parker {
+    word: AtomicU32,
+}
+
+impl Default for Parker {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Parker {
+    /// Nobody has called.
+    pub fn new() -> Self {
+        Self { word: AtomicU32::new(RUNNING) }
+    }
+
+    /// Calls the sleeper; says whether it sleeps, or is about to, and nobody had called yet: then it is to be woken.
+    #[must_use = "a sleeper that was called is to be woken"]
+    pub fn announce(&self) -> bool {
+        // SYNC with `word` compare_exchange in `prepare` and swap in `wake_up`: what the caller did before it called.
+        self.word.swap(CALLED, Ordering::AcqRel) == ASLEEP
+    }
+
+    /// Whether it sleeps, or is about to: a hint.
+    pub fn asleep(&self) -> bool {
+        self.word.load(Ordering::Relaxed) == ASLEEP
+    }
+
+    /// Announces a sleep; `false` if somebody called in the meantime, which this consumes.
+    pub fn prepare(&self) -> bool {
+        // SYNC with `word` swap in `announce`: what the caller did.
+        let free = self.word.compare_exchange(RUNNING, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if !free {
+            self.wake_up();
+        }
+        free
+    }
+
+    /// The sleep is over, and calls until now are answered.
+    pub fn wake_up(&self) {
+        // SYNC with `word` swap in `announce`: what the caller did.
+        self.word.swap(RUNNING, Ordering::AcqRel);
+    }
+
+    /// The word to sleep on while it says [`ASLEEP`].
+    pub fn word(&self) -> &AtomicU32 {
+        &self.word
+    }
+}
+
+#[cfg(not(underpass_loom))]
+impl Parker {
+    /// Calls the sleeper: its sleep ends, or its next one doesn't begin. Says whether it was asleep.
+    pub fn call(&self) -> bool {
+        use underpass_os::futex::{self, Scope};
+        let asleep = self.announce();
+        if asleep {
+            crate::tally().woke();
+            futex::wake(&self.word, Scope::Private, 1);
+        }
+        asleep
+    }
+}
