@@ -132,3 +132,23 @@ fn another_user_is_refused_unless_the_mode_lets_it() {
     assert!(!let_in && told.contains("PermissionDenied"), "{told}");
     assert!(opened.0, "{}", opened.1);
 }
+
+#[test]
+fn a_domain_without_files_is_told_what_to_raise() {
+    let _watchdog = Watchdog::new("a_domain_without_files_is_told_what_to_raise");
+    let server = ServerProcess::start(SERVER, &Room::name("files"), "probe");
+    let mut refused = 0;
+    // From too few for anything to enough; at each number something else is the first that has no file left.
+    for files in 4..12 {
+        let script = format!("ulimit -n {files}; exec \"$0\" \"$@\"");
+        let output =
+            Command::new("sh").args(["-c", &script, SERVER, server.name(), "import"]).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() {
+            refused += 1;
+            assert!(told.contains("code: 24") && !told.contains("panicked"), "with {files} files: {told}");
+        }
+    }
+    assert!(refused > 0, "so few files can't be enough");
+    assert!(ProbeClient::import(server.name()).unwrap().null().is_ok(), "the server goes on");
+}

@@ -49,6 +49,7 @@ const ROOMS: &[Room] = &[
         tests: &["underpass-wire"],
         outside: Some(&["proc-macro2", "quote", "syn"]),
         because: "generating stubs needs no runtime: it is text to text",
+        ..BARE
     },
     Room {
         name: "underpass-rpc",
@@ -61,37 +62,44 @@ const ROOMS: &[Room] = &[
             "underpass-wire",
         ],
         because: "data transfer, threads and processors meet here, and only here",
+        ..BARE
     },
     Room {
         name: "underpass-threads",
         rooms: &["underpass-context", "underpass-os", "underpass-processor", "underpass-seam"],
         because: "threads don't know channels: what an idle activation polls is a `Line`",
+        ..BARE
     },
     Room {
         name: "underpass-processor",
         rooms: &["underpass-os", "underpass-seam"],
         because: "processors don't know threads: they declare the `Upcall` that threads implement",
+        ..BARE
     },
     Room {
         name: "underpass-channel",
         rooms: &["underpass-os", "underpass-seam", "underpass-wire"],
         because: "a channel is passive: it knows neither threads nor processors and never waits",
+        ..BARE
     },
     Room {
         name: "underpass-context",
         rooms: &["underpass-os"],
         outside: Some(&["corosensei"]),
         because: "a context is a stack and a switch, whoever pauses it",
+        ..BARE
     },
     Room {
         name: "underpass-wire",
         outside: Some(&["serde"]),
         because: "how values travel is the same wherever their bytes lie",
+        ..BARE
     },
     Room {
         name: "underpass-os",
         outside: Some(&["libc", "rustix"]),
         because: "it calls Linux and knows nothing of Underpass",
+        ..BARE
     },
     Room { name: "underpass-seam", outside: Some(&["loom"]), because: "it is below everything", ..BARE },
     Room {
@@ -99,12 +107,14 @@ const ROOMS: &[Room] = &[
         rooms: &["underpass", "underpass-bench", "underpass-os", "underpass-wire"],
         outside: None,
         because: "the demo uses what a user uses; clocks and CPUs to show, and `Encode` for its comparison over sockets",
+        ..BARE
     },
     Room {
         name: "underpass-bench",
         rooms: &["underpass", "underpass-os"],
         outside: None,
         because: "benchmarks use what a user uses, and of underpass-os the memory and futexes of the raw limits",
+        ..BARE
     },
     Room {
         name: "underpass-tests",
@@ -241,7 +251,8 @@ fn permissive_roots(package: &Value) -> Vec<String> {
     for target in package["targets"].as_array().unwrap() {
         let mut kinds = target["kind"].as_array().unwrap().iter().filter_map(Value::as_str);
         let file = text(target, "src_path");
-        let forbids = || fs::read_to_string(file).unwrap().contains("\n#![forbid(unsafe_code)]\n");
+        let forbids =
+            || fs::read_to_string(file).unwrap().lines().any(|line| line == "#![forbid(unsafe_code)]");
         if kinds.any(|kind| matches!(kind, "lib" | "bin" | "proc-macro")) && !forbids() {
             faults.push(format!("{file} lacks #![forbid(unsafe_code)]"));
         }
