@@ -2,17 +2,28 @@
 //!
 //! `underpass-test-server NAME probe|other` exports an interface as NAME in `$UNDERPASS_DIR`;
 //! `underpass-test-server NAME import` imports NAME and calls it once;
-//! `underpass-test-server NAME linger` imports NAME and calls it again and again.
+//! `underpass-test-server NAME linger` imports NAME and calls it again and again;
+//! `underpass-test-server NAME loop N` imports NAME, calls it N times, prints the kernel entries of both sides (the server's
+//! first) and ends the server;
+//! `underpass-test-server NAME block N` imports NAME, calls it from N user-level threads that wait there for one more, and
+//! says so when all do.
+//!
+//! With `$UNDERPASS_TEST_CPU` it uses that CPU only.
 #![forbid(unsafe_code)]
 
-use underpass::Server;
-use underpass_tests::{Other, Probe, ProbeClient, Subject, Unlike};
+use std::error::Error;
+use underpass::{Server, thread};
+use underpass_tests::{Other, Probe, ProbeClient, Subject, Unlike, until};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Box<dyn Error>> {
     // No server outlives its test.
     underpass_os::process::die_with_parent()?;
+    if let Ok(cpu) = std::env::var("UNDERPASS_TEST_CPU") {
+        underpass_os::cpu::confine(&[cpu.parse()?])?;
+    }
     let mut arguments = std::env::args().skip(1);
     let (name, interface) = (arguments.next().ok_or("no name")?, arguments.next().ok_or("no interface")?);
+    let mut number = || arguments.next().ok_or("no number");
     let service = match interface.as_str() {
         "probe" => Probe::serve(Subject::default()),
         "other" => Other::serve(Unlike),
@@ -23,7 +34,37 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 client.nap(20)?;
             }
         }
+        "loop" => return call_again_and_again(&name, number()?.parse()?),
+        "block" => return block(&name, number()?.parse()?),
         _ => return Err("no such interface".into()),
     };
     Ok(Server::new().export(name, service).run()?)
+}
+
+fn call_again_and_again(name: &str, times: u64) -> Result<(), Box<dyn Error>> {
+    let client = ProbeClient::import(name)?;
+    for _ in 0..times {
+        client.null()?;
+    }
+    let (own, (server, _)) = (underpass::counters(), client.kernel_entries()?);
+    println!("{server} {}", own.kernel_entries);
+    // It has no other end, and an end is when strace tells what it counted.
+    client.die().expect_err("it ends before it can reply");
+    Ok(())
+}
+
+fn block(name: &str, threads: u32) -> Result<(), Box<dyn Error>> {
+    let client = ProbeClient::import(name)?;
+    let calls: Vec<_> = (0..threads)
+        .map(|_| {
+            let client = client.clone();
+            thread::spawn(move || client.meet(threads + 1))
+        })
+        .collect();
+    until("all calls to be under way", || (client.counters().calls == u64::from(threads)).then_some(()));
+    println!("blocked");
+    for call in calls {
+        call.join().map_err(|_| "a thread panicked")??;
+    }
+    Ok(())
 }

@@ -117,6 +117,10 @@ pub trait Probe {
     fn die(&self) -> Result<(), CallError>;
     /// Its process.
     fn pid(&self) -> Result<u32, CallError>;
+    /// Its domain's kernel entries, and how many of those were sleeps.
+    fn kernel_entries(&self) -> Result<(u64, u64), CallError>;
+    /// Bytes of arguments that have come here, those of calls under way included.
+    fn arrived(&self) -> Result<u64, CallError>;
 }
 
 /// Another interface.
@@ -193,6 +197,15 @@ impl Probe for Subject {
 
     fn pid(&self) -> Result<u32, CallError> {
         Ok(std::process::id())
+    }
+
+    fn kernel_entries(&self) -> Result<(u64, u64), CallError> {
+        let counters = underpass::counters();
+        Ok((counters.kernel_entries, counters.sleeps))
+    }
+
+    fn arrived(&self) -> Result<u64, CallError> {
+        Ok(underpass::counters().bytes_in)
     }
 }
 

@@ -58,16 +58,24 @@ impl ServerProcess {
     /// # Panics
     /// If it doesn't start.
     pub fn start_with(binary: &str, name: &str, interface: &str, change: impl FnOnce(&mut Command)) -> Self {
+        let mut command = Command::new(binary);
+        command.args([name, interface]);
+        change(&mut command);
+        Self::run(command, name)
+    }
+
+    /// Starts `command`, which is to export `name` in the end, and waits until it does.
+    ///
+    /// # Panics
+    /// If it doesn't.
+    pub fn run(mut command: Command, name: &str) -> Self {
         let socket = Room::directory().join(name);
         let stamp = || {
             let found = std::fs::symlink_metadata(&socket).ok()?;
             Some((found.ino(), found.ctime(), found.ctime_nsec()))
         };
         let before = stamp();
-        let mut command = Command::new(binary);
-        command.args([name, interface]).stdin(Stdio::null());
-        change(&mut command);
-        let mut child = command.spawn().expect("the test server starts");
+        let mut child = command.stdin(Stdio::null()).spawn().expect("the test server starts");
         until("the server's name", || {
             if let Ok(Some(status)) = child.try_wait() {
                 panic!("the test server ended: {status}");
@@ -81,6 +89,14 @@ impl ServerProcess {
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Waits until it ends by itself.
+    ///
+    /// # Panics
+    /// If it can't be waited for.
+    pub fn ended(&mut self) {
+        self.child.wait().expect("a child can be waited for");
     }
 
     /// Its name.

@@ -26,3 +26,25 @@ pub fn state_of(pid: u32) -> String {
         })
         .collect()
 }
+
+/// How often the kernel threads of `pid` stopped running: because they slept, and because others wanted the CPU.
+pub fn switches_of(pid: u32) -> (u64, u64) {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let texts = tasks.filter_map(|task| fs::read_to_string(task.path().join("status")).ok());
+    let field = |text: &str, name| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse::<u64>().ok()
+    };
+    texts.fold((0, 0), |(slept, preempted), text| {
+        let of = |name| field(&text, name).unwrap_or(0);
+        (slept + of("voluntary_ctxt_switches:"), preempted + of("nonvoluntary_ctxt_switches:"))
+    })
+}
+
+/// Clock ticks that `pid` has run for, in user mode and in the kernel.
+pub fn ticks_of(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name, in brackets, may hold anything; utime and stime are the 12th and 13th word after it.
+    let after = stat.rsplit(')').next().unwrap_or_default();
+    after.split_whitespace().skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum()
+}

@@ -1,7 +1,7 @@
 //! User-level threads: FastThreads' part of URPC.
 //!
 //! *Decides:* what a thread is ([`Control`]), how one is started ([`spawn`]), which runs next, how one waits and is told to
-//! go on ([`wait`], [`Control::go_on`]), and what an activation does when none can run.
+//! go on ([`wait_on`], [`Control::go_on`]), and what an activation does when none can run.
 //!
 //! *Must not know:* channels. What an idle activation looks at is a [`Line`](underpass_processor::Line).
 //!
