@@ -58,7 +58,7 @@ impl Parker {
         self.word.swap(RUNNING, Ordering::AcqRel);
     }
 
-    /// The word to sleep on while it says [`ASLEEP`].
+    /// The word to sleep on while it says that its owner sleeps.
     pub fn word(&self) -> &AtomicU32 {
         &self.word
     }
