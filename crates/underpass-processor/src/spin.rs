@@ -1,7 +1,7 @@
 //! How long an idle processor polls before it sleeps: about as long as a wake-up would cost.
 
 use crate::tally;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use underpass_os::clock::now_ns;
 use underpass_os::cpu;
 
@@ -17,8 +17,14 @@ pub fn set_wake_up_cost(ns: u64) {
 const BATCH: u32 = 64;
 
 /// The look at the clock at which an idle processor first gives way to others that are ready on its CPU; it does so again
-/// after twice as many, and so on.
-const PATIENT: u32 = 2;
+/// after twice as many, and so on. On a CPU that others wanted the last time, and on one that nobody did.
+const PATIENCE: (u32, u32) = (2, 8);
+
+/// Giving way takes longer than this, in ns, if somebody else ran meanwhile.
+const ALONE: u64 = 1_500;
+
+/// Whether somebody else ran when a processor of this domain gave way the last time.
+static WANTED: AtomicBool = AtomicBool::new(false);
 
 /// One idle spell.
 #[derive(Debug, Default)]
@@ -67,10 +73,13 @@ impl Spin {
         let until = *self.until.get_or_insert_with(|| now + WAKE_UP.load(Ordering::Relaxed));
         self.over = now >= until;
         self.looks += 1;
-        if self.looks >= PATIENT && self.looks.is_power_of_two() && !self.over {
+        // Relaxed, here and below: a habit, of no consequence but time.
+        let patience = if WANTED.load(Ordering::Relaxed) { PATIENCE.0 } else { PATIENCE.1 };
+        if self.looks >= patience && self.looks.is_power_of_two() && !self.over {
             // By now a peer with a processor of its own would have answered: it may be waiting for this very one.
             tally().entered_kernel(1);
             cpu::give_way();
+            WANTED.store(now_ns() - now > ALONE, Ordering::Relaxed);
         }
     }
 }
