@@ -1,0 +1,43 @@
+//! A client made by hand.
+
+use crate::end::{End, HEAD};
+use std::os::fd::{AsFd, OwnedFd};
+use underpass_channel::{Channel, Fence, Region};
+use underpass_os::{Directory, Socket};
+use underpass_tests::ProbeClient;
+use underpass_wire::{from_bytes, to_bytes};
+
+/// The index of a procedure of `Probe`.
+pub fn procedure(name: &str) -> u16 {
+    let procedures = &ProbeClient::descriptor().procedures;
+    procedures.iter().find(|procedure| procedure.name == name).expect("a procedure of Probe").index
+}
+
+/// What a client says first.
+pub fn hello() -> Vec<u8> {
+    to_bytes(&(HEAD, ProbeClient::descriptor().hash, false, None::<u32>))
+}
+
+pub fn connect(name: &str) -> Socket {
+    Socket::connect(&Directory::from_environment(), name).unwrap()
+}
+
+/// What the server answers to `said`, and the files that come along; nothing if it hangs up instead.
+pub fn answer(socket: &Socket, said: &[u8]) -> Option<(Vec<u8>, Vec<OwnedFd>)> {
+    socket.send(said, &[]).ok()?;
+    socket.wait(u64::MAX / 2).unwrap();
+    let mut buffer = vec![0; 64 * 1024];
+    let received = socket.receive(&mut buffer).ok().filter(|received| received.len > 0)?;
+    buffer.truncate(received.len);
+    Some((buffer, received.files))
+}
+
+/// A binding made by hand.
+pub fn import(name: &str) -> End {
+    let socket = connect(name);
+    let (said, files) = answer(&socket, &hello()).expect("an honest server welcomes an honest hello");
+    let (head, kind): (_, u8) = from_bytes(&said[..17]).unwrap();
+    assert_eq!((head, kind, files.len()), (HEAD, 0, 1));
+    let channel = Channel::adopt(files[0].as_fd(), Fence::Full).unwrap();
+    End { socket, channel, region: Region::adopt(files[0].as_fd()).unwrap() }
+}

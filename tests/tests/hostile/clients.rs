@@ -1,0 +1,274 @@
+//! Clients that lie to the server, or damage what they share with it: the server tells them off, and serves the others.
+
+use crate::SERVER;
+use crate::client::{answer, connect, hello, import, procedure};
+use crate::end::{
+    BAD_ARGUMENTS, DONE, End, HEAD, announcement, blob, gone, on_the_stack, out_of_band, until_gone,
+};
+use std::fs::File;
+use std::os::fd::AsFd;
+use underpass_channel::layout::{CELLS, LARGEST, REGION, REQUESTS, STACK, VERSION};
+use underpass_channel::{Cell, INLINE, Words};
+use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of, until};
+use underpass_wire::to_bytes;
+
+/// An honest call made by hand: its outcome.
+fn call(end: &End, slot: u16, what: u16, bytes: &[u8]) -> u16 {
+    end.post(&Cell::inline(slot, what, bytes).unwrap());
+    outcome(end, slot)
+}
+
+fn outcome(end: &End, slot: u16) -> u16 {
+    let reply = until("a reply", || end.take());
+    assert_eq!(reply.slot, slot);
+    reply.what
+}
+
+/// A server, an honest client of it, and the server's files as long as nobody else is there.
+struct Scene {
+    server: ServerProcess,
+    honest: ProbeClient,
+    files: usize,
+}
+
+impl Scene {
+    fn new(of: &str) -> Self {
+        let server = ServerProcess::start(SERVER, &Room::name(of), "probe");
+        let honest = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
+        honest.null().unwrap();
+        let files = fds_of(server.pid());
+        Self { server, honest, files }
+    }
+
+    fn import(&self) -> End {
+        import(self.server.name())
+    }
+
+    /// The server closes the binding of who does this, and nothing else changes.
+    fn closes(&self, lie: impl FnOnce(&End)) {
+        let end = self.import();
+        assert_eq!(call(&end, 0, procedure("add"), &[1, 2]), DONE);
+        lie(&end);
+        end.hung_up();
+        // With the liar's own files still open.
+        self.is_unharmed();
+    }
+
+    fn is_unharmed(&self) {
+        assert_eq!(self.honest.add(1, 2), Ok(3));
+        assert_eq!(self.honest.pid(), Ok(self.server.pid()), "the server's process lives");
+        until("the server to let go", || (fds_of(self.server.pid()) == self.files).then_some(()));
+    }
+}
+
+#[test]
+fn a_cell_that_no_honest_client_writes_closes_its_binding() {
+    let _watchdog = Watchdog::new("a_cell_that_no_honest_client_writes_closes_its_binding");
+    let scene = Scene::new("cells");
+    let null = procedure("null");
+    scene.closes(|end| end.post(&Cell { length: INLINE as u32 + 1, ..Cell::new(0, null) }));
+    scene.closes(|end| end.post(&Cell { length: u32::MAX, ..Cell::new(0, null) }));
+    scene.closes(|end| end.post(&Cell::new(CELLS as u16, null)));
+    scene.closes(|end| end.post(&Cell::new(u16::MAX, null)));
+    scene.closes(|end| end.post(&on_the_stack(0, null, STACK as u32 + 1)));
+    scene.closes(|end| end.post(&on_the_stack(CELLS as u16 - 1, null, u32::MAX)));
+    scene.closes(|end| end.post(&out_of_band(CELLS as u16, null)));
+}
+
+#[test]
+fn a_head_of_random_bits_closes_its_binding() {
+    let _watchdog = Watchdog::new("a_head_of_random_bits_closes_its_binding");
+    let scene = Scene::new("heads");
+    for second in [3 << 32, 0xff << 32, 1 << 40, u64::MAX] {
+        let end = scene.import();
+        // The first message of a ring lies in its first cell.
+        let at = REQUESTS / 8;
+        end.region.word(at + 1).store(second, std::sync::atomic::Ordering::Relaxed);
+        end.region.word(at).store(1, std::sync::atomic::Ordering::Release);
+        // Nobody rang: an honest call has the server look.
+        until("the server to notice", || {
+            scene.honest.null().unwrap();
+            gone(&end.socket).then_some(())
+        });
+        scene.is_unharmed();
+    }
+}
+
+#[test]
+fn a_slot_with_a_call_under_way_is_not_to_be_used_again() {
+    let _watchdog = Watchdog::new("a_slot_with_a_call_under_way_is_not_to_be_used_again");
+    let scene = Scene::new("busy");
+    let end = scene.import();
+    end.post(&Cell::inline(5, procedure("meet"), &2u32.to_le_bytes()).unwrap());
+    end.post(&Cell::new(5, procedure("null")));
+    end.hung_up();
+    // The call under way ends, and with it the last that the server has of the binding.
+    assert_eq!(scene.honest.meet(2), Ok(()));
+    scene.is_unharmed();
+}
+
+#[test]
+fn arguments_that_don_t_fit_are_the_error_of_one_call() {
+    let _watchdog = Watchdog::new("arguments_that_don_t_fit_are_the_error_of_one_call");
+    let scene = Scene::new("arguments");
+    let end = scene.import();
+    let (add, echo) = (procedure("add"), procedure("echo"));
+    let huge = [&[255][..], &u64::MAX.to_le_bytes()].concat();
+    let inline: &[(u16, &[u8])] = &[
+        (add, &[]),
+        (add, &[1]),
+        (add, &[1, 2, 3]),
+        (procedure("null"), &[0]),
+        (echo, &[5, 1, 2]),
+        (echo, &huge),
+        (procedure("everything"), &[255; INLINE]),
+        (procedure("refuse"), &[2, 0xff, 0xff]),
+        (ProbeClient::descriptor().procedures.len() as u16, &[]),
+        (u16::MAX, &[1; INLINE]),
+    ];
+    for (what, bytes) in inline {
+        assert_eq!(call(&end, 7, *what, bytes), BAD_ARGUMENTS, "procedure {what} of {bytes:?}");
+        assert_eq!(call(&end, 7, add, &[1, 2]), DONE, "the binding goes on");
+    }
+    // The same in the A-stack, and out of band.
+    end.fill_stack(9, &huge);
+    end.post(&on_the_stack(9, echo, STACK as u32));
+    assert_eq!(outcome(&end, 9), BAD_ARGUMENTS);
+    end.pass(9, 9, blob(&huge).as_fd());
+    end.post(&out_of_band(9, echo));
+    assert_eq!(outcome(&end, 9), BAD_ARGUMENTS);
+    end.pass(9, 100_000, blob(&vec![0; 100_000]).as_fd());
+    end.post(&out_of_band(9, add));
+    assert_eq!(outcome(&end, 9), BAD_ARGUMENTS);
+    assert_eq!(call(&end, 7, add, &[1, 2]), DONE);
+    drop(end);
+    scene.is_unharmed();
+}
+
+#[test]
+fn a_blob_that_is_not_as_announced_closes_its_binding() {
+    let _watchdog = Watchdog::new("a_blob_that_is_not_as_announced_closes_its_binding");
+    let scene = Scene::new("blobs");
+    let echo = procedure("echo");
+    let cell = out_of_band(3, echo);
+    scene.closes(|end| end.post(&cell));
+    for (announced, there) in [(1_000_000, 10), (1, 0), (LARGEST + 1, 10), (u64::MAX, 10), (8192, 4096)] {
+        scene.closes(|end| {
+            end.pass(3, announced, blob(&vec![1; there]).as_fd());
+            end.post(&cell);
+        });
+    }
+    // A terabyte of holes, and a word at its end.
+    scene.closes(|end| {
+        let sparse = blob(&[255]);
+        sparse.write(&[1; 8], 1 << 40).unwrap();
+        end.pass(3, LARGEST, sparse.as_fd());
+        end.post(&cell);
+    });
+    // For another slot than the one that names it.
+    scene.closes(|end| {
+        end.pass(4, 1, blob(&[0]).as_fd());
+        end.post(&cell);
+    });
+}
+
+#[test]
+fn a_blob_that_is_no_memory_closes_its_binding() {
+    let _watchdog = Watchdog::new("a_blob_that_is_no_memory_closes_its_binding");
+    let scene = Scene::new("files");
+    let cell = out_of_band(3, procedure("echo"));
+    let (reader, writer) = std::io::pipe().unwrap();
+    scene.closes(|end| {
+        end.pass(3, 100_000, reader.as_fd());
+        end.post(&cell);
+    });
+    scene.closes(|end| end.pass(3, 100_000, writer.as_fd()));
+    for path in ["/dev/null", "/dev/zero", "/", "/proc/self/mem"] {
+        scene.closes(|end| {
+            end.pass(3, 100_000, File::open(path).unwrap().as_fd());
+            end.post(&cell);
+        });
+    }
+    scene.closes(|end| end.pass(3, 100_000, end.socket.as_fd()));
+}
+
+#[test]
+fn nonsense_over_the_socket_closes_its_binding() {
+    let _watchdog = Watchdog::new("nonsense_over_the_socket_closes_its_binding");
+    let scene = Scene::new("nonsense");
+    for size in [1, 15, 17, 4096, 100_000] {
+        scene.closes(|end| end.say(&vec![0; size], &[]));
+    }
+    for kind in [2, 3, 128, 255] {
+        scene.closes(|end| end.say(&[kind; 16], &[]));
+    }
+    let file = File::open("/dev/null").unwrap();
+    for slot in [CELLS as u16, u16::MAX] {
+        scene.closes(|end| end.say(&announcement(slot, 1), &[blob(&[0]).as_fd()]));
+    }
+    scene.closes(|end| end.say(&[9; 16], &[file.as_fd(); 4]));
+}
+
+#[test]
+fn files_that_nobody_asked_for_don_t_pile_up() {
+    let _watchdog = Watchdog::new("files_that_nobody_asked_for_don_t_pile_up");
+    let scene = Scene::new("pile");
+    let end = scene.import();
+    let file = blob(&[0]);
+    for _ in 0..500 {
+        // A bell with files; and a blob that replaces the one before. The server may be slower than we are.
+        until("room in the socket", || end.socket.send(&[0; 16], &[file.as_fd(); 4]).ok());
+        until("room in the socket", || end.socket.send(&announcement(1, 1), &[file.as_fd(); 4]).ok());
+    }
+    // The binding's own socket, and the last blob.
+    until("the server to drop them", || (fds_of(scene.server.pid()) <= scene.files + 2).then_some(()));
+    assert_eq!(call(&end, 0, procedure("add"), &[1, 2]), DONE);
+    drop(end);
+    scene.is_unharmed();
+}
+
+#[test]
+fn a_hello_of_garbage_is_refused() {
+    let _watchdog = Watchdog::new("a_hello_of_garbage_is_refused");
+    let scene = Scene::new("hello");
+    let honest = hello();
+    let (magic, hash) = (HEAD.0, ProbeClient::descriptor().hash);
+    let other_version = to_bytes(&((magic, VERSION + 1, REGION as u64), hash, false, None::<u32>));
+    let other_region = to_bytes(&((magic, VERSION, 1u64 << 40), hash, false, None::<u32>));
+    let other_interface = to_bytes(&(HEAD, !hash, false, None::<u32>));
+    let no_bool = [&honest[..24], &[7, 9]].concat();
+    for said in [&[0][..], &[255; 16], &[7; 60_000], &honest[..honest.len() - 1], &honest[..4], &no_bool] {
+        refused(&scene, said, Some(3));
+    }
+    refused(&scene, &other_version, Some(1));
+    refused(&scene, &other_region, Some(1));
+    refused(&scene, &other_interface, Some(2));
+    refused(&scene, &[7; 100_000], None);
+}
+
+/// The server answers with this kind of refusal, or not at all, and hangs up.
+fn refused(scene: &Scene, said: &[u8], kind: Option<u8>) {
+    let socket = connect(scene.server.name());
+    let answer = answer(&socket, said);
+    let told = answer.map(|(bytes, files)| {
+        assert!(files.is_empty());
+        bytes[16]
+    });
+    assert_eq!(told, kind, "{:?}", &said[..said.len().min(40)]);
+    until_gone(&socket);
+    scene.is_unharmed();
+}
+
+#[test]
+fn clients_that_say_nothing_keep_nobody_out() {
+    let _watchdog = Watchdog::new("clients_that_say_nothing_keep_nobody_out");
+    let scene = Scene::new("silent");
+    let silent: Vec<_> = (0..300).map(|_| connect(scene.server.name())).collect();
+    assert_eq!(scene.honest.add(1, 2), Ok(3), "a binding that is there goes on");
+    let other = ProbeClient::import(scene.server.name()).expect("an honest import");
+    assert_eq!(other.add(2, 2), Ok(4));
+    drop((silent, other));
+    // Those that come and go at once.
+    (0..300).for_each(|_| drop(connect(scene.server.name())));
+    scene.is_unharmed();
+}

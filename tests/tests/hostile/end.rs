@@ -1,0 +1,111 @@
+//! What both kinds of liars share: a channel in their own hands, and the bytes that pass over its socket.
+
+use std::os::fd::BorrowedFd;
+use underpass_channel::layout::{REGION, VERSION};
+use underpass_channel::{Bell, Cell, Channel, Place, Region};
+use underpass_os::{Blob, Socket};
+use underpass_wire::Sink;
+
+/// How both messages of the handshake begin: a magic number, the version and the size of a region.
+pub type Head = (u32, u32, u64);
+
+/// That of an honest domain.
+pub const HEAD: Head = (0x5552_5043, VERSION, REGION as u64);
+
+/// The outcome of a call that was executed.
+pub const DONE: u16 = 0;
+/// The outcome of a call whose arguments don't fit the interface.
+pub const BAD_ARGUMENTS: u16 = 2;
+
+/// What an honest peer says over the socket to announce a blob.
+pub fn announcement(slot: u16, length: u64) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[0] = 1;
+    bytes[2..4].copy_from_slice(&slot.to_le_bytes());
+    bytes[8..].copy_from_slice(&length.to_le_bytes());
+    bytes
+}
+
+/// A message whose bytes are said to lie out of band.
+pub fn out_of_band(slot: u16, what: u16) -> Cell {
+    Cell { place: Place::Blob, ..Cell::new(slot, what) }
+}
+
+/// A message whose bytes are said to lie in the A-stack, so many of them.
+pub fn on_the_stack(slot: u16, what: u16, length: u32) -> Cell {
+    Cell { place: Place::Stack, length, ..Cell::new(slot, what) }
+}
+
+/// A blob that begins with `bytes`.
+pub fn blob(bytes: &[u8]) -> Blob {
+    let blob = Blob::create("hostile").unwrap();
+    blob.write(bytes, 0).unwrap();
+    blob
+}
+
+/// One end of a channel, in the hands of somebody who keeps to no rule.
+pub struct End {
+    pub socket: Socket,
+    pub channel: Channel,
+    /// The same memory, to write at will.
+    pub region: Region,
+}
+
+impl End {
+    /// Posts a message, and calls the peer as an honest domain does.
+    pub fn post(&self, cell: &Cell) {
+        match self.channel.post(cell) {
+            Bell::Silent => {}
+            Bell::Wake => self.channel.wake_peer(),
+            // A full socket has bells enough in it; a peer that has hung up needs none.
+            Bell::Socket => drop(self.socket.send(&[0; 16], &[])),
+        }
+    }
+
+    /// The next message that has come, if one has.
+    pub fn take(&self) -> Option<Cell> {
+        let mut taking = self.channel.receiving().try_lock().expect("nobody else takes");
+        taking.take().expect("an honest peer damages nothing")
+    }
+
+    /// Puts `bytes` into the A-stack of `slot`.
+    pub fn fill_stack(&self, slot: u16, bytes: &[u8]) {
+        self.region.stack_sink(slot).put(bytes);
+    }
+
+    /// Announces a blob of so many bytes, and passes `file` for it.
+    pub fn pass(&self, slot: u16, length: u64, file: BorrowedFd<'_>) {
+        self.say(&announcement(slot, length), &[file]);
+    }
+
+    /// Says something over the socket.
+    pub fn say(&self, bytes: &[u8], files: &[BorrowedFd<'_>]) {
+        self.socket.send(bytes, files).unwrap();
+    }
+
+    /// Waits until the peer has hung up.
+    pub fn hung_up(&self) {
+        until_gone(&self.socket);
+    }
+}
+
+/// Waits until the peer of `socket` has hung up.
+pub fn until_gone(socket: &Socket) {
+    while !gone(socket) {
+        // For ever: the watchdog looks after who waits in vain.
+        socket.wait(u64::MAX / 2).unwrap();
+    }
+}
+
+/// Whether the peer of `socket` has hung up.
+pub fn gone(socket: &Socket) -> bool {
+    let mut buffer = [0; 64 * 1024];
+    loop {
+        match socket.receive(&mut buffer) {
+            Ok(received) if received.len == 0 => return true,
+            Ok(_) => {}
+            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return false,
+            Err(_) => return true,
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Servers that lie to a client, or damage what they share with it: the client's calls end with an error that says so.
+
+#[path = "hostile/end.rs"]
+mod end;
+
+use end::{BAD_ARGUMENTS, DONE, End, HEAD, blob, on_the_stack, out_of_band, until_gone};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use underpass::{CallError, ImportError, thread};
+use underpass_channel::layout::{CELL_WORDS, CELLS, LARGEST, REGION, REPLIES, STACK, VERSION};
+use underpass_channel::{Boxed, Cell, Channel, Fence, INLINE, Region, Sending, Words};
+use underpass_os::{Directory, Listening, Memory, Socket};
+use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of, until};
+use underpass_wire::to_bytes;
+
+const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
+
+/// A server made by hand, an honest one besides, and the files of this process as long as nobody else is there.
+struct Scene {
+    listening: Listening,
+    name: String,
+    _server: ServerProcess,
+    honest: ProbeClient,
+    files: usize,
+    /// Files are counted by the process, so one test runs at a time.
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Scene {
+    fn new(of: &str) -> Self {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = ServerProcess::start(SERVER, &Room::name(&format!("{of}-honest")), "probe");
+        let honest = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
+        honest.null().unwrap();
+        let name = Room::name(of);
+        let listening = Listening::bind(&Directory::from_environment(), &name, 0o600).unwrap();
+        let files = fds_of(std::process::id());
+        Self { listening, name, _server: server, honest, files, _alone: alone }
+    }
+
+    /// Takes in the next client, hears its hello and answers with `said` and `files`.
+    fn answer(&self, said: &[u8], files: &[BorrowedFd<'_>]) -> Socket {
+        let socket = until("a client", || self.listening.accept().ok());
+        socket.wait(u64::MAX / 2).unwrap();
+        assert!(socket.receive(&mut [0; 1024]).unwrap().len > 0, "an honest client says hello");
+        socket.send(said, files).unwrap();
+        socket
+    }
+
+    /// Takes in the next client and makes a binding as an honest server does.
+    fn bind(&self) -> End {
+        let (channel, file) = Channel::create(Fence::Full).unwrap();
+        let socket = self.answer(&welcome(), &[file.as_fd()]);
+        End { socket, channel, region: Region::adopt(file.as_fd()).unwrap() }
+    }
+
+    /// What `call` gives over a binding whose other end does `lie`, and then stays until the client hangs up.
+    fn lied_to<R>(&self, lie: impl FnOnce(&End) + Send, call: impl FnOnce(&ProbeClient) -> R) -> R {
+        let given = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let end = self.bind();
+                lie(&end);
+                end.hung_up();
+            });
+            call(&ProbeClient::import(&self.name).unwrap())
+        });
+        self.is_unharmed();
+        given
+    }
+
+    /// A call over a binding whose other end does `lie` ends with a violation, and closes that binding alone.
+    fn violates(&self, lie: impl FnOnce(&End) + Send) {
+        self.lied_to(lie, |client| {
+            violation(client.pid());
+            violation(client.pid());
+        });
+    }
+
+    /// How an import from a server that answers so fails.
+    fn import_fails(&self, said: &[u8], files: &[BorrowedFd<'_>]) -> ImportError {
+        let failed = std::thread::scope(|scope| {
+            scope.spawn(|| until_gone(&self.answer(said, files)));
+            ProbeClient::import(&self.name).unwrap_err()
+        });
+        self.is_unharmed();
+        failed
+    }
+
+    fn is_unharmed(&self) {
+        assert_eq!(self.honest.add(1, 2), Ok(3));
+        until("this domain to let go", || (fds_of(std::process::id()) == self.files).then_some(()));
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        assert_eq!(maps.matches("underpass-binding").count(), 1, "the honest binding's region alone");
+    }
+}
+
+fn welcome() -> Vec<u8> {
+    to_bytes(&(HEAD, 0u8, false, None::<u32>))
+}
+
+fn violation<R: std::fmt::Debug>(result: Result<R, CallError>) {
+    assert!(matches!(result, Err(CallError::ProtocolViolation(_))), "{result:?}");
+}
+
+/// The next call that comes.
+fn call(end: &End) -> Cell {
+    until("a call", || end.take())
+}
+
+/// The reply to `call` that an honest server gives.
+fn done(call: &Cell, bytes: &[u8]) -> Cell {
+    Cell::inline(call.slot, DONE, bytes).unwrap()
+}
+
+#[test]
+fn a_reply_that_no_honest_server_writes_closes_the_binding() {
+    let _watchdog = Watchdog::new("a_reply_that_no_honest_server_writes_closes_the_binding");
+    let scene = Scene::new("replies");
+    let replies: &[fn(&Cell) -> Cell] = &[
+        |call| Cell { length: INLINE as u32 + 1, ..done(call, &[]) },
+        |call| Cell { length: u32::MAX, ..done(call, &[]) },
+        |call| Cell { slot: call.slot + 1, ..done(call, &[0, 1, 0, 0, 0]) },
+        |call| Cell { slot: CELLS as u16, ..done(call, &[0, 1, 0, 0, 0]) },
+        |call| Cell { slot: u16::MAX, ..done(call, &[0, 1, 0, 0, 0]) },
+        |call| Cell::new(call.slot, 4),
+        |call| Cell::new(call.slot, u16::MAX),
+        |call| on_the_stack(call.slot, DONE, STACK as u32 + 1),
+        |call| on_the_stack(call.slot, DONE, u32::MAX),
+        |call| out_of_band(call.slot, DONE),
+    ];
+    for reply in replies {
+        scene.violates(|end| end.post(&reply(&call(end))));
+    }
+    // To no call at all.
+    scene.violates(|end| end.post(&Cell::inline(5, DONE, &[0]).unwrap()));
+    for second in [3 << 32, u64::MAX] {
+        scene.violates(|end| {
+            call(end);
+            // The first message of a ring lies in its first cell.
+            end.region.word(REPLIES / 8 + 1).store(second, Ordering::Relaxed);
+            end.region.word(REPLIES / 8).store(1, Ordering::Release);
+            end.channel.wake_peer();
+        });
+    }
+}
+
+#[test]
+fn a_second_reply_to_a_call_closes_the_binding() {
+    let _watchdog = Watchdog::new("a_second_reply_to_a_call_closes_the_binding");
+    let scene = Scene::new("twice");
+    let lie = |end: &End| {
+        let reply = done(&call(end), &[0, 7, 0, 0, 0]);
+        // Both at once, or the second would pass for the reply to the next call: the first cell is written last.
+        let ring = Arc::new(Boxed::new(CELLS as usize * CELL_WORDS));
+        let sending = Sending::new(ring.clone(), 0, CELLS);
+        sending.post(&reply);
+        sending.post(&reply);
+        for index in (0..CELLS as usize * CELL_WORDS).rev() {
+            let word = ring.word(index).load(Ordering::Relaxed);
+            end.region.word(REPLIES / 8 + index).store(word, Ordering::Release);
+        }
+        end.channel.wake_peer();
+    };
+    scene.lied_to(lie, |client| {
+        assert_eq!(client.pid(), Ok(7));
+        violation(client.pid());
+    });
+}
+
+#[test]
+fn results_that_don_t_decode_are_the_error_of_one_call() {
+    let _watchdog = Watchdog::new("results_that_don_t_decode_are_the_error_of_one_call");
+    let scene = Scene::new("results");
+    let results: &[&[u8]] = &[&[], &[0], &[0, 1, 2], &[2], &[0, 1, 0, 0, 0, 9], &[1, 250], &[0xff; INLINE]];
+    let lie = |end: &End| {
+        for bytes in results {
+            end.post(&done(&call(end), bytes));
+            end.post(&done(&call(end), &[0, 7, 0, 0, 0]));
+        }
+        // A list of more than memory holds: in the A-stack, and out of band.
+        let huge = [&[0, 255][..], &u64::MAX.to_le_bytes()].concat();
+        let slot = call(end).slot;
+        end.fill_stack(slot, &huge);
+        end.post(&on_the_stack(slot, DONE, STACK as u32));
+        let slot = call(end).slot;
+        end.pass(slot, huge.len() as u64, blob(&huge).as_fd());
+        end.post(&out_of_band(slot, DONE));
+        end.post(&Cell { what: BAD_ARGUMENTS, ..done(&call(end), &[2, b'n', b'o']) });
+        end.post(&done(&call(end), &[0, 7, 0, 0, 0]));
+    };
+    scene.lied_to(lie, |client| {
+        for bytes in results {
+            let result = client.pid();
+            assert!(matches!(result, Err(CallError::Decode(_))), "{bytes:?} gave {result:?}");
+            assert_eq!(client.pid(), Ok(7), "the binding goes on");
+        }
+        for _ in 0..2 {
+            let result = client.fill(1);
+            assert!(matches!(result, Err(CallError::Decode(_))), "{result:?}");
+        }
+        assert_eq!(client.null(), Err(CallError::Decode("no".to_owned())));
+        assert_eq!(client.pid(), Ok(7));
+    });
+}
+
+#[test]
+fn a_blob_that_is_not_as_announced_closes_the_binding() {
+    let _watchdog = Watchdog::new("a_blob_that_is_not_as_announced_closes_the_binding");
+    let scene = Scene::new("blobs");
+    for (announced, there) in [(1_000_000, 10), (1, 0), (LARGEST + 1, 10), (u64::MAX, 10)] {
+        scene.violates(|end| {
+            let slot = call(end).slot;
+            end.pass(slot, announced, blob(&vec![1; there]).as_fd());
+            end.post(&out_of_band(slot, DONE));
+        });
+    }
+    let (reader, _writer) = std::io::pipe().unwrap();
+    let null = std::fs::File::open("/dev/null").unwrap();
+    let scene = Scene { files: fds_of(std::process::id()), ..scene };
+    for file in [reader.as_fd(), null.as_fd()] {
+        scene.violates(|end| {
+            let slot = call(end).slot;
+            end.pass(slot, 100_000, file);
+            end.post(&out_of_band(slot, DONE));
+        });
+    }
+}
+
+#[test]
+fn nonsense_over_the_socket_ends_every_call_of_the_binding() {
+    let _watchdog = Watchdog::new("nonsense_over_the_socket_ends_every_call_of_the_binding");
+    let scene = Scene::new("nonsense");
+    for said in [&[0][..], &[0; 17], &[9; 16], &end::announcement(CELLS as u16, 1)] {
+        let lie = |end: &End| {
+            let calls: Vec<_> = (0..8).map(|_| call(end).slot).collect();
+            assert_eq!(calls.iter().max(), Some(&7));
+            end.say(said, &[]);
+        };
+        scene.lied_to(lie, |client| {
+            let calls: Vec<_> = (0..8)
+                .map(|_| {
+                    let client = client.clone();
+                    thread::spawn(move || client.nap(0))
+                })
+                .collect();
+            calls.into_iter().for_each(|call| violation(call.join().unwrap()));
+        });
+    }
+}
+
+#[test]
+fn a_server_that_hangs_up_ends_every_call() {
+    let _watchdog = Watchdog::new("a_server_that_hangs_up_ends_every_call");
+    let scene = Scene::new("gone");
+    let gone = |result: Result<u32, CallError>| {
+        assert!(matches!(result, Err(CallError::PeerDied(_) | CallError::Closed(_))), "{result:?}");
+    };
+    // Right after the welcome; and with a call under way.
+    scene.lied_to(|end| end.socket.hang_up(), |client| gone(client.pid()));
+    scene.lied_to(
+        |end| {
+            call(end);
+            end.socket.hang_up()
+        },
+        |client| gone(client.pid()),
+    );
+}
+
+#[test]
+fn an_import_of_nonsense_fails() {
+    let _watchdog = Watchdog::new("an_import_of_nonsense_fails");
+    let scene = Scene::new("imports");
+    for said in [&[0][..], &[255; 64], &welcome()[..17], &[&welcome()[..17], &[7]].concat()] {
+        let failed = scene.import_fails(said, &[]);
+        assert!(matches!(failed, ImportError::Refused(..)), "{failed}");
+    }
+    let other = to_bytes(&((HEAD.0, VERSION + 1, REGION as u64), 0u8, false, None::<u32>));
+    assert!(matches!(scene.import_fails(&other, &[]), ImportError::Version(_)));
+    let no_file = scene.import_fails(&welcome(), &[]);
+    assert!(matches!(no_file, ImportError::System(..)), "{no_file}");
+}
+
+#[test]
+fn memory_that_can_t_be_trusted_is_not_mapped() {
+    let _watchdog = Watchdog::new("memory_that_can_t_be_trusted_is_not_mapped");
+    let unsealed = blob(&[0]);
+    unsealed.write(&[0], REGION as u64 - 1).unwrap();
+    let (_, small) = Memory::create("hostile", REGION - 4096).unwrap();
+    let (_, large) = Memory::create("hostile", REGION + 4096).unwrap();
+    let (pipe, _writer) = std::io::pipe().unwrap();
+    let null = std::fs::File::open("/dev/null").unwrap();
+    let scene = Scene::new("memory");
+    for file in [unsealed.as_fd(), small.as_fd(), large.as_fd(), pipe.as_fd(), null.as_fd()] {
+        let failed = scene.import_fails(&welcome(), &[file]);
+        assert!(matches!(failed, ImportError::System(..)), "{failed}");
+    }
+}

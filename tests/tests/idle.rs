@@ -1,0 +1,110 @@
+//! A domain with nothing to do sleeps, uses no CPU, and wakes with the first message.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use underpass::{CallError, thread};
+use underpass_tests::{
+    Probe, ProbeClient, Room, ServerProcess, Watchdog, kernel_threads_of, state_of, switches_of, ticks_of,
+    until,
+};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
+
+/// Looks at a domain that should be idle: some hundred ms, in which one that polls would use many clock ticks, and one that
+/// wakes up now and then would be seen to sleep again.
+const LOOKS: u32 = 3_000;
+
+/// What can't stay the same in a domain that does anything.
+fn state(pid: u32) -> (String, (u64, u64), u64) {
+    (state_of(pid), switches_of(pid), ticks_of(pid))
+}
+
+/// Waits until all kernel threads of `pid` sleep, and checks that they go on doing so.
+fn idles(pid: u32) {
+    // One reading is no moment: a thread may wake another between two lines of it. Two that agree are.
+    let asleep = until("all kernel threads to sleep", || {
+        let (before, now) = (state(pid), state(pid));
+        (before == now && now.0.bytes().all(|state| state == b'S')).then_some(now)
+    });
+    assert!(!asleep.0.is_empty(), "the process lives");
+    for look in 0..LOOKS {
+        assert_eq!(state(pid), asleep, "at look {look}");
+    }
+}
+
+fn start(of: &str) -> (ServerProcess, ProbeClient) {
+    let server = ServerProcess::start(SERVER, &Room::name(of), "probe");
+    let client = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
+    (server, client)
+}
+
+#[test]
+fn an_idle_server_sleeps_until_the_first_message() {
+    let _watchdog = Watchdog::new("an_idle_server_sleeps_until_the_first_message");
+    let (server, client) = start("idle");
+    (0..1000u32).for_each(|n| assert_eq!(client.add(n as u8, 1), Ok((n as u8).wrapping_add(1))));
+    for _ in 0..3 {
+        idles(server.pid());
+        assert_eq!(client.add(1, 2), Ok(3), "the first message wakes it");
+    }
+}
+
+#[test]
+fn a_server_that_nobody_has_called_sleeps() {
+    let _watchdog = Watchdog::new("a_server_that_nobody_has_called_sleeps");
+    let server = ServerProcess::start(SERVER, &Room::name("uncalled"), "probe");
+    idles(server.pid());
+    let client = ProbeClient::import(server.name()).unwrap();
+    idles(server.pid());
+    assert_eq!(client.null(), Ok(()));
+}
+
+#[test]
+fn an_idle_server_does_not_enter_the_kernel() {
+    let _watchdog = Watchdog::new("an_idle_server_does_not_enter_the_kernel");
+    let (server, client) = start("entries");
+    (0..100).for_each(|_| client.null().unwrap());
+    let before = client.kernel_entries().unwrap();
+    idles(server.pid());
+    let after = client.kernel_entries().unwrap();
+    let (entries, sleeps) = (after.0 - before.0, after.1 - before.1);
+    // Each kernel thread goes to sleep after the one call and before the other; a change of who looks may wake it once more.
+    let threads = kernel_threads_of(server.pid()) as u64;
+    assert!(sleeps <= 2 * threads, "{sleeps} sleeps of {threads} kernel threads");
+    // A sleep is preceded by a barrier, and followed by another's wake-up.
+    assert!(entries <= 4 * sleeps + 4, "{entries} kernel entries, {sleeps} of them sleeps");
+}
+
+#[test]
+fn a_server_whose_calls_all_sleep_sleeps_too() {
+    let _watchdog = Watchdog::new("a_server_whose_calls_all_sleep_sleeps_too");
+    let (mut server, client) = start("naps");
+    let calls: Vec<_> = (0..8)
+        .map(|_| {
+            let client = client.clone();
+            thread::spawn(move || client.nap(3_600_000))
+        })
+        .collect();
+    until("all calls to be there", || (client.arrived() == Ok(8 * 8)).then_some(()));
+    idles(server.pid());
+    assert_eq!(client.add(1, 2), Ok(3), "the first message wakes it");
+    idles(server.pid());
+    server.kill();
+    for call in calls {
+        assert!(matches!(call.join().unwrap(), Err(CallError::PeerDied(_))));
+    }
+}
+
+#[test]
+fn a_client_whose_threads_all_wait_sleeps_until_the_first_reply() {
+    let _watchdog = Watchdog::new("a_client_whose_threads_all_wait_sleeps_until_the_first_reply");
+    let (server, client) = start("waits");
+    let mut other =
+        Command::new(SERVER).args([server.name(), "block", "8"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(other.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "blocked\n");
+    idles(other.id());
+    assert_eq!(client.meet(9), Ok(()));
+    assert!(other.wait().unwrap().success(), "the replies wake it");
+}
