@@ -1,7 +1,9 @@
 //! `kill -9` of either side, at any moment.
 
 use underpass::{CallError, Outcome, thread};
-use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of, kernel_threads_of, until};
+use underpass_tests::{
+    Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, fds_of, kernel_threads_of, until,
+};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
@@ -109,6 +111,24 @@ fn a_dropped_client_leaves_nothing_on_either_side() {
     }
     until("the server to let go", || (fds_of(server.pid()) == there).then_some(()));
     until("its memory too", || (mappings(server.pid()) == 1).then_some(()));
+}
+
+#[test]
+fn a_stopped_export_tells_its_callers_that_it_closed() {
+    let _watchdog = Watchdog::new("a_stopped_export_tells_its_callers_that_it_closed");
+    let name = Room::name("stop");
+    let running = underpass::Server::new().export(&name, Probe::serve(Subject::default())).start().unwrap();
+    let before = underpass::counters().served;
+    let client = std::process::Command::new(SERVER)
+        .args([&name, "linger"])
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("the other process to call", || (underpass::counters().served > before + 2).then_some(()));
+    running.stop();
+    let output = client.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("Closed("), "{told}");
 }
 
 /// Regions that `pid` has mapped.

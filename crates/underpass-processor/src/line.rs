@@ -50,4 +50,7 @@ pub trait Line: Send + Sync {
 
     /// Whether the peer may be running on another CPU than this thread, so that polling can pay.
     fn elsewhere(&self) -> bool;
+
+    /// Whether the peer may ever run on the CPU of this thread, so that giving way to it can help.
+    fn shares(&self) -> bool;
 }

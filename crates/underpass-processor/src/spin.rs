@@ -42,16 +42,16 @@ impl Spin {
         *self = Self::default();
     }
 
-    /// After a poll that found nothing: whether to poll once more.
+    /// After a poll that found nothing: whether to poll once more. `shares`: whether the peer may be waiting for this CPU.
     #[inline]
-    pub fn again(&mut self) -> bool {
+    pub fn again(&mut self, shares: bool) -> bool {
         std::hint::spin_loop();
         self.polls += 1;
         if self.polls < BATCH {
             return true;
         }
         self.polls = 0;
-        self.look_at_the_clock();
+        self.look_at_the_clock(shares);
         !self.over
     }
 
@@ -68,14 +68,14 @@ impl Spin {
     }
 
     #[cold]
-    fn look_at_the_clock(&mut self) {
+    fn look_at_the_clock(&mut self, shares: bool) {
         let now = now_ns();
         let until = *self.until.get_or_insert_with(|| now + WAKE_UP.load(Ordering::Relaxed));
         self.over = now >= until;
         self.looks += 1;
         // Relaxed, here and below: a habit, of no consequence but time.
         let patience = if WANTED.load(Ordering::Relaxed) { PATIENCE.0 } else { PATIENCE.1 };
-        if self.looks >= patience && self.looks.is_power_of_two() && !self.over {
+        if shares && self.looks >= patience && self.looks.is_power_of_two() && !self.over {
             // By now a peer with a processor of its own would have answered: it may be waiting for this very one.
             tally().entered_kernel(1);
             cpu::give_way();

@@ -4,7 +4,7 @@
 
 use crate::client::ClientEnd;
 use crate::counters;
-use crate::handshake::{Answer, Hello, LONGEST, Manner};
+use crate::handshake::{Answer, Hello, LONGEST, Manner, Meeting};
 use crate::mailbox::Mailbox;
 use crate::server::ServerEnd;
 use crate::service::Service;
@@ -101,7 +101,7 @@ impl Clerk {
         for (_, watched) in gone {
             self.poller.remove(watched.file());
             if let Watched::Server { end, .. } = &watched {
-                end.mailbox().hang_up();
+                end.mailbox().close();
             }
             watched.end();
         }
@@ -211,13 +211,8 @@ impl Clerk {
     /// Takes in who waits at an export.
     fn accept(&self, key: u64, exported: &Exported) {
         loop {
-            let newcomers =
-                self.table().rows.values().filter(|row| matches!(row, Watched::Newcomer { .. })).count();
-            let accepted = match newcomers < NEWCOMERS {
-                true => exported.listening.accept(),
-                false => Err(io::ErrorKind::QuotaExceeded.into()),
-            };
-            match accepted {
+            self.make_room();
+            match exported.listening.accept() {
                 Ok(socket) => {
                     // A newcomer that can't be watched is sent off.
                     let _ = self
@@ -230,7 +225,21 @@ impl Clerk {
         }
     }
 
-    /// Files have run out, or too many newcomers have nothing to say: accepts nobody for a while.
+    /// Sends off who has kept silent the longest, if that many do: silence must not keep others out.
+    fn make_room(&self) {
+        let mut table = self.table();
+        let silent = table.rows.iter().filter(|(_, row)| matches!(row, Watched::Newcomer { .. }));
+        // Keys grow, so the least is the oldest.
+        let (count, oldest) =
+            silent.fold((0, u64::MAX), |(count, oldest), (&key, _)| (count + 1, oldest.min(key)));
+        if count >= NEWCOMERS
+            && let Some(row) = table.rows.remove(&oldest)
+        {
+            self.poller.remove(row.file());
+        }
+    }
+
+    /// Files have run out: accepts nobody for a while.
     fn pause(&self, key: u64, exported: &Exported) {
         self.poller.remove(&exported.listening);
         self.table().paused.push((key, clock::now_ns() + PAUSE));
@@ -253,10 +262,10 @@ impl Clerk {
             false => Err(Answer::OtherInterface { hash: descriptor.hash, text: descriptor.text() }),
         });
         match made {
-            Ok((channel, file, elsewhere)) => {
+            Ok((channel, file, meeting)) => {
                 let welcome = Answer::Welcome { manner: Manner::own() };
                 if socket.send(&welcome.to_bytes(), &[file.as_fd()]).is_ok() {
-                    self.serve(channel, socket, &exported.service, elsewhere, export);
+                    self.serve(channel, socket, &exported.service, meeting, export);
                 }
             }
             Err(answer) => {
@@ -267,8 +276,8 @@ impl Clerk {
     }
 
     /// Serves a binding from now on.
-    fn serve(&self, channel: Channel, socket: Socket, service: &Service, elsewhere: bool, export: u64) {
-        let end = Arc::new(ServerEnd::new(channel, Mailbox::new(socket), service.stub.clone(), elsewhere));
+    fn serve(&self, channel: Channel, socket: Socket, service: &Service, meeting: Meeting, export: u64) {
+        let end = Arc::new(ServerEnd::new(channel, Mailbox::new(socket), service.stub.clone(), meeting));
         let line: Arc<dyn Line> = end.clone();
         counters::enlist(Arc::downgrade(&end) as _);
         lines::add(line.clone());
@@ -318,10 +327,10 @@ fn forget(line: &Arc<dyn Line>) {
 }
 
 /// Makes the server's end of a channel.
-fn bind(theirs: Manner) -> Result<(Channel, OwnedFd, bool), Answer> {
+fn bind(theirs: Manner) -> Result<(Channel, OwnedFd, Meeting), Answer> {
     let own = Manner::own();
     match Channel::create(own.fence(theirs)) {
-        Ok((channel, file)) => Ok((channel, file, own.elsewhere(theirs))),
+        Ok((channel, file)) => Ok((channel, file, own.meeting(theirs))),
         Err(e) => Err(Answer::Failed { why: format!("the server can't make a channel: {e}") }),
     }
 }

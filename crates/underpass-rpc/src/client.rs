@@ -2,6 +2,7 @@
 
 use crate::counters::{Counted, Counters, KernelCount, bequeath};
 use crate::error::{CallError, Outcome};
+use crate::handshake::Meeting;
 use crate::incoming::Status;
 use crate::linkage::{Delivered, Linkage};
 use crate::mailbox::{Mailbox, News};
@@ -39,7 +40,7 @@ pub(crate) struct ClientEnd {
     sleepers: AtomicU32,
     aside: AtomicBool,
     unrung: Unrung,
-    elsewhere: bool,
+    meeting: Meeting,
     kernel: KernelCount,
 }
 
@@ -60,8 +61,7 @@ impl Drop for Leased<'_> {
 }
 
 impl ClientEnd {
-    /// `elsewhere`: whether the server may run on another CPU than this domain.
-    pub(crate) fn new(channel: Channel, mailbox: Mailbox, elsewhere: bool) -> Self {
+    pub(crate) fn new(channel: Channel, mailbox: Mailbox, meeting: Meeting) -> Self {
         Self {
             channel,
             mailbox,
@@ -73,7 +73,7 @@ impl ClientEnd {
             sleepers: AtomicU32::new(0),
             aside: AtomicBool::new(false),
             unrung: Unrung::default(),
-            elsewhere,
+            meeting,
             kernel: KernelCount::default(),
         }
     }
@@ -279,6 +279,10 @@ impl ClientEnd {
         if news.nonsense {
             self.violated("nonsense over the socket");
         }
+        if news.closing {
+            self.poll_all();
+            self.close(CallError::Closed(Outcome::Unknown));
+        }
         if news.gone {
             self.close(CallError::PeerDied(Outcome::Unknown));
         }
@@ -414,7 +418,11 @@ impl Line for ClientEnd {
     }
 
     fn elsewhere(&self) -> bool {
-        self.elsewhere
+        self.meeting.elsewhere
+    }
+
+    fn shares(&self) -> bool {
+        self.meeting.shares
     }
 }
 

@@ -9,6 +9,8 @@ use underpass_os::Socket;
 pub(crate) enum Control {
     /// There is a message in the ring that the receiver has put aside.
     Bell,
+    /// The sender closes the binding; a hang-up follows.
+    Closing,
     /// The arguments or results of `slot` are the first `length` bytes of the file that comes along.
     Blob { slot: u16, length: u64 },
 }
@@ -19,10 +21,14 @@ pub(crate) const CONTROL: usize = 16;
 impl Control {
     pub(crate) fn send(self, socket: &Socket, files: &[BorrowedFd<'_>]) -> io::Result<()> {
         let mut bytes = [0u8; CONTROL];
-        if let Self::Blob { slot, length } = self {
-            bytes[0] = 1;
-            bytes[2..4].copy_from_slice(&slot.to_le_bytes());
-            bytes[8..].copy_from_slice(&length.to_le_bytes());
+        match self {
+            Self::Bell => {}
+            Self::Blob { slot, length } => {
+                bytes[0] = 1;
+                bytes[2..4].copy_from_slice(&slot.to_le_bytes());
+                bytes[8..].copy_from_slice(&length.to_le_bytes());
+            }
+            Self::Closing => bytes[0] = 2,
         }
         socket.send(&bytes, files)
     }
@@ -36,6 +42,7 @@ impl Control {
                 slot: u16::from_le_bytes([bytes[2], bytes[3]]),
                 length: u64::from_le_bytes(bytes[8..].try_into().ok()?),
             }),
+            2 => Some(Self::Closing),
             _ => None,
         }
     }

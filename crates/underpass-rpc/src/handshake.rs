@@ -36,10 +36,20 @@ impl Manner {
         if self.barriers && theirs.barriers { Fence::Light } else { Fence::Full }
     }
 
-    /// Whether the two may run at the same time.
-    pub(crate) fn elsewhere(self, theirs: Self) -> bool {
-        self.only_cpu.is_none() || self.only_cpu != theirs.only_cpu
+    /// Where the two may meet.
+    pub(crate) fn meeting(self, theirs: Self) -> Meeting {
+        let both = self.only_cpu.zip(theirs.only_cpu);
+        Meeting { elsewhere: both.is_none_or(|(a, b)| a != b), shares: both.is_none_or(|(a, b)| a == b) }
     }
+}
+
+/// Where two domains may run, seen from either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Meeting {
+    /// Perhaps at the same time, on different CPUs.
+    pub(crate) elsewhere: bool,
+    /// Perhaps on the same CPU, one after the other.
+    pub(crate) shares: bool,
 }
 
 /// Client to server: what it wants.
@@ -172,9 +182,10 @@ mod tests {
     #[test]
     fn polling_pays_unless_both_have_the_same_only_cpu() {
         let on = |only_cpu| Manner { barriers: false, only_cpu };
-        assert!(!on(Some(1)).elsewhere(on(Some(1))));
-        assert!(on(Some(1)).elsewhere(on(Some(0))));
-        assert!(on(None).elsewhere(on(None)));
-        assert!(on(Some(1)).elsewhere(on(None)));
+        let at = |elsewhere, shares| Meeting { elsewhere, shares };
+        assert_eq!(on(Some(1)).meeting(on(Some(1))), at(false, true));
+        assert_eq!(on(Some(1)).meeting(on(Some(0))), at(true, false));
+        assert_eq!(on(None).meeting(on(None)), at(true, true));
+        assert_eq!(on(Some(1)).meeting(on(None)), at(true, true));
     }
 }

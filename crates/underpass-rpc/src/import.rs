@@ -121,7 +121,7 @@ fn attempt(
             })?;
             let channel = Channel::adopt(file.as_fd(), own.fence(manner))
                 .map_err(system("the server's memory can't be used"))?;
-            let end = Arc::new(ClientEnd::new(channel, Mailbox::new(socket), own.elsewhere(manner)));
+            let end = Arc::new(ClientEnd::new(channel, Mailbox::new(socket), own.meeting(manner)));
             let key = clerk()
                 .and_then(|clerk| clerk.bound(&end))
                 .map_err(system("the binding can't be watched"))?;

@@ -34,6 +34,8 @@ const TURN: usize = 256;
 pub(crate) struct News {
     /// The peer rang.
     pub(crate) bell: bool,
+    /// The peer closes the binding.
+    pub(crate) closing: bool,
     /// The peer is gone.
     pub(crate) gone: bool,
     /// The peer sent what no honest peer sends.
@@ -54,6 +56,13 @@ impl Mailbox {
     /// Passes a blob to the peer.
     pub(crate) fn pass(&self, slot: u16, blob: &Blob, length: u64) -> io::Result<()> {
         Control::Blob { slot, length }.send(&self.socket, &[blob.as_fd()])
+    }
+
+    /// Tells the peer that the binding is closed, and hangs up.
+    pub(crate) fn close(&self) {
+        // A peer that can't take it hears the hang-up.
+        let _ = Control::Closing.send(&self.socket, &[]);
+        self.hang_up();
     }
 
     /// Ends the connection: both sides hear that the other is gone.
@@ -77,6 +86,7 @@ impl Mailbox {
             };
             match Control::read(&buffer[..received.len]) {
                 Some(Control::Bell) => news.bell = true,
+                Some(Control::Closing) => news.closing = true,
                 Some(Control::Blob { slot, length }) => {
                     // The kernel drops a file that this domain has no room for.
                     let came = match received.files.pop().map(Blob::adopt) {

@@ -1,6 +1,7 @@
 //! The server's end of a binding: takes calls, runs them, replies.
 
 use crate::counters::{Counted, Counters, KernelCount, SlotCount, bequeath};
+use crate::handshake::Meeting;
 use crate::incoming::{Dispatch, Incoming, Refused, Status};
 use crate::mailbox::{Mailbox, News};
 use crate::message::{BLOB_IN, BLOB_OUT, Bytes, NO_FILE, Unread, fill};
@@ -28,21 +29,20 @@ pub(crate) struct ServerEnd {
     stub: Arc<dyn Dispatch>,
     slots: Box<[Served]>,
     closed: AtomicBool,
-    elsewhere: bool,
+    meeting: Meeting,
     unrung: Unrung,
     kernel: KernelCount,
 }
 
 impl ServerEnd {
-    /// `elsewhere`: whether the client may run on another CPU than this domain.
-    pub(crate) fn new(channel: Channel, mailbox: Mailbox, stub: Arc<dyn Dispatch>, elsewhere: bool) -> Self {
+    pub(crate) fn new(channel: Channel, mailbox: Mailbox, stub: Arc<dyn Dispatch>, meeting: Meeting) -> Self {
         Self {
             channel,
             mailbox,
             stub,
             slots: (0..CELLS).map(|_| Served::default()).collect(),
             closed: AtomicBool::new(false),
-            elsewhere,
+            meeting,
             unrung: Unrung::default(),
             kernel: KernelCount::default(),
         }
@@ -70,7 +70,7 @@ impl ServerEnd {
         if news.bell {
             rouse();
         }
-        if news.nonsense || news.gone {
+        if news.nonsense || news.gone || news.closing {
             self.close();
         }
     }
@@ -144,7 +144,7 @@ impl ServerEnd {
     #[cold]
     fn violated(&self) {
         self.close();
-        self.mailbox.hang_up();
+        self.mailbox.close();
     }
 
     pub(crate) fn counters(&self) -> Counters {
@@ -231,7 +231,11 @@ impl Line for ServerEnd {
     }
 
     fn elsewhere(&self) -> bool {
-        self.elsewhere
+        self.meeting.elsewhere
+    }
+
+    fn shares(&self) -> bool {
+        self.meeting.shares
     }
 }
 

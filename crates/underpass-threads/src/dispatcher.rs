@@ -29,11 +29,12 @@ pub(crate) fn run(own: &'static Scheduler) {
         if own.stale() {
             own.lines();
         }
-        let (mut served, mut pays) = (false, false);
+        let (mut served, mut pays, mut shares) = (false, false, false);
         for number in 0.. {
             let Some(line) = own.line(number) else { break };
             served |= line.poll();
             pays |= line.elsewhere();
+            shares |= line.shares();
             if !own.may_serve(&**line) {
                 continue;
             }
@@ -54,7 +55,7 @@ pub(crate) fn run(own: &'static Scheduler) {
             spin.reset();
         } else if served {
             spin.reset();
-        } else if !pays || !spin.again() {
+        } else if !pays || !spin.again(shares) {
             return own.retire_dispatcher();
         }
     }

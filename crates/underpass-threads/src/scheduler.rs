@@ -330,6 +330,7 @@ impl Scheduler {
             let lines = self.lines();
             let tired = self.tired.take();
             let pays = lines.iter().any(|line| line.elsewhere()) && !tired && !self.led_by_another();
+            let shares = lines.iter().any(|line| line.shares());
             loop {
                 let replied = lines.iter().fold(false, |any, line| line.poll() | any);
                 if self.busy() {
@@ -338,7 +339,7 @@ impl Scheduler {
                 if !replied && lines.iter().any(|line| line.pending()) && self.may_dispatch(&lines) {
                     return self.begin_dispatcher();
                 }
-                if self.stale() || !pays || !spin.again() || spin.fresh_batch() {
+                if self.stale() || !pays || !spin.again(shares) || spin.fresh_batch() {
                     break;
                 }
             }

@@ -37,7 +37,7 @@ fn block(own: &'static Scheduler, latch: &Latch, line: Option<&dyn Line>, deadli
             if line.poll() && latch.is_open() {
                 return true;
             }
-            if line.elsewhere() && spin.again() && !(spin.fresh_batch() && own.glance()) {
+            if line.elsewhere() && spin.again(line.shares()) && !(spin.fresh_batch() && own.glance()) {
                 continue;
             }
         }
@@ -62,7 +62,7 @@ fn sleep_on(latch: &Latch, line: Option<&dyn Line>, deadline_ns: Option<u64>) ->
             if line.poll() && latch.is_open() {
                 return true;
             }
-            if line.elsewhere() && spin.again() {
+            if line.elsewhere() && spin.again(line.shares()) {
                 continue;
             }
         }
