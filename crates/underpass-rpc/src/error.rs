@@ -132,6 +132,9 @@ impl Encode for CallError {
 }
 
 impl Decode for CallError {
+    /// Its kind, and the length of a text.
+    const LEAST: usize = 2;
+
     fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError> {
         let (kind, text) = <(u8, String)>::decode(from)?;
         let outcome = [Outcome::NotStarted, Outcome::Unknown, Outcome::Executed][usize::from(kind % 3)];

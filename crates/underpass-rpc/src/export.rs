@@ -13,9 +13,10 @@ use underpass_os::{Directory, Listening, barrier};
 ///
 /// # Examples
 /// ```no_run
-/// # let service: underpass_rpc::Service = unimplemented!();
-/// underpass_rpc::Server::new().export("fs.cache", service).run()?;
-/// # Ok::<(), underpass_rpc::Error>(())
+/// // `service` comes from an interface's `serve`.
+/// fn run(service: underpass_rpc::Service) -> Result<(), underpass_rpc::Error> {
+///     underpass_rpc::Server::new().export("fs.cache", service).run()
+/// }
 /// ```
 #[derive(Debug)]
 #[must_use = "nothing is exported until `start` or `run`"]

@@ -49,6 +49,8 @@ pub use underpass_rpc::{
     CallError, Counters, Error, ExportError, ImportError, Outcome, Running, Server, Service, counters,
 };
 pub use underpass_wire::Descriptor;
+#[cfg(feature = "serde")]
+pub use underpass_wire::Serde;
 
 /// A result with [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
