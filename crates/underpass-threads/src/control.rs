@@ -31,6 +31,7 @@ const KERNEL: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct Control {
     state: AtomicU32,
+    woken: std::sync::atomic::AtomicBool,
     home: u32,
     seat: AtomicU32,
     parker: Parker,
@@ -61,6 +62,7 @@ impl Control {
         let control = unused.unwrap_or_else(|| {
             Box::leak(Box::new(Self {
                 state: AtomicU32::new(RUNNING),
+                woken: std::sync::atomic::AtomicBool::new(false),
                 home,
                 seat: AtomicU32::new(0),
                 parker: Parker::new(),
@@ -92,6 +94,21 @@ impl Control {
         if self.state.swap(TOLD, Ordering::AcqRel) == BLOCKED {
             outside::make_ready(self, self.home as usize);
         }
+    }
+
+    /// Ends the suspension of this thread.
+    pub fn wake(&'static self) {
+        self.woken.store(true, Ordering::Release);
+        self.go_on();
+    }
+
+    /// The number of the thread.
+    pub fn id(&self) -> u64 {
+        self.info().map_or(0, |info| info.number())
+    }
+
+    pub(crate) fn take_woken(&self) -> bool {
+        self.woken.swap(false, Ordering::AcqRel)
     }
 
     /// Its activation is about to run it.

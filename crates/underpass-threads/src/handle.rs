@@ -18,6 +18,10 @@ impl Info {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Arc::new(Self { id: NEXT.fetch_add(1, Ordering::Relaxed), name })
     }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.id
+    }
 }
 
 /// A thread, user-level or of the kernel.

@@ -21,6 +21,7 @@ mod latch;
 mod outside;
 mod scheduler;
 mod seats;
+mod suspend;
 mod timers;
 mod wait;
 
@@ -30,4 +31,5 @@ pub use current::{current, on_user_thread, sleep, yield_now};
 pub use handle::{JoinHandle, Thread, panic_message};
 pub use latch::Latch;
 pub use outside::{rouse, rouse_all, start};
+pub use suspend::{Awaited, Critical, Wait, Woken, cancelled, critical, me, panicking, suspend};
 pub use wait::wait_on;
