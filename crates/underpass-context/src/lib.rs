@@ -1,14 +1,29 @@
 //! Execution contexts: stacks with guard pages, and the switch between them.
 //!
-//! *Decides:* how a stack is had, kept warm and given back ([`Stacks`]), and what a switch is ([`Context`], over
-//! `corosensei`).
+//! *Decides:* how a stack is had, kept warm and given back ([`Stacks`]), and what a switch is ([`Context`]): an indirect jump of our own on
+//! x86-64, `corosensei` elsewhere, under sanitizers, and with `--cfg underpass_portable`.
 //!
 //! *Must not know:* threads and why they pause.
 //!
-//! *Read first:* `context.rs`.
+//! *Read first:* `context.rs`, then `switch.rs`.
 
-mod context;
 mod stack;
+mod why;
 
-pub use context::{Context, Pause, pause};
+#[cfg(all(target_arch = "x86_64", not(underpass_portable)))]
+mod context;
+#[cfg(any(not(target_arch = "x86_64"), underpass_portable, test))]
+#[cfg_attr(all(test, target_arch = "x86_64", not(underpass_portable)), allow(dead_code))]
+mod portable;
+#[cfg(all(target_arch = "x86_64", not(underpass_portable)))]
+mod switch;
+
+#[cfg(all(target_arch = "x86_64", not(underpass_portable)))]
+pub use context::{Base, Context};
+#[cfg(any(not(target_arch = "x86_64"), underpass_portable))]
+pub use portable::{Base, Context};
 pub use stack::{Stack, Stacks};
+pub use why::{Pause, Resume};
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,5 @@
 //! Stacks, and the pool that keeps some of them warm.
 
-use corosensei::stack::StackPointer;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use underpass_os::StackMemory;
@@ -16,17 +15,10 @@ impl Stack {
     pub fn size(&self) -> usize {
         self.memory.usable()
     }
-}
 
-// SAFETY: the mapping begins with a guard page that can't be touched, ends page-aligned, and has at least one usable
-// page, which is `MIN_STACK_SIZE`.
-unsafe impl corosensei::stack::Stack for Stack {
-    fn base(&self) -> StackPointer {
-        StackPointer::new(self.memory.top()).expect("no mapping ends at address 0")
-    }
-
-    fn limit(&self) -> StackPointer {
-        StackPointer::new(self.memory.bottom()).expect("no mapping begins at address 0")
+    /// Where the guard begins and where the stack ends.
+    pub fn bounds(&self) -> (usize, usize) {
+        (self.memory.bottom(), self.memory.top())
     }
 }
 

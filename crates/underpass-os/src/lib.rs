@@ -2,7 +2,7 @@
 //!
 //! *Decides:* how each thing that Underpass needs of the kernel is asked for: memory that two domains share
 //! ([`Memory`]), a sleep and its wake-up ([`futex`]), a named meeting place ([`Listening`], [`Socket`]), the
-//! processors ([`cpu`]), barriers that reach into other processes ([`barrier`]), stacks ([`StackMemory`]).
+//! processors ([`cpu`], [`quota`]), kernel threads ([`thread`], [`signal`]), barriers that reach into other processes ([`barrier`]), stacks ([`StackMemory`]).
 //!
 //! *Must not know:* channels, threads, calls. It holds no policy: no retries, no spinning, no limits of its own.
 //!
@@ -16,8 +16,11 @@ pub mod futex;
 mod memory;
 mod poller;
 pub mod process;
+pub mod quota;
+pub mod signal;
 mod socket;
 mod stack;
+pub mod thread;
 mod watch;
 
 pub use directory::Directory;

@@ -7,9 +7,13 @@
 //!
 //! *Read first:* `lock.rs`.
 
+mod gate;
+mod local_word;
 mod lock;
 mod slot;
 
+pub use gate::Gate;
+pub use local_word::LocalWord;
 pub use lock::{Held, TryLock};
 pub use slot::StaticSlot;
 

@@ -37,10 +37,54 @@ impl<T> StaticSlot<T> {
         self.to.store(ptr::from_ref(value).cast_mut(), Ordering::Release);
     }
 
+    /// Puts `value` there, or nothing, and gives what was there.
+    #[inline]
+    pub fn swap(&self, value: Option<&'static T>) -> Option<&'static T> {
+        let to = value.map_or(ptr::null_mut(), |value| ptr::from_ref(value).cast_mut());
+        // SYNC with `to` in `set`, `swap`, `exchange`: what the values refer to.
+        let was = self.to.swap(to, Ordering::AcqRel);
+        // SAFETY: null, or from a `&'static T`.
+        unsafe { was.as_ref() }
+    }
+
+    /// Puts `value` there if `expected` is there; else gives what is.
+    ///
+    /// # Errors
+    /// What was there instead.
+    #[inline]
+    pub fn exchange(
+        &self,
+        expected: Option<&'static T>,
+        value: &'static T,
+    ) -> Result<(), Option<&'static T>> {
+        let expected = expected.map_or(ptr::null_mut(), |value| ptr::from_ref(value).cast_mut());
+        let to = ptr::from_ref(value).cast_mut();
+        // SYNC with `to` in `get`, `swap`: what `value` refers to.
+        match self.to.compare_exchange(expected, to, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Ok(()),
+            // SAFETY: null, or from a `&'static T`.
+            Err(was) => Err(unsafe { was.as_ref() }),
+        }
+    }
+
+    /// Puts nothing there.
+    #[inline]
+    pub fn clear(&self) {
+        // Relaxed: there is nothing to make visible.
+        self.to.store(ptr::null_mut(), Ordering::Relaxed);
+    }
+
+    /// Whether nothing is there: a hint, without a look at what is.
+    #[inline]
+    pub fn is_clear(&self) -> bool {
+        // Relaxed: who acts on it looks again.
+        self.to.load(Ordering::Relaxed).is_null()
+    }
+
     /// What was put there last.
     #[inline]
     pub fn get(&self) -> Option<&'static T> {
-        // SYNC with `to` store in `set`: what the value refers to.
+        // SYNC with `to` in `set`, `swap`, `exchange`: what the value refers to.
         let to = self.to.load(Ordering::Acquire);
         // SAFETY: `to` is null or came from a `&'static T` in `set`.
         unsafe { to.as_ref() }

@@ -1,139 +1,220 @@
-//! What stands for a thread to those who make it go on.
+//! What stands for a thread: its control block.
 
-use crate::outside;
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::body::Body;
+use crate::local::Locals;
+use crate::owned::Owned;
+use crate::ready::Linked;
+use crate::registry;
+use crate::suspend::Suspension;
+use crate::{outside, tick};
+use std::sync::{Mutex, PoisonError};
+use underpass_context::Context;
 use underpass_processor::Parker;
-
-use crate::handle::Info;
-
-/// It runs, or will without being told.
-const RUNNING: u32 = 0;
-/// Somebody told it to go on.
-const TOLD: u32 = 1;
-/// It waits to be told.
-const BLOCKED: u32 = 2;
+use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
+use underpass_seam::{Gate, StaticSlot};
 
 /// The home of plain kernel threads.
 const KERNEL: u32 = u32::MAX;
 
-/// A thread's control block. It outlives the thread: blocks are used again and never freed, so telling one that has ended
-/// to go on reaches at worst another thread, which finds that its own wait is not over and waits on.
+/// What is asked of a thread when it is made, and found out while it runs.
+pub(crate) mod flag {
+    /// It may move to another activation whenever it is suspended.
+    pub(crate) const MIGRATES: u32 = 1;
+    /// It wants an activation of its own.
+    pub(crate) const DEDICATED: u32 = 2;
+    /// It has a name.
+    pub(crate) const NAMED: u32 = 4;
+    /// It has been asked to end.
+    pub(crate) const CANCELLED: u32 = 8;
+    /// It was suspended while it unwound.
+    pub(crate) const UNWINDS: u32 = 16;
+    /// It belongs to the runtime: it takes calls.
+    pub(crate) const SERVES: u32 = 32;
+    /// It holds preemption off.
+    pub(crate) const HOLDS: u32 = 64;
+}
+
+/// A thread's control block. It outlives the thread: blocks are used again and never freed, so that whoever looks at one
+/// that ends meanwhile reads at worst what belongs to the next thread.
+///
+/// *Home* is the activation on which the thread runs and is suspended: pinned threads have one for life. *Owner* is who
+/// makes the thread; then, while it is in a list of unstarted threads, who takes it out; from then on its home.
 ///
 /// | field | who writes it |
 /// |---|---|
-/// | `state` | its activation `RUNNING` and `BLOCKED`; anybody `TOLD` |
-/// | `home` | nobody, once it is made |
-/// | `seat` | its activation, before the thread first runs |
-/// | `parker` | a plain kernel thread's sleep |
-/// | `info` | its activation, before it first runs and after it has ended |
-#[derive(Debug)]
+/// | `next` | who has the list that it is in |
+/// | `home`, `context`, `suspension`, `locals`, `holds` | the owner; a kernel thread's by itself |
+/// | `body` | the owner, until `ended` opens; then who joins or discards |
+/// | `flags` | the owner before it starts; later by atomic or; anybody `CANCELLED` |
+/// | `number` | who takes it from the pool |
+/// | `holders` | everybody who has a [`Thread`](crate::Thread) of it |
+/// | `ended` | opened at its end; registered at by who joins, or by `itself` if nobody will |
+/// | `token` | opened by `unpark`, waited at and shut by the thread |
+/// | `since` | the thread, when it is suspended |
+/// | `waits_for` | the thread, when it waits for what another holds |
+/// | `found` | the monitor: how often the thread did not give way |
+/// | `woken`, `parker` | a plain kernel thread's wake and sleep |
+#[repr(C, align(128))]
 pub struct Control {
-    state: AtomicU32,
-    woken: std::sync::atomic::AtomicBool,
-    home: u32,
-    seat: AtomicU32,
+    next: StaticSlot<Control>,
+    home: AtomicU32,
+    flags: AtomicU32,
+    pub(crate) context: Owned<Option<Box<Context>>>,
+    pub(crate) suspension: Owned<Option<Suspension>>,
+    pub(crate) since: AtomicU64,
+    pub(crate) ended: Gate<Control>,
+    pub(crate) token: Gate<Control>,
+    pub(crate) body: Body,
+    number: AtomicU64,
+    pub(crate) holders: AtomicU32,
+    pub(crate) stack: AtomicU32,
+    pub(crate) holds: AtomicU32,
+    pub(crate) found: AtomicU32,
+    pub(crate) waits_for: AtomicU64,
+    pub(crate) locals: Owned<Locals>,
+    name: Mutex<Option<Box<str>>>,
+    woken: AtomicU32,
     parker: Parker,
-    info: Mutex<Option<Arc<Info>>>,
 }
 
-/// Blocks of threads that have ended, by home. A block keeps its home for ever: whoever tells the thread of a block reads its
-/// home first, and must not queue another's thread there.
-static UNUSED: Mutex<Option<HashMap<u32, Vec<&'static Control>>>> = Mutex::new(None);
-
 impl Control {
-    /// One for a user-level thread of activation `home`, with its context at `seat`.
-    pub(crate) fn at(home: usize, seat: usize, info: Arc<Info>) -> &'static Self {
-        let control = Self::take(home as u32, info);
-        // Relaxed, both: others learn of this control by something that synchronizes.
-        control.seat.store(seat as u32, Ordering::Relaxed);
-        control.state.store(RUNNING, Ordering::Relaxed);
-        control
+    /// A block in the pool, of the place `index` in the registry.
+    pub(crate) fn unused(index: u32) -> Self {
+        Self {
+            next: StaticSlot::new(),
+            home: AtomicU32::new(KERNEL),
+            flags: AtomicU32::new(0),
+            context: Owned::new(None),
+            suspension: Owned::new(None),
+            since: AtomicU64::new(0),
+            ended: Gate::new(),
+            token: Gate::new(),
+            body: Body::empty(),
+            number: AtomicU64::new(registry::first_number(index)),
+            holders: AtomicU32::new(0),
+            stack: AtomicU32::new(0),
+            holds: AtomicU32::new(0),
+            found: AtomicU32::new(0),
+            waits_for: AtomicU64::new(0),
+            locals: Owned::new(Locals::new()),
+            name: Mutex::new(None),
+            woken: AtomicU32::new(0),
+            parker: Parker::new(),
+        }
     }
 
-    /// One for a plain kernel thread.
-    pub(crate) fn of_kernel_thread(info: Arc<Info>) -> &'static Self {
-        Self::take(KERNEL, info)
-    }
-
-    fn take(home: u32, info: Arc<Info>) -> &'static Self {
-        let unused = Self::unused(|unused| unused.entry(home).or_default().pop());
-        let control = unused.unwrap_or_else(|| {
-            Box::leak(Box::new(Self {
-                state: AtomicU32::new(RUNNING),
-                woken: std::sync::atomic::AtomicBool::new(false),
-                home,
-                seat: AtomicU32::new(0),
-                parker: Parker::new(),
-                info: Mutex::new(None),
-            }))
-        });
-        *control.info.lock().unwrap_or_else(PoisonError::into_inner) = Some(info);
-        control
-    }
-
-    /// The thread has ended.
-    pub(crate) fn retire(&'static self) {
-        *self.info.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        Self::unused(|unused| unused.entry(self.home).or_default().push(self));
-    }
-
-    fn unused<R>(with: impl FnOnce(&mut HashMap<u32, Vec<&'static Self>>) -> R) -> R {
-        with(UNUSED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
-    }
-
-    /// Tells the thread to go on. If it isn't blocked, its next block ends at once.
+    /// Makes it stand for a new thread that somebody holds, after `registry::take`.
     #[inline]
-    pub fn go_on(&'static self) {
-        if self.home == KERNEL {
-            self.parker.call();
-            return;
-        }
-        // SYNC with `state` swap in `resumed` and compare_exchange in `blocked`: what the caller did before it told.
-        if self.state.swap(TOLD, Ordering::AcqRel) == BLOCKED {
-            outside::make_ready(self, self.home as usize);
-        }
+    pub(crate) fn renew(&'static self, flags: u32) {
+        // Relaxed, all: others learn of it by something that synchronizes; to who looks around they are hints.
+        let number = self.number.load(Ordering::Relaxed);
+        self.number.store(registry::next_number(number), Ordering::Relaxed);
+        self.home.store(KERNEL, Ordering::Relaxed);
+        self.flags.store(flags, Ordering::Relaxed);
+        self.holders.store(1, Ordering::Relaxed);
+        self.stack.store(0, Ordering::Relaxed);
+        self.found.store(0, Ordering::Relaxed);
+        self.ended.shut();
+        self.token.shut();
     }
 
-    /// Ends the suspension of this thread.
-    pub fn wake(&'static self) {
-        self.woken.store(true, Ordering::Release);
-        self.go_on();
-    }
-
-    /// The number of the thread.
+    /// The number of the thread that it stands for, never used again; 0 if it has never stood for any.
+    #[inline]
     pub fn id(&self) -> u64 {
-        self.info().map_or(0, |info| info.number())
+        // Relaxed: for people, and for guesses that are checked.
+        self.number.load(Ordering::Relaxed)
     }
 
+    #[inline]
+    pub(crate) fn home(&self) -> Option<usize> {
+        // Relaxed: it changes only while nobody may wake the thread.
+        let home = self.home.load(Ordering::Relaxed);
+        (home != KERNEL).then_some(home as usize)
+    }
+
+    /// The owner runs it on activation `home`.
+    #[inline]
+    pub(crate) fn settle(&self, home: usize) {
+        self.home.store(home as u32, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, flag: u32) -> bool {
+        // Relaxed: set before the thread starts, or a request that is looked at again later.
+        self.flags.load(Ordering::Relaxed) & flag != 0
+    }
+
+    pub(crate) fn set(&self, flag: u32, on: bool) {
+        // SYNC: none; see `has`. `CANCELLED` is made known to a suspended thread by its home.
+        if on {
+            self.flags.fetch_or(flag, Ordering::Relaxed);
+        } else {
+            self.flags.fetch_and(!flag, Ordering::Relaxed);
+        }
+    }
+
+    /// Names it, before it starts.
+    pub(crate) fn christen(&self, name: Box<str>) {
+        *self.name.lock().unwrap_or_else(PoisonError::into_inner) = Some(name);
+        self.flags.fetch_or(flag::NAMED, Ordering::Relaxed);
+    }
+
+    /// Its name, if it has one.
+    pub(crate) fn with_name<R>(&self, with: impl FnOnce(Option<&str>) -> R) -> R {
+        if !self.has(flag::NAMED) {
+            return with(None);
+        }
+        with(self.name.lock().unwrap_or_else(PoisonError::into_inner).as_deref())
+    }
+
+    /// Nobody holds it any more.
+    pub(crate) fn retire(&'static self) {
+        if self.has(flag::NAMED) {
+            *self.name.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        registry::give_back(self);
+    }
+
+    /// The thread is about to be suspended.
+    #[inline]
+    pub(crate) fn stamp(&self) {
+        // Relaxed: for people.
+        self.since.store(tick::now(), Ordering::Relaxed);
+    }
+
+    /// Ends the suspension of this thread: exactly once for each that was not abandoned; it may come first.
+    #[inline]
+    pub fn wake(&'static self) {
+        match self.home() {
+            Some(home) => outside::make_ready(self, home),
+            None => {
+                // SYNC with `woken` swap in `take_woken`: what the waker did.
+                self.woken.store(1, Ordering::Release);
+                self.parker.call();
+            }
+        }
+    }
+
+    /// A plain kernel thread: whether it was woken since it last asked.
     pub(crate) fn take_woken(&self) -> bool {
-        self.woken.swap(false, Ordering::AcqRel)
-    }
-
-    /// Its activation is about to run it.
-    #[inline]
-    pub(crate) fn resumed(&self) {
-        // SYNC with `state` swap in `go_on`. A swap, not a store: a teller that comes in between must be seen.
-        self.state.swap(RUNNING, Ordering::AcqRel);
-    }
-
-    /// It has paused to block; `false` if it was told to go on in the meantime.
-    #[inline]
-    pub(crate) fn blocked(&self) -> bool {
-        // SYNC with `state` swap in `go_on`: the thread has left its stack.
-        self.state.compare_exchange(RUNNING, BLOCKED, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-
-    pub(crate) fn seat(&self) -> usize {
-        self.seat.load(Ordering::Relaxed) as usize
+        // SYNC with `woken` store in `wake`.
+        self.woken.load(Ordering::Relaxed) == 1 && self.woken.swap(0, Ordering::Acquire) == 1
     }
 
     pub(crate) fn parker(&self) -> &Parker {
         &self.parker
     }
+}
 
-    pub(crate) fn info(&self) -> Option<Arc<Info>> {
-        self.info.lock().unwrap_or_else(PoisonError::into_inner).clone()
+impl Linked for Control {
+    #[inline]
+    fn link(&self) -> &StaticSlot<Self> {
+        &self.next
+    }
+}
+
+impl std::fmt::Debug for Control {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Control").field("id", &self.id()).field("home", &self.home()).finish_non_exhaustive()
     }
 }

@@ -1,30 +1,29 @@
 //! The thread that asks.
 
-use crate::control::Control;
-use crate::handle::{Info, Thread};
-use crate::latch::Latch;
-use crate::scheduler;
-use crate::wait::wait_on;
-use std::sync::Arc;
+use crate::control::{Control, flag};
+use crate::handle::{Thread, release};
+use crate::suspend::{Awaited, Wait, Woken, suspend};
+use crate::{registry, scheduler};
 use std::time::Duration;
 use underpass_os::{clock, cpu};
 
 /// A plain kernel thread's control block, for as long as the thread lives.
-struct Own {
-    control: &'static Control,
-    info: Arc<Info>,
-}
+struct Own(&'static Control);
 
 impl Own {
     fn new() -> Self {
-        let info = Info::new(std::thread::current().name().map(str::to_owned));
-        Self { control: Control::of_kernel_thread(info.clone()), info }
+        let control = registry::take(0);
+        if let Some(name) = std::thread::current().name() {
+            control.christen(name.into());
+        }
+        Self(control)
     }
 }
 
 impl Drop for Own {
     fn drop(&mut self) {
-        self.control.retire();
+        self.0.ended.open();
+        release(self.0);
     }
 }
 
@@ -35,24 +34,35 @@ thread_local! {
 /// The control block of the calling thread.
 #[inline]
 pub(crate) fn control() -> &'static Control {
-    scheduler::with(|own| own.current()).unwrap_or_else(|| OWN.with(|own| own.control))
+    scheduler::with(|own| own.current_if_any()).flatten().unwrap_or_else(of_kernel_thread)
+}
+
+#[cold]
+fn of_kernel_thread() -> &'static Control {
+    OWN.with(|own| own.0)
 }
 
 /// The calling thread, user-level or of the kernel.
 ///
-/// # Panics
-/// Never: a thread that runs has not ended.
+/// # Examples
+/// ```
+/// let id = underpass_threads::current().id();
+/// assert_eq!(underpass_threads::current().id(), id);
+/// assert_ne!(underpass_threads::spawn(|| underpass_threads::current().id()).join().unwrap(), id);
+/// ```
 pub fn current() -> Thread {
-    let info = match scheduler::with(|own| own.current().info()) {
-        Some(info) => info.expect("a thread that runs has not ended"),
-        None => OWN.with(|own| own.info.clone()),
-    };
-    Thread { info }
+    Thread::of(control())
 }
 
 /// Whether the caller is a user-level thread.
+///
+/// # Examples
+/// ```
+/// assert!(!underpass_threads::on_user_thread());
+/// assert!(underpass_threads::spawn(underpass_threads::on_user_thread).join().unwrap());
+/// ```
 pub fn on_user_thread() -> bool {
-    scheduler::with(|_| ()).is_some()
+    scheduler::with(|own| own.current_if_any().is_some()).unwrap_or(false)
 }
 
 /// Lets other threads go first. URPC's `YIELD` (section 4.1).
@@ -61,14 +71,40 @@ pub fn on_user_thread() -> bool {
 /// ```
 /// underpass_threads::spawn(|| underpass_threads::yield_now()).join().unwrap();
 /// ```
-#[inline]
+#[inline(always)]
 pub fn yield_now() {
-    if scheduler::with(|own| own.yield_now()).is_none() {
-        cpu::give_way();
+    match scheduler::with(|own| own) {
+        Some(own) => own.yield_now(),
+        None => cpu::give_way(),
     }
 }
 
-/// Blocks the calling thread, and no other, for at least `span`.
+/// A place in a long computation at which others may go first: cheap enough for an inner loop.
+///
+/// Yields if a thread of the same activation waits, at most once a time slice or so; see [`no_preempt`](crate::no_preempt) for the contrary.
+/// Preemption alone lets other activations run, but not the threads that have started on this one.
+///
+/// # Examples
+/// ```
+/// let sum = underpass_threads::spawn(|| (0..1_000u64).inspect(|_| underpass_threads::checkpoint()).sum::<u64>());
+/// assert_eq!(sum.join().unwrap(), 499_500);
+/// ```
+#[inline]
+pub fn checkpoint() {
+    scheduler::with(|own| {
+        if own.busy() {
+            own.yield_now();
+        }
+    });
+}
+
+/// Whether the calling thread was asked to end; see [`Thread::cancel`].
+#[inline]
+pub fn cancelled() -> bool {
+    control().has(flag::CANCELLED)
+}
+
+/// Blocks the calling thread, and no other, for at least `span`; less if it is cancelled.
 ///
 /// # Examples
 /// ```
@@ -76,9 +112,24 @@ pub fn yield_now() {
 /// underpass_threads::spawn(|| underpass_threads::sleep(Duration::from_millis(1))).join().unwrap();
 /// ```
 pub fn sleep(span: Duration) {
-    if on_user_thread() {
-        wait_on(&Latch::default(), None, Some(clock::deadline_ns(span)));
-    } else {
-        std::thread::sleep(span);
+    sleep_until_ns(clock::deadline_ns(span));
+}
+
+/// Blocks the calling thread until a time of the monotonic clock, in ns; less if it is cancelled.
+pub(crate) fn sleep_until_ns(deadline_ns: u64) {
+    let woken = suspend(control(), &Time, Some(deadline_ns), true);
+    debug_assert_ne!(woken, Woken::Woken, "nobody can wake who only waits for a time");
+}
+
+/// A time, as something to wait for: whoever waits is in no list.
+struct Time;
+
+impl Wait for Time {
+    fn abandon(&self, _: &'static Control) -> bool {
+        true
+    }
+
+    fn describe(&self) -> Awaited {
+        Awaited { kind: "a time", address: 0, holder: None }
     }
 }

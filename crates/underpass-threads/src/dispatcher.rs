@@ -4,21 +4,15 @@
 //! activation starts another dispatcher, and the first ends when its call has ended. So the stack of a dispatcher is the
 //! E-stack of its call (LRPC), taken from the pool only when a call has come.
 
-use crate::handle::Info;
+use crate::control::Control;
+use crate::outside;
 use crate::scheduler::Scheduler;
-use std::sync::{Arc, OnceLock};
 use underpass_processor::Spin;
 
 /// The most calls of one line in a row while others may wait.
 const SHARE: u32 = 8;
 /// Passes over the lines between two looks at timers and other activations.
 const GLANCE: u32 = 64;
-
-/// What dispatchers are called.
-pub(crate) fn info() -> Arc<Info> {
-    static INFO: OnceLock<Arc<Info>> = OnceLock::new();
-    INFO.get_or_init(|| Info::new(Some("dispatcher".to_owned()))).clone()
-}
 
 /// Serves calls until there are none for some time, or until another dispatches.
 pub(crate) fn run(own: &'static Scheduler) {
@@ -44,19 +38,53 @@ pub(crate) fn run(own: &'static Scheduler) {
                     Some(false) => break,
                     Some(true) => served = true,
                 }
-                if own.busy() {
+                if own.wanted_soon() {
                     break;
                 }
             }
         }
         passes = passes.wrapping_add(1);
-        if own.busy() || (passes.is_multiple_of(GLANCE) && own.wanted()) {
+        if own.wanted_soon() || (passes.is_multiple_of(GLANCE) && own.wanted()) {
             own.yield_now();
             spin.reset();
         } else if served {
             spin.reset();
         } else if !pays || !spin.again(shares) {
             return own.retire_dispatcher();
+        }
+    }
+}
+
+impl Scheduler {
+    fn is_dispatcher(&self, control: &'static Control) -> bool {
+        self.dispatcher.get().is_some_and(|dispatcher| std::ptr::eq(dispatcher, control))
+    }
+
+    /// The dispatcher has a procedure run by `serve`; says whether it is the dispatcher still.
+    #[inline]
+    fn serving(&self, me: &'static Control, serve: impl FnOnce() -> bool) -> Option<bool> {
+        self.serving.set(true);
+        let served = serve();
+        self.is_dispatcher(me).then(|| {
+            self.serving.set(false);
+            served
+        })
+    }
+
+    /// The dispatcher ends, having spun in vain.
+    fn retire_dispatcher(&self) {
+        self.dispatcher.set(None);
+        outside::follow(self.number());
+        self.tired.set(true);
+    }
+
+    /// A thread has paused while a procedure runs: if it is the dispatcher, it is that call's thread now, and another dispatches.
+    #[cold]
+    pub(crate) fn dispatcher_paused(&self, control: &'static Control) {
+        if self.is_dispatcher(control) {
+            self.dispatcher.set(None);
+            self.serving.set(false);
+            outside::follow(self.number());
         }
     }
 }

@@ -1,29 +1,34 @@
 //! What the rest of the domain sees of an activation: where to leave it work, and how to call it.
 
 use crate::control::Control;
-use crate::handle::Info;
+use crate::mailbox::Mailbox;
+use crate::ready::Queue;
+use crate::ring::Ring;
 use crate::scheduler::{self, Scheduler};
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use underpass_processor::{Parker, Pool, Upcall};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use crate::shim::barrier;
+use underpass_seam::StaticSlot;
+use crate::shim::{Activation, MOST_ACTIVATIONS, Pool, Upcall};
 
-/// A thread that has not started. Any activation may take it.
-pub(crate) struct Start {
-    pub(crate) info: Arc<Info>,
-    pub(crate) run: Box<dyn FnOnce() + Send>,
-}
+/// Something that an activation does between two threads, for others.
+pub(crate) type Errand = Box<dyn FnOnce(&'static Scheduler) + Send>;
 
 /// The outside of one activation.
-#[derive(Default)]
 pub(crate) struct Outside {
+    pub(crate) activation: &'static Activation,
+    /// Its threads that can go on. Its own; others see whether there are any.
+    pub(crate) ready: Queue<Control>,
+    /// The thread that runs. Its own; others read it, for people.
+    pub(crate) current: StaticSlot<Control>,
     /// Its threads that others told to go on.
-    told: Mutex<Vec<&'static Control>>,
-    any_told: AtomicBool,
-    /// Threads that have not started.
-    fresh: Mutex<VecDeque<Start>>,
-    any_fresh: AtomicBool,
-    pub(crate) parker: Parker,
+    told: Mailbox<Control>,
+    errands: Mutex<Vec<Errand>>,
+    any_errands: AtomicBool,
+    /// Threads that any activation may take.
+    pub(crate) free: Ring<Control, 1024>,
+    /// Threads that have started and live here. Its own; others read it.
+    pub(crate) live: AtomicU32,
 }
 
 /// The number of the activation that looks at the lines, or `NOBODY`: while one does, others leave the calls to it, unless
@@ -37,65 +42,91 @@ pub(crate) fn follow(number: usize) {
     let _ = LEADER.compare_exchange(number, NOBODY, Ordering::Relaxed, Ordering::Relaxed);
 }
 
-static OUTSIDES: OnceLock<Box<[Outside]>> = OnceLock::new();
+/// Whether the activation of this number looks at the lines, from now on if nobody did.
+#[inline]
+pub(crate) fn lead(number: usize) -> bool {
+    match LEADER.load(Ordering::Relaxed) {
+        NOBODY => LEADER.compare_exchange(NOBODY, number, Ordering::Relaxed, Ordering::Relaxed).is_ok(),
+        leader => leader == number,
+    }
+}
 
-struct Activations;
+/// Whether a sleeping activation is told of what comes on the lines.
+static WATCHED: AtomicBool = AtomicBool::new(false);
 
-impl Upcall for Activations {
-    fn activate(&self, number: usize) {
-        // Each activation waits here until all can be seen.
-        Scheduler::new(number, &OUTSIDES.wait()[number]).run();
+/// Says whether a sleeping activation will be told of what comes.
+pub(crate) fn set_watched(watched: bool) {
+    // Relaxed: whether one more activation is called to look; `sleep` has its own protocol.
+    WATCHED.store(watched, Ordering::Relaxed);
+}
+
+/// Whether one is.
+pub(crate) fn watched() -> bool {
+    WATCHED.load(Ordering::Relaxed)
+}
+
+static OUTSIDES: [OnceLock<Outside>; MOST_ACTIVATIONS] = [const { OnceLock::new() }; MOST_ACTIVATIONS];
+
+struct Threads;
+
+impl Upcall for Threads {
+    fn activate(&'static self, activation: &'static Activation) -> ! {
+        let outside = OUTSIDES[activation.number()].get_or_init(|| Outside::new(activation));
+        Scheduler::new(outside).run()
+    }
+
+    fn unstarted(&self) -> bool {
+        crate::free::any()
+    }
+
+    fn ready(&self, activation: &Activation) -> bool {
+        OUTSIDES[activation.number()].get().is_some_and(|outside| !outside.ready.is_empty() || outside.has_told())
+    }
+
+    fn found_blocking(&self, activation: &Activation) {
+        crate::findings::blocking(activation);
+    }
+
+    fn found_computing(&self, activation: &Activation) {
+        crate::findings::computing(activation);
+    }
+
+    fn tick(&self) {
+        crate::tick::set();
     }
 }
 
 /// Starts this domain's activations, if they aren't yet.
 pub fn start() -> &'static Pool {
-    let pool = Pool::start(&Activations);
-    OUTSIDES.get_or_init(|| (0..pool.most()).map(|_| Outside::default()).collect());
-    pool
+    crate::tick::set_once();
+    Pool::start(&Threads)
 }
 
-/// All activations of this domain, started by now.
-pub(crate) fn all() -> &'static [Outside] {
-    start();
-    OUTSIDES.get().map_or(&[], |all| all)
+/// All activations of this domain that have begun.
+pub(crate) fn all() -> impl Iterator<Item = &'static Outside> {
+    OUTSIDES.iter().map_while(OnceLock::get)
 }
 
-/// Calls one activation that sleeps, if one does: there is work that any may do.
+/// That of the activation of this number.
+pub(crate) fn at(number: usize) -> &'static Outside {
+    OUTSIDES[number].wait()
+}
+
+/// Calls one activation that sleeps, if one may run: there is work that any may do. OThreads' `ActivationRequest`.
+#[inline]
 pub fn rouse() {
-    // SYNC with the barrier in `sleep`, between its announcement and its look for work: our work, or its sleep, is seen.
-    fence(Ordering::SeqCst);
-    // Two callers may choose the same sleeper: who comes second goes on to the next.
-    for outside in OUTSIDES.get().into_iter().flatten() {
-        if outside.parker.asleep() && outside.parker.call() {
-            return;
-        }
-    }
+    // SYNC with the heavy barrier in `sleep`: our work, or the sleep of who would do it, is seen.
+    barrier::light();
+    start().request();
 }
 
 /// Calls every activation that sleeps: the lines have changed, and what they hold of the old ones is to be let go of.
 pub fn rouse_all() {
-    fence(Ordering::SeqCst);
-    for outside in OUTSIDES.get().into_iter().flatten().filter(|outside| outside.parker.asleep()) {
-        outside.parker.call();
-    }
+    barrier::light();
+    all().for_each(Outside::call);
 }
 
-/// Leaves a thread that has not started with an activation, this one if this is one.
-pub(crate) fn submit(start: Start) {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let all = all();
-    let number = scheduler::with(Scheduler::number)
-        .unwrap_or_else(|| NEXT.fetch_add(1, Ordering::Relaxed) % all.len());
-    let outside = &all[number];
-    let mut fresh = outside.fresh.lock().unwrap_or_else(PoisonError::into_inner);
-    fresh.push_back(start);
-    outside.any_fresh.store(true, Ordering::Release);
-    drop(fresh);
-    rouse();
-}
-
-/// A thread of activation `home` was told to go on.
+/// A suspended thread of activation `home` is to go on.
 #[inline]
 pub(crate) fn make_ready(control: &'static Control, home: usize) {
     let here = scheduler::with(|own| {
@@ -104,58 +135,75 @@ pub(crate) fn make_ready(control: &'static Control, home: usize) {
             true
         }
     });
-    if here == Some(true) {
-        return;
-    }
-    let outside = &all()[home];
-    outside.told.lock().unwrap_or_else(PoisonError::into_inner).push(control);
-    outside.any_told.store(true, Ordering::Release);
-    // SYNC with the barrier in `sleep`: our entry, or its sleep, is seen.
-    fence(Ordering::SeqCst);
-    if outside.parker.asleep() {
-        outside.parker.call();
+    if here != Some(true) {
+        tell(control, home);
     }
 }
 
+fn tell(control: &'static Control, home: usize) {
+    let outside = at(home);
+    outside.told.put(control);
+    outside.look_up();
+}
+
 impl Outside {
-    /// Whether the activation of this number, whose outside this is, looks at the lines, from now on if nobody did.
-    #[inline]
-    pub(crate) fn lead(&self, number: usize) -> bool {
-        match LEADER.load(Ordering::Relaxed) {
-            NOBODY => LEADER.compare_exchange(NOBODY, number, Ordering::Relaxed, Ordering::Relaxed).is_ok(),
-            leader => leader == number,
+    fn new(activation: &'static Activation) -> Self {
+        Self {
+            activation,
+            ready: Queue::default(),
+            current: StaticSlot::new(),
+            told: Mailbox::default(),
+            errands: Mutex::default(),
+            any_errands: AtomicBool::new(false),
+            free: Ring::default(),
+            live: AtomicU32::new(0),
         }
     }
 
-    /// Whether others have left work with this activation: a hint.
+    /// Has the activation look at what was left with it.
+    fn look_up(&self) {
+        // SYNC with the heavy barrier in `sleep`: what was left, or its sleep, is seen.
+        barrier::light();
+        self.call();
+        Pool::heed();
+    }
+
+    fn call(&self) {
+        let parker = self.activation.parker();
+        if parker.asleep() {
+            parker.call();
+        }
+    }
+
+    /// Has the activation do something between two threads.
+    pub(crate) fn ask(&self, errand: Errand) {
+        self.errands.lock().unwrap_or_else(PoisonError::into_inner).push(errand);
+        // SYNC with `any_errands` swap in `errands`; the list itself is under its lock.
+        self.any_errands.store(true, Ordering::Release);
+        self.look_up();
+    }
+
+    /// Whether others have left something with this activation: a hint.
     #[inline]
     pub(crate) fn has_told(&self) -> bool {
-        self.any_told.load(Ordering::Relaxed)
+        // Relaxed: looked at again and again.
+        !self.told.is_empty() || self.any_errands.load(Ordering::Relaxed)
     }
 
-    /// Moves the threads that others told to go on to `ready`.
-    pub(crate) fn collect(&self, ready: &mut VecDeque<&'static Control>) {
-        // SYNC with `any_told` store in `make_ready`; the list itself is under its lock.
-        if self.any_told.swap(false, Ordering::AcqRel) {
-            ready.extend(self.told.lock().unwrap_or_else(PoisonError::into_inner).drain(..));
-        }
-    }
-
-    /// Whether threads that have not started wait here: a hint.
+    /// Takes the threads that others told to go on.
     #[inline]
-    pub(crate) fn has_fresh(&self) -> bool {
-        self.any_fresh.load(Ordering::Relaxed)
+    pub(crate) fn collect(&self, each: impl FnMut(&'static Control)) {
+        if !self.told.is_empty() {
+            self.told.take_all(each);
+        }
     }
 
-    /// Takes the thread that has waited longest to start.
-    pub(crate) fn take_fresh(&self) -> Option<Start> {
-        if !self.has_fresh() {
-            return None;
+    /// Takes what others want done.
+    pub(crate) fn errands(&self) -> Vec<Errand> {
+        // SYNC with `any_errands` store in `ask`.
+        if self.any_errands.load(Ordering::Relaxed) && self.any_errands.swap(false, Ordering::Acquire) {
+            return std::mem::take(&mut *self.errands.lock().unwrap_or_else(PoisonError::into_inner));
         }
-        let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
-        let start = fresh.pop_front();
-        // Under the lock, so that no thread which is pushed now is overlooked.
-        self.any_fresh.store(!fresh.is_empty(), Ordering::Release);
-        start
+        Vec::new()
     }
 }

@@ -1,47 +1,51 @@
-//! One activation from the inside: which of its threads runs next, and what it does when none can.
+//! One activation from the inside: which of its threads runs next.
 
-use crate::control::Control;
-use crate::dispatcher;
-use crate::handle::Info;
-use crate::outside::{self, Outside, Start};
-use crate::seats::Seats;
+use crate::carrier::Carriers;
+use crate::control::{Control, flag};
+use crate::free;
+use crate::handle::Thread;
+use crate::hold;
+use crate::hooks;
+use crate::outside::Outside;
+use crate::registry::Unused;
 use crate::timers::Timers;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
-use underpass_context::{Context, Pause, Stack, Stacks, pause};
-use underpass_os::clock::now_ns;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use underpass_context::{Base, Context, Pause, Resume};
 use underpass_processor::lines::View;
-use underpass_processor::{Line, Role, Spin, sleep};
+use crate::shim::{Activation, preempt};
+use underpass_processor::Line;
 
-/// Usable bytes of a thread's stack. Only pages that were touched cost memory.
-const STACK: usize = 256 * 1024;
-/// Stacks that a domain keeps warm while nobody uses them.
-const WARM: usize = 256;
-/// Turns between two looks at the lines while threads keep an activation busy.
+/// Turns between two looks at the lines, the timers and the unstarted while threads keep an activation busy.
 const TURNS: u32 = 32;
 
 /// An activation's own list of lines: counted without locked instructions, since only this activation counts.
-type Lines = Rc<[Rc<Arc<dyn Line>>]>;
+pub(crate) type Lines = Rc<[Rc<Arc<dyn Line>>]>;
 
-/// The inside of one activation. Only its own kernel thread comes here.
+/// The inside of one activation. Only its own kernel thread comes here, and only while preemption is disabled or by a thread that
+/// asks for something of its own.
 pub(crate) struct Scheduler {
     number: usize,
     outside: &'static Outside,
-    ready: RefCell<VecDeque<&'static Control>>,
-    seats: RefCell<Seats>,
-    timers: RefCell<Timers>,
-    view: RefCell<View>,
-    lines: RefCell<Lines>,
-    current: Cell<Option<&'static Control>>,
-    /// The thread that serves incoming calls, unless it has paused in one.
-    dispatcher: Cell<Option<&'static Control>>,
-    /// The dispatcher runs a procedure.
-    serving: Cell<bool>,
+    base: Base,
     turns: Cell<u32>,
+    /// The thread that serves incoming calls, unless it has paused in one.
+    pub(crate) dispatcher: Cell<Option<&'static Control>>,
+    /// The dispatcher runs a procedure.
+    pub(crate) serving: Cell<bool>,
+    /// The thread to which this activation is dedicated.
+    dedicated: Cell<bool>,
     /// A thread has spun in vain: sleep without spinning again.
-    tired: Cell<bool>,
+    pub(crate) tired: Cell<bool>,
+    pub(crate) carriers: Carriers,
+    /// A context that is about to pause with nothing to do.
+    done: Cell<Option<Box<Context>>>,
+    unused: Unused,
+    timers: RefCell<Timers>,
+    pub(crate) view: RefCell<View>,
+    pub(crate) lines: RefCell<Lines>,
 }
 
 thread_local! {
@@ -49,32 +53,39 @@ thread_local! {
 }
 
 /// Asks something of the activation that runs this thread; nothing on a plain kernel thread.
-#[inline]
+#[inline(always)]
 pub(crate) fn with<R>(ask: impl FnOnce(&'static Scheduler) -> R) -> Option<R> {
     OWN.get().map(ask)
 }
 
-fn stacks() -> &'static Stacks {
-    static STACKS: OnceLock<Stacks> = OnceLock::new();
-    STACKS.get_or_init(|| Stacks::new(STACK, WARM))
+/// The activation that runs this thread now: for code that may have been moved to another kernel thread since it last asked, of
+/// which the compiler knows nothing.
+///
+/// # Panics
+/// On a plain kernel thread.
+#[inline(never)]
+pub(crate) fn anew() -> &'static Scheduler {
+    OWN.get().expect("a user-level thread runs on an activation")
 }
 
 impl Scheduler {
-    /// The inside of activation `number`, for this kernel thread.
-    pub(crate) fn new(number: usize, outside: &'static Outside) -> &'static Self {
+    /// The inside of the activation with this outside, for this kernel thread.
+    pub(crate) fn new(outside: &'static Outside) -> &'static Self {
         let own = Box::leak(Box::new(Self {
-            number,
+            number: outside.activation.number(),
             outside,
-            ready: RefCell::default(),
-            seats: RefCell::default(),
+            base: Base::default(),
+            turns: Cell::new(0),
+            dispatcher: Cell::new(None),
+            serving: Cell::new(false),
+            dedicated: Cell::new(false),
+            tired: Cell::new(false),
+            carriers: Carriers::default(),
+            done: Cell::new(None),
+            unused: Unused::default(),
             timers: RefCell::default(),
             view: RefCell::default(),
             lines: RefCell::new(Rc::new([])),
-            current: Cell::new(None),
-            dispatcher: Cell::new(None),
-            serving: Cell::new(false),
-            turns: Cell::new(0),
-            tired: Cell::new(false),
         }));
         OWN.set(Some(own));
         own
@@ -82,14 +93,16 @@ impl Scheduler {
 
     /// Runs threads for ever.
     pub(crate) fn run(&'static self) -> ! {
+        preempt::disable();
         loop {
-            self.gather();
-            let next = self.ready.borrow_mut().pop_front();
-            if let Some(control) = next {
+            if self.outside.has_told() || self.outside.activation.summoned() {
+                self.attend();
+            }
+            if let Some(control) = self.outside.ready.pop() {
                 self.step(control);
                 self.turn();
-            } else if let Some(start) = self.find_start() {
-                self.begin(start);
+            } else if let Some(control) = self.find() {
+                self.begin(control);
             } else {
                 self.idle();
             }
@@ -101,291 +114,317 @@ impl Scheduler {
         self.number
     }
 
+    pub(crate) fn base(&'static self) -> &'static Base {
+        &self.base
+    }
+
+    pub(crate) fn outside(&self) -> &'static Outside {
+        self.outside
+    }
+
+    pub(crate) fn activation(&self) -> &'static Activation {
+        self.outside.activation
+    }
+
+    #[inline]
+    pub(crate) fn unused(&self) -> &Unused {
+        &self.unused
+    }
+
+    #[inline]
+    pub(crate) fn timers(&self) -> &RefCell<Timers> {
+        &self.timers
+    }
+
     /// The thread that runs.
+    ///
+    /// # Panics
+    /// Between threads.
     #[inline]
     pub(crate) fn current(&self) -> &'static Control {
-        self.current.get().expect("threads run only in a scheduler's step")
+        self.outside.current.get().expect("threads run only in a scheduler's step")
     }
 
-    /// Puts a thread of this activation at the end of the ready list.
+    pub(crate) fn current_if_any(&self) -> Option<&'static Control> {
+        self.outside.current.get()
+    }
+
+    pub(crate) fn is_current(&self, control: &Control) -> bool {
+        self.outside.current.get().is_some_and(|current| std::ptr::eq(current, control))
+    }
+
+    /// Threads that have started and live here.
+    #[inline]
+    pub(crate) fn live(&self) -> u32 {
+        // Relaxed, here and in `add_live`: only this kernel thread writes it.
+        self.outside.live.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn add_live(&self, threads: i32) {
+        self.outside.live.store(self.live().wrapping_add_signed(threads), Ordering::Relaxed);
+    }
+
+    /// Puts a suspended thread of this activation, which can go on, at the end of the ready list.
     #[inline]
     pub(crate) fn push(&self, control: &'static Control) {
-        self.ready.borrow_mut().push_back(control);
+        if control.has(flag::MIGRATES) {
+            return self.set_free(control);
+        }
+        self.outside.ready.push(control);
+        crate::shim::Pool::heed();
     }
 
-    /// Pauses the current thread, `me`, until it is told to go on, or until `deadline_ns`.
-    #[inline]
-    pub(crate) fn block_until(&self, me: &'static Control, deadline_ns: Option<u64>) {
-        let timer = deadline_ns.map(|deadline| self.timers.borrow_mut().add(deadline, me));
-        pause(Pause::Block);
-        if let Some(timer) = timer {
+    /// Lets any activation take a migrating thread: it lives nowhere until one does.
+    #[cold]
+    fn set_free(&self, control: &'static Control) {
+        // SAFETY: it lives here and doesn't run: either it is another that runs and wakes it, or none does.
+        if let Some(timer) = unsafe { control.take_timer() } {
             self.timers.borrow_mut().remove(timer);
+        }
+        self.add_live(-1);
+        free::submit(control);
+    }
+
+    /// Pauses the calling thread, `me`: the next one goes on in its place, or the scheduler does.
+    #[inline(always)]
+    pub(crate) fn pause(&'static self, me: &'static Control, why: Pause) {
+        preempt::disable();
+        let held = if me.has(flag::HOLDS) { hold::let_go(me) } else { 0 };
+        // SAFETY: its home, this kernel thread, owns it.
+        let context = unsafe { me.context.get() }.as_deref().expect("a thread that runs has a context");
+        let mut resumed = match self.next_after(me, why) {
+            // SAFETY: the caller is that thread; the other can go on, and lives here.
+            Some(next) => unsafe { context.pass(next) },
+            // SAFETY: as above.
+            None => unsafe { context.leave(&self.base, why) },
+        };
+        while resumed == Resume::Report {
+            crate::report::own(me);
+            // SAFETY: as above: only its home makes it report.
+            resumed = unsafe { context.leave(&self.base, why) };
+        }
+        if held > 0 || me.has(flag::MIGRATES) {
+            hold::come_back(held);
+        } else {
+            preempt::enable();
+        }
+    }
+
+    /// The context of the thread that is to run after `me`, which pauses; it is the current one from now on. Nothing if the scheduler has
+    /// to look around first.
+    #[inline(always)]
+    fn next_after(&'static self, me: &'static Control, why: Pause) -> Option<&'static Context> {
+        if self.has_to_look_around() || me.has(flag::MIGRATES) {
+            return None;
+        }
+        let context = match self.outside.ready.pop() {
+            None => self.next_unstarted()?,
+            // SAFETY: it lives here and doesn't run.
+            Some(next) => match unsafe { next.context.get() }.as_deref() {
+                None => self.first_context_of(next)?,
+                Some(context) => {
+                    self.take_over(next);
+                    context
+                }
+            },
+        };
+        if why == Pause::Yield {
+            self.outside.ready.push(me);
+        }
+        Some(context)
+    }
+
+    /// As `next_after`, of a thread that has not started.
+    #[inline(never)]
+    fn next_unstarted(&'static self) -> Option<&'static Context> {
+        let next = if self.dedicated.get() { None } else { self.take_near() }?;
+        next.settle(self.number);
+        self.add_live(1);
+        self.first_context_of(next)
+    }
+
+    #[inline(never)]
+    fn first_context_of(&'static self, next: &'static Control) -> Option<&'static Context> {
+        let Some(context) = self.context_of(next) else {
+            // Without memory for a stack it waits until another is given back.
+            self.outside.ready.push(next);
+            return None;
+        };
+        self.take_over(next);
+        Some(context)
+    }
+
+    /// The next thread after one that has ended, whose context is idle by now.
+    pub(crate) fn next_after_end(&'static self) -> Option<&'static Context> {
+        if self.has_to_look_around() {
+            return None;
+        }
+        match self.outside.ready.pop() {
+            Some(next) => self.first_context_of(next),
+            None => self.next_unstarted(),
         }
     }
 
     /// Lets other ready threads go first.
-    #[inline]
-    pub(crate) fn yield_now(&self) {
-        pause(Pause::Yield);
+    #[inline(always)]
+    pub(crate) fn yield_now(&'static self) {
+        self.pause(self.current(), Pause::Yield);
     }
 
     /// Whether other threads could run here: a hint where others leave them.
     #[inline]
     pub(crate) fn busy(&self) -> bool {
-        !self.ready.borrow().is_empty() || self.outside.has_told() || self.outside.has_fresh()
+        !self.outside.ready.is_empty() || self.outside.has_told() || !self.outside.free.is_empty()
     }
 
-    /// Whether anything but the current thread wants this processor: as [`busy`](Self::busy), and timers, threads of
-    /// other activations that have not started, and incoming calls.
-    pub(crate) fn wanted(&self) -> bool {
-        self.busy()
-            || self.timer_due()
-            || outside::all().iter().any(Outside::has_fresh)
-            || (self.dispatcher.get().is_none() && self.lines().iter().any(|line| line.pending()))
-    }
-
-    /// Takes the replies that have come for others; says whether anything but the current thread wants this processor.
-    pub(crate) fn glance(&self) -> bool {
-        self.lines().iter().for_each(|line| {
-            line.poll();
-        });
-        self.wanted()
-    }
-
-    /// Whether calls that have come are this activation's to serve: no other looks at the lines, or it is held up.
-    pub(crate) fn may_dispatch(&self, lines: &Lines) -> bool {
-        self.outside.lead(self.number) || lines.iter().any(|line| persists(&***line))
-    }
-
-    /// Whether a call on `line` is this activation's to serve.
-    #[inline]
-    pub(crate) fn may_serve(&self, line: &dyn Line) -> bool {
-        self.outside.lead(self.number) || (line.pending() && persists(line))
-    }
-
-    /// Whether another activation looks at the lines, so that this one need not, unless threads of its own wait.
-    fn led_by_another(&self) -> bool {
-        self.seats.borrow().is_empty() && !self.outside.lead(self.number)
-    }
-
-    /// Whether the lines have changed since they were last asked for.
-    #[inline]
-    pub(crate) fn stale(&self) -> bool {
-        self.view.borrow().stale()
-    }
-
-    /// The line of this number, for who serves it: a procedure that stays long holds on to no other.
-    #[inline]
-    pub(crate) fn line(&self, number: usize) -> Option<Rc<Arc<dyn Line>>> {
-        self.lines.borrow().get(number).cloned()
-    }
-
-    /// The lines to look at.
-    pub(crate) fn lines(&self) -> Lines {
-        if self.stale() {
-            let new: Lines = self.view.borrow_mut().get().iter().cloned().map(Rc::new).collect();
-            let old: Vec<_> = self.lines.replace(new).iter().map(|line| Arc::clone(line)).collect();
-            // Maybe the last of a line, and so of an implementation, whose destructor wants a thread to run on.
-            let info = dispatcher::info();
-            outside::submit(Start { info, run: Box::new(move || drop(old)) });
+    /// Sees to what others want of this activation.
+    #[cold]
+    fn attend(&'static self) {
+        self.outside.collect(|control| self.push(control));
+        for errand in self.outside.errands() {
+            errand(self);
         }
-        self.lines.borrow().clone()
-    }
-
-    pub(crate) fn is_dispatcher(&self, control: &'static Control) -> bool {
-        self.dispatcher.get().is_some_and(|dispatcher| std::ptr::eq(dispatcher, control))
-    }
-
-    /// The dispatcher has a procedure run by `serve`; says whether it is the dispatcher still.
-    #[inline]
-    pub(crate) fn serving(&self, me: &'static Control, serve: impl FnOnce() -> bool) -> Option<bool> {
-        self.serving.set(true);
-        let served = serve();
-        self.is_dispatcher(me).then(|| {
-            self.serving.set(false);
-            served
-        })
-    }
-
-    /// The dispatcher ends, having spun in vain.
-    pub(crate) fn retire_dispatcher(&self) {
-        self.dispatcher.set(None);
-        outside::follow(self.number);
-        self.tired.set(true);
-    }
-
-    fn timer_due(&self) -> bool {
-        self.timers.borrow().next().is_some_and(|deadline| deadline <= now_ns())
-    }
-
-    /// Moves to the ready list what others told to go on and what has slept long enough.
-    #[inline]
-    fn gather(&self) {
-        if self.outside.has_told() {
-            self.outside.collect(&mut self.ready.borrow_mut());
+        if self.outside.activation.summoned() {
+            self.outside.activation.answer();
         }
-        if self.timers.borrow().next().is_some() {
-            let now = now_ns();
-            loop {
-                let due = self.timers.borrow_mut().due(now);
-                match due {
-                    Some(control) => control.go_on(),
-                    None => break,
-                }
+    }
+
+    /// A thread that can start here, or go on here from now on.
+    #[inline]
+    fn find(&self) -> Option<&'static Control> {
+        if self.dedicated.get() {
+            return None;
+        }
+        self.take_near().or_else(|| self.take_dedicated()).or_else(|| self.steal())
+    }
+
+    /// Starts a thread, or takes over a migrating one.
+    pub(crate) fn begin(&'static self, control: &'static Control) {
+        control.settle(self.number);
+        self.add_live(1);
+        if control.has(flag::DEDICATED) {
+            self.dedicated.set(true);
+        }
+        self.step(control);
+    }
+
+    /// The context of a thread that is about to run here; nothing if there is no memory for one.
+    #[inline]
+    fn context_of(&self, control: &'static Control) -> Option<&'static Context> {
+        // SAFETY: it lives here and doesn't run.
+        let context = unsafe { control.context.get() };
+        if context.is_none() {
+            *context = self.carriers.take(control);
+        }
+        context.as_deref()
+    }
+
+    /// A context ran out of threads and is about to pause.
+    pub(crate) fn done(&self, context: Box<Context>) {
+        self.outside.current.clear();
+        self.done.set(Some(context));
+    }
+
+    /// `control` is the thread that runs from now on.
+    #[inline(always)]
+    pub(crate) fn take_over(&self, control: &'static Control) {
+        self.outside.current.set(control);
+        self.outside.activation.stepped();
+        self.turns.set(self.turns.get() + 1);
+    }
+
+    /// Whether the scheduler has something else to see to before the next thread runs.
+    #[inline(always)]
+    pub(crate) fn has_to_look_around(&self) -> bool {
+        self.outside.has_told()
+            || self.outside.activation.summoned()
+            || self.turns.get() + 1 >= TURNS
+            || self.serving.get()
+            || hooks::set()
+    }
+
+    pub(crate) fn is_dedicated(&self) -> bool {
+        self.dedicated.get()
+    }
+
+    /// A thread that lived here has ended.
+    #[inline]
+    pub(crate) fn lost_one(&self) {
+        self.add_live(-1);
+        if self.live() == 0 {
+            self.dedicated.set(false);
+        }
+    }
+
+    /// Runs a thread, and those that it passes to, until one pauses with nobody to pass to.
+    fn step(&'static self, control: &'static Control) {
+        let Some(context) = self.context_of(control) else {
+            // Memory is short: what is kept for later is needed now; else the thread waits until another gives its stack back.
+            self.carriers.trim();
+            return self.outside.ready.push(control);
+        };
+        self.take_over(control);
+        hooks::resumes(control);
+        // SAFETY: only its home resumes it, and pinned threads have but one; migrating ones have vouched for themselves.
+        let why = unsafe { self.base.enter(context, Resume::GoOn) };
+        // Others may have gone on in its place.
+        let Some(control) = self.current_if_any() else {
+            if let Some(context) = self.done.take() {
+                self.carriers.keep(context);
             }
+            return;
+        };
+        self.outside.current.clear();
+        hooks::pauses(control);
+        if self.serving.get() {
+            self.dispatcher_paused(control);
+        }
+        if why == Pause::Yield {
+            self.push(control);
         }
     }
 
-    fn find_start(&self) -> Option<Start> {
-        self.outside.take_fresh().or_else(|| outside::all().iter().find_map(Outside::take_fresh))
-    }
-
-    /// Gives a thread that has not started a stack, here, for good.
-    fn begin(&self, start: Start) {
-        let stack = stacks().take().expect("no memory for a thread's stack; see `sysctl vm.max_map_count`");
-        self.seat(stack, start.info, start.run);
-    }
-
-    fn seat(&self, stack: Stack, info: Arc<Info>, run: impl FnOnce() + 'static) -> &'static Control {
-        let seat = self.seats.borrow_mut().add(Context::new(stack, run));
-        let control = Control::at(self.number, seat, info);
-        self.push(control);
-        control
-    }
-
-    /// Has a thread serve the calls that have come, on an E-stack from the pool.
-    fn begin_dispatcher(&'static self) {
-        // Without memory for a stack the calls wait until a stack is given back.
-        if let Ok(stack) = stacks().take() {
-            let control = self.seat(stack, dispatcher::info(), move || dispatcher::run(self));
-            self.dispatcher.set(Some(control));
+    /// The thread is asked to end: if it is suspended here and can be told, it goes on.
+    pub(crate) fn cancel(&self, thread: Thread) {
+        match thread.control.home() {
+            Some(home) if home == self.number => self.give_up(thread.control, crate::Woken::Cancelled),
+            Some(home) => crate::outside::at(home).ask(Box::new(move |own| own.cancel(thread))),
+            None => {}
         }
     }
 
-    /// Runs a thread until it pauses or ends.
-    #[inline]
-    fn step(&self, control: &'static Control) {
-        let seat = control.seat();
-        let mut context = self.seats.borrow_mut().take(seat);
-        control.resumed();
-        self.current.set(Some(control));
-        let why = context.resume();
-        self.current.set(None);
-        if self.serving.get() && self.is_dispatcher(control) {
-            // Its procedure has paused: it is that call's thread now, and another dispatches.
-            self.dispatcher.set(None);
-            self.serving.set(false);
-            outside::follow(self.number);
-        }
-        match why {
-            Some(Pause::Yield) => {
-                self.seats.borrow_mut().put(seat, context);
-                self.push(control);
-            }
-            Some(Pause::Block) => {
-                self.seats.borrow_mut().put(seat, context);
-                if !control.blocked() {
-                    self.push(control);
-                }
-            }
-            None => {
-                stacks().give_back(context.into_stack());
-                self.seats.borrow_mut().leave(seat);
-                control.retire();
-            }
-        }
-    }
-
-    /// Counts a turn, so that threads that keep the processor busy don't keep calls and replies waiting for ever.
+    /// Counts a turn, so that threads that keep the processor busy don't keep calls, replies, timers and the unstarted waiting.
     #[inline]
     fn turn(&'static self) {
-        let turns = self.turns.get() + 1;
-        self.turns.set(turns % TURNS);
-        if turns == TURNS {
+        if self.turns.get() >= TURNS {
+            self.turns.set(0);
+            self.fire();
             self.poll();
-            if let Some(start) = self.outside.take_fresh() {
-                self.begin(start);
+            if !self.dedicated.get() && let Some(control) = self.take_near() {
+                self.begin(control);
             }
         }
     }
 
-    /// Takes the replies that have come, and sees to the calls that have come.
-    fn poll(&'static self) {
-        let lines = self.lines();
-        lines.iter().for_each(|line| {
-            line.poll();
-        });
-        if self.dispatcher.get().is_none()
-            && lines.iter().any(|line| line.pending())
-            && self.may_dispatch(&lines)
-        {
-            self.begin_dispatcher();
+    /// Ends the waits whose deadlines have passed.
+    pub(crate) fn fire(&self) {
+        if self.timers.borrow().next().is_none() {
+            return;
         }
-    }
-
-    /// Polls until there is something to do, then returns; or sleeps.
-    fn idle(&'static self) {
-        let mut spin = Spin::default();
+        let now = underpass_os::clock::now_ns();
         loop {
-            let lines = self.lines();
-            let tired = self.tired.take();
-            let pays = lines.iter().any(|line| line.elsewhere()) && !tired && !self.led_by_another();
-            let shares = lines.iter().any(|line| line.shares());
-            loop {
-                let replied = lines.iter().fold(false, |any, line| line.poll() | any);
-                if self.busy() {
-                    return;
-                }
-                if !replied && lines.iter().any(|line| line.pending()) && self.may_dispatch(&lines) {
-                    return self.begin_dispatcher();
-                }
-                if self.stale() || !pays || !spin.again(shares) || spin.fresh_batch() {
-                    break;
-                }
-            }
-            if self.busy() || self.timer_due() || outside::all().iter().any(Outside::has_fresh) {
-                return;
-            }
-            if !self.stale() && (!pays || spin.over()) {
-                break;
-            }
-        }
-        self.sleep();
-        // More than one call has come: another processor may help. It looks in the same way whether there are more.
-        let calls = |line: &Rc<Arc<dyn Line>>| usize::from(line.pending()) + usize::from(line.backlog());
-        if self.lines().iter().map(calls).sum::<usize>() > 1 {
-            outside::rouse();
+            let due = self.timers.borrow_mut().due(now);
+            let Some(control) = due else { return };
+            self.give_up(control, crate::Woken::Late);
         }
     }
 
-    fn sleep(&self) {
-        outside::follow(self.number);
-        let pool = outside::start();
-        let lines = self.lines();
-        let role = match pool.retire() {
-            true => Role::Last { others: pool.most() > 1 },
-            false => Role::Spare,
-        };
-        let deadline = self.timers.borrow().next();
-        let watched: Vec<&dyn Line> = lines.iter().map(|line| &***line).collect();
-        sleep(&self.outside.parker, &watched, role, deadline, || {
-            // What was added since must be watched too; calls that nobody takes are to be served.
-            (role == Role::Spare && watched.iter().any(|line| line.pending() && persists(*line)))
-                || self.busy()
-                || self.timer_due()
-                || outside::all().iter().any(Outside::has_fresh)
-                || self.stale()
-        });
-        pool.resume();
+    /// Ends the suspension of a thread that lives here, for `why`, if nobody else has.
+    pub(crate) fn give_up(&self, control: &'static Control, why: crate::Woken) {
+        // SAFETY: it lives here, and no thread runs now.
+        if unsafe { control.give_up(why) } {
+            self.push(control);
+        }
     }
-}
-
-/// Whether a call waits on `line` for longer than an activation that looks would let it.
-fn persists(line: &dyn Line) -> bool {
-    /// Looks; some two microseconds.
-    const LOOKS: u32 = 40;
-    (0..LOOKS).all(|_| {
-        std::hint::spin_loop();
-        line.pending()
-    })
 }

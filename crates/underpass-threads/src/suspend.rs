@@ -1,26 +1,39 @@
 //! Suspending the calling thread for exactly one wake.
+//!
+//! Who waits puts itself into some list, and suspends itself. Who takes it out of that list, under the list's lock or
+//! by an atomic exchange, is the one who wakes it: a waker, or [`Wait::abandon`], called for a deadline or a cancellation. So there is one
+//! wake for each suspension, and no state of the thread to agree on.
+//!
+//! A wake may come before the thread has left its stack. It then lies in a list of the thread's home, and nobody but the home's
+//! own kernel thread, which runs the thread at that moment, takes it from there.
 
-use crate::control::Control;
+use crate::control::{Control, flag};
 use crate::current::control;
-use crate::scheduler;
+use crate::scheduler::{self, Scheduler};
+use crate::timers::Timer;
+use crate::{deadlock, panicking};
+use underpass_context::Pause;
 use underpass_os::clock::now_ns;
 use underpass_processor::{Line, Role, sleep};
 
-/// What a thread waits for, for people.
-#[derive(Clone, Copy, Debug)]
+/// What a thread waits for, for people and for the search for deadlocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Awaited {
-    /// What kind of thing.
+    /// What kind of thing, as in "it waits for ...".
     pub kind: &'static str,
     /// Where it is.
     pub address: usize,
-    /// The number of the thread that holds it.
+    /// The number of the thread that holds it, if one does.
     pub holder: Option<u64>,
 }
 
 /// What a thread is suspended on.
 pub trait Wait {
-    /// Takes `who` out of the list of waiters; `false` if its wake is under way.
+    /// Takes `who` out of the list of waiters. `true`: it was there, and nobody will wake it. `false`: its wake is under way.
+    ///
+    /// Called at most once a suspension, while `who` is suspended, from any place of the runtime.
     fn abandon(&self, who: &'static Control) -> bool;
+
     /// What is waited for.
     fn describe(&self) -> Awaited {
         Awaited { kind: "something", address: 0, holder: None }
@@ -38,48 +51,138 @@ pub enum Woken {
     Cancelled,
 }
 
-/// The calling thread.
+/// A suspended thread's own account of it, for its home.
+pub(crate) struct Suspension {
+    /// Valid while the thread is suspended: what it points to is borrowed by [`suspend`].
+    wait: *const dyn Wait,
+    cancellable: bool,
+    timer: Option<Timer>,
+    outcome: Woken,
+}
+
+impl Control {
+    /// Ends the suspension for `why`, if nobody else has. Says whether the thread is to be put on the ready list.
+    ///
+    /// # Safety
+    /// The caller is its home, and it doesn't run.
+    pub(crate) unsafe fn give_up(&'static self, why: Woken) -> bool {
+        // SAFETY: the home owns it.
+        let Some(suspension) = (unsafe { self.suspension.get() }) else { return false };
+        if suspension.outcome != Woken::Woken || (why == Woken::Cancelled && !suspension.cancellable) {
+            return false;
+        }
+        // SAFETY: the thread is suspended, so what it waits for is borrowed still.
+        let abandoned = unsafe { &*suspension.wait }.abandon(self);
+        if abandoned {
+            suspension.outcome = why;
+        }
+        abandoned
+    }
+
+    /// What it is suspended on.
+    ///
+    /// # Safety
+    /// The caller is its home, and it doesn't run.
+    pub(crate) unsafe fn awaited(&self) -> Option<Awaited> {
+        // SAFETY: the home owns it.
+        let suspension = unsafe { self.suspension.get() }.as_ref()?;
+        // SAFETY: the thread is suspended, so what it waits for is borrowed still.
+        Some(unsafe { &*suspension.wait }.describe())
+    }
+
+    /// Its timer, to be removed by its home when it goes on.
+    ///
+    /// # Safety
+    /// The caller is its home, and it doesn't run.
+    pub(crate) unsafe fn take_timer(&self) -> Option<Timer> {
+        // SAFETY: the home owns it.
+        unsafe { self.suspension.get() }.as_mut()?.timer.take()
+    }
+}
+
+/// The calling thread, as one who waits.
+#[inline]
 pub fn me() -> &'static Control {
     control()
 }
 
-/// Suspends the caller until it is woken.
-pub fn suspend(me: &'static Control, wait: &dyn Wait, deadline_ns: Option<u64>, _cancellable: bool) -> Woken {
+/// Suspends the calling thread, `me`, until [`Control::wake`]; or until `deadline_ns` or, if it is `cancellable`, its cancellation, if
+/// then `wait` could be abandoned.
+///
+/// The caller has put `me` into a list from which exactly one takes it out: who will wake it, or `wait.abandon`.
+#[inline(always)]
+pub fn suspend(me: &'static Control, wait: &dyn Wait, deadline_ns: Option<u64>, cancellable: bool) -> Woken {
+    match scheduler::with(|own| own) {
+        Some(own) => on_activation(own, me, wait, deadline_ns, cancellable),
+        None => in_kernel(me, wait, deadline_ns, cancellable),
+    }
+}
+
+#[inline(always)]
+fn on_activation(
+    own: &'static Scheduler,
+    me: &'static Control,
+    wait: &dyn Wait,
+    deadline_ns: Option<u64>,
+    cancellable: bool,
+) -> Woken {
+    if cancellable {
+        if me.has(flag::CANCELLED) && wait.abandon(me) {
+            return Woken::Cancelled;
+        }
+    } else {
+        deadlock::about_to_wait(me, wait);
+    }
+    let timer = deadline_ns.map(|deadline| own.timers().borrow_mut().add(deadline, me));
+    // SAFETY: only the lifetime changes; it is taken away again below, before the borrow ends.
+    let wait = unsafe { std::mem::transmute::<*const (dyn Wait + '_), *const (dyn Wait + 'static)>(wait) };
+    // SAFETY: the thread runs, so its home is this very kernel thread.
+    unsafe { *me.suspension.get() = Some(Suspension { wait, cancellable, timer, outcome: Woken::Woken }) };
+    me.stamp();
+    let unwinds = panicking::leave(me);
+    own.pause(me, Pause::Block);
+    panicking::enter(me, unwinds);
+    after(me)
+}
+
+/// What is left to do: by now a migrating thread may run on another kernel thread, hence a function of its own.
+#[inline]
+fn after(me: &'static Control) -> Woken {
+    // SAFETY: the thread runs, so its home is this very kernel thread.
+    let suspension = unsafe { me.suspension.get() }.take().expect("only the thread itself takes it");
+    if let Some(timer) = suspension.timer {
+        scheduler::anew().timers().borrow_mut().remove(timer);
+    }
+    me.waits_for.store(0, std::sync::atomic::Ordering::Relaxed);
+    suspension.outcome
+}
+
+/// A plain kernel thread sleeps in the kernel.
+#[cold]
+fn in_kernel(
+    me: &'static Control,
+    wait: &dyn Wait,
+    deadline_ns: Option<u64>,
+    cancellable: bool,
+) -> Woken {
     const NONE: [&dyn Line; 0] = [];
-    let mut deadline_ns = deadline_ns;
+    // Once the wait could not be abandoned, its wake is under way.
+    let mut given_up = false;
     loop {
         if me.take_woken() {
             return Woken::Woken;
         }
-        if deadline_ns.is_some_and(|at| at <= now_ns()) {
-            deadline_ns = None;
-            if wait.abandon(me) {
-                return Woken::Late;
+        if !given_up {
+            let late = deadline_ns.is_some_and(|deadline| deadline <= now_ns());
+            let cancelled = cancellable && me.has(flag::CANCELLED);
+            if late || cancelled {
+                given_up = true;
+                if wait.abandon(me) {
+                    return if cancelled { Woken::Cancelled } else { Woken::Late };
+                }
             }
-            continue;
         }
-        if scheduler::with(|own| own.block_until(me, deadline_ns)).is_none() {
-            sleep(me.parker(), &NONE, Role::Last { others: false }, deadline_ns, || false);
-        }
+        let until = deadline_ns.filter(|_| !given_up);
+        sleep(me.parker(), &NONE, Role::Last { others: false }, until, || false);
     }
-}
-
-/// Holds off preemption.
-#[derive(Debug)]
-pub struct Critical(std::marker::PhantomData<*mut ()>);
-
-/// Holds off preemption while the value lives.
-#[inline]
-pub fn critical() -> Critical {
-    Critical(std::marker::PhantomData)
-}
-
-/// Whether the caller was asked to end.
-pub fn cancelled() -> bool {
-    false
-}
-
-/// Whether the calling thread panics.
-pub fn panicking() -> bool {
-    std::thread::panicking()
 }

@@ -1,8 +1,9 @@
-//! Waiting: the caller's context stays loaded while there is nothing else to do, and gives way when there is.
+//! Waiting for a latch: the caller's context stays loaded while there is nothing else to do, and gives way when there is.
 
 use crate::current::control;
 use crate::latch::Latch;
 use crate::scheduler::{self, Scheduler};
+use crate::suspend::{Wait, Woken, suspend};
 use underpass_os::clock::now_ns;
 use underpass_processor::{Line, Role, Spin, sleep};
 
@@ -13,9 +14,13 @@ use underpass_processor::{Line, Role, Spin, sleep};
 /// long as a wake-up would cost, then sleeps in the kernel.
 #[inline]
 pub fn wait_on(latch: &Latch, line: Option<&dyn Line>, deadline_ns: Option<u64>) -> bool {
-    match scheduler::with(|own| own) {
-        Some(own) => block(own, latch, line, deadline_ns),
-        None => sleep_on(latch, line, deadline_ns),
+    if latch.is_open() {
+        return true;
+    }
+    match (scheduler::with(|own| own), line) {
+        (Some(own), Some(line)) => poll_then_block(own, latch, line, deadline_ns),
+        (None, Some(line)) => sleep_on(latch, line, deadline_ns),
+        (_, None) => block(latch, deadline_ns),
     }
 }
 
@@ -24,57 +29,62 @@ pub(crate) fn wait_for(latch: &Latch) {
     wait_on(latch, None, None);
 }
 
-fn block(own: &'static Scheduler, latch: &Latch, line: Option<&dyn Line>, deadline_ns: Option<u64>) -> bool {
-    let me = own.current();
-    let mut spin = Spin::default();
-    loop {
-        if latch.is_open() {
-            return true;
-        }
-        if let Some(line) = line
-            && !own.busy()
-        {
-            if line.poll() && latch.is_open() {
-                return true;
-            }
-            if line.elsewhere() && spin.again(line.shares()) && !(spin.fresh_batch() && own.glance()) {
-                continue;
-            }
-        }
-        if deadline_ns.is_some_and(|deadline| deadline <= now_ns()) {
-            return latch.is_open();
-        }
-        if !latch.block(me) {
-            return true;
-        }
-        own.block_until(me, deadline_ns);
-    }
+/// Suspends the caller until the latch is open or the deadline has passed.
+#[inline]
+fn block(latch: &Latch, deadline_ns: Option<u64>) -> bool {
+    let me = control();
+    !latch.register(me) || suspend(me, latch, deadline_ns, false) == Woken::Woken
 }
 
-fn sleep_on(latch: &Latch, line: Option<&dyn Line>, deadline_ns: Option<u64>) -> bool {
-    let me = control();
+fn poll_then_block(own: &'static Scheduler, latch: &Latch, line: &dyn Line, deadline_ns: Option<u64>) -> bool {
     let mut spin = Spin::default();
-    loop {
+    while !own.wanted_soon() {
+        if line.poll() && latch.is_open() {
+            return true;
+        }
+        if !line.elsewhere() || !spin.again(line.shares()) || (spin.fresh_batch() && own.glance()) {
+            break;
+        }
         if latch.is_open() {
             return true;
         }
-        if let Some(line) = line {
-            if line.poll() && latch.is_open() {
-                return true;
-            }
-            if line.elsewhere() && spin.again(line.shares()) {
-                continue;
-            }
-        }
-        if deadline_ns.is_some_and(|deadline| deadline <= now_ns()) {
+        if spin.fresh_batch() && deadline_ns.is_some_and(|deadline| deadline <= now_ns()) {
             return latch.is_open();
         }
-        if !latch.block(me) {
+    }
+    block(latch, deadline_ns)
+}
+
+fn sleep_on(latch: &Latch, line: &dyn Line, deadline_ns: Option<u64>) -> bool {
+    let me = control();
+    let mut spin = Spin::default();
+    // Once registered, it ends by `wake` or by `abandon`.
+    let mut registered = false;
+    loop {
+        if latch.is_open() || (line.poll() && latch.is_open()) {
+            break;
+        }
+        if line.elsewhere() && spin.again(line.shares()) {
+            continue;
+        }
+        if deadline_ns.is_some_and(|deadline| deadline <= now_ns()) {
+            if !registered || latch.abandon(me) {
+                return latch.is_open();
+            }
+            break;
+        }
+        if !registered && !latch.register(me) {
             return true;
         }
-        line.inspect(|line| line.enter());
+        registered = true;
+        line.enter();
         let role = Role::Last { others: false };
-        sleep(me.parker(), line.as_slice(), role, deadline_ns, || latch.is_open());
-        line.inspect(|line| line.leave());
+        sleep(me.parker(), &[line], role, deadline_ns, || latch.is_open());
+        line.leave();
     }
+    if registered {
+        // Open, so the wake is under way or here.
+        suspend(me, latch, None, false);
+    }
+    true
 }

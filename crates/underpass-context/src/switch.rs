@@ -1,0 +1,88 @@
+//! The switch between stacks on x86-64: one indirect jump.
+//!
+//! A call and a return on the way would be cheaper to write, but returns are predicted by the calls before them, and after a
+//! switch those were another stack's: each mispredicted return costs more than all of this (measured in decision 0012).
+
+use crate::Stack;
+use std::arch::{asm, global_asm};
+use std::cell::Cell;
+
+/// A stack on which something is suspended: the address of what it needs to go on, which is pushed onto it.
+///
+/// ```text
+/// sp -> where to go on | rbx | rbp | the suspended frames ...
+/// ```
+/// All other registers are given up by who switches, the floating-point control words are left as they are.
+#[derive(Debug, Default)]
+pub(crate) struct Suspended(Cell<usize>);
+
+// The first thing that runs on a stack. It has no caller: unwinders and debuggers stop here.
+global_asm!(
+    ".pushsection .text.underpass_context_entry,\"ax\",@progbits",
+    ".balign 16",
+    ".globl underpass_context_entry",
+    ".hidden underpass_context_entry",
+    ".type underpass_context_entry,@function",
+    "underpass_context_entry:",
+    ".cfi_startproc",
+    ".cfi_undefined rip",
+    "mov rdi, [rsp + 8]",
+    "mov rax, [rsp + 16]",
+    "add rsp, 32",
+    "xor ebp, ebp",
+    "call rax",
+    "ud2",
+    ".cfi_endproc",
+    ".size underpass_context_entry, . - underpass_context_entry",
+    ".popsection",
+);
+
+unsafe extern "C" {
+    fn underpass_context_entry();
+}
+
+impl Suspended {
+    /// Will call `first` with `argument` at the top of `stack`. `first` must not return.
+    pub(crate) fn begin(stack: &Stack, first: extern "C" fn(usize) -> !, argument: usize) -> Self {
+        let words = [underpass_context_entry as *const () as usize, argument, first as usize, 0];
+        let sp = stack.bounds().1 - size_of_val(&words);
+        // SAFETY: the four words lie at the upper end of a stack that nobody uses yet, aligned as its end is.
+        unsafe { (sp as *mut [usize; 4]).write(words) };
+        Self(Cell::new(sp))
+    }
+
+    /// Suspends the caller in `self`, and has what is suspended in `to` go on with `word`. Returns with the word that the caller is
+    /// given to go on.
+    ///
+    /// # Safety
+    /// Something is suspended in `to`, nobody else has it go on, and it bears to run on this kernel thread. The caller bears to
+    /// go on wherever it is made to.
+    #[inline(always)]
+    pub(crate) unsafe fn switch(&self, to: &Suspended, word: usize) -> usize {
+        let mut word = word;
+        // SAFETY: it saves what it does not give up, below the stack pointer and nowhere else, and comes back to the label with the same
+        // stack pointer. `options` doesn't say `nostack`, so nothing lives in the red zone.
+        unsafe {
+            asm!(
+                "push rbp",
+                "push rbx",
+                "lea rax, [rip + 2f]",
+                "push rax",
+                "mov [rsi], rsp",
+                "mov rsp, rdx",
+                "jmp [rsp]",
+                "2:",
+                "add rsp, 8",
+                "pop rbx",
+                "pop rbp",
+                in("rsi") self.0.as_ptr(),
+                in("rdx") to.0.get(),
+                inout("rdi") word,
+                out("r12") _, out("r13") _, out("r14") _, out("r15") _,
+                lateout("rsi") _, lateout("rdx") _,
+                clobber_abi("C"),
+            );
+        }
+        word
+    }
+}

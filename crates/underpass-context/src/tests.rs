@@ -1,0 +1,89 @@
+//! Our switch beside its oracle: the same random program on both gives the same trace.
+
+use crate::{Pause, Resume, Stacks, portable};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+
+const STACK: usize = 64 * 1024;
+
+fn random(seed: &Cell<u64>) -> u64 {
+    let mut x = seed.get();
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    seed.set(x);
+    x
+}
+
+/// A program for one kind of context: some contexts that leave, pass, compute in registers and floating point, and panic inside.
+macro_rules! program {
+    ($name:ident, $Base:ty, $Context:ty) => {
+        fn $name(seed: u64, contexts: usize, steps: usize) -> Vec<u64> {
+            type All = Rc<RefCell<Vec<Rc<OnceCell<Box<$Context>>>>>>;
+            let base: &'static $Base = Box::leak(Box::default());
+            let trace: Rc<RefCell<Vec<u64>>> = Rc::default();
+            let seed = Rc::new(Cell::new(seed));
+            let all: All = Rc::new(RefCell::new((0..contexts).map(|_| Rc::default()).collect()));
+            let running = Rc::new(Cell::new(0usize));
+            let done = Rc::new(RefCell::new(vec![false; contexts]));
+            for number in 0..contexts {
+                let (trace, seed, others, running, done) =
+                    (trace.clone(), seed.clone(), all.clone(), running.clone(), done.clone());
+                let body = move || {
+                    let own = others.borrow()[number].clone();
+                    let own: &$Context = own.get().unwrap();
+                    let (mut sum, mut real) = (number as u64, 0.5 + number as f64);
+                    let many: [u64; 12] = std::array::from_fn(|i| random(&seed) ^ i as u64);
+                    for step in 0..steps {
+                        let what = random(&seed);
+                        let other = (random(&seed) as usize) % contexts;
+                        // SAFETY: this is that context, on its own base; it passes to paused ones only.
+                        let resumed = unsafe {
+                            if what % 3 == 0 && other != number && !done.borrow()[other] {
+                                running.set(other);
+                                let other = others.borrow()[other].clone();
+                                let other: *const $Context = &**other.get().unwrap();
+                                own.pass(&*other)
+                            } else {
+                                own.leave(base, if what % 2 == 0 { Pause::Yield } else { Pause::Block })
+                            }
+                        };
+                        sum = sum.rotate_left(5) ^ many[step % 12] ^ resumed as u64;
+                        real = real * 1.25 + sum as u32 as f64;
+                        if what % 17 == 0 {
+                            let panic = std::panic::catch_unwind(|| std::panic::resume_unwind(Box::new(what)));
+                            sum ^= *panic.unwrap_err().downcast::<u64>().unwrap();
+                        }
+                        trace.borrow_mut().extend([number as u64, sum, real.to_bits()]);
+                    }
+                    done.borrow_mut()[number] = true;
+                    base
+                };
+                let context = <$Context>::new(Stacks::new(STACK, 0).take().unwrap(), body);
+                assert!(all.borrow()[number].set(context).is_ok());
+            }
+            while let Some(next) = (0..contexts).find(|&i| !done.borrow()[i]) {
+                let count = contexts as u64;
+                let next = (0..count).map(|i| ((random(&seed) + i) % count) as usize).find(|&i| !done.borrow()[i]).unwrap_or(next);
+                running.set(next);
+                let context = all.borrow()[next].clone();
+                // SAFETY: no context runs now, and this one has not ended.
+                let why = unsafe { base.enter(context.get().unwrap(), if next % 2 == 0 { Resume::GoOn } else { Resume::Report }) };
+                trace.borrow_mut().extend([why as u64, running.get() as u64]);
+            }
+            Rc::try_unwrap(trace).map(RefCell::into_inner).unwrap_or_else(|trace| trace.borrow().clone())
+        }
+    };
+}
+
+program!(of_the_oracle, portable::Base, portable::Context);
+program!(of_ours, crate::Base, crate::Context);
+
+#[test]
+fn our_switch_does_what_the_oracle_does() {
+    for seed in 1..40 {
+        let (ours, oracle) = (of_ours(seed, 7, 60), of_the_oracle(seed, 7, 60));
+        assert!(ours.len() > 7 * 60, "it did something");
+        assert_eq!(ours, oracle, "seed {seed}");
+    }
+}

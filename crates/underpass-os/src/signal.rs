@@ -1,0 +1,163 @@
+//! A signal by which kernel threads of this process interrupt each other.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::OnceLock;
+
+/// What runs in the handler. One for this process.
+static HANDLER: OnceLock<fn()> = OnceLock::new();
+
+/// The `n`th real-time signal that the C library leaves to programs.
+///
+/// # Panics
+/// If there are not that many.
+pub fn realtime(n: i32) -> i32 {
+    let signal = libc::SIGRTMIN() + n;
+    assert!(signal <= libc::SIGRTMAX(), "there is no real-time signal number {n}");
+    signal
+}
+
+/// Runs `handler` whenever `signal` comes to a kernel thread of this process, on the stack of what it interrupts.
+///
+/// While it runs the signal is held back from its kernel thread, and `errno` is afterwards what it was. System calls that can be
+/// restarted are. `handler` may use atomics, futexes and thread-local words that its kernel thread has used before, and
+/// nothing else: what it interrupts may hold any lock, the allocator's among them.
+///
+/// # Errors
+/// `AddrInUse` if this process handles the signal in another way already: choose another signal. `AlreadyExists` if another handler was
+/// given to this function before.
+pub fn install(signal: i32, handler: fn()) -> io::Result<()> {
+    if *HANDLER.get_or_init(|| handler) as usize != handler as usize {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "this process has another handler already"));
+    }
+    let ours = on_signal as *const () as libc::sighandler_t;
+    let found = action(signal, None)?;
+    if found == ours {
+        return Ok(());
+    }
+    if found != libc::SIG_DFL && found != libc::SIG_IGN {
+        let said = format!("something else in this process handles signal {signal}");
+        return Err(io::Error::new(io::ErrorKind::AddrInUse, said));
+    }
+    action(signal, Some(ours)).map(|_| ())
+}
+
+/// Sets the handler of `signal`, if given one, and gives the one that there was.
+fn action(signal: i32, handler: Option<libc::sighandler_t>) -> io::Result<libc::sighandler_t> {
+    // SAFETY: all-zero is a value of this plain C struct: no flags, an empty mask, the default action.
+    let mut new: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    let mut old = new;
+    // Not SA_ONSTACK: who is interrupted may stay in the handler for long, and the stack must be its own.
+    new.sa_flags = libc::SA_RESTART;
+    new.sa_sigaction = handler.unwrap_or(libc::SIG_DFL);
+    let set = if handler.is_some() { ptr::from_ref(&new) } else { ptr::null() };
+    // SAFETY: `set` is null or points to a whole struct, `old` to another; the handler has the signature that goes with the flags.
+    match unsafe { libc::sigaction(signal, set, &mut old) } {
+        0 => Ok(old.sa_sigaction),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+extern "C" fn on_signal(_signal: i32) {
+    // SAFETY: it takes nothing, and gives the address of this kernel thread's own `errno`.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: the address is good for as long as the kernel thread lives.
+    let before = unsafe { errno.read() };
+    if let Some(handler) = HANDLER.get() {
+        handler();
+    }
+    // SAFETY: as above.
+    unsafe { errno.write(before) };
+}
+
+/// Lets `signal` come to the calling kernel thread.
+///
+/// # Errors
+/// `InvalidInput` if there is no such signal.
+pub fn unblock(signal: i32) -> io::Result<()> {
+    mask(libc::SIG_UNBLOCK, signal)
+}
+
+/// Holds `signal` back from the calling kernel thread until it is [`unblock`]ed.
+///
+/// # Errors
+/// `InvalidInput` if there is no such signal.
+pub fn block(signal: i32) -> io::Result<()> {
+    mask(libc::SIG_BLOCK, signal)
+}
+
+fn mask(how: i32, signal: i32) -> io::Result<()> {
+    // SAFETY: all-zero is a value of this plain C struct.
+    let mut set: libc::sigset_t = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: `set` is a whole set of ours.
+    unsafe { libc::sigemptyset(&mut set) };
+    // SAFETY: as above; a number that is no signal is refused.
+    if unsafe { libc::sigaddset(&mut set, signal) } != 0 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: `set` is initialized, and the old mask is not asked for.
+    match unsafe { libc::pthread_sigmask(how, &set, ptr::null_mut()) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::thread::current;
+    use std::cell::Cell;
+
+    thread_local! {
+        static COUNT: Cell<u32> = const { Cell::new(0) };
+    }
+
+    fn count() {
+        COUNT.set(COUNT.get() + 1);
+        // Fails, and sets `errno`.
+        let _ = rustix::fs::open("", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty());
+    }
+
+    #[test]
+    fn a_signal_comes_to_the_one_it_is_sent_to_when_it_may() {
+        let signal = realtime(9);
+        install(signal, count).unwrap();
+        install(signal, count).unwrap();
+        assert_eq!(install(signal, || ()).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        COUNT.set(0);
+        // To oneself, it has come when the call returns.
+        current().signal(signal).unwrap();
+        assert_eq!(COUNT.get(), 1);
+        block(signal).unwrap();
+        current().signal(signal).unwrap();
+        assert_eq!(COUNT.get(), 1);
+        unblock(signal).unwrap();
+        assert_eq!(COUNT.get(), 2);
+    }
+
+    #[test]
+    fn errno_is_kept() {
+        let signal = realtime(10);
+        install(signal, count).unwrap();
+        // SAFETY: it takes nothing.
+        let errno = unsafe { libc::__errno_location() };
+        // SAFETY: it is this kernel thread's own.
+        unsafe { errno.write(libc::EXDEV) };
+        current().signal(signal).unwrap();
+        assert_eq!(io::Error::last_os_error().raw_os_error(), Some(libc::EXDEV));
+    }
+
+    #[test]
+    fn a_handler_of_somebody_else_is_left_alone() {
+        extern "C" fn other(_: i32) {}
+        let signal = realtime(11);
+        action(signal, Some(other as *const () as libc::sighandler_t)).unwrap();
+        assert_eq!(install(signal, count).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn there_is_no_signal_number_1000() {
+        assert_eq!(block(1000).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    }
+}

@@ -1,0 +1,128 @@
+//! Kernel threads, as the kernel sees them.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// The number of a kernel thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tid(i32);
+
+/// The calling kernel thread's.
+///
+/// # Examples
+/// ```
+/// let other = std::thread::spawn(underpass_os::thread::current).join().unwrap();
+/// assert_ne!(other, underpass_os::thread::current());
+/// ```
+pub fn current() -> Tid {
+    Tid(rustix::thread::gettid().as_raw_pid())
+}
+
+impl Tid {
+    /// The plain number.
+    pub fn as_raw(self) -> i32 {
+        self.0
+    }
+
+    /// Sends `signal` to this kernel thread of this process (`tgkill`).
+    ///
+    /// # Errors
+    /// `NotFound` if it has ended; `WouldBlock` if too many signals wait already (`ulimit -i`).
+    pub fn signal(self, signal: i32) -> io::Result<()> {
+        let process = rustix::process::getpid().as_raw_pid();
+        // SAFETY: `tgkill` takes three numbers and touches no memory of ours.
+        match unsafe { libc::syscall(libc::SYS_tgkill, process, self.0, signal) } {
+            0 => Ok(()),
+            _ => match io::Error::last_os_error() {
+                e if e.raw_os_error() == Some(libc::ESRCH) => Err(io::ErrorKind::NotFound.into()),
+                e => Err(e),
+            },
+        }
+    }
+}
+
+/// What the kernel says that a kernel thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It runs, or would if it had a CPU.
+    Running,
+    /// It sleeps in the kernel, for an event (`S`) or for a device or a page (`D`).
+    Blocked,
+    /// It is stopped, or ends.
+    Other,
+}
+
+/// A kernel thread of this process to look at again and again.
+#[derive(Debug)]
+pub struct Task {
+    stat: File,
+}
+
+impl Task {
+    /// The one of this number.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none, or no `/proc`; too many open files.
+    pub fn open(tid: Tid) -> io::Result<Self> {
+        Ok(Self { stat: File::open(format!("/proc/self/task/{}/stat", tid.0))? })
+    }
+
+    /// What it does.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn state(&self) -> io::Result<State> {
+        let mut line = [0u8; 128];
+        let read = self.stat.read_at(&mut line, 0)?;
+        Ok(parse(&line[..read]))
+    }
+}
+
+/// The state stands behind the name, which is in parentheses, may hold some itself, and has 15 bytes at the most.
+fn parse(line: &[u8]) -> State {
+    let name_ends = line.iter().rposition(|&byte| byte == b')');
+    match name_ends.and_then(|at| line.get(at + 2)) {
+        Some(b'R') => State::Running,
+        Some(b'S' | b'D') => State::Blocked,
+        _ => State::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn a_name_can_hold_anything() {
+        assert_eq!(parse(b"12 (a) S (b)) R 1 2"), State::Running);
+        assert_eq!(parse(b"12 (x) D 1"), State::Blocked);
+        assert_eq!(parse(b"12 (x) Z 1"), State::Other);
+        assert_eq!(parse(b""), State::Other);
+        assert_eq!(parse(b"12 (x)"), State::Other);
+    }
+
+    #[test]
+    fn who_asks_runs_and_who_waits_is_blocked() {
+        assert_eq!(Task::open(current()).unwrap().state().unwrap(), State::Running);
+        let (say, heard) = mpsc::channel();
+        let (end, wait) = mpsc::channel::<()>();
+        let other = std::thread::spawn(move || {
+            say.send(current()).unwrap();
+            wait.recv().unwrap_err();
+        });
+        let task = Task::open(heard.recv().unwrap()).unwrap();
+        while task.state().unwrap() != State::Blocked {
+            std::thread::yield_now();
+        }
+        drop(end);
+        other.join().unwrap();
+    }
+
+    #[test]
+    fn nobody_can_be_signalled() {
+        assert_eq!(Tid(i32::MAX).signal(0).unwrap_err().kind(), io::ErrorKind::NotFound);
+        current().signal(0).unwrap();
+    }
+}

@@ -1,0 +1,98 @@
+//! The state of one activation, on which it also waits for a slot.
+
+use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// The states, as the README explains them.
+pub mod state {
+    /// Holds a slot.
+    pub const RUNNING: u32 = 0;
+    /// In an announced blocking call; its slot is anybody's who wants it.
+    pub const OUT: u32 = 1;
+    /// Holds a slot, and was asked to give way.
+    pub const PREEMPTING: u32 = 2;
+    /// In an announced blocking call, without a slot.
+    pub const DETACHED: u32 = 3;
+    /// Blocked without saying so; its slot was taken.
+    pub const STUCK: u32 = 4;
+    /// Waits for a slot.
+    pub const WAITING: u32 = 5;
+    /// Was interrupted, and waits for a slot.
+    pub const PREEMPTED: u32 = 6;
+    /// Idle: it waits for calls and for work.
+    pub const ASLEEP: u32 = 7;
+    /// How many states there are.
+    pub const COUNT: usize = 8;
+}
+
+/// A state, and since when its activation waits. Who moves it from where to where is the README's table.
+#[derive(Debug)]
+pub struct Seat {
+    state: AtomicU32,
+    ticket: AtomicU64,
+    /// How often it came to a slot. For the monitor's measure of slices.
+    gains: AtomicU32,
+}
+
+impl Seat {
+    /// In that state.
+    pub fn new(state: u32) -> Self {
+        Self { state: AtomicU32::new(state), ticket: AtomicU64::new(0), gains: AtomicU32::new(0) }
+    }
+
+    /// Its state: a hint to others than its owner, and to its owner in states that others may leave.
+    #[inline]
+    pub fn hint(&self) -> u32 {
+        // Relaxed: moves look again.
+        self.state.load(Ordering::Relaxed)
+    }
+
+    /// Its state, and what who moved it there did before.
+    pub fn get(&self) -> u32 {
+        // SYNC with `state` compare_exchange in `advance` by a granter: what was done under the slot before.
+        self.state.load(Ordering::Acquire)
+    }
+
+    /// Moves it; `false` if it is elsewhere.
+    #[inline]
+    pub fn advance(&self, from: u32, to: u32) -> bool {
+        // SYNC with `state` compare_exchange in `advance` of others, and load in `get`: the ticket, if `to` is published, and what
+        // was done under a slot that goes with the move.
+        self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Publishes it as one who waits since `ticket`; `false` if it is elsewhere than `from`.
+    pub fn publish(&self, from: u32, to: u32, ticket: u64) -> bool {
+        // Relaxed: `advance` makes it visible. Only who publishes writes it, and a late reader's order is wrong and harmless.
+        self.ticket.store(ticket, Ordering::Relaxed);
+        self.advance(from, to)
+    }
+
+    /// Since when it waits, if it does, and in which state.
+    pub fn published(&self) -> Option<(u64, u32)> {
+        // SYNC with `state` compare_exchange in `publish`: the ticket.
+        match self.state.load(Ordering::Acquire) {
+            at @ (state::WAITING | state::PREEMPTED) => Some((self.ticket.load(Ordering::Relaxed), at)),
+            _ => None,
+        }
+    }
+
+    /// Moves it to `RUNNING`, with a slot that the caller has in hand.
+    pub fn seat(&self, from: u32) -> bool {
+        let seated = self.advance(from, state::RUNNING);
+        if seated {
+            // Relaxed: a measure.
+            self.gains.fetch_add(1, Ordering::Relaxed);
+        }
+        seated
+    }
+
+    /// How often it came to a slot.
+    pub fn gains(&self) -> u32 {
+        self.gains.load(Ordering::Relaxed)
+    }
+
+    /// The word to sleep on while it is published.
+    pub fn word(&self) -> &AtomicU32 {
+        &self.state
+    }
+}

@@ -1,0 +1,202 @@
+//! The word that holds how many slots are taken, how many activations wait for one, and how many there are.
+
+use underpass_seam::atomic::{AtomicU64, Ordering, fence};
+
+/// The counts, at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Slots that are taken.
+    pub running: u32,
+    /// Activations that wait for one.
+    pub waiting: u32,
+    /// Slots in all.
+    pub maximum: u32,
+}
+
+const BITS: u32 = 16;
+const MASK: u64 = (1 << BITS) - 1;
+
+impl Counts {
+    fn unpack(word: u64) -> Self {
+        let part = |n: u32| (word >> (n * BITS) & MASK) as u32;
+        Self { running: part(0), waiting: part(1), maximum: part(2) }
+    }
+
+    fn pack(self) -> u64 {
+        u64::from(self.running) | u64::from(self.waiting) << BITS | u64::from(self.maximum) << (2 * BITS)
+    }
+
+    /// Whether a slot is free.
+    pub fn free(self) -> bool {
+        self.running < self.maximum
+    }
+}
+
+/// What became of a slot that was released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Released {
+    /// Somebody waits for it: the caller is to grant it.
+    Owed,
+    /// It is free; this many are taken now.
+    Freed(u32),
+}
+
+/// The slots of a domain: the steps on the word of the README. Any activation, handler or monitor takes them.
+#[derive(Debug)]
+pub struct Slots {
+    word: AtomicU64,
+    /// The next ticket.
+    tickets: AtomicU64,
+}
+
+/// A full fence after a read-modify-write of the caller's: on x86 that was one.
+#[inline]
+pub(crate) fn fence_after_change() {
+    #[cfg(all(target_arch = "x86_64", not(underpass_loom)))]
+    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    #[cfg(not(all(target_arch = "x86_64", not(underpass_loom))))]
+    fence(Ordering::SeqCst);
+}
+
+/// A full fence.
+#[inline]
+pub(crate) fn full_fence() {
+    fence(Ordering::SeqCst);
+}
+
+impl Slots {
+    /// `maximum` slots, all of them free.
+    pub fn new(maximum: u32) -> Self {
+        let counts = Counts { running: 0, waiting: 0, maximum };
+        Self { word: AtomicU64::new(counts.pack()), tickets: AtomicU64::new(1) }
+    }
+
+    /// The counts: of the past as soon as they are read. What is done on them is done by a step that looks again.
+    #[inline]
+    pub fn counts(&self) -> Counts {
+        // Relaxed: the fences of who has to see something stand around this.
+        Counts::unpack(self.word.load(Ordering::Relaxed))
+    }
+
+    /// A number greater than those before.
+    pub fn ticket(&self) -> u64 {
+        // Relaxed: it orders those who wait, and nothing else.
+        self.tickets.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Changes the counts in one step as `how` says, if it says so.
+    fn step<R>(&self, mut how: impl FnMut(&mut Counts) -> Option<R>) -> Option<R> {
+        let mut word = self.word.load(Ordering::Relaxed);
+        loop {
+            let mut counts = Counts::unpack(word);
+            let result = how(&mut counts)?;
+            // SYNC with `word` compare_exchange in `step`: what who released, enlisted or took a slot did before.
+            match self.word.compare_exchange_weak(word, counts.pack(), Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return Some(result),
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// *Take*: whether there was a free slot, which the caller has in hand now.
+    pub fn take(&self) -> bool {
+        self.step(|counts| {
+            counts.free().then(|| counts.running += 1)
+        })
+        .is_some()
+    }
+
+    /// *Enlist*: counts one who is published. `true`: a slot was free, which the caller is to grant.
+    pub fn enlist(&self) -> bool {
+        self.step(|counts| {
+            let free = counts.free();
+            if free {
+                counts.running += 1;
+            } else {
+                counts.waiting += 1;
+            }
+            Some(free)
+        })
+        .unwrap_or(false)
+    }
+
+    /// *Release*: gives a slot back.
+    pub fn release(&self) -> Released {
+        self.step(|counts| {
+            Some(if counts.waiting > 0 && counts.running <= counts.maximum {
+                counts.waiting -= 1;
+                Released::Owed
+            } else {
+                counts.running -= 1;
+                Released::Freed(counts.running)
+            })
+        })
+        .unwrap_or(Released::Owed)
+    }
+
+    /// Sets the maximum. The caller is to grant as many slots as this says.
+    pub fn set_maximum(&self, maximum: u32) -> u32 {
+        self.step(|counts| {
+            counts.maximum = maximum;
+            let owed = counts.waiting.min(maximum.saturating_sub(counts.running));
+            counts.running += owed;
+            counts.waiting -= owed;
+            Some(owed)
+        })
+        .unwrap_or(0)
+    }
+}
+
+#[cfg(all(test, not(underpass_loom)))]
+mod tests {
+    use super::*;
+
+    fn counts(slots: &Slots) -> (u32, u32, u32) {
+        let Counts { running, waiting, maximum } = slots.counts();
+        (running, waiting, maximum)
+    }
+
+    #[test]
+    fn slots_are_taken_and_freed() {
+        let slots = Slots::new(2);
+        assert!(slots.take() && slots.take() && !slots.take());
+        assert_eq!(slots.release(), Released::Freed(1));
+        assert_eq!(slots.release(), Released::Freed(0));
+    }
+
+    #[test]
+    fn a_released_slot_is_owed_to_who_waits() {
+        let slots = Slots::new(1);
+        assert!(slots.enlist(), "it was free");
+        assert!(!slots.enlist());
+        assert_eq!(counts(&slots), (1, 1, 1));
+        assert_eq!(slots.release(), Released::Owed);
+        assert_eq!(counts(&slots), (1, 0, 1));
+    }
+
+    #[test]
+    fn a_greater_maximum_is_owed_to_those_who_wait() {
+        let slots = Slots::new(1);
+        assert!(slots.take());
+        assert!(!slots.enlist() && !slots.enlist() && !slots.enlist());
+        assert_eq!(slots.set_maximum(3), 2);
+        assert_eq!(counts(&slots), (3, 1, 3));
+    }
+
+    #[test]
+    fn beyond_the_maximum_slots_are_freed_though_others_wait() {
+        let slots = Slots::new(2);
+        assert!(slots.take() && slots.take());
+        assert!(!slots.enlist());
+        assert_eq!(slots.set_maximum(1), 0);
+        assert_eq!(slots.release(), Released::Freed(1));
+        assert_eq!(slots.release(), Released::Owed);
+        assert_eq!(counts(&slots), (1, 0, 1));
+    }
+
+    #[test]
+    fn tickets_grow() {
+        let slots = Slots::new(1);
+        assert!(slots.ticket() < slots.ticket());
+    }
+}

@@ -1,0 +1,252 @@
+//! The protocol of slots and seats, as the README proves it, apart from kernel threads.
+
+use crate::seat::{Seat, state};
+use crate::slots::{Released, Slots, fence_after_change, full_fence};
+
+/// What the protocol needs of the world around it.
+pub trait World {
+    /// The slots.
+    fn slots(&self) -> &Slots;
+
+    /// Every seat that there is.
+    fn seats(&self) -> impl Iterator<Item = &Seat>;
+
+    /// Wakes who waits on this seat's word.
+    fn wake(&self, seat: &Seat);
+
+    /// Sleeps on this seat's word while it is `at`. May return for no reason.
+    fn wait(&self, seat: &Seat, at: u32);
+
+    /// Calls the parker of this seat's activation.
+    fn rouse(&self, seat: &Seat);
+
+    /// Whether this seat's activation takes unstarted work.
+    fn takes_work(&self, seat: &Seat) -> bool;
+
+    /// Has an activation started, with the slot that the caller has in hand; `false` if there are too many.
+    fn beget(&self) -> bool;
+
+    /// Whether work waits that any activation may do.
+    fn unstarted(&self) -> bool;
+
+    /// Whether anybody has used a blocking bracket.
+    fn bracketed(&self) -> bool;
+
+    /// Somebody waits for a slot.
+    fn heed(&self);
+}
+
+/// *Grant*: seats the one who has waited longest, with the slot that the caller has in hand.
+pub fn grant(world: &impl World) {
+    loop {
+        let mut longest: Option<(u64, u32, &Seat)> = None;
+        for seat in world.seats() {
+            if let Some((ticket, at)) = seat.published()
+                && longest.is_none_or(|(least, ..)| ticket < least)
+            {
+                longest = Some((ticket, at, seat));
+            }
+        }
+        if let Some((_, at, seat)) = longest
+            && seat.seat(at)
+        {
+            return world.wake(seat);
+        }
+        // W2: there is one, and who was quicker has gone on.
+        underpass_seam::spin_hint();
+    }
+}
+
+/// *Release*: passes the slot in hand on to who waits, or frees it; how many are taken then, if it was freed.
+pub fn release(world: &impl World) -> Option<u32> {
+    match world.slots().release() {
+        Released::Owed => {
+            grant(world);
+            None
+        }
+        Released::Freed(left) => Some(left),
+    }
+}
+
+/// *Free*: releases the slot in hand, and sees to work that came when it seemed taken.
+pub fn free(world: &impl World) {
+    if release(world).is_some() {
+        fence_after_change();
+        if world.unstarted() {
+            request(world);
+        }
+    }
+}
+
+/// Moves some seat from `OUT` to `DETACHED`: the slot is in the caller's hand then.
+pub fn detach(world: &impl World) -> bool {
+    world.seats().any(|seat| seat.hint() == state::OUT && seat.advance(state::OUT, state::DETACHED))
+}
+
+/// *Request*: there is work that any activation may do, and it has been made visible.
+pub fn request(world: &impl World) {
+    loop {
+        if world.slots().counts().free() && world.slots().take() {
+            return hand_over(world);
+        }
+        if !world.bracketed() {
+            return;
+        }
+        full_fence();
+        if world.slots().counts().free() {
+            continue;
+        }
+        if !detach(world) || release(world).is_none() {
+            return;
+        }
+        // It is free now; who takes it first hands it over.
+    }
+}
+
+/// Hands the slot in hand over to one who sleeps, or has one born with it, or releases it.
+pub fn hand_over(world: &impl World) {
+    if !hand_to_sleeper(world) && !world.beget() {
+        // There are as many activations as there may be: each looks for work before it sleeps.
+        release(world);
+    }
+}
+
+/// Hands the slot in hand over to one who sleeps, if one does.
+pub fn hand_to_sleeper(world: &impl World) -> bool {
+    let sleeper = world
+        .seats()
+        .find(|seat| seat.hint() == state::ASLEEP && world.takes_work(seat) && seat.seat(state::ASLEEP));
+    if let Some(seat) = sleeper {
+        world.rouse(seat);
+    }
+    sleeper.is_some()
+}
+
+/// Has somebody who sleeps wait for a slot, to take over from one who will be preempted.
+pub fn call_up<W: World>(world: &W) -> Option<&Seat> {
+    let ticket = world.slots().ticket();
+    let sleeper = world.seats().find(|seat| {
+        seat.hint() == state::ASLEEP && world.takes_work(seat) && seat.publish(state::ASLEEP, state::WAITING, ticket)
+    })?;
+    world.rouse(sleeper);
+    enlist(world);
+    Some(sleeper)
+}
+
+/// *Enlist*: a seat has been published.
+pub fn enlist(world: &impl World) {
+    if world.slots().enlist() {
+        grant(world);
+    } else {
+        fence_after_change();
+        if detach(world) {
+            release(world);
+        }
+        world.heed();
+    }
+}
+
+/// Takes a slot, or waits for one; `from` is `DETACHED`, `STUCK` or `ASLEEP`. On return it has one, or lost it again to the monitor.
+pub fn regain(world: &impl World, seat: &Seat, from: u32) {
+    if world.slots().take() {
+        if !seat.seat(from) {
+            // Somebody gave it one meanwhile.
+            release(world);
+        }
+    } else if seat.publish(from, state::WAITING, world.slots().ticket()) {
+        enlist(world);
+        wait(world, seat);
+    } else if from == state::ASLEEP {
+        // Called up, or given a slot.
+        wait(world, seat);
+    }
+}
+
+/// Waits while the seat is published.
+pub fn wait(world: &impl World, seat: &Seat) {
+    loop {
+        match seat.get() {
+            at @ (state::WAITING | state::PREEMPTED) => world.wait(seat, at),
+            _ => return,
+        }
+    }
+}
+
+/// *Gives way*, if the seat was asked to, or has lost its slot. Takes no lock and no memory: the handler does it.
+pub fn give_way(world: &impl World, seat: &Seat) {
+    let at = seat.hint();
+    if at != state::PREEMPTING && at != state::STUCK {
+        return;
+    }
+    if !seat.publish(at, state::PREEMPTED, world.slots().ticket()) {
+        return;
+    }
+    enlist(world);
+    if at == state::PREEMPTING && release(world).is_some() {
+        // Freed, though work may have come that saw it taken: the monitor looks.
+        world.heed();
+    }
+    wait(world, seat);
+}
+
+/// *Begin*, from `B1` on: a blocking call.
+#[inline]
+pub fn begin(world: &impl World, seat: &Seat) {
+    if !seat.advance(state::RUNNING, state::OUT) {
+        return begin_otherwise(world, seat);
+    }
+    fence_after_change();
+    if world.slots().counts().waiting > 0 || world.unstarted() {
+        begin_among_others(world, seat);
+    }
+}
+
+#[cold]
+fn begin_among_others(world: &impl World, seat: &Seat) {
+    if seat.advance(state::OUT, state::DETACHED) {
+        free(world);
+    }
+}
+
+#[cold]
+fn begin_otherwise(world: &impl World, seat: &Seat) {
+    loop {
+        match seat.hint() {
+            state::PREEMPTING if seat.advance(state::PREEMPTING, state::DETACHED) => return free(world),
+            state::STUCK if seat.advance(state::STUCK, state::DETACHED) => return,
+            state::RUNNING => return begin(world, seat),
+            state::PREEMPTING | state::STUCK => {}
+            // In a call already.
+            _ => return,
+        }
+    }
+}
+
+/// *End* of a blocking call; `false` if the slot is gone, and the caller is to [`regain`] one.
+#[inline]
+pub fn end(seat: &Seat) -> bool {
+    seat.advance(state::OUT, state::RUNNING) || seat.hint() != state::DETACHED
+}
+
+/// *Idling*, `I1`: moves the seat to `ASLEEP`, and says whether no slot is taken any more.
+pub fn retire(world: &impl World, seat: &Seat) -> bool {
+    loop {
+        match seat.hint() {
+            at @ (state::RUNNING | state::PREEMPTING) if seat.advance(at, state::ASLEEP) => break,
+            state::STUCK => regain(world, seat, state::STUCK),
+            _ => {}
+        }
+    }
+    while detach(world) {
+        release(world);
+    }
+    release(world) == Some(0)
+}
+
+/// After the sleep: comes back with a slot.
+pub fn resume(world: &impl World, seat: &Seat) {
+    match seat.get() {
+        state::ASLEEP => regain(world, seat, state::ASLEEP),
+        _ => wait(world, seat),
+    }
+}

@@ -1,0 +1,158 @@
+//! A word of one kernel thread, changed by that thread and by the signals that interrupt it.
+
+use crate::atomic::{AtomicU32, Ordering};
+use std::marker::PhantomData;
+
+/// A word that only its own kernel thread changes, in its course or in a signal handler on top of it.
+///
+/// Each change is one instruction, so that a signal comes before or after it and never in between; it needs no `lock`
+/// prefix, which is for other processors. Each is a barrier to the compiler: what comes before it in the program has
+/// been done when a signal that comes after it looks.
+///
+/// # Examples
+/// ```
+/// let word = underpass_seam::LocalWord::new(1);
+/// assert!(!word.add(1));
+/// assert!(word.add(2u32.wrapping_neg()));
+/// assert_eq!(word.get(), 0);
+/// ```
+#[derive(Debug)]
+pub struct LocalWord {
+    value: AtomicU32,
+    /// Of one kernel thread: neither sent nor shared.
+    stays: PhantomData<*const u32>,
+}
+
+impl LocalWord {
+    /// Holds `value`.
+    #[cfg(not(underpass_loom))]
+    pub const fn new(value: u32) -> Self {
+        Self { value: AtomicU32::new(value), stays: PhantomData }
+    }
+
+    /// Holds `value`.
+    #[cfg(underpass_loom)]
+    pub fn new(value: u32) -> Self {
+        Self { value: AtomicU32::new(value), stays: PhantomData }
+    }
+
+    /// What it holds.
+    #[inline]
+    pub fn get(&self) -> u32 {
+        // Relaxed, here and below: no other kernel thread has the word.
+        self.value.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", not(underpass_loom), not(miri)))]
+impl LocalWord {
+    /// Adds `n`, wrapping around; says whether that made it zero.
+    #[inline]
+    #[must_use = "zero may mean that there is something to do"]
+    pub fn add(&self, n: u32) -> bool {
+        // SAFETY: the pointer is to our own aligned word, which lives, and which no other kernel thread accesses.
+        unsafe {
+            core::arch::asm!(
+                "add dword ptr [{word}], {n:e}",
+                "jz {zero}",
+                word = in(reg) self.value.as_ptr(),
+                n = in(reg) n,
+                zero = label { return true },
+                options(nostack),
+            );
+        }
+        false
+    }
+
+    /// Keeps only the bits of `mask`.
+    #[inline]
+    pub fn keep(&self, mask: u32) {
+        // SAFETY: as in `add`.
+        unsafe {
+            core::arch::asm!(
+                "and dword ptr [{word}], {mask:e}",
+                word = in(reg) self.value.as_ptr(),
+                mask = in(reg) mask,
+                options(nostack),
+            );
+        }
+    }
+
+    /// Sets the bits of `mask`.
+    #[inline]
+    pub fn set(&self, mask: u32) {
+        // SAFETY: as in `add`.
+        unsafe {
+            core::arch::asm!(
+                "or dword ptr [{word}], {mask:e}",
+                word = in(reg) self.value.as_ptr(),
+                mask = in(reg) mask,
+                options(nostack),
+            );
+        }
+    }
+}
+
+/// Where we have no assembly, atomic operations do: they are one step to signals too.
+#[cfg(not(all(target_arch = "x86_64", not(underpass_loom), not(miri))))]
+impl LocalWord {
+    /// Adds `n`, wrapping around; says whether that made it zero.
+    #[inline]
+    #[must_use = "zero may mean that there is something to do"]
+    pub fn add(&self, n: u32) -> bool {
+        change(|| self.value.fetch_add(n, Ordering::Relaxed).wrapping_add(n) == 0)
+    }
+
+    /// Keeps only the bits of `mask`.
+    #[inline]
+    pub fn keep(&self, mask: u32) {
+        change(|| self.value.fetch_and(mask, Ordering::Relaxed));
+    }
+
+    /// Sets the bits of `mask`.
+    #[inline]
+    pub fn set(&self, mask: u32) {
+        change(|| self.value.fetch_or(mask, Ordering::Relaxed));
+    }
+}
+
+/// Keeps the compiler from moving anything across the change.
+#[cfg(not(all(target_arch = "x86_64", not(underpass_loom), not(miri))))]
+#[inline]
+fn change<R>(how: impl FnOnce() -> R) -> R {
+    core::sync::atomic::compiler_fence(core::sync::atomic::Ordering::SeqCst);
+    let result = how();
+    core::sync::atomic::compiler_fence(core::sync::atomic::Ordering::SeqCst);
+    result
+}
+
+#[cfg(all(test, not(underpass_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_adds_and_says_when_it_is_zero() {
+        let word = LocalWord::new(0x8000_0000);
+        assert!(!word.add(1));
+        assert_eq!(word.get(), 0x8000_0001);
+        word.keep(0x7fff_ffff);
+        assert_eq!(word.get(), 1);
+        assert!(word.add(u32::MAX));
+        assert_eq!(word.get(), 0);
+        word.set(0x8000_0000);
+        assert_eq!(word.get(), 0x8000_0000);
+        assert!(!word.add(u32::MAX));
+    }
+
+    #[test]
+    fn a_sum_of_many_changes_is_exact() {
+        let word = LocalWord::new(7);
+        for _ in 0..1000 {
+            assert!(!word.add(3));
+            word.set(0x8000_0000);
+            assert!(!word.add(3u32.wrapping_neg()));
+            word.keep(0x7fff_ffff);
+        }
+        assert_eq!(word.get(), 7);
+    }
+}

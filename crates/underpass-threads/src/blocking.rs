@@ -1,0 +1,77 @@
+//! Brackets around what blocks in the kernel: OThreads' `Begin_BlockingCall` and `End_BlockingCall` (section 3.2.2).
+
+use crate::control::Control;
+use crate::outside;
+use crate::scheduler::{self, Scheduler};
+use crate::spare;
+
+/// Runs `call`, which may block in the kernel, so that no other thread waits for it.
+///
+/// If no other thread has started on this activation, `call` runs right here, and somebody else gets the processor if it lasts and
+/// others wait for one: a few nanoseconds each way when nobody does. Otherwise those others could not run meanwhile, so `call` runs on a
+/// spare kernel thread, and the calling thread blocks by itself. On a plain kernel thread it just runs.
+///
+/// Inside, the caller counts as a plain kernel thread: what blocks there blocks in the kernel.
+///
+/// # Panics
+/// With what `call` panics.
+///
+/// # Examples
+/// ```
+/// let text = underpass_threads::spawn(|| underpass_threads::blocking(|| std::fs::read_to_string("/proc/self/comm")));
+/// assert!(!text.join().unwrap()?.is_empty());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[inline]
+pub fn blocking<F, T>(call: F) -> T
+where
+    F: FnOnce() -> T + Send,
+    T: Send,
+{
+    let caller = scheduler::with(|own| Some((own, own.current_if_any()?))).flatten();
+    match caller {
+        None => call(),
+        Some((own, me)) if own.live() == 1 => {
+            let _out = Out::begin(own, me);
+            call()
+        }
+        Some(_) => spare::run(call),
+    }
+}
+
+/// The time between the two brackets.
+struct Out {
+    own: &'static Scheduler,
+    me: &'static Control,
+}
+
+impl Out {
+    #[inline]
+    fn begin(own: &'static Scheduler, me: &'static Control) -> Self {
+        own.outside().current.clear();
+        own.activation().begin_blocking();
+        if !own.sees_no_lines() {
+            own.leave_lines();
+        }
+        Self { own, me }
+    }
+}
+
+impl Drop for Out {
+    #[inline]
+    fn drop(&mut self) {
+        self.own.activation().end_blocking();
+        self.own.outside().current.set(self.me);
+    }
+}
+
+impl Scheduler {
+    /// This activation looks at the lines no more: if it was the only one that did, another has to.
+    #[cold]
+    fn leave_lines(&self) {
+        outside::follow(self.number());
+        if !outside::watched() {
+            outside::rouse();
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Contexts that run one thread after another: a thread that starts needs no new stack, and often no switch.
+
+use crate::control::{Control, flag};
+use crate::scheduler::{self, Scheduler};
+use crate::{handle, local};
+use std::cell::RefCell;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+use underpass_context::{Base, Context, Pause, Resume, Stacks};
+use crate::shim::preempt;
+
+/// Usable bytes of a thread's stack, unless it asks for others. Only pages that were touched cost memory.
+pub(crate) const STACK: usize = 256 * 1024;
+/// Carriers that an activation keeps, warm, while nobody uses them.
+const WARM: usize = 64;
+/// Those that the domain keeps besides.
+const COMMON: usize = 1024;
+
+static IDLE: Mutex<Vec<Box<Context>>> = Mutex::new(Vec::new());
+
+/// The idle carriers of one activation.
+#[derive(Default)]
+pub(crate) struct Carriers {
+    idle: RefCell<Vec<Box<Context>>>,
+}
+
+impl Carriers {
+    /// One for `control`; nothing if there is no memory for a stack.
+    #[inline]
+    pub(crate) fn take(&self, control: &Control) -> Option<Box<Context>> {
+        // Relaxed: set before the thread was left for any to take.
+        let size = control.stack.load(Ordering::Relaxed) as usize;
+        if size != 0 {
+            return self.fresh(size);
+        }
+        let warm = self.idle.borrow_mut().pop();
+        warm.or_else(|| self.take_common())
+    }
+
+    #[cold]
+    fn take_common(&self) -> Option<Box<Context>> {
+        let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.or_else(|| self.fresh(STACK))
+    }
+
+    #[cold]
+    fn fresh(&self, size: usize) -> Option<Box<Context>> {
+        Some(Context::new(Stacks::new(size, 0).take().ok()?, carry))
+    }
+
+    /// Keeps one that is about to pause with nothing to do: for this kernel thread, which runs it, alone to use.
+    ///
+    /// # Errors
+    /// The context, if enough are kept or it is of an unusual size.
+    fn keep_near(&self, context: Box<Context>) -> Result<(), Box<Context>> {
+        let mut idle = self.idle.borrow_mut();
+        if context.size() != STACK || idle.len() >= WARM {
+            return Err(context);
+        }
+        idle.push(context);
+        Ok(())
+    }
+
+    /// Keeps one that has paused with nothing to do, for any activation, or lets it go if enough are kept.
+    pub(crate) fn keep(&self, context: Box<Context>) {
+        if context.size() == STACK {
+            let mut common = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+            if common.len() < COMMON {
+                return common.push(context);
+            }
+        }
+        end(context);
+    }
+
+    /// Gives the memory of all idle carriers back to the kernel. Between two threads.
+    pub(crate) fn trim(&self) {
+        let common = std::mem::take(&mut *IDLE.lock().unwrap_or_else(PoisonError::into_inner));
+        self.idle.take().into_iter().chain(common).for_each(end);
+    }
+}
+
+/// Ends an idle carrier.
+fn end(context: Box<Context>) {
+    // SAFETY: nobody else has it, and it holds nothing but the loop of `carry`; called between two threads.
+    let why = unsafe { scheduler::anew().base().enter(&context, Resume::End) };
+    debug_assert_eq!(why, Pause::Ended);
+}
+
+/// What every context does: runs the thread that it is given, then the next.
+fn carry() -> &'static Base {
+    loop {
+        preempt_enable();
+        let control = scheduler::anew().current();
+        // SAFETY: this thread owns its body until it has ended.
+        unsafe { control.body.run() };
+        local::end(control);
+        let mut end = End::of(control);
+        let finished = loop {
+            if end == End::Unheeded {
+                // SAFETY: nobody else will look at its result.
+                unsafe { control.body.discard() };
+            }
+            match finish(control, end) {
+                Finished::Unheeded => end = End::Unheeded,
+                finished => break finished,
+            }
+        };
+        let resumed = match finished {
+            Finished::Next | Finished::Unheeded => Resume::GoOn,
+            // SAFETY: it is this very context, idle by now, so that its keeper does not drop it before it has ended.
+            Finished::Pass { own, next } => unsafe { (*own).pass(next) },
+            // SAFETY: as above.
+            Finished::Leave { own } => unsafe { (*own).leave(scheduler::anew().base(), Pause::Done) },
+        };
+        if resumed == Resume::End {
+            return scheduler::anew().base();
+        }
+    }
+}
+
+/// Whether anybody will look at a thread's result.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Heeded,
+    Unheeded,
+}
+
+impl End {
+    fn of(control: &'static Control) -> Self {
+        if handle::is_detached(control) { Self::Unheeded } else { Self::Heeded }
+    }
+}
+
+/// What a context does after a thread.
+enum Finished {
+    /// It has another thread to run.
+    Next,
+    /// It is idle, and another goes on.
+    Pass { own: *const Context, next: &'static Context },
+    /// It is idle, and the scheduler goes on.
+    Leave { own: *const Context },
+    /// It comes back when the result is discarded: just now the last handle was dropped.
+    Unheeded,
+}
+
+/// By now another kernel thread may run this; the compiler doesn't know.
+#[inline(never)]
+fn preempt_enable() {
+    preempt::enable();
+}
+
+/// The thread of this context has ended: tells who waits for that. Disables preemption, unless it is to be called again.
+#[inline(never)]
+fn finish(control: &'static Control, end: End) -> Finished {
+    preempt::disable();
+    let own = scheduler::anew();
+    // SAFETY: the thread runs, so its home is this very kernel thread.
+    let place = unsafe { control.context.get() };
+    let context = place.take().expect("a thread that runs has a context");
+    if end == End::Unheeded {
+        handle::release(control);
+    } else if !handle::tell_end(control) {
+        *place = Some(context);
+        preempt::enable();
+        return Finished::Unheeded;
+    }
+    own.lost_one();
+    // From here on `control` may stand for another thread.
+    if let Some(next) = own.next_here(&context) {
+        // SAFETY: it was taken from a list, so it is ours, and it has not started.
+        unsafe { *next.context.get() = Some(context) };
+        return Finished::Next;
+    }
+    let here = std::ptr::from_ref(&*context);
+    match own.carriers.keep_near(context) {
+        Err(context) => own.done(context),
+        Ok(()) => {
+            own.outside().current.clear();
+            if let Some(next) = own.next_after_end() {
+                // It may have taken this very context, which was idle.
+                return if std::ptr::eq(here, next) { Finished::Next } else { Finished::Pass { own: here, next } };
+            }
+        }
+    }
+    Finished::Leave { own: here }
+}
+
+impl Scheduler {
+    /// The next thread, if it is one that has not started and can do so on `context`.
+    fn next_here(&self, context: &Context) -> Option<&'static Control> {
+        let others = !self.outside().ready.is_empty() || self.is_dedicated() || self.has_to_look_around();
+        if others || context.size() != STACK {
+            return None;
+        }
+        let next = self.take_near()?;
+        next.settle(self.number());
+        self.add_live(1);
+        if next.stack.load(Ordering::Relaxed) != 0 || next.has(flag::MIGRATES) {
+            // It has or wants another stack.
+            self.outside().ready.push(next);
+            return None;
+        }
+        self.take_over(next);
+        Some(next)
+    }
+}

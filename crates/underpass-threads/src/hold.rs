@@ -1,0 +1,76 @@
+//! Holding off preemption: Raven's `lock_count`, by which a time slice that ends meanwhile is only noted (`upcall_pending`).
+
+use crate::control::{Control, flag};
+use crate::current::control;
+use std::marker::PhantomData;
+use std::sync::atomic::Ordering;
+use crate::shim::preempt;
+
+/// Holds off preemption while it lives: for the runtime's own short locks. Its thread doesn't block meanwhile.
+#[derive(Debug)]
+pub struct Critical(PhantomData<*mut ()>);
+
+/// Holds off preemption while the value lives. Costs an instruction each way.
+#[inline]
+pub fn critical() -> Critical {
+    preempt::disable();
+    Critical(PhantomData)
+}
+
+impl Drop for Critical {
+    #[inline]
+    fn drop(&mut self) {
+        preempt::enable();
+    }
+}
+
+/// The calling thread keeps its processor while this lives, or until it blocks. See [`no_preempt`].
+#[derive(Debug)]
+pub struct NoPreempt(PhantomData<*mut ()>);
+
+/// Keeps the processor for the calling thread when its time slice ends, as long as the value lives.
+///
+/// If a slice ended meanwhile the thread gives way when the value is dropped. A thread that blocks or yields lets others run all
+/// the same. On a plain kernel thread it has no effect. Raven's `lock_count` (section on user-level scheduling).
+///
+/// # Examples
+/// ```
+/// underpass_threads::spawn(|| {
+///     let _brief = underpass_threads::no_preempt();
+///     // Nobody waits long for a spin lock that is taken here.
+/// }).join().unwrap();
+/// ```
+pub fn no_preempt() -> NoPreempt {
+    let me = control();
+    // Relaxed: the thread's own.
+    me.holds.store(me.holds.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    me.set(flag::HOLDS, true);
+    preempt::disable();
+    NoPreempt(PhantomData)
+}
+
+impl Drop for NoPreempt {
+    fn drop(&mut self) {
+        let me = control();
+        // Relaxed: the thread's own.
+        let holds = me.holds.load(Ordering::Relaxed) - 1;
+        me.holds.store(holds, Ordering::Relaxed);
+        me.set(flag::HOLDS, holds > 0);
+        preempt::enable();
+    }
+}
+
+/// `me` pauses: what it holds doesn't hold for those that run meanwhile. Preemption is disabled besides.
+#[cold]
+pub(crate) fn let_go(me: &Control) -> u32 {
+    let holds = me.holds.load(Ordering::Relaxed);
+    (0..holds).for_each(|_| preempt::enable());
+    holds
+}
+
+/// It goes on, maybe on another kernel thread, and held that much.
+#[inline(never)]
+pub(crate) fn come_back(held: u32) {
+    (0..held).for_each(|_| preempt::disable());
+    preempt::enable();
+}

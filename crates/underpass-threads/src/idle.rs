@@ -1,0 +1,191 @@
+//! What an activation does when none of its threads can run: it looks at the lines, then sleeps.
+
+use crate::dispatcher;
+use crate::outside;
+use crate::scheduler::{Lines, Scheduler};
+use crate::{builder, free, registry, tick};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use underpass_os::clock::now_ns;
+use underpass_processor::{Line, Role, Spin, sleep};
+
+impl Scheduler {
+    /// Whether other threads want this processor: a hint for who polls.
+    #[inline]
+    pub(crate) fn wanted_soon(&self) -> bool {
+        self.busy() || self.activation().summoned()
+    }
+
+    /// Whether anything but the current thread wants this processor: as [`busy`](Self::busy), and timers, threads of
+    /// other activations that have not started, and incoming calls.
+    pub(crate) fn wanted(&self) -> bool {
+        self.wanted_soon()
+            || self.timer_due()
+            || free::any()
+            || (self.dispatcher.get().is_none() && self.lines().iter().any(|line| line.pending()))
+    }
+
+    /// Takes the replies that have come for others; says whether anything but the current thread wants this processor.
+    pub(crate) fn glance(&self) -> bool {
+        self.lines().iter().for_each(|line| {
+            line.poll();
+        });
+        self.wanted()
+    }
+
+    /// Whether calls that have come are this activation's to serve: no other looks at the lines, or it is held up.
+    pub(crate) fn may_dispatch(&self, lines: &Lines) -> bool {
+        outside::lead(self.number()) || lines.iter().any(|line| persists(&***line))
+    }
+
+    /// Whether a call on `line` is this activation's to serve.
+    #[inline]
+    pub(crate) fn may_serve(&self, line: &dyn Line) -> bool {
+        outside::lead(self.number()) || (line.pending() && persists(line))
+    }
+
+    /// Whether another activation looks at the lines, so that this one need not, unless threads of its own wait.
+    fn led_by_another(&self) -> bool {
+        self.live() == 0 && !outside::lead(self.number())
+    }
+
+    /// Whether the lines have changed since they were last asked for.
+    #[inline]
+    pub(crate) fn stale(&self) -> bool {
+        self.view.borrow().stale()
+    }
+
+    /// The line of this number, for who serves it: a procedure that stays long holds on to no other.
+    #[inline]
+    pub(crate) fn line(&self, number: usize) -> Option<Rc<Arc<dyn Line>>> {
+        self.lines.borrow().get(number).cloned()
+    }
+
+    /// The lines to look at.
+    pub(crate) fn lines(&self) -> Lines {
+        if self.stale() {
+            let new: Lines = self.view.borrow_mut().get().iter().cloned().map(Rc::new).collect();
+            let old: Vec<_> = self.lines.replace(new).iter().map(|line| Arc::clone(line)).collect();
+            if !old.is_empty() {
+                // Maybe the last of a line, and so of an implementation, whose destructor wants a thread to run on.
+                // SAFETY: the thread borrows nothing.
+                drop(unsafe { builder::launch(registry::take(0), move || drop(old)) });
+            }
+        }
+        self.lines.borrow().clone()
+    }
+
+    fn timer_due(&self) -> bool {
+        self.timers().borrow().next().is_some_and(|deadline| deadline <= now_ns())
+    }
+
+    /// Takes the replies that have come, and sees to the calls that have come.
+    pub(crate) fn poll(&'static self) {
+        if self.stale() {
+            self.lines();
+        }
+        if self.lines.borrow().is_empty() {
+            return;
+        }
+        let lines = self.lines();
+        lines.iter().for_each(|line| {
+            line.poll();
+        });
+        if self.dispatcher.get().is_none() && lines.iter().any(|line| line.pending()) && self.may_dispatch(&lines) {
+            self.begin_dispatcher();
+        }
+    }
+
+    /// Whether there are no lines to look at.
+    #[inline]
+    pub(crate) fn sees_no_lines(&self) -> bool {
+        !self.stale() && self.lines.borrow().is_empty()
+    }
+
+    /// Polls until there is something to do, then returns; or sleeps.
+    pub(crate) fn idle(&'static self) {
+        let mut spin = Spin::default();
+        self.fire();
+        loop {
+            let lines = self.lines();
+            let tired = self.tired.take();
+            let pays = lines.iter().any(|line| line.elsewhere()) && !tired && !self.led_by_another();
+            let shares = lines.iter().any(|line| line.shares());
+            loop {
+                let replied = lines.iter().fold(false, |any, line| line.poll() | any);
+                if self.wanted_soon() {
+                    return;
+                }
+                if !replied && lines.iter().any(|line| line.pending()) && self.may_dispatch(&lines) {
+                    return self.begin_dispatcher();
+                }
+                if self.stale() || !pays || !spin.again(shares) || spin.fresh_batch() {
+                    break;
+                }
+            }
+            if self.wanted_soon() || self.timer_due() || free::any() {
+                return;
+            }
+            if !self.stale() && (!pays || spin.over()) {
+                break;
+            }
+        }
+        self.sleep();
+        // More than one call has come: another processor may help. It looks in the same way whether there are more.
+        let calls = |line: &Rc<Arc<dyn Line>>| usize::from(line.pending()) + usize::from(line.backlog());
+        if self.lines().iter().map(calls).sum::<usize>() > 1 {
+            outside::rouse();
+        }
+    }
+
+    fn sleep(&'static self) {
+        outside::follow(self.number());
+        let lines = self.lines();
+        let deadline = self.timers().borrow().next();
+        let watched: Vec<&dyn Line> = lines.iter().map(|line| &***line).collect();
+        tick::set();
+        self.activation().idle(|last| {
+            let others = outside::all().nth(1).is_some();
+            let role = if last { Role::Last { others } } else { Role::Spare };
+            if last {
+                outside::set_watched(true);
+            }
+            sleep(self.activation().parker(), &watched, role, deadline, || {
+                // What was added since must be watched too; calls that nobody takes are to be served.
+                (role == Role::Spare && watched.iter().any(|line| line.pending() && persists(*line)))
+                    || self.wanted_soon()
+                    || self.timer_due()
+                    || self.may_find()
+                    || self.stale()
+            });
+            if last {
+                outside::set_watched(false);
+            }
+        });
+        tick::set();
+    }
+
+    /// Has a thread serve the calls that have come, on an E-stack from the pool.
+    pub(crate) fn begin_dispatcher(&'static self) {
+        let control = registry::take(crate::control::flag::SERVES);
+        // Relaxed: nobody else knows of it yet.
+        control.holders.store(1, Ordering::Relaxed);
+        // SAFETY: a block from the registry is empty and ours, and this activation is never freed.
+        unsafe { control.body.fill(move || dispatcher::run(self)) };
+        // Nobody joins it.
+        control.ended.register(control);
+        self.dispatcher.set(Some(control));
+        self.begin(control);
+    }
+}
+
+/// Whether a call waits on `line` for longer than an activation that looks would let it.
+fn persists(line: &dyn Line) -> bool {
+    /// Looks; some two microseconds.
+    const LOOKS: u32 = 40;
+    (0..LOOKS).all(|_| {
+        std::hint::spin_loop();
+        line.pending()
+    })
+}
