@@ -11,6 +11,7 @@
 pub mod barrier;
 pub mod clock;
 pub mod cpu;
+pub mod descriptor;
 mod directory;
 pub mod futex;
 mod memory;

@@ -76,4 +76,17 @@ impl Parker {
         }
         asleep
     }
+
+    /// Sleeps until called or `deadline_ns`, or does not begin to if called already. May return for no reason.
+    ///
+    /// For who is called for everything that it waits for, and needs no barrier therefore; others [`sleep`](crate::sleep()).
+    pub fn sleep(&self, deadline_ns: Option<u64>) {
+        use underpass_os::futex::{self, Scope, Watched};
+        if self.prepare() {
+            crate::tally().slept();
+            let watched = Watched { word: &self.word, expected: ASLEEP, scope: Scope::Private };
+            futex::wait(watched, deadline_ns);
+            self.wake_up();
+        }
+    }
 }

@@ -3,7 +3,6 @@
 use crate::parker::{ASLEEP, Parker};
 use crate::{Line, tally};
 use std::ops::Deref;
-use std::sync::atomic::Ordering;
 use underpass_os::barrier;
 use underpass_os::futex::{self, MOST_WORDS, Scope, Watched, Woken};
 
@@ -48,13 +47,10 @@ pub fn sleep<L: ?Sized + Line>(
             watched.push(Watched { word: line.word(), expected, scope: Scope::Shared });
         }
     }
-    if lines.is_empty() {
-        std::sync::atomic::fence(Ordering::SeqCst);
-    } else {
-        // S2. One CPU for both sides would need none, but they may be moved apart at any moment.
-        barrier::heavy();
-        tally().entered_kernel(1);
-    }
+    // S2, and I3 of the README of this crate: posters and who leaves work have a light barrier only. One CPU for both sides would
+    // need none, but they may be moved apart at any moment.
+    barrier::heavy();
+    tally().entered_kernel(1);
     // A spare leaves what has come to who looks; if that one is held up, `ready` says so, or a knock will.
     let quiet = || role == Role::Spare || lines.iter().all(|line| line.quiet());
     if !ready() && quiet() {

@@ -100,10 +100,7 @@ impl Slots {
 
     /// *Take*: whether there was a free slot, which the caller has in hand now.
     pub fn take(&self) -> bool {
-        self.step(|counts| {
-            counts.free().then(|| counts.running += 1)
-        })
-        .is_some()
+        self.step(|counts| counts.free().then(|| counts.running += 1)).is_some()
     }
 
     /// *Enlist*: counts one who is published. `true`: a slot was free, which the caller is to grant.

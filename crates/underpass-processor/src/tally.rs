@@ -8,10 +8,19 @@ pub struct Tally {
     kernel_entries: AtomicU64,
     sleeps: AtomicU64,
     wakeups: AtomicU64,
+    preemptions: AtomicU64,
+    compensations: AtomicU64,
+    started: AtomicU64,
 }
 
-static TALLY: Tally =
-    Tally { kernel_entries: AtomicU64::new(0), sleeps: AtomicU64::new(0), wakeups: AtomicU64::new(0) };
+static TALLY: Tally = Tally {
+    kernel_entries: AtomicU64::new(0),
+    sleeps: AtomicU64::new(0),
+    wakeups: AtomicU64::new(0),
+    preemptions: AtomicU64::new(0),
+    compensations: AtomicU64::new(0),
+    started: AtomicU64::new(0),
+};
 
 /// This domain's.
 pub fn tally() -> &'static Tally {
@@ -35,6 +44,36 @@ impl Tally {
     pub fn slept(&self) {
         self.sleeps.fetch_add(1, Ordering::Relaxed);
         self.entered_kernel(1);
+    }
+
+    /// Counts an activation that gave its processor up because it was asked to.
+    pub fn preempted(&self) {
+        self.preemptions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a processor that went to others because its activation blocked without saying so.
+    pub fn compensated(&self) {
+        self.compensations.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts an activation started.
+    pub fn started(&self) {
+        self.started.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Times that an activation gave its processor up because it was asked to, so far.
+    pub fn preemptions(&self) -> u64 {
+        self.preemptions.load(Ordering::Relaxed)
+    }
+
+    /// Blocking without a bracket that was found and made up for, so far.
+    pub fn compensations(&self) -> u64 {
+        self.compensations.load(Ordering::Relaxed)
+    }
+
+    /// Activations started so far.
+    pub fn activations(&self) -> u64 {
+        self.started.load(Ordering::Relaxed)
     }
 
     /// System calls so far.

@@ -20,9 +20,6 @@ pub trait World {
     /// Calls the parker of this seat's activation.
     fn rouse(&self, seat: &Seat);
 
-    /// Whether this seat's activation takes unstarted work.
-    fn takes_work(&self, seat: &Seat) -> bool;
-
     /// Has an activation started, with the slot that the caller has in hand; `false` if there are too many.
     fn beget(&self) -> bool;
 
@@ -70,11 +67,13 @@ pub fn release(world: &impl World) -> Option<u32> {
 
 /// *Free*: releases the slot in hand, and sees to work that came when it seemed taken.
 pub fn free(world: &impl World) {
-    if release(world).is_some() {
-        fence_after_change();
-        if world.unstarted() {
-            request(world);
-        }
+    let Some(left) = release(world) else { return };
+    fence_after_change();
+    if world.unstarted() {
+        request(world);
+    } else if left == 0 && world.slots().take() && !hand_to_sleeper(world) {
+        // Where nobody runs, one who sleeps has to know that it is the last, and listens; it was called to find out.
+        release(world);
     }
 }
 
@@ -115,7 +114,7 @@ pub fn hand_over(world: &impl World) {
 pub fn hand_to_sleeper(world: &impl World) -> bool {
     let sleeper = world
         .seats()
-        .find(|seat| seat.hint() == state::ASLEEP && world.takes_work(seat) && seat.seat(state::ASLEEP));
+        .find(|seat| seat.hint() == state::ASLEEP && seat.takes_work() && seat.seat(state::ASLEEP));
     if let Some(seat) = sleeper {
         world.rouse(seat);
     }
@@ -126,7 +125,9 @@ pub fn hand_to_sleeper(world: &impl World) -> bool {
 pub fn call_up<W: World>(world: &W) -> Option<&Seat> {
     let ticket = world.slots().ticket();
     let sleeper = world.seats().find(|seat| {
-        seat.hint() == state::ASLEEP && world.takes_work(seat) && seat.publish(state::ASLEEP, state::WAITING, ticket)
+        seat.hint() == state::ASLEEP
+            && seat.takes_work()
+            && seat.publish(state::ASLEEP, state::WAITING, ticket)
     })?;
     world.rouse(sleeper);
     enlist(world);
@@ -150,16 +151,13 @@ pub fn enlist(world: &impl World) {
 pub fn regain(world: &impl World, seat: &Seat, from: u32) {
     if world.slots().take() {
         if !seat.seat(from) {
-            // Somebody gave it one meanwhile.
+            // Somebody seated it or called it up meanwhile.
             release(world);
         }
     } else if seat.publish(from, state::WAITING, world.slots().ticket()) {
         enlist(world);
-        wait(world, seat);
-    } else if from == state::ASLEEP {
-        // Called up, or given a slot.
-        wait(world, seat);
     }
+    wait(world, seat);
 }
 
 /// Waits while the seat is published.
@@ -243,7 +241,7 @@ pub fn retire(world: &impl World, seat: &Seat) -> bool {
     release(world) == Some(0)
 }
 
-/// After the sleep: comes back with a slot.
+/// After the sleep: comes back with a slot, its own or one that it was handed.
 pub fn resume(world: &impl World, seat: &Seat) {
     match seat.get() {
         state::ASLEEP => regain(world, seat, state::ASLEEP),

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use underpass_context::{Base, Context, Pause, Resume, Stacks};
-use crate::shim::preempt;
+use underpass_processor::preempt;
 
 /// Usable bytes of a thread's stack, unless it asks for others. Only pages that were touched cost memory.
 pub(crate) const STACK: usize = 256 * 1024;

@@ -30,8 +30,6 @@ pub(crate) mod flag {
     pub(crate) const UNWINDS: u32 = 16;
     /// It belongs to the runtime: it takes calls.
     pub(crate) const SERVES: u32 = 32;
-    /// It holds preemption off.
-    pub(crate) const HOLDS: u32 = 64;
 }
 
 /// A thread's control block. It outlives the thread: blocks are used again and never freed, so that whoever looks at one
@@ -43,7 +41,7 @@ pub(crate) mod flag {
 /// | field | who writes it |
 /// |---|---|
 /// | `next` | who has the list that it is in |
-/// | `home`, `context`, `suspension`, `locals`, `holds` | the owner; a kernel thread's by itself |
+/// | `home`, `context`, `suspension`, `locals` | the owner; a kernel thread's by itself |
 /// | `body` | the owner, until `ended` opens; then who joins or discards |
 /// | `flags` | the owner before it starts; later by atomic or; anybody `CANCELLED` |
 /// | `number` | who takes it from the pool |
@@ -68,7 +66,6 @@ pub struct Control {
     number: AtomicU64,
     pub(crate) holders: AtomicU32,
     pub(crate) stack: AtomicU32,
-    pub(crate) holds: AtomicU32,
     pub(crate) found: AtomicU32,
     pub(crate) waits_for: AtomicU64,
     pub(crate) locals: Owned<Locals>,
@@ -93,7 +90,6 @@ impl Control {
             number: AtomicU64::new(registry::first_number(index)),
             holders: AtomicU32::new(0),
             stack: AtomicU32::new(0),
-            holds: AtomicU32::new(0),
             found: AtomicU32::new(0),
             waits_for: AtomicU64::new(0),
             locals: Owned::new(Locals::new()),

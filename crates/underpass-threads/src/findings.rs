@@ -2,7 +2,7 @@
 
 use crate::outside;
 use std::sync::atomic::{AtomicU64, Ordering};
-use crate::shim::Activation;
+use underpass_processor::Activation;
 
 static BLOCKING: AtomicU64 = AtomicU64::new(0);
 static COMPUTING: AtomicU64 = AtomicU64::new(0);

@@ -106,7 +106,7 @@ impl Scheduler {
     pub(crate) fn steal(&self) -> Option<&'static Control> {
         // Not all begin with the same victim.
         let begin = self.number() + 1;
-        let count = outside::all().count();
-        (0..count).find_map(|i| outside::at((begin + i) % count).free.take())
+        let count = outside::count();
+        (0..count).find_map(|i| outside::if_begun((begin + i) % count)?.free.take())
     }
 }

@@ -236,7 +236,7 @@ impl Wait for End {
 }
 
 /// Blocks until somebody calls [`Thread::unpark`]; at once if somebody has since the last time. May return early if the thread is cancelled.
-#[inline]
+#[inline(always)]
 pub fn park() {
     park_until(None);
 }
@@ -252,7 +252,7 @@ pub fn park_timeout(span: Duration) {
     park_until(Some(underpass_os::clock::deadline_ns(span)));
 }
 
-#[inline]
+#[inline(always)]
 fn park_until(deadline_ns: Option<u64>) {
     let me = current::control();
     if me.token.register(me) && suspend(me, &Token(me), deadline_ns, true) != crate::Woken::Woken {

@@ -1,10 +1,7 @@
 //! Holding off preemption: Raven's `lock_count`, by which a time slice that ends meanwhile is only noted (`upcall_pending`).
 
-use crate::control::{Control, flag};
-use crate::current::control;
 use std::marker::PhantomData;
-use std::sync::atomic::Ordering;
-use crate::shim::preempt;
+use underpass_processor::preempt;
 
 /// Holds off preemption while it lives: for the runtime's own short locks. Its thread doesn't block meanwhile.
 #[derive(Debug)]
@@ -41,36 +38,12 @@ pub struct NoPreempt(PhantomData<*mut ()>);
 /// }).join().unwrap();
 /// ```
 pub fn no_preempt() -> NoPreempt {
-    let me = control();
-    // Relaxed: the thread's own.
-    me.holds.store(me.holds.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-    me.set(flag::HOLDS, true);
     preempt::disable();
     NoPreempt(PhantomData)
 }
 
 impl Drop for NoPreempt {
     fn drop(&mut self) {
-        let me = control();
-        // Relaxed: the thread's own.
-        let holds = me.holds.load(Ordering::Relaxed) - 1;
-        me.holds.store(holds, Ordering::Relaxed);
-        me.set(flag::HOLDS, holds > 0);
         preempt::enable();
     }
-}
-
-/// `me` pauses: what it holds doesn't hold for those that run meanwhile. Preemption is disabled besides.
-#[cold]
-pub(crate) fn let_go(me: &Control) -> u32 {
-    let holds = me.holds.load(Ordering::Relaxed);
-    (0..holds).for_each(|_| preempt::enable());
-    holds
-}
-
-/// It goes on, maybe on another kernel thread, and held that much.
-#[inline(never)]
-pub(crate) fn come_back(held: u32) {
-    (0..held).for_each(|_| preempt::disable());
-    preempt::enable();
 }

@@ -39,7 +39,6 @@ mod scheduler;
 mod scope;
 mod spare;
 mod suspend;
-mod shim;
 mod tick;
 mod timers;
 mod wait;

@@ -7,9 +7,9 @@ use crate::ring::Ring;
 use crate::scheduler::{self, Scheduler};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use crate::shim::barrier;
+use underpass_os::barrier;
 use underpass_seam::StaticSlot;
-use crate::shim::{Activation, MOST_ACTIVATIONS, Pool, Upcall};
+use underpass_processor::{Activation, MOST_ACTIVATIONS, Pool, Upcall};
 
 /// Something that an activation does between two threads, for others.
 pub(crate) type Errand = Box<dyn FnOnce(&'static Scheduler) + Send>;
@@ -72,6 +72,7 @@ struct Threads;
 impl Upcall for Threads {
     fn activate(&'static self, activation: &'static Activation) -> ! {
         let outside = OUTSIDES[activation.number()].get_or_init(|| Outside::new(activation));
+        BEGUN.fetch_max(activation.number() + 1, Ordering::AcqRel);
         Scheduler::new(outside).run()
     }
 
@@ -102,9 +103,24 @@ pub fn start() -> &'static Pool {
     Pool::start(&Threads)
 }
 
+/// Activations that are about to begin or have begun have lower numbers.
+static BEGUN: AtomicUsize = AtomicUsize::new(0);
+
 /// All activations of this domain that have begun.
 pub(crate) fn all() -> impl Iterator<Item = &'static Outside> {
-    OUTSIDES.iter().map_while(OnceLock::get)
+    // SYNC with `BEGUN` fetch_max in `activate`: who has begun is seen by who comes later.
+    OUTSIDES[..BEGUN.load(Ordering::Acquire)].iter().filter_map(OnceLock::get)
+}
+
+/// How many numbers of activations there are.
+pub(crate) fn count() -> usize {
+    // Relaxed: a guess.
+    BEGUN.load(Ordering::Relaxed)
+}
+
+/// That of the activation of this number, if it has begun.
+pub(crate) fn if_begun(number: usize) -> Option<&'static Outside> {
+    OUTSIDES[number].get()
 }
 
 /// That of the activation of this number.

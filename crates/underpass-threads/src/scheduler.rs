@@ -4,7 +4,6 @@ use crate::carrier::Carriers;
 use crate::control::{Control, flag};
 use crate::free;
 use crate::handle::Thread;
-use crate::hold;
 use crate::hooks;
 use crate::outside::Outside;
 use crate::registry::Unused;
@@ -15,8 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use underpass_context::{Base, Context, Pause, Resume};
 use underpass_processor::lines::View;
-use crate::shim::{Activation, preempt};
-use underpass_processor::Line;
+use underpass_processor::{Activation, Line, Pool, preempt};
 
 /// Turns between two looks at the lines, the timers and the unstarted while threads keep an activation busy.
 const TURNS: u32 = 32;
@@ -66,6 +64,12 @@ pub(crate) fn with<R>(ask: impl FnOnce(&'static Scheduler) -> R) -> Option<R> {
 #[inline(never)]
 pub(crate) fn anew() -> &'static Scheduler {
     OWN.get().expect("a user-level thread runs on an activation")
+}
+
+/// As `preempt::resume`, for the same reason.
+#[inline(never)]
+fn resume_anew(held: u32) {
+    preempt::resume(held);
 }
 
 impl Scheduler {
@@ -171,8 +175,12 @@ impl Scheduler {
         if control.has(flag::MIGRATES) {
             return self.set_free(control);
         }
+        // What is pushed between two threads, and alone, runs next.
+        let waits = self.current_if_any().is_some() || !self.outside.ready.is_empty();
         self.outside.ready.push(control);
-        crate::shim::Pool::heed();
+        if waits {
+            Pool::heed();
+        }
     }
 
     /// Lets any activation take a migrating thread: it lives nowhere until one does.
@@ -189,8 +197,7 @@ impl Scheduler {
     /// Pauses the calling thread, `me`: the next one goes on in its place, or the scheduler does.
     #[inline(always)]
     pub(crate) fn pause(&'static self, me: &'static Control, why: Pause) {
-        preempt::disable();
-        let held = if me.has(flag::HOLDS) { hold::let_go(me) } else { 0 };
+        let held = preempt::suspend();
         // SAFETY: its home, this kernel thread, owns it.
         let context = unsafe { me.context.get() }.as_deref().expect("a thread that runs has a context");
         let mut resumed = match self.next_after(me, why) {
@@ -204,10 +211,10 @@ impl Scheduler {
             // SAFETY: as above: only its home makes it report.
             resumed = unsafe { context.leave(&self.base, why) };
         }
-        if held > 0 || me.has(flag::MIGRATES) {
-            hold::come_back(held);
+        if me.has(flag::MIGRATES) {
+            resume_anew(held);
         } else {
-            preempt::enable();
+            preempt::resume(held);
         }
     }
 
@@ -304,7 +311,7 @@ impl Scheduler {
         control.settle(self.number);
         self.add_live(1);
         if control.has(flag::DEDICATED) {
-            self.dedicated.set(true);
+            self.dedicate(true);
         }
         self.step(control);
     }
@@ -352,9 +359,15 @@ impl Scheduler {
     #[inline]
     pub(crate) fn lost_one(&self) {
         self.add_live(-1);
-        if self.live() == 0 {
-            self.dedicated.set(false);
+        if self.dedicated.get() && self.live() == 0 {
+            self.dedicate(false);
         }
+    }
+
+    #[cold]
+    fn dedicate(&self, to_one: bool) {
+        self.dedicated.set(to_one);
+        self.outside.activation.set_takes_work(!to_one);
     }
 
     /// Runs a thread, and those that it passes to, until one pauses with nobody to pass to.

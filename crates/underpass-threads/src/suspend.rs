@@ -14,7 +14,6 @@ use crate::timers::Timer;
 use crate::{deadlock, panicking};
 use underpass_context::Pause;
 use underpass_os::clock::now_ns;
-use underpass_processor::{Line, Role, sleep};
 
 /// What a thread waits for, for people and for the search for deadlocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +164,6 @@ fn in_kernel(
     deadline_ns: Option<u64>,
     cancellable: bool,
 ) -> Woken {
-    const NONE: [&dyn Line; 0] = [];
     // Once the wait could not be abandoned, its wake is under way.
     let mut given_up = false;
     loop {
@@ -183,6 +181,6 @@ fn in_kernel(
             }
         }
         let until = deadline_ns.filter(|_| !given_up);
-        sleep(me.parker(), &NONE, Role::Last { others: false }, until, || false);
+        me.parker().sleep(until);
     }
 }

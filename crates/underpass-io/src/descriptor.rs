@@ -1,0 +1,282 @@
+//! A descriptor whose operations block the calling thread and nothing else.
+
+use crate::direction::Direction;
+use crate::source::{Patience, Source};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+use underpass_os::{clock, descriptor};
+
+/// Operations in a row that need not wait, after which other threads go first.
+const SHARE: u32 = 64;
+
+/// Something with a descriptor, such as a socket, a pipe, or whatever else the kernel can tell the readiness of. An operation that
+/// would block suspends the calling thread until the descriptor is ready; its activation runs others meanwhile.
+///
+/// Any number of threads may wait on one `Async`, in both directions at once: share it by reference or [`Arc`].
+/// Where there is a `read` that takes `&self`, as with sockets, `&Async<T>` is [`Read`](io::Read) too, and so on.
+///
+/// A regular file is always ready and never says `WouldBlock`, so this does not keep one from holding up its kernel thread.
+///
+/// # Examples
+/// ```
+/// use std::io::{Read, Write};
+/// use std::os::unix::net::UnixStream;
+/// use underpass_io::Async;
+///
+/// let (a, b) = UnixStream::pair()?;
+/// let (mut a, mut b) = (Async::new(a)?, Async::new(b)?);
+/// let reader = underpass_threads::spawn(move || {
+///     let mut word = [0; 5];
+///     a.read_exact(&mut word).map(|()| word)
+/// });
+/// b.write_all(b"hello")?;
+/// assert_eq!(&reader.join().unwrap()?, b"hello");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Async<T: AsFd> {
+    source: Arc<Source>,
+    /// There until `into_inner` takes it.
+    io: Option<T>,
+    /// Operations in a row that need not wait. A hint.
+    streak: AtomicU32,
+}
+
+impl<T: AsFd> Async<T> {
+    /// Makes the open file behind `io` nonblocking, for everybody who has it, and wraps it.
+    ///
+    /// # Errors
+    /// What the kernel says when asked for that.
+    pub fn new(io: T) -> io::Result<Self> {
+        descriptor::set_nonblocking(&io, true)?;
+        Ok(Self::new_nonblocking(io))
+    }
+
+    /// Wraps something that is nonblocking already. If it isn't, its operations hold up the kernel thread.
+    pub fn new_nonblocking(io: T) -> Self {
+        Self { source: Source::new(), io: Some(io), streak: AtomicU32::new(0) }
+    }
+
+    /// What was wrapped.
+    ///
+    /// # Panics
+    /// Never.
+    #[inline]
+    pub fn get_ref(&self) -> &T {
+        self.io.as_ref().expect("only into_inner, which ends the Async, takes it out")
+    }
+
+    /// What was wrapped, to be changed. It has to keep its descriptor: waiting for another that was put in its place fails with
+    /// [`NotFound`](io::ErrorKind::NotFound).
+    ///
+    /// # Panics
+    /// Never.
+    #[inline]
+    pub fn get_mut(&mut self) -> &mut T {
+        self.io.as_mut().expect("only into_inner, which ends the Async, takes it out")
+    }
+
+    /// Unwraps it; it stays nonblocking.
+    ///
+    /// # Errors
+    /// None at present.
+    ///
+    /// # Panics
+    /// Never.
+    pub fn into_inner(mut self) -> io::Result<T> {
+        self.forget();
+        Ok(self.io.take().expect("only into_inner takes it out"))
+    }
+
+    /// Waits until there is something to read, or to accept, or the end of it. A hint: another may have been first.
+    ///
+    /// # Errors
+    /// [Cancelled](crate::is_cancelled); what the poller says of descriptors that it can't watch: `PermissionDenied` for regular
+    /// files, `AlreadyExists` for one that another `Async` waits on.
+    pub fn readable(&self) -> io::Result<()> {
+        self.wait(Direction::Read, Patience::ENDLESS)
+    }
+
+    /// Waits until there is room to write, or nobody who would read it. A hint: another may have been first.
+    ///
+    /// # Errors
+    /// As [`readable`](Self::readable).
+    pub fn writable(&self) -> io::Result<()> {
+        self.wait(Direction::Write, Patience::ENDLESS)
+    }
+
+    /// The same as [`readable`](Self::readable), but not beyond `deadline`.
+    ///
+    /// # Errors
+    /// [`TimedOut`](io::ErrorKind::TimedOut), besides.
+    pub fn readable_until(&self, deadline: Instant) -> io::Result<()> {
+        self.wait(Direction::Read, Patience::until(Some(point(deadline))))
+    }
+
+    /// The same as [`writable`](Self::writable), but not beyond `deadline`.
+    ///
+    /// # Errors
+    /// [`TimedOut`](io::ErrorKind::TimedOut), besides.
+    pub fn writable_until(&self, deadline: Instant) -> io::Result<()> {
+        self.wait(Direction::Write, Patience::until(Some(point(deadline))))
+    }
+
+    /// Tries `operation` until it says something else than `WouldBlock` or `Interrupted`, and waits in between until the descriptor is
+    /// readable.
+    ///
+    /// # Errors
+    /// What `operation` says, and as [`readable`](Self::readable).
+    ///
+    /// # Examples
+    /// ```
+    /// use underpass_io::Async;
+    ///
+    /// let socket = Async::new(std::net::UdpSocket::bind("127.0.0.1:0")?)?;
+    /// socket.get_ref().send_to(b"hello", socket.get_ref().local_addr()?)?;
+    /// let mut buffer = [0; 16];
+    /// let (len, _from) = socket.read_with(|socket| socket.recv_from(&mut buffer))?;
+    /// assert_eq!(&buffer[..len], b"hello");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn read_with<R>(&self, operation: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
+        self.attempt(Direction::Read, |_| Ok(None), operation)
+    }
+
+    /// Tries `operation` until it says something else than `WouldBlock` or `Interrupted`, and waits in between until the descriptor is
+    /// writable.
+    ///
+    /// # Errors
+    /// What `operation` says, and as [`writable`](Self::writable).
+    pub fn write_with<R>(&self, operation: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
+        self.attempt(Direction::Write, |_| Ok(None), operation)
+    }
+
+    /// The same as [`read_with`](Self::read_with), but waits no longer than to `deadline`. `operation` is tried once in any case.
+    ///
+    /// # Errors
+    /// [`TimedOut`](io::ErrorKind::TimedOut), besides.
+    pub fn read_with_until<R>(
+        &self,
+        deadline: Instant,
+        operation: impl FnMut(&T) -> io::Result<R>,
+    ) -> io::Result<R> {
+        self.attempt(Direction::Read, |_| Ok(Some(point(deadline))), operation)
+    }
+
+    /// The same as [`write_with`](Self::write_with), but waits no longer than to `deadline`. `operation` is tried once in any
+    /// case.
+    ///
+    /// # Errors
+    /// [`TimedOut`](io::ErrorKind::TimedOut), besides.
+    pub fn write_with_until<R>(
+        &self,
+        deadline: Instant,
+        operation: impl FnMut(&T) -> io::Result<R>,
+    ) -> io::Result<R> {
+        self.attempt(Direction::Write, |_| Ok(Some(point(deadline))), operation)
+    }
+
+    /// `operation`, and waits where it would block, until what `limit` says when it is first asked.
+    pub(crate) fn attempt<R>(
+        &self,
+        direction: Direction,
+        limit: impl FnOnce(&T) -> io::Result<Option<u64>>,
+        mut operation: impl FnMut(&T) -> io::Result<R>,
+    ) -> io::Result<R> {
+        let io = self.get_ref();
+        self.attempt_on(direction, || limit(io), || operation(io))
+    }
+
+    /// The same for operations that need the `Async` whole.
+    pub(crate) fn attempt_mut<R>(
+        &mut self,
+        direction: Direction,
+        mut operation: impl FnMut(&mut T) -> io::Result<R>,
+    ) -> io::Result<R> {
+        loop {
+            self.share();
+            match operation(self.get_mut()) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.wait(direction, Patience::ENDLESS)?,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+
+    fn attempt_on<R>(
+        &self,
+        direction: Direction,
+        limit: impl FnOnce() -> io::Result<Option<u64>>,
+        mut operation: impl FnMut() -> io::Result<R>,
+    ) -> io::Result<R> {
+        let (mut limit, mut patience) = (Some(limit), Patience::ENDLESS);
+        loop {
+            self.share();
+            match operation() {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    if let Some(limit) = limit.take() {
+                        patience = Patience::until(limit()?);
+                    }
+                    self.wait(direction, patience)?;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Suspends the caller until the descriptor is ready.
+    pub(crate) fn wait(&self, direction: Direction, patience: Patience) -> io::Result<()> {
+        self.streak.store(0, Ordering::Relaxed);
+        self.source.wait(self.get_ref().as_fd(), direction, patience)
+    }
+
+    /// Counts an operation. A peer that is always ready must not keep the activation from its other threads.
+    #[inline]
+    fn share(&self) {
+        // Relaxed, here and in `wait`: a lost count delays a yield, no more.
+        let streak = self.streak.load(Ordering::Relaxed) + 1;
+        self.streak.store(streak % SHARE, Ordering::Relaxed);
+        if streak == SHARE && underpass_threads::on_user_thread() {
+            underpass_threads::yield_now();
+        }
+    }
+
+    fn forget(&self) {
+        if let Some(io) = &self.io {
+            self.source.forget(io.as_fd());
+        }
+    }
+}
+
+/// `instant` on the clock of the runtime.
+pub(crate) fn point(instant: Instant) -> u64 {
+    clock::deadline_ns(instant.saturating_duration_since(Instant::now()))
+}
+
+impl<T: AsFd> Drop for Async<T> {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+impl<T: AsFd> AsFd for Async<T> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.get_ref().as_fd()
+    }
+}
+
+impl<T: AsFd> AsRawFd for Async<T> {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl<T: AsFd> AsRef<T> for Async<T> {
+    fn as_ref(&self) -> &T {
+        self.get_ref()
+    }
+}

@@ -1,0 +1,179 @@
+//! TCP.
+
+use super::names::each;
+use super::{Shutdown, SocketAddr, ToSocketAddrs};
+use crate::Async;
+use crate::direction::Direction;
+use crate::source::Patience;
+use std::io;
+use std::iter::FusedIterator;
+use std::net;
+use std::time::Duration;
+use underpass_os::{clock, descriptor};
+
+/// As [`std::net::TcpStream`].
+///
+/// # Examples
+/// ```
+/// use std::io::{Read, Write};
+/// use underpass_io::net::{TcpListener, TcpStream};
+///
+/// let listener = TcpListener::bind("127.0.0.1:0")?;
+/// let address = listener.local_addr()?;
+/// let client = underpass_threads::spawn(move || {
+///     let mut stream = TcpStream::connect(address)?;
+///     stream.write_all(b"hello")
+/// });
+/// let (mut stream, _from) = listener.accept()?;
+/// let mut words = String::new();
+/// stream.read_to_string(&mut words)?;
+/// assert_eq!(words, "hello");
+/// client.join().unwrap()?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct TcpStream(Async<net::TcpStream>);
+
+endpoint!(TcpStream, net::TcpStream);
+timeouts!(TcpStream, net::TcpStream);
+stream!(TcpStream);
+
+impl TcpStream {
+    /// Connects to the first of the addresses that answers.
+    ///
+    /// # Errors
+    /// What is wrong with the last one; [cancelled](crate::is_cancelled).
+    pub fn connect(to: impl ToSocketAddrs) -> io::Result<Self> {
+        each(to, |address| Self::connect_to(address, Patience::ENDLESS))
+    }
+
+    /// Connects to `to`, within `span`.
+    ///
+    /// # Errors
+    /// `TimedOut`; `InvalidInput` if `span` is zero; what is wrong with the address; [cancelled](crate::is_cancelled).
+    pub fn connect_timeout(to: &SocketAddr, span: Duration) -> io::Result<Self> {
+        if span.is_zero() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a timeout of zero; no connection is that fast",
+            ));
+        }
+        Self::connect_to(*to, Patience::until(Some(clock::deadline_ns(span))))
+    }
+
+    fn connect_to(to: SocketAddr, patience: Patience) -> io::Result<Self> {
+        let stream = Self(Async::new_nonblocking(descriptor::begin_tcp(to)?.into()));
+        loop {
+            stream.0.wait(Direction::Write, patience)?;
+            if let Some(error) = stream.take_error()? {
+                return Err(error);
+            }
+            // Writable by mistake would be a socket that is neither connected nor refused.
+            match stream.peer_addr() {
+                Err(e) if e.kind() == io::ErrorKind::NotConnected => {}
+                Err(e) => return Err(e),
+                Ok(_) => return Ok(stream),
+            }
+        }
+    }
+
+    /// Another handle to the same socket.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self(Async::new_nonblocking(self.0.get_ref().try_clone()?)))
+    }
+
+    /// Waits for bytes and copies them out; the next read gets them again.
+    ///
+    /// # Errors
+    /// As for reading.
+    pub fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.receiving(|socket| socket.peek(buf))
+    }
+
+    as_std! {
+        /// The address of the other end.
+        fn peer_addr(&self) -> SocketAddr;
+        /// The address of this end.
+        fn local_addr(&self) -> SocketAddr;
+        /// Ends reading, writing or both; threads that wait for it go on.
+        fn shutdown(&self, how: Shutdown) -> ();
+        /// Whether small segments are sent at once.
+        fn set_nodelay(&self, nodelay: bool) -> ();
+        /// Whether small segments are sent at once.
+        fn nodelay(&self) -> bool;
+        /// The most hops of a packet.
+        fn set_ttl(&self, ttl: u32) -> ();
+        /// The most hops of a packet.
+        fn ttl(&self) -> u32;
+        /// The error that is pending, which is none afterwards.
+        fn take_error(&self) -> Option<io::Error>;
+    }
+}
+
+/// As [`std::net::TcpListener`]. Threads may [`accept`](Self::accept) side by side.
+#[derive(Debug)]
+pub struct TcpListener(Async<net::TcpListener>);
+
+endpoint!(TcpListener, net::TcpListener);
+
+impl TcpListener {
+    /// Listens on the first of the addresses that can be had; port 0 is any that is free.
+    ///
+    /// # Errors
+    /// `AddrInUse`, `PermissionDenied`, or what else is wrong with the last address.
+    pub fn bind(to: impl ToSocketAddrs) -> io::Result<Self> {
+        each(to, net::TcpListener::bind).and_then(Self::new)
+    }
+
+    /// Waits for a connection.
+    ///
+    /// # Errors
+    /// Too many open files; what a peer did that is gone again: accept another. [Cancelled](crate::is_cancelled).
+    pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let (stream, from) = self.0.read_with(net::TcpListener::accept)?;
+        Ok((TcpStream::new(stream)?, from))
+    }
+
+    /// Connections, one after the other, without end.
+    pub fn incoming(&self) -> Incoming<'_> {
+        Incoming { listener: self }
+    }
+
+    /// Another handle to the same socket.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self(Async::new_nonblocking(self.0.get_ref().try_clone()?)))
+    }
+
+    as_std! {
+        /// The address listened on.
+        fn local_addr(&self) -> SocketAddr;
+        /// The most hops of a packet.
+        fn set_ttl(&self, ttl: u32) -> ();
+        /// The most hops of a packet.
+        fn ttl(&self) -> u32;
+        /// The error that is pending, which is none afterwards.
+        fn take_error(&self) -> Option<io::Error>;
+    }
+}
+
+/// The connections of a [`TcpListener`]. Never ends; leave the loop where [`is_cancelled`](crate::is_cancelled) says so.
+#[derive(Debug)]
+pub struct Incoming<'a> {
+    listener: &'a TcpListener,
+}
+
+impl Iterator for Incoming<'_> {
+    type Item = io::Result<TcpStream>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.listener.accept().map(|(stream, _)| stream))
+    }
+}
+
+impl FusedIterator for Incoming<'_> {}

@@ -1,0 +1,134 @@
+//! The kernel thread that sleeps in the poller and wakes those whose descriptors are ready.
+
+use crate::direction::Directions;
+use crate::lock::{Locked, lock};
+use crate::registration;
+use crate::source::Source;
+use polling::{Event, Events, Poller};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+/// This domain's, once a thread has waited.
+static REACTOR: OnceLock<Reactor> = OnceLock::new();
+
+/// The poller, and who is to hear of its events.
+///
+/// | field | who writes it |
+/// |---|---|
+/// | `poller` | waiters arm, owners remove; the reactor's kernel thread alone waits |
+/// | `sources` | waiters add theirs before they first arm, owners remove |
+#[derive(Debug)]
+pub(crate) struct Reactor {
+    poller: Poller,
+    sources: Mutex<HashMap<usize, Arc<Source>>>,
+}
+
+impl Reactor {
+    /// This domain's; starts it if it isn't yet.
+    pub(crate) fn get() -> io::Result<&'static Self> {
+        static STARTING: Mutex<()> = Mutex::new(());
+        if let Some(reactor) = REACTOR.get() {
+            return Ok(reactor);
+        }
+        let _one = lock(&STARTING);
+        if REACTOR.get().is_none() {
+            let poller = Poller::new()?;
+            // It waits until the reactor can be seen, so that an error here leaves nothing behind.
+            std::thread::Builder::new()
+                .name("underpass-reactor".to_owned())
+                .spawn(|| REACTOR.wait().run())?;
+            REACTOR.get_or_init(|| Self { poller, sources: Mutex::default() });
+        }
+        Ok(REACTOR.wait())
+    }
+
+    /// Has the poller watch `fd` for the source.
+    pub(crate) fn add(
+        &self,
+        source: &Arc<Source>,
+        fd: BorrowedFd<'_>,
+        interest: Directions,
+    ) -> io::Result<()> {
+        let key = source.key();
+        // First, so that an event finds it.
+        self.sources().insert(key, Arc::clone(source));
+        registration::add(&self.poller, fd, interest.event(key)).inspect_err(|_| {
+            self.sources().remove(&key);
+        })
+    }
+
+    /// Asks for one event of a descriptor that was added.
+    pub(crate) fn arm(&self, key: usize, fd: BorrowedFd<'_>, interest: Directions) -> io::Result<()> {
+        self.poller.modify(fd, interest.event(key))
+    }
+
+    /// Lets go of a descriptor that was added.
+    pub(crate) fn remove(&self, key: usize, fd: BorrowedFd<'_>) {
+        self.sources().remove(&key);
+        // It fails only if the descriptor isn't there, which is what was asked for.
+        let _ = self.poller.delete(fd);
+    }
+
+    fn run(&self) {
+        let mut events = Events::new();
+        let mut taken = Vec::new();
+        loop {
+            events.clear();
+            if self.poller.wait(&mut events, None).is_err() {
+                // The kernel is out of memory: this passes, or the process does.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            events.iter().for_each(|event| self.handle(&event, &mut taken));
+        }
+    }
+
+    fn handle(&self, event: &Event, taken: &mut Vec<&'static underpass_threads::Control>) {
+        // Apart from the lock of the source: who arms holds that one and takes the map's.
+        let source = self.sources().get(&event.key).cloned();
+        if let Some(source) = source {
+            source.ready(Directions::of(event), taken);
+            taken.drain(..).for_each(underpass_threads::Control::wake);
+        }
+    }
+
+    fn sources(&self) -> Locked<'_, HashMap<usize, Arc<Source>>> {
+        lock(&self.sources)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::direction::Direction;
+    use crate::source::Patience;
+    use std::io::ErrorKind;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    fn known(source: &Source) -> bool {
+        Reactor::get().unwrap().sources().contains_key(&source.key())
+    }
+
+    #[test]
+    fn a_source_is_known_from_its_first_wait_until_it_is_forgotten() {
+        let ((a, _b), source) = (UnixStream::pair().unwrap(), Source::new());
+        assert!(!known(&source));
+        let late = source.wait(a.as_fd(), Direction::Read, Patience::until(Some(0))).unwrap_err();
+        assert_eq!(late.kind(), ErrorKind::TimedOut);
+        assert!(known(&source));
+        source.forget(a.as_fd());
+        assert!(!known(&source));
+        assert_eq!(Arc::strong_count(&source), 1);
+    }
+
+    #[test]
+    fn what_the_poller_refuses_leaves_nothing() {
+        let (file, source) = (std::fs::File::open("/proc/self/exe").unwrap(), Source::new());
+        let refused = source.wait(file.as_fd(), Direction::Read, Patience::ENDLESS).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
+        assert!(!known(&source));
+    }
+}

@@ -1,0 +1,172 @@
+//! One activation, as its threads and the rest of the domain see it.
+
+use crate::seat::{Seat, state};
+use crate::{Parker, Pool, preempt, tally, turns};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use underpass_os::thread::Tid;
+
+/// Keeps what others write off the line of what the owner writes at every switch.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Apart<T>(T);
+
+/// A kernel thread that runs user-level threads. It is never ended.
+///
+/// `steps` is written by its own kernel thread alone; who moves the seat says the README of this crate.
+#[derive(Debug)]
+pub struct Activation {
+    seat: Apart<Seat>,
+    steps: Apart<AtomicU32>,
+    parker: Parker,
+    number: usize,
+    pool: &'static Pool,
+    thread: OnceLock<Tid>,
+}
+
+impl Activation {
+    pub(crate) fn new(number: usize, pool: &'static Pool) -> Self {
+        Self {
+            seat: Apart(Seat::new(state::RUNNING)),
+            steps: Apart(AtomicU32::new(0)),
+            parker: Parker::new(),
+            number,
+            pool,
+            thread: OnceLock::new(),
+        }
+    }
+
+    /// Its number, counted from 0 in the order in which activations were started.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Where it sleeps when it is idle.
+    pub fn parker(&self) -> &Parker {
+        &self.parker
+    }
+
+    /// The number of its kernel thread. Waits until that one has begun.
+    pub fn thread(&self) -> Tid {
+        *self.thread.wait()
+    }
+
+    pub(crate) fn thread_if_any(&self) -> Option<Tid> {
+        self.thread.get().copied()
+    }
+
+    pub(crate) fn seat(&self) -> &Seat {
+        &self.seat.0
+    }
+
+    /// The calling kernel thread is this activation; it goes on when it has a slot.
+    pub(crate) fn begin(&'static self) {
+        self.thread.get_or_init(underpass_os::thread::current);
+        preempt::begin(self);
+        let _held = preempt::critical();
+        turns::wait(self.pool, self.seat());
+    }
+
+    /// At every switch, by its own kernel thread: another thread runs.
+    #[inline]
+    pub fn stepped(&self) {
+        // Relaxed, and no read-modify-write: one kernel thread writes it, and the monitor asks whether it has changed.
+        let steps = self.steps.0.load(Ordering::Relaxed);
+        self.steps.0.store(steps.wrapping_add(1), Ordering::Relaxed);
+    }
+
+    pub(crate) fn steps(&self) -> u32 {
+        self.steps.0.load(Ordering::Relaxed)
+    }
+
+    /// Whether it takes work that any activation may do, which it does unless told otherwise. One that doesn't is not called for such
+    /// work. Said by its own kernel thread.
+    pub fn set_takes_work(&self, takes: bool) {
+        self.seat().set_takes_work(takes);
+    }
+
+    /// Whether the monitor wants it to give its processor up, or has taken it away. The scheduler asks at each scheduling point, with no
+    /// thread running, and calls [`answer`](Self::answer).
+    #[inline]
+    pub fn summoned(&self) -> bool {
+        self.seat().hint() != state::RUNNING
+    }
+
+    /// Gives the processor up where that was asked, and comes back with one. With preemption disabled, and no thread running.
+    #[cold]
+    pub fn answer(&self) {
+        let _held = preempt::critical();
+        loop {
+            preempt::unmark();
+            match self.seat().hint() {
+                state::PREEMPTING => self.give_way(),
+                state::STUCK => turns::regain(self.pool, self.seat(), state::STUCK),
+                _ => return,
+            }
+        }
+    }
+
+    /// Whether there is something to give way for.
+    pub(crate) fn asked(&self) -> bool {
+        matches!(self.seat().hint(), state::PREEMPTING | state::STUCK)
+    }
+
+    /// Gives way if asked to. Also in the handler.
+    pub(crate) fn give_way(&self) {
+        if self.asked() {
+            tally().preempted();
+            turns::give_way(self.pool, self.seat());
+        }
+    }
+
+    /// OThreads' `ActivationIdle`: it has no thread that can run. Gives its processor up, calls `sleep`, and comes back with one.
+    ///
+    /// `sleep` is told whether this was the last that ran, and is to sleep as [`sleep`](crate::sleep()) does: prepare the parker, heavy
+    /// barrier, look for work of this activation and, if it takes any, for unstarted work, sleep only if there is none. By its own
+    /// kernel thread, with preemption disabled.
+    pub fn idle(&self, sleep: impl FnOnce(bool)) {
+        let _held = preempt::critical();
+        let last = turns::retire(self.pool, self.seat());
+        if !self.seat().takes_work() {
+            self.leave_work();
+        }
+        sleep(last);
+        turns::resume(self.pool, self.seat());
+    }
+
+    /// Who takes no unstarted work doesn't look for it before it sleeps: it sees that others do.
+    #[cold]
+    fn leave_work(&self) {
+        underpass_os::barrier::heavy();
+        tally().entered_kernel(1);
+        if self.pool.work_waits() {
+            turns::request(self.pool);
+        }
+    }
+
+    /// OThreads' `Begin_BlockingCall`: the calling thread, which this activation runs, is about to block in the kernel. Others may have the
+    /// processor meanwhile. A few ns if nobody wants it.
+    ///
+    /// Brackets don't nest: the first end ends all.
+    #[inline]
+    pub fn begin_blocking(&self) {
+        if !self.pool.is_bracketed() {
+            self.pool.set_bracketed();
+        }
+        turns::begin(self.pool, self.seat());
+    }
+
+    /// OThreads' `End_BlockingCall`: comes back with a processor, the one it had if nobody wanted it, else when it is its turn.
+    #[inline]
+    pub fn end_blocking(&self) {
+        if !turns::end(self.seat()) {
+            self.come_back();
+        }
+    }
+
+    #[cold]
+    fn come_back(&self) {
+        let _held = preempt::critical();
+        turns::regain(self.pool, self.seat(), state::DETACHED);
+    }
+}

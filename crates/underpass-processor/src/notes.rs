@@ -1,0 +1,76 @@
+//! What the monitor remembers of an activation from one tick to the next.
+
+use crate::Activation;
+use crate::monitor::SLICE;
+use crate::seat::state;
+use crate::tally;
+use underpass_os::thread::{State, Task};
+
+/// Of one activation.
+#[derive(Debug, Default)]
+pub(crate) struct Note {
+    steps: u32,
+    gains: u32,
+    /// For how many ticks it has run the same thread.
+    still: u32,
+    /// For how many ticks it has held its slot.
+    held: u32,
+    /// That its thread computes has been told.
+    told: bool,
+    /// It was sent the signal for what it is asked now.
+    pub(crate) interrupted: bool,
+    task: Option<Task>,
+}
+
+/// What a tick sees of an activation.
+pub(crate) struct Seen {
+    pub(crate) activation: &'static Activation,
+    pub(crate) at: u32,
+    pub(crate) still: u32,
+    pub(crate) held: u32,
+}
+
+impl Note {
+    /// Looks at it, a tick after the last look.
+    pub(crate) fn look(&mut self, activation: &'static Activation) -> Seen {
+        let at = activation.seat().hint();
+        let (steps, gains) = (activation.steps(), activation.seat().gains());
+        let holds = matches!(at, state::RUNNING | state::PREEMPTING | state::OUT);
+        let same_slot = holds && gains == self.gains;
+        let same_thread = same_slot && at != state::OUT && steps == self.steps;
+        self.held = if same_slot { self.held + 1 } else { 0 };
+        self.still = if same_thread { self.still + 1 } else { 0 };
+        self.told &= same_thread;
+        self.interrupted &= matches!(at, state::PREEMPTING | state::STUCK);
+        (self.steps, self.gains) = (steps, gains);
+        Seen { activation, at, still: self.still, held: self.held }
+    }
+
+    /// Looks at it after a doze. Who has held its slot all that time has had its slice, but for a tick.
+    pub(crate) fn start_again(&mut self, activation: &'static Activation) {
+        let before = self.gains;
+        self.look(activation);
+        self.still = 0;
+        self.held = if before == self.gains { SLICE - 1 } else { 0 };
+    }
+
+    /// Whether its kernel thread runs, or would; nothing where the kernel doesn't say.
+    pub(crate) fn runs(&mut self, activation: &Activation) -> Option<bool> {
+        if self.task.is_none() {
+            // Without file descriptors or `/proc` nobody is found; the next tick tries again.
+            self.task = Some(Task::open(activation.thread_if_any()?).ok()?);
+            tally().entered_kernel(1);
+        }
+        tally().entered_kernel(1);
+        match self.task.as_ref()?.state().ok()? {
+            State::Running => Some(true),
+            State::Blocked => Some(false),
+            State::Other => None,
+        }
+    }
+
+    /// Whether it is the first time that its thread is found computing.
+    pub(crate) fn first_finding(&mut self) -> bool {
+        !std::mem::replace(&mut self.told, true)
+    }
+}

@@ -1,0 +1,190 @@
+//! Holding preemption off, and what the signal does that ends a slice (Raven's deferral: one word for both).
+//!
+//! The word belongs to the calling kernel thread. On one that is no activation, nobody preempts, and it only counts.
+
+use crate::{Activation, tally};
+use std::cell::Cell;
+use std::sync::OnceLock;
+use underpass_os::signal;
+use underpass_seam::LocalWord;
+
+/// Which of the real-time signals ends a slice.
+pub const SIGNAL: i32 = 7;
+
+/// Set while there is *no* mark, so that the word is zero when the last critical section ends and there is one.
+const UNMARKED: u32 = 1 << 31;
+
+thread_local! {
+    /// How many critical sections there are, and [`UNMARKED`].
+    static WORD: LocalWord = const { LocalWord::new(UNMARKED) };
+    static OWN: Cell<Option<&'static Activation>> = const { Cell::new(None) };
+}
+
+/// Begins a critical section: preemption is off until the [`enable`] that goes with it.
+///
+/// # Examples
+/// ```
+/// use underpass_processor::preempt;
+/// preempt::disable();
+/// assert!(preempt::disabled());
+/// preempt::enable();
+/// assert!(!preempt::disabled());
+/// ```
+#[inline]
+pub fn disable() {
+    WORD.with(LocalWord::increment);
+}
+
+/// Ends a critical section. If it is the last, and the activation was asked to give way meanwhile, it does so now.
+#[inline]
+pub fn enable() {
+    if WORD.with(|word| word.add(u32::MAX)) {
+        answer();
+    }
+}
+
+/// Whether preemption is off.
+#[inline]
+pub fn disabled() -> bool {
+    count() != 0
+}
+
+#[inline]
+fn count() -> u32 {
+    WORD.with(LocalWord::get) & !UNMARKED
+}
+
+/// Leaves a thread's critical sections for those of its scheduler, which is one; gives how many there were, for [`resume`].
+#[inline]
+pub fn suspend() -> u32 {
+    let held = count();
+    if WORD.with(|word| word.add(1u32.wrapping_sub(held))) {
+        unreachable!("one section is left");
+    }
+    held
+}
+
+/// Goes from the scheduler's one critical section back to the `held` ones of a thread. If there are none, as [`enable`].
+#[inline]
+pub fn resume(held: u32) {
+    if WORD.with(|word| word.add(held.wrapping_sub(1))) {
+        answer();
+    }
+}
+
+/// A critical section, while it lives.
+pub(crate) struct Critical(());
+
+/// Begins one.
+pub(crate) fn critical() -> Critical {
+    disable();
+    Critical(())
+}
+
+impl Drop for Critical {
+    fn drop(&mut self) {
+        enable();
+    }
+}
+
+/// The last section has ended and found a mark.
+#[cold]
+#[inline(never)]
+fn answer() {
+    loop {
+        // P1: no preemption while a slot may be in hand.
+        disable();
+        unmark();
+        if let Some(own) = OWN.get() {
+            own.give_way();
+        }
+        if !WORD.with(|word| word.add(u32::MAX)) {
+            return;
+        }
+    }
+}
+
+/// The mark has been answered, or is about to be.
+pub(crate) fn unmark() {
+    WORD.with(|word| word.set(UNMARKED));
+}
+
+/// In the signal handler: atomics, futexes and thread-local words only.
+fn on_signal() {
+    let Some(own) = OWN.get() else { return };
+    if !own.asked() {
+        return;
+    }
+    if disabled() {
+        WORD.with(|word| word.keep(!UNMARKED));
+    } else {
+        own.give_way();
+    }
+}
+
+/// The number of the signal, if this process could be given a handler for it.
+fn number() -> Option<i32> {
+    static INSTALLED: OnceLock<Option<i32>> = OnceLock::new();
+    *INSTALLED.get_or_init(|| {
+        let number = signal::realtime(SIGNAL);
+        signal::install(number, on_signal).ok().map(|()| number)
+    })
+}
+
+/// The calling kernel thread is this activation from now on, and can be preempted.
+pub(crate) fn begin(own: &'static Activation) {
+    OWN.set(Some(own));
+    // The first look at the word is not the handler's.
+    debug_assert!(!disabled());
+    // It inherits a mask; without the signal it gives way at its scheduling points only.
+    let _ = signal::unblock(signal::realtime(SIGNAL));
+}
+
+/// Interrupts an activation; whether that could be done.
+pub(crate) fn interrupt(activation: &Activation) -> bool {
+    let (Some(number), Some(thread)) = (number(), activation.thread_if_any()) else { return false };
+    tally().entered_kernel(1);
+    thread.signal(number).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_nest() {
+        disable();
+        disable();
+        enable();
+        assert!(disabled());
+        enable();
+        assert!(!disabled());
+    }
+
+    #[test]
+    fn a_threads_sections_wait_while_its_scheduler_runs() {
+        disable();
+        disable();
+        let held = suspend();
+        assert_eq!((held, count()), (2, 1));
+        resume(held);
+        assert_eq!(count(), 2);
+        enable();
+        enable();
+        let held = suspend();
+        assert_eq!((held, count()), (0, 1));
+        resume(held);
+        assert!(!disabled());
+    }
+
+    #[test]
+    fn the_last_section_answers_a_mark() {
+        disable();
+        disable();
+        WORD.with(|word| word.keep(!UNMARKED));
+        enable();
+        assert_eq!(WORD.with(LocalWord::get), 1, "marked, and held off");
+        enable();
+        assert_eq!(WORD.with(LocalWord::get), UNMARKED);
+    }
+}

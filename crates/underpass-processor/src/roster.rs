@@ -1,0 +1,42 @@
+//! All activations of a domain.
+
+use crate::Activation;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// More activations than this no domain has.
+pub const MOST_ACTIVATIONS: usize = 1024;
+
+/// Activations in the order of their numbers. Only grows, by one who holds the lock of births.
+#[derive(Debug)]
+pub(crate) struct Roster {
+    table: Box<[OnceLock<&'static Activation>]>,
+    len: AtomicUsize,
+}
+
+impl Roster {
+    pub(crate) fn new() -> Self {
+        let table = std::iter::repeat_with(OnceLock::new).take(MOST_ACTIVATIONS).collect();
+        Self { table, len: AtomicUsize::new(0) }
+    }
+
+    /// Appends the one whose number comes next.
+    pub(crate) fn push(&self, activation: &'static Activation) {
+        let set = self.table[activation.number()].set(activation);
+        assert!(set.is_ok(), "the lock of births is held");
+        // SYNC with `len` load in `iter`: the entry.
+        self.len.store(activation.number() + 1, Ordering::Release);
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        // Relaxed: a number. Who births holds the lock.
+        self.len.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Activation> {
+        // SYNC with `len` store in `push`: the entries.
+        let len = self.len.load(Ordering::Acquire);
+        self.table[..len].iter().filter_map(OnceLock::get).copied()
+    }
+}
