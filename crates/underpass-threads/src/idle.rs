@@ -154,7 +154,7 @@ impl Scheduler {
             sleep(self.activation().parker(), &watched, role, deadline, || {
                 // What was added since must be watched too; calls that nobody takes are to be served.
                 (role == Role::Spare && watched.iter().any(|line| line.pending() && persists(*line)))
-                    || self.wanted_soon()
+                    || self.busy()
                     || self.timer_due()
                     || self.may_find()
                     || self.stale()
