@@ -28,8 +28,7 @@ where
     F: FnOnce() -> T + Send,
     T: Send,
 {
-    let caller = scheduler::with(|own| Some((own, own.current_if_any()?))).flatten();
-    match caller {
+    match scheduler::running() {
         None => call(),
         Some((own, me)) if own.live() == 1 => {
             let _out = Out::begin(own, me);

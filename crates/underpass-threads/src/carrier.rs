@@ -99,6 +99,8 @@ fn carry() -> &'static Base {
             if end == End::Unheeded {
                 // SAFETY: nobody else will look at its result.
                 unsafe { control.body.discard() };
+                // The destructor may have used variables of the thread anew.
+                local::end(control);
             }
             match finish(control, end) {
                 Finished::Unheeded => end = End::Unheeded,

@@ -110,6 +110,7 @@ impl Control {
         self.holders.store(1, Ordering::Relaxed);
         self.stack.store(0, Ordering::Relaxed);
         self.found.store(0, Ordering::Relaxed);
+        crate::local::begin(self);
         self.ended.shut();
         self.token.shut();
     }

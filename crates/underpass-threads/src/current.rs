@@ -3,8 +3,10 @@
 use crate::control::{Control, flag};
 use crate::handle::{Thread, release};
 use crate::suspend::{Awaited, Wait, Woken, suspend};
-use crate::{registry, scheduler};
+use crate::{local, registry, scheduler};
+use std::cell::{Cell, OnceCell};
 use std::time::Duration;
+use underpass_context::Pause;
 use underpass_os::{clock, cpu};
 
 /// A plain kernel thread's control block, for as long as the thread lives.
@@ -22,24 +24,41 @@ impl Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        self.0.ended.open();
+        // Destructors of its variables may ask who it is.
+        local::end(self.0);
+        KERNEL.set(None);
         release(self.0);
     }
 }
 
 thread_local! {
-    static OWN: Own = Own::new();
+    static KERNEL: Cell<Option<&'static Control>> = const { Cell::new(None) };
+    static OWN: OnceCell<Own> = const { OnceCell::new() };
 }
 
 /// The control block of the calling thread.
 #[inline]
 pub(crate) fn control() -> &'static Control {
-    scheduler::with(|own| own.current_if_any()).flatten().unwrap_or_else(of_kernel_thread)
+    scheduler::running().map_or_else(of_kernel_thread, |(_, me)| me)
 }
 
-#[cold]
 fn of_kernel_thread() -> &'static Control {
-    OWN.with(|own| own.0)
+    KERNEL.get().unwrap_or_else(enrol)
+}
+
+/// A plain kernel thread comes here for the first time, or once more while its own variables are destroyed: what it takes then is not
+/// given back.
+#[cold]
+fn enrol() -> &'static Control {
+    let own = Own::new();
+    let control = own.0;
+    KERNEL.set(Some(control));
+    let mut own = Some(own);
+    let kept = OWN.try_with(|place| place.set(own.take().expect("it was put there just now")).is_ok());
+    if kept != Ok(true) {
+        std::mem::forget(own);
+    }
+    control
 }
 
 /// The calling thread, user-level or of the kernel.
@@ -62,7 +81,7 @@ pub fn current() -> Thread {
 /// assert!(underpass_threads::spawn(underpass_threads::on_user_thread).join().unwrap());
 /// ```
 pub fn on_user_thread() -> bool {
-    scheduler::with(|own| own.current_if_any().is_some()).unwrap_or(false)
+    scheduler::running().is_some()
 }
 
 /// Lets other threads go first. URPC's `YIELD` (section 4.1).
@@ -73,8 +92,8 @@ pub fn on_user_thread() -> bool {
 /// ```
 #[inline(always)]
 pub fn yield_now() {
-    match scheduler::with(|own| own) {
-        Some(own) => own.yield_now(),
+    match scheduler::running() {
+        Some((own, me)) => own.pause(me, Pause::Yield),
         None => cpu::give_way(),
     }
 }
@@ -91,11 +110,11 @@ pub fn yield_now() {
 /// ```
 #[inline]
 pub fn checkpoint() {
-    scheduler::with(|own| {
-        if own.busy() {
-            own.yield_now();
-        }
-    });
+    if let Some((own, me)) = scheduler::running()
+        && own.busy()
+    {
+        own.pause(me, Pause::Yield);
+    }
 }
 
 /// Whether the calling thread was asked to end; see [`Thread::cancel`].

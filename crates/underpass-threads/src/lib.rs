@@ -11,49 +11,104 @@
 //!
 //! *Read first:* `control.rs`, then `suspend.rs`, then `scheduler.rs`.
 
+#[cfg(not(underpass_loom))]
 mod blocking;
+#[cfg(not(underpass_loom))]
 mod body;
+#[cfg(not(underpass_loom))]
 mod builder;
+#[cfg(not(underpass_loom))]
 mod carrier;
+#[cfg(not(underpass_loom))]
 mod control;
+#[cfg(not(underpass_loom))]
 mod current;
+#[cfg(not(underpass_loom))]
 mod deadlock;
+#[cfg(not(underpass_loom))]
 mod dispatcher;
+#[cfg(not(underpass_loom))]
 mod findings;
+#[cfg(not(underpass_loom))]
 mod free;
+#[cfg(not(underpass_loom))]
 mod handle;
+#[cfg(not(underpass_loom))]
 mod hold;
+#[cfg(not(underpass_loom))]
 mod hooks;
+#[cfg(not(underpass_loom))]
 mod idle;
+#[cfg(not(underpass_loom))]
 mod latch;
+#[cfg(not(underpass_loom))]
 mod local;
+#[cfg(not(underpass_loom))]
 mod mailbox;
+#[cfg(not(underpass_loom))]
 mod outside;
+#[cfg(not(underpass_loom))]
 mod owned;
+#[cfg(not(underpass_loom))]
 mod panicking;
+#[cfg(not(underpass_loom))]
 mod ready;
+#[cfg(not(underpass_loom))]
 mod registry;
+#[cfg(not(underpass_loom))]
 mod report;
+#[cfg(not(underpass_loom))]
 mod ring;
+#[cfg(not(underpass_loom))]
 mod scheduler;
+#[cfg(not(underpass_loom))]
 mod scope;
+#[cfg(not(underpass_loom))]
 mod spare;
+#[cfg(not(underpass_loom))]
 mod suspend;
+#[cfg(not(underpass_loom))]
 mod tick;
+#[cfg(not(underpass_loom))]
 mod timers;
+#[cfg(not(underpass_loom))]
 mod wait;
 
+/// The protocol apart from threads, for its models.
+#[cfg(underpass_loom)]
+pub mod mailbox;
+/// The links of lists, for the models.
+#[cfg(underpass_loom)]
+pub mod ready;
+/// The protocol apart from threads, for its models.
+#[cfg(underpass_loom)]
+pub mod ring;
+
+#[cfg(not(underpass_loom))]
 pub use blocking::blocking;
+#[cfg(not(underpass_loom))]
 pub use builder::{Builder, spawn};
+#[cfg(not(underpass_loom))]
 pub use control::Control;
+#[cfg(not(underpass_loom))]
 pub use current::{cancelled, checkpoint, current, on_user_thread, sleep, yield_now};
+#[cfg(not(underpass_loom))]
 pub use handle::{JoinHandle, Thread, ThreadId, panic_message, park, park_timeout};
+#[cfg(not(underpass_loom))]
 pub use hold::{Critical, NoPreempt, critical, no_preempt};
+#[cfg(not(underpass_loom))]
 pub use hooks::{Switches, current_id, watch_switches};
+#[cfg(not(underpass_loom))]
 pub use latch::Latch;
+#[cfg(not(underpass_loom))]
 pub use local::{AccessError, LocalKey};
+#[cfg(not(underpass_loom))]
 pub use outside::{rouse, rouse_all, start};
+#[cfg(not(underpass_loom))]
 pub use panicking::panicking;
+#[cfg(not(underpass_loom))]
 pub use scope::{Scope, ScopedJoinHandle, scope};
+#[cfg(not(underpass_loom))]
 pub use suspend::{Awaited, Wait, Woken, me, suspend};
+#[cfg(not(underpass_loom))]
 pub use wait::wait_on;

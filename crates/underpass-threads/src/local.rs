@@ -148,8 +148,16 @@ fn drop_all(control: &'static Control) {
     }
     // SAFETY: as above.
     let locals = unsafe { control.locals.get() };
-    // What destructors still make after so many rounds is dropped with the block's next thread.
-    *locals = Locals::new();
+    locals.gone = true;
+    // What destructors made after so many rounds is forgotten, as with `std`.
+    std::mem::forget(std::mem::take(&mut locals.values));
+}
+
+/// The block is about to stand for another thread, whose owner the caller is.
+#[inline]
+pub(crate) fn begin(control: &'static Control) {
+    // SAFETY: the caller owns it.
+    unsafe { control.locals.get() }.gone = false;
 }
 
 /// Declares variables of which each thread has its own, as `std::thread_local!`, for user-level threads.

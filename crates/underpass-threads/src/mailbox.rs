@@ -5,7 +5,7 @@ use underpass_seam::StaticSlot;
 
 /// Many put in, the owner takes all out. The last that came is the first in the chain.
 #[derive(Debug)]
-pub(crate) struct Mailbox<T: 'static> {
+pub struct Mailbox<T: 'static> {
     last: StaticSlot<T>,
 }
 
@@ -18,12 +18,12 @@ impl<T> Default for Mailbox<T> {
 impl<T: Linked> Mailbox<T> {
     /// Whether something is in it: a hint.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.last.is_clear()
     }
 
     /// Puts `item` in, of which the caller is the owner until then.
-    pub(crate) fn put(&self, item: &'static T) {
+    pub fn put(&self, item: &'static T) {
         let mut last = self.last.get();
         loop {
             match last {
@@ -39,7 +39,7 @@ impl<T: Linked> Mailbox<T> {
     }
 
     /// Takes everything out and gives it on, in the order in which it came.
-    pub(crate) fn take_all(&self, mut each: impl FnMut(&'static T)) {
+    pub fn take_all(&self, mut each: impl FnMut(&'static T)) {
         let mut chain = self.last.swap(None);
         let mut first: Option<&'static T> = None;
         while let Some(item) = chain {

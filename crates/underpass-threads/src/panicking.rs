@@ -1,7 +1,9 @@
 //! Whether the calling thread unwinds.
 //!
 //! `std` counts panics by kernel thread. A thread that is suspended in a destructor while it unwinds leaves its count behind, so
-//! those that run on the same activation meanwhile have to subtract it.
+//! those that run on the same activation meanwhile have to subtract it. `std` tells only whether the count is zero, so one case is told wrongly:
+//! while one thread is suspended unwinding, another of the same activation that begins to unwind counts as one that does not.
+//! A migrating thread that unwinds stays where its count is.
 
 use crate::control::{Control, flag};
 use crate::current;
@@ -32,16 +34,16 @@ pub(crate) fn leave(me: &Control) -> bool {
 #[cold]
 fn leave_unwinding(me: &Control) -> bool {
     let unwinds = panicking();
+    me.set(flag::UNWINDS, unwinds);
     if unwinds {
-        me.set(flag::UNWINDS, true);
         SUSPENDED.set(SUSPENDED.get() + 1);
     }
     unwinds
 }
 
-/// `me` goes on; it unwound if `unwinds`.
+/// A thread goes on, on the same kernel thread if it `unwinds`.
 #[inline]
-pub(crate) fn enter(_me: &Control, unwinds: bool) {
+pub(crate) fn enter(unwinds: bool) {
     if unwinds {
         SUSPENDED.set(SUSPENDED.get() - 1);
     }

@@ -4,13 +4,13 @@ use std::cell::Cell;
 use underpass_seam::StaticSlot;
 
 /// What can be linked. It is in one list at a time.
-pub(crate) trait Linked: 'static + Sized {
+pub trait Linked: 'static + Sized {
     /// The link to the next one, which belongs to whoever has the list.
     fn link(&self) -> &StaticSlot<Self>;
 }
 
 /// First come, first served. One kernel thread puts in and takes out; others may see whether it is empty.
-pub(crate) struct Queue<T: 'static> {
+pub struct Queue<T: 'static> {
     first: StaticSlot<T>,
     last: StaticSlot<T>,
 }
@@ -24,12 +24,13 @@ impl<T> Default for Queue<T> {
 impl<T: Linked> Queue<T> {
     /// Whether it is empty: a hint to others than its owner.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.first.is_clear()
     }
 
+    /// Puts `item` at the end.
     #[inline]
-    pub(crate) fn push(&self, item: &'static T) {
+    pub fn push(&self, item: &'static T) {
         item.link().clear();
         // `last` is of no meaning while the queue is empty.
         match self.last.get().filter(|_| !self.is_empty()) {
@@ -39,8 +40,9 @@ impl<T: Linked> Queue<T> {
         self.last.set(item);
     }
 
+    /// Takes the first.
     #[inline]
-    pub(crate) fn pop(&self) -> Option<&'static T> {
+    pub fn pop(&self) -> Option<&'static T> {
         let first = self.first.get()?;
         match first.link().get() {
             Some(next) => self.first.set(next),
@@ -51,7 +53,7 @@ impl<T: Linked> Queue<T> {
 }
 
 /// Last come, first served: what was used last is warm. Of one kernel thread.
-pub(crate) struct Stock<T: 'static> {
+pub struct Stock<T: 'static> {
     top: Cell<Option<&'static T>>,
     len: Cell<usize>,
 }
@@ -63,13 +65,15 @@ impl<T> Default for Stock<T> {
 }
 
 impl<T: Linked> Stock<T> {
+    /// How many there are.
     #[inline]
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.len.get()
     }
 
+    /// Puts `item` on top.
     #[inline]
-    pub(crate) fn push(&self, item: &'static T) {
+    pub fn push(&self, item: &'static T) {
         match self.top.replace(Some(item)) {
             Some(below) => item.link().set(below),
             None => item.link().clear(),
@@ -77,8 +81,9 @@ impl<T: Linked> Stock<T> {
         self.len.set(self.len.get() + 1);
     }
 
+    /// Takes the top one.
     #[inline]
-    pub(crate) fn pop(&self) -> Option<&'static T> {
+    pub fn pop(&self) -> Option<&'static T> {
         let top = self.top.get()?;
         self.top.set(top.link().get());
         self.len.set(self.len.get() - 1);

@@ -8,7 +8,7 @@ use underpass_seam::atomic::{AtomicU32, Ordering};
 /// A slot is written only while it is outside of `head..tail`, so who reads a slot that is overwritten meanwhile finds that
 /// `head` has moved, and throws away what it read. That `head` goes round 2^32 places meanwhile is ruled out by time alone: some
 /// ten seconds of nothing but takes during one taker's three instructions; the runtime's takers aren't preempted by us.
-pub(crate) struct Ring<T: 'static, const N: usize> {
+pub struct Ring<T: 'static, const N: usize> {
     head: AtomicU32,
     tail: AtomicU32,
     slots: [StaticSlot<T>; N],
@@ -24,7 +24,7 @@ impl<T, const N: usize> Default for Ring<T, N> {
 impl<T, const N: usize> Ring<T, N> {
     /// Whether nothing is in it: a hint.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         // Relaxed: who acts on it takes, and looks properly then.
         self.head.load(Ordering::Relaxed) == self.tail.load(Ordering::Relaxed)
     }
@@ -34,7 +34,7 @@ impl<T, const N: usize> Ring<T, N> {
     /// # Errors
     /// `item`, if the ring is full.
     #[inline]
-    pub(crate) fn put(&self, item: &'static T) -> Result<(), &'static T> {
+    pub fn put(&self, item: &'static T) -> Result<(), &'static T> {
         // Relaxed: nobody else writes it.
         let tail = self.tail.load(Ordering::Relaxed);
         // SYNC with `head` compare_exchange in `take`: who took the slot's last item has read it.
@@ -50,7 +50,7 @@ impl<T, const N: usize> Ring<T, N> {
 
     /// Takes the item that has waited longest.
     #[inline]
-    pub(crate) fn take(&self) -> Option<&'static T> {
+    pub fn take(&self) -> Option<&'static T> {
         // SYNC with `head` compare_exchange below, by others: so that `tail` is not older than what they saw.
         let mut head = self.head.load(Ordering::Acquire);
         loop {

@@ -4,7 +4,7 @@ use crate::carrier::Carriers;
 use crate::control::{Control, flag};
 use crate::free;
 use crate::handle::Thread;
-use crate::hooks;
+use crate::{hooks, panicking};
 use crate::outside::Outside;
 use crate::registry::Unused;
 use crate::timers::Timers;
@@ -54,6 +54,13 @@ thread_local! {
 #[inline(always)]
 pub(crate) fn with<R>(ask: impl FnOnce(&'static Scheduler) -> R) -> Option<R> {
     OWN.get().map(ask)
+}
+
+/// The activation that runs this thread, and the thread; nothing on a plain kernel thread, and in a blocking call.
+#[inline(always)]
+pub(crate) fn running() -> Option<(&'static Scheduler, &'static Control)> {
+    let own = OWN.get()?;
+    Some((own, own.current_if_any()?))
 }
 
 /// The activation that runs this thread now: for code that may have been moved to another kernel thread since it last asked, of
@@ -172,7 +179,7 @@ impl Scheduler {
     /// Puts a suspended thread of this activation, which can go on, at the end of the ready list.
     #[inline]
     pub(crate) fn push(&self, control: &'static Control) {
-        if control.has(flag::MIGRATES) {
+        if control.has(flag::MIGRATES) && !control.has(flag::UNWINDS) {
             return self.set_free(control);
         }
         // What is pushed between two threads, and alone, runs next.
@@ -197,10 +204,13 @@ impl Scheduler {
     /// Pauses the calling thread, `me`: the next one goes on in its place, or the scheduler does.
     #[inline(always)]
     pub(crate) fn pause(&'static self, me: &'static Control, why: Pause) {
+        let unwinds = panicking::leave(me);
         let held = preempt::suspend();
         // SAFETY: its home, this kernel thread, owns it.
         let context = unsafe { me.context.get() }.as_deref().expect("a thread that runs has a context");
         let mut resumed = match self.next_after(me, why) {
+            // Its wake came first.
+            Some(next) if std::ptr::eq(next, context) => Resume::GoOn,
             // SAFETY: the caller is that thread; the other can go on, and lives here.
             Some(next) => unsafe { context.pass(next) },
             // SAFETY: as above.
@@ -216,6 +226,7 @@ impl Scheduler {
         } else {
             preempt::resume(held);
         }
+        panicking::enter(unwinds);
     }
 
     /// The context of the thread that is to run after `me`, which pauses; it is the current one from now on. Nothing if the scheduler has

@@ -11,7 +11,7 @@ use crate::control::{Control, flag};
 use crate::current::control;
 use crate::scheduler::{self, Scheduler};
 use crate::timers::Timer;
-use crate::{deadlock, panicking};
+use crate::deadlock;
 use underpass_context::Pause;
 use underpass_os::clock::now_ns;
 
@@ -111,8 +111,8 @@ pub fn me() -> &'static Control {
 /// The caller has put `me` into a list from which exactly one takes it out: who will wake it, or `wait.abandon`.
 #[inline(always)]
 pub fn suspend(me: &'static Control, wait: &dyn Wait, deadline_ns: Option<u64>, cancellable: bool) -> Woken {
-    match scheduler::with(|own| own) {
-        Some(own) => on_activation(own, me, wait, deadline_ns, cancellable),
+    match scheduler::running() {
+        Some((own, _)) => on_activation(own, me, wait, deadline_ns, cancellable),
         None => in_kernel(me, wait, deadline_ns, cancellable),
     }
 }
@@ -138,9 +138,7 @@ fn on_activation(
     // SAFETY: the thread runs, so its home is this very kernel thread.
     unsafe { *me.suspension.get() = Some(Suspension { wait, cancellable, timer, outcome: Woken::Woken }) };
     me.stamp();
-    let unwinds = panicking::leave(me);
     own.pause(me, Pause::Block);
-    panicking::enter(me, unwinds);
     after(me)
 }
 

@@ -17,8 +17,8 @@ pub fn wait_on(latch: &Latch, line: Option<&dyn Line>, deadline_ns: Option<u64>)
     if latch.is_open() {
         return true;
     }
-    match (scheduler::with(|own| own), line) {
-        (Some(own), Some(line)) => poll_then_block(own, latch, line, deadline_ns),
+    match (scheduler::running(), line) {
+        (Some((own, _)), Some(line)) => poll_then_block(own, latch, line, deadline_ns),
         (None, Some(line)) => sleep_on(latch, line, deadline_ns),
         (_, None) => block(latch, deadline_ns),
     }
