@@ -1,6 +1,7 @@
 //! Contexts that run one thread after another: a thread that starts needs no new stack, and often no switch.
 
 use crate::control::{Control, flag};
+use crate::hold::critical;
 use crate::scheduler::{self, Scheduler};
 use crate::{handle, local};
 use std::cell::RefCell;
@@ -39,6 +40,7 @@ impl Carriers {
 
     #[cold]
     fn take_common(&self) -> Option<Box<Context>> {
+        let _held = critical();
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.or_else(|| self.fresh(STACK))
     }

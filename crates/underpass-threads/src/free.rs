@@ -1,6 +1,7 @@
 //! Threads that any activation may take: those that have not started, and migrating ones that can go on.
 
 use crate::control::{Control, flag};
+use crate::hold::critical;
 use crate::outside::{self, Outside};
 use crate::scheduler::{self, Scheduler};
 use std::collections::VecDeque;
@@ -23,6 +24,8 @@ impl Common {
     }
 
     fn put(&self, control: &'static Control) {
+        // Schedulers take this lock: who is preempted must not hold it.
+        let _held = critical();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push_back(control);
         // SYNC with `any` load in `has`: a hint; the list itself is under its lock.
@@ -40,6 +43,7 @@ impl Common {
         if !self.has() {
             return None;
         }
+        let _held = critical();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let first = waiting.pop_front();
         while let Some(&next) = waiting.front() {
@@ -99,7 +103,10 @@ impl Scheduler {
 
     /// Whether there are threads that this activation could take: before it sleeps.
     pub(crate) fn may_find(&self) -> bool {
-        if self.is_dedicated() { false } else { any() }
+        if self.is_dedicated() {
+            return false;
+        }
+        COMMON.has() || (DEDICATED.has() && self.live() == 0) || outside::all().any(|outside| !outside.free.is_empty())
     }
 
     /// One that another activation has.

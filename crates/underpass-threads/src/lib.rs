@@ -68,6 +68,8 @@ mod spare;
 #[cfg(not(underpass_loom))]
 mod suspend;
 #[cfg(not(underpass_loom))]
+mod switching;
+#[cfg(not(underpass_loom))]
 mod tick;
 #[cfg(not(underpass_loom))]
 mod timers;

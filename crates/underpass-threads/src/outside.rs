@@ -1,6 +1,7 @@
 //! What the rest of the domain sees of an activation: where to leave it work, and how to call it.
 
 use crate::control::Control;
+use crate::hold::critical;
 use crate::mailbox::Mailbox;
 use crate::ready::Queue;
 use crate::ring::Ring;
@@ -193,7 +194,10 @@ impl Outside {
 
     /// Has the activation do something between two threads.
     pub(crate) fn ask(&self, errand: Errand) {
+        // Schedulers take this lock: who is preempted must not hold it.
+        let held = critical();
         self.errands.lock().unwrap_or_else(PoisonError::into_inner).push(errand);
+        drop(held);
         // SYNC with `any_errands` swap in `errands`; the list itself is under its lock.
         self.any_errands.store(true, Ordering::Release);
         self.look_up();

@@ -1,6 +1,7 @@
 //! All control blocks of the domain, in a table that only grows, and those among them that stand for no thread.
 
 use crate::control::Control;
+use crate::hold::critical;
 use crate::ready::Stock;
 use crate::scheduler;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -72,6 +73,8 @@ pub(crate) fn take(flags: u32) -> &'static Control {
 
 #[cold]
 fn take_from_all() -> &'static Control {
+    // Schedulers take this lock: who is preempted must not hold it.
+    let _held = critical();
     let mut unused = UNUSED.lock().unwrap_or_else(PoisonError::into_inner);
     if unused.is_empty() {
         let made = MADE.load(Ordering::Relaxed);
@@ -104,6 +107,7 @@ pub(crate) fn give_back(control: &'static Control) {
 
 #[cold]
 fn give_to_all(one: Option<&'static Control>) {
+    let _held = critical();
     let mut unused = UNUSED.lock().unwrap_or_else(PoisonError::into_inner);
     unused.extend(one);
     if one.is_none() {

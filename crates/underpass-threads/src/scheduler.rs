@@ -4,7 +4,7 @@ use crate::carrier::Carriers;
 use crate::control::{Control, flag};
 use crate::free;
 use crate::handle::Thread;
-use crate::{hooks, panicking};
+use crate::hooks;
 use crate::outside::Outside;
 use crate::registry::Unused;
 use crate::timers::Timers;
@@ -17,7 +17,7 @@ use underpass_processor::lines::View;
 use underpass_processor::{Activation, Line, Pool, preempt};
 
 /// Turns between two looks at the lines, the timers and the unstarted while threads keep an activation busy.
-const TURNS: u32 = 32;
+pub(crate) const TURNS: u32 = 32;
 
 /// An activation's own list of lines: counted without locked instructions, since only this activation counts.
 pub(crate) type Lines = Rc<[Rc<Arc<dyn Line>>]>;
@@ -25,21 +25,21 @@ pub(crate) type Lines = Rc<[Rc<Arc<dyn Line>>]>;
 /// The inside of one activation. Only its own kernel thread comes here, and only while preemption is disabled or by a thread that
 /// asks for something of its own.
 pub(crate) struct Scheduler {
-    number: usize,
-    outside: &'static Outside,
-    base: Base,
-    turns: Cell<u32>,
+    pub(crate) number: usize,
+    pub(crate) outside: &'static Outside,
+    pub(crate) base: Base,
+    pub(crate) turns: Cell<u32>,
     /// The thread that serves incoming calls, unless it has paused in one.
     pub(crate) dispatcher: Cell<Option<&'static Control>>,
     /// The dispatcher runs a procedure.
     pub(crate) serving: Cell<bool>,
     /// The thread to which this activation is dedicated.
-    dedicated: Cell<bool>,
+    pub(crate) dedicated: Cell<bool>,
     /// A thread has spun in vain: sleep without spinning again.
     pub(crate) tired: Cell<bool>,
     pub(crate) carriers: Carriers,
     /// A context that is about to pause with nothing to do.
-    done: Cell<Option<Box<Context>>>,
+    pub(crate) done: Cell<Option<Box<Context>>>,
     unused: Unused,
     timers: RefCell<Timers>,
     pub(crate) view: RefCell<View>,
@@ -71,12 +71,6 @@ pub(crate) fn running() -> Option<(&'static Scheduler, &'static Control)> {
 #[inline(never)]
 pub(crate) fn anew() -> &'static Scheduler {
     OWN.get().expect("a user-level thread runs on an activation")
-}
-
-/// As `preempt::resume`, for the same reason.
-#[inline(never)]
-fn resume_anew(held: u32) {
-    preempt::resume(held);
 }
 
 impl Scheduler {
@@ -201,89 +195,6 @@ impl Scheduler {
         free::submit(control);
     }
 
-    /// Pauses the calling thread, `me`: the next one goes on in its place, or the scheduler does.
-    #[inline(always)]
-    pub(crate) fn pause(&'static self, me: &'static Control, why: Pause) {
-        let unwinds = panicking::leave(me);
-        let held = preempt::suspend();
-        // SAFETY: its home, this kernel thread, owns it.
-        let context = unsafe { me.context.get() }.as_deref().expect("a thread that runs has a context");
-        let mut resumed = match self.next_after(me, why) {
-            // Its wake came first.
-            Some(next) if std::ptr::eq(next, context) => Resume::GoOn,
-            // SAFETY: the caller is that thread; the other can go on, and lives here.
-            Some(next) => unsafe { context.pass(next) },
-            // SAFETY: as above.
-            None => unsafe { context.leave(&self.base, why) },
-        };
-        while resumed == Resume::Report {
-            crate::report::own(me);
-            // SAFETY: as above: only its home makes it report.
-            resumed = unsafe { context.leave(&self.base, why) };
-        }
-        if me.has(flag::MIGRATES) {
-            resume_anew(held);
-        } else {
-            preempt::resume(held);
-        }
-        panicking::enter(unwinds);
-    }
-
-    /// The context of the thread that is to run after `me`, which pauses; it is the current one from now on. Nothing if the scheduler has
-    /// to look around first.
-    #[inline(always)]
-    fn next_after(&'static self, me: &'static Control, why: Pause) -> Option<&'static Context> {
-        if self.has_to_look_around() || me.has(flag::MIGRATES) {
-            return None;
-        }
-        let context = match self.outside.ready.pop() {
-            None => self.next_unstarted()?,
-            // SAFETY: it lives here and doesn't run.
-            Some(next) => match unsafe { next.context.get() }.as_deref() {
-                None => self.first_context_of(next)?,
-                Some(context) => {
-                    self.take_over(next);
-                    context
-                }
-            },
-        };
-        if why == Pause::Yield {
-            self.outside.ready.push(me);
-        }
-        Some(context)
-    }
-
-    /// As `next_after`, of a thread that has not started.
-    #[inline(never)]
-    fn next_unstarted(&'static self) -> Option<&'static Context> {
-        let next = if self.dedicated.get() { None } else { self.take_near() }?;
-        next.settle(self.number);
-        self.add_live(1);
-        self.first_context_of(next)
-    }
-
-    #[inline(never)]
-    fn first_context_of(&'static self, next: &'static Control) -> Option<&'static Context> {
-        let Some(context) = self.context_of(next) else {
-            // Without memory for a stack it waits until another is given back.
-            self.outside.ready.push(next);
-            return None;
-        };
-        self.take_over(next);
-        Some(context)
-    }
-
-    /// The next thread after one that has ended, whose context is idle by now.
-    pub(crate) fn next_after_end(&'static self) -> Option<&'static Context> {
-        if self.has_to_look_around() {
-            return None;
-        }
-        match self.outside.ready.pop() {
-            Some(next) => self.first_context_of(next),
-            None => self.next_unstarted(),
-        }
-    }
-
     /// Lets other ready threads go first.
     #[inline(always)]
     pub(crate) fn yield_now(&'static self) {
@@ -325,41 +236,6 @@ impl Scheduler {
             self.dedicate(true);
         }
         self.step(control);
-    }
-
-    /// The context of a thread that is about to run here; nothing if there is no memory for one.
-    #[inline]
-    fn context_of(&self, control: &'static Control) -> Option<&'static Context> {
-        // SAFETY: it lives here and doesn't run.
-        let context = unsafe { control.context.get() };
-        if context.is_none() {
-            *context = self.carriers.take(control);
-        }
-        context.as_deref()
-    }
-
-    /// A context ran out of threads and is about to pause.
-    pub(crate) fn done(&self, context: Box<Context>) {
-        self.outside.current.clear();
-        self.done.set(Some(context));
-    }
-
-    /// `control` is the thread that runs from now on.
-    #[inline(always)]
-    pub(crate) fn take_over(&self, control: &'static Control) {
-        self.outside.current.set(control);
-        self.outside.activation.stepped();
-        self.turns.set(self.turns.get() + 1);
-    }
-
-    /// Whether the scheduler has something else to see to before the next thread runs.
-    #[inline(always)]
-    pub(crate) fn has_to_look_around(&self) -> bool {
-        self.outside.has_told()
-            || self.outside.activation.summoned()
-            || self.turns.get() + 1 >= TURNS
-            || self.serving.get()
-            || hooks::set()
     }
 
     pub(crate) fn is_dedicated(&self) -> bool {
