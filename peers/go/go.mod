@@ -1,0 +1,3 @@
+module underpass-peer-go
+
+go 1.22
