@@ -25,9 +25,11 @@ const BARE: Room = Room { name: "", rooms: &[], tests: &[], outside: Some(&[]), 
 const FACADE: Room = Room {
     name: "underpass",
     rooms: &[
+        "underpass-io",
         "underpass-macros",
         "underpass-processor",
         "underpass-rpc",
+        "underpass-sync",
         "underpass-threads",
         "underpass-wire",
     ],
@@ -62,6 +64,27 @@ const ROOMS: &[Room] = &[
             "underpass-wire",
         ],
         because: "data transfer, threads and processors meet here, and only here",
+        ..BARE
+    },
+    Room {
+        name: "underpass-sync",
+        rooms: &["underpass-os", "underpass-seam", "underpass-threads"],
+        outside: Some(&["loom"]),
+        because: "locks and channels know that threads are suspended and woken, and nothing else of them",
+        ..BARE
+    },
+    Room {
+        name: "underpass-io",
+        rooms: &["underpass-os", "underpass-threads"],
+        outside: Some(&["polling"]),
+        because: "I/O suspends threads until the poller wakes them; it knows no calls",
+        ..BARE
+    },
+    Room {
+        name: "underpass-tracing",
+        rooms: &["underpass-threads"],
+        outside: None,
+        because: "it tells a subscriber which thread runs; what that drags in stays out of the core",
         ..BARE
     },
     Room {
@@ -132,9 +155,28 @@ const KERNEL: &[&str] = &["libc", "linux-raw-sys", "nix", "rustix", "syscalls"];
 const UNSAFE: &[(&str, &[&str])] = &[
     ("underpass-bench", &["lines.rs"]),
     ("underpass-channel", &["region.rs"]),
-    ("underpass-context", &["context.rs", "stack.rs"]),
-    ("underpass-os", &["memory.rs", "stack.rs"]),
-    ("underpass-seam", &["lock.rs", "slot.rs"]),
+    ("underpass-context", &["context.rs", "portable.rs", "stack.rs", "switch.rs", "tests.rs"]),
+    ("underpass-io", &["registration.rs"]),
+    ("underpass-os", &["memory.rs", "signal.rs", "stack.rs", "thread.rs"]),
+    ("underpass-seam", &["gate.rs", "local_word.rs", "lock.rs", "slot.rs"]),
+    ("underpass-sync", &["cell.rs", "queue.rs"]),
+    (
+        "underpass-threads",
+        &[
+            "body.rs",
+            "builder.rs",
+            "carrier.rs",
+            "handle.rs",
+            "idle.rs",
+            "local.rs",
+            "owned.rs",
+            "scheduler.rs",
+            "scope.rs",
+            "spare.rs",
+            "suspend.rs",
+            "switching.rs",
+        ],
+    ),
 ];
 
 /// Lines of a file that can still be read at one sitting.
