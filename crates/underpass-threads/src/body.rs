@@ -8,7 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 const ROOM: usize = 64;
 
 #[repr(align(16))]
-struct Room(MaybeUninit<[u8; ROOM]>);
+struct Room {
+    _bytes: MaybeUninit<[u8; ROOM]>,
+}
 
 /// What can be done to a body, whatever its type.
 struct Deeds {
@@ -24,7 +26,7 @@ pub(crate) struct Body {
 
 impl Body {
     pub(crate) const fn empty() -> Self {
-        Self { room: Owned::new(Room(MaybeUninit::uninit())), deeds: Owned::new(None) }
+        Self { room: Owned::new(Room { _bytes: MaybeUninit::uninit() }), deeds: Owned::new(None) }
     }
 
     /// Puts a closure in.

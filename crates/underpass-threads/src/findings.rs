@@ -20,7 +20,8 @@ pub(crate) fn computing(activation: &Activation) {
 fn note(activation: &Activation, count: &AtomicU64) {
     // Relaxed: statistics.
     count.fetch_add(1, Ordering::Relaxed);
-    if let Some(control) = outside::at(activation.number()).current.get() {
+    let outside = outside::if_begun(activation.number());
+    if let Some(control) = outside.and_then(|outside| outside.current.get()) {
         control.found.fetch_add(1, Ordering::Relaxed);
     }
 }

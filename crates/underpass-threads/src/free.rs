@@ -79,6 +79,15 @@ pub(crate) fn any() -> bool {
     COMMON.has() || DEDICATED.has() || outside::all().any(|outside| !outside.free.is_empty())
 }
 
+/// Whether the activation of this outside would take some of them: a hint, exact after a heavy barrier.
+pub(crate) fn suits(outside: &Outside) -> bool {
+    // Relaxed, both: others' looks are hints.
+    !outside.dedicated.load(Ordering::Relaxed)
+        && (COMMON.has()
+            || (DEDICATED.has() && outside.live.load(Ordering::Relaxed) == 0)
+            || outside::all().any(|outside| !outside.free.is_empty()))
+}
+
 /// How many moves at a time from the common list to a ring.
 const MOVE: usize = 128;
 
@@ -101,12 +110,9 @@ impl Scheduler {
         if self.live() > 0 { None } else { DEDICATED.take(|_| false) }
     }
 
-    /// Whether there are threads that this activation could take: before it sleeps.
+    /// Whether there are threads that this activation would take: before it sleeps.
     pub(crate) fn may_find(&self) -> bool {
-        if self.is_dedicated() {
-            return false;
-        }
-        COMMON.has() || (DEDICATED.has() && self.live() == 0) || outside::all().any(|outside| !outside.free.is_empty())
+        suits(self.outside())
     }
 
     /// One that another activation has.

@@ -28,6 +28,8 @@ pub(crate) struct Outside {
     any_errands: AtomicBool,
     /// Threads that any activation may take.
     pub(crate) free: Ring<Control, 1024>,
+    /// It runs one thread that wants an activation of its own. Its own; others read it.
+    pub(crate) dedicated: AtomicBool,
     /// Threads that have started and live here. Its own; others read it.
     pub(crate) live: AtomicU32,
 }
@@ -81,8 +83,12 @@ impl Upcall for Threads {
         crate::free::any()
     }
 
+    fn takes(&self, activation: &Activation) -> bool {
+        if_begun(activation.number()).is_none_or(crate::free::suits)
+    }
+
     fn ready(&self, activation: &Activation) -> bool {
-        OUTSIDES[activation.number()].get().is_some_and(|outside| !outside.ready.is_empty() || outside.has_told())
+        if_begun(activation.number()).is_some_and(|outside| !outside.ready.is_empty() || outside.has_told())
     }
 
     fn found_blocking(&self, activation: &Activation) {
@@ -173,6 +179,7 @@ impl Outside {
             errands: Mutex::default(),
             any_errands: AtomicBool::new(false),
             free: Ring::default(),
+            dedicated: AtomicBool::new(false),
             live: AtomicU32::new(0),
         }
     }

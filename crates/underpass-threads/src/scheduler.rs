@@ -33,8 +33,6 @@ pub(crate) struct Scheduler {
     pub(crate) dispatcher: Cell<Option<&'static Control>>,
     /// The dispatcher runs a procedure.
     pub(crate) serving: Cell<bool>,
-    /// The thread to which this activation is dedicated.
-    pub(crate) dedicated: Cell<bool>,
     /// A thread has spun in vain: sleep without spinning again.
     pub(crate) tired: Cell<bool>,
     pub(crate) carriers: Carriers,
@@ -83,7 +81,6 @@ impl Scheduler {
             turns: Cell::new(0),
             dispatcher: Cell::new(None),
             serving: Cell::new(false),
-            dedicated: Cell::new(false),
             tired: Cell::new(false),
             carriers: Carriers::default(),
             done: Cell::new(None),
@@ -222,7 +219,7 @@ impl Scheduler {
     /// A thread that can start here, or go on here from now on.
     #[inline]
     fn find(&self) -> Option<&'static Control> {
-        if self.dedicated.get() {
+        if self.is_dedicated() {
             return None;
         }
         self.take_near().or_else(|| self.take_dedicated()).or_else(|| self.steal())
@@ -239,22 +236,22 @@ impl Scheduler {
     }
 
     pub(crate) fn is_dedicated(&self) -> bool {
-        self.dedicated.get()
+        self.outside.dedicated.load(Ordering::Relaxed)
     }
 
     /// A thread that lived here has ended.
     #[inline]
     pub(crate) fn lost_one(&self) {
         self.add_live(-1);
-        if self.dedicated.get() && self.live() == 0 {
+        if self.is_dedicated() && self.live() == 0 {
             self.dedicate(false);
         }
     }
 
     #[cold]
     fn dedicate(&self, to_one: bool) {
-        self.dedicated.set(to_one);
-        self.outside.activation.set_takes_work(!to_one);
+        // Relaxed, here and in `is_dedicated`: only this kernel thread writes it; to others it is a hint.
+        self.outside.dedicated.store(to_one, Ordering::Relaxed);
     }
 
     /// Runs a thread, and those that it passes to, until one pauses with nobody to pass to.
@@ -301,7 +298,7 @@ impl Scheduler {
             self.turns.set(0);
             self.fire();
             self.poll();
-            if !self.dedicated.get() && let Some(control) = self.take_near() {
+            if !self.is_dedicated() && let Some(control) = self.take_near() {
                 self.begin(control);
             }
         }

@@ -68,7 +68,7 @@ impl Scheduler {
     /// As `next_after`, of a thread that has not started.
     #[inline(never)]
     fn next_unstarted(&'static self) -> Option<&'static Context> {
-        let next = if self.dedicated.get() { None } else { self.take_near() }?;
+        let next = if self.is_dedicated() { None } else { self.take_near() }?;
         next.settle(self.number);
         self.add_live(1);
         self.first_context_of(next)
