@@ -121,7 +121,8 @@ impl Base {
             // SAFETY: the first is the caller's; others were passed to by one that vouched for them.
             let place = unsafe { (*context).coroutine.get() };
             // SAFETY: only who enters touches it.
-            let coroutine = unsafe { &mut *place }.as_mut().expect("a context that can be entered has not ended");
+            let coroutine =
+                unsafe { &mut *place }.as_mut().expect("a context that can be entered has not ended");
             match coroutine.resume(what) {
                 CoroutineResult::Yield(Leaving::To(why)) => return why,
                 CoroutineResult::Yield(Leaving::Pass(to)) => (context, what) = (to, Resume::GoOn),

@@ -51,7 +51,8 @@ macro_rules! program {
                         sum = sum.rotate_left(5) ^ many[step % 12] ^ resumed as u64;
                         real = real * 1.25 + sum as u32 as f64;
                         if what % 17 == 0 {
-                            let panic = std::panic::catch_unwind(|| std::panic::resume_unwind(Box::new(what)));
+                            let panic =
+                                std::panic::catch_unwind(|| std::panic::resume_unwind(Box::new(what)));
                             sum ^= *panic.unwrap_err().downcast::<u64>().unwrap();
                         }
                         trace.borrow_mut().extend([number as u64, sum, real.to_bits()]);
@@ -64,11 +65,19 @@ macro_rules! program {
             }
             while let Some(next) = (0..contexts).find(|&i| !done.borrow()[i]) {
                 let count = contexts as u64;
-                let next = (0..count).map(|i| ((random(&seed) + i) % count) as usize).find(|&i| !done.borrow()[i]).unwrap_or(next);
+                let next = (0..count)
+                    .map(|i| ((random(&seed) + i) % count) as usize)
+                    .find(|&i| !done.borrow()[i])
+                    .unwrap_or(next);
                 running.set(next);
                 let context = all.borrow()[next].clone();
                 // SAFETY: no context runs now, and this one has not ended.
-                let why = unsafe { base.enter(context.get().unwrap(), if next % 2 == 0 { Resume::GoOn } else { Resume::Report }) };
+                let why = unsafe {
+                    base.enter(
+                        context.get().unwrap(),
+                        if next % 2 == 0 { Resume::GoOn } else { Resume::Report },
+                    )
+                };
                 trace.borrow_mut().extend([why as u64, running.get() as u64]);
             }
             Rc::try_unwrap(trace).map(RefCell::into_inner).unwrap_or_else(|trace| trace.borrow().clone())

@@ -1,1 +1,4 @@
-fn main() { underpass_threads::spawn(|| ()).join().unwrap(); std::thread::sleep(std::time::Duration::from_secs(3)); }
+fn main() {
+    underpass_threads::spawn(|| ()).join().unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(3));
+}

@@ -182,7 +182,11 @@ fn finish(control: &'static Control, end: End) -> Finished {
             own.outside().current.clear();
             if let Some(next) = own.next_after_end() {
                 // It may have taken this very context, which was idle.
-                return if std::ptr::eq(here, next) { Finished::Next } else { Finished::Pass { own: here, next } };
+                return if std::ptr::eq(here, next) {
+                    Finished::Next
+                } else {
+                    Finished::Pass { own: here, next }
+                };
             }
         }
     }

@@ -231,7 +231,11 @@ impl Wait for End {
     }
 
     fn describe(&self) -> Awaited {
-        Awaited { kind: "the end of a thread", address: std::ptr::from_ref(self.0).addr(), holder: Some(self.0.id()) }
+        Awaited {
+            kind: "the end of a thread",
+            address: std::ptr::from_ref(self.0).addr(),
+            holder: Some(self.0.id()),
+        }
     }
 }
 

@@ -92,7 +92,10 @@ impl Scheduler {
         lines.iter().for_each(|line| {
             line.poll();
         });
-        if self.dispatcher.get().is_none() && lines.iter().any(|line| line.pending()) && self.may_dispatch(&lines) {
+        if self.dispatcher.get().is_none()
+            && lines.iter().any(|line| line.pending())
+            && self.may_dispatch(&lines)
+        {
             self.begin_dispatcher();
         }
     }

@@ -9,8 +9,8 @@ use crate::scheduler::{self, Scheduler};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use underpass_os::barrier;
-use underpass_seam::StaticSlot;
 use underpass_processor::{Activation, MOST_ACTIVATIONS, Pool, Upcall};
+use underpass_seam::StaticSlot;
 
 /// Something that an activation does between two threads, for others.
 pub(crate) type Errand = Box<dyn FnOnce(&'static Scheduler) + Send>;

@@ -17,7 +17,11 @@ pub struct Ring<T: 'static, const N: usize> {
 impl<T, const N: usize> Default for Ring<T, N> {
     fn default() -> Self {
         const { assert!(N.is_power_of_two() && N < 1 << 31) };
-        Self { head: AtomicU32::new(0), tail: AtomicU32::new(0), slots: std::array::from_fn(|_| StaticSlot::new()) }
+        Self {
+            head: AtomicU32::new(0),
+            tail: AtomicU32::new(0),
+            slots: std::array::from_fn(|_| StaticSlot::new()),
+        }
     }
 }
 

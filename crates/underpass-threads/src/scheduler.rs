@@ -298,7 +298,9 @@ impl Scheduler {
             self.turns.set(0);
             self.fire();
             self.poll();
-            if !self.is_dedicated() && let Some(control) = self.take_near() {
+            if !self.is_dedicated()
+                && let Some(control) = self.take_near()
+            {
                 self.begin(control);
             }
         }

@@ -111,7 +111,11 @@ impl<'scope> Scope<'scope, '_> {
     ///
     /// # Errors
     /// As [`Builder::spawn`].
-    pub fn spawn_with<F, T>(&'scope self, builder: Builder, body: F) -> io::Result<ScopedJoinHandle<'scope, T>>
+    pub fn spawn_with<F, T>(
+        &'scope self,
+        builder: Builder,
+        body: F,
+    ) -> io::Result<ScopedJoinHandle<'scope, T>>
     where
         F: FnOnce() -> T + Send + 'scope,
         T: Send + 'scope,

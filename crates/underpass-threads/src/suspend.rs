@@ -9,9 +9,9 @@
 
 use crate::control::{Control, flag};
 use crate::current::control;
+use crate::deadlock;
 use crate::scheduler::{self, Scheduler};
 use crate::timers::Timer;
-use crate::deadlock;
 use underpass_context::Pause;
 use underpass_os::clock::now_ns;
 
@@ -156,12 +156,7 @@ fn after(me: &'static Control) -> Woken {
 
 /// A plain kernel thread sleeps in the kernel.
 #[cold]
-fn in_kernel(
-    me: &'static Control,
-    wait: &dyn Wait,
-    deadline_ns: Option<u64>,
-    cancellable: bool,
-) -> Woken {
+fn in_kernel(me: &'static Control, wait: &dyn Wait, deadline_ns: Option<u64>, cancellable: bool) -> Woken {
     // Once the wait could not be abandoned, its wake is under way.
     let mut given_up = false;
     loop {

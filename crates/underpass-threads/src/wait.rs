@@ -36,7 +36,12 @@ fn block(latch: &Latch, deadline_ns: Option<u64>) -> bool {
     !latch.register(me) || suspend(me, latch, deadline_ns, false) == Woken::Woken
 }
 
-fn poll_then_block(own: &'static Scheduler, latch: &Latch, line: &dyn Line, deadline_ns: Option<u64>) -> bool {
+fn poll_then_block(
+    own: &'static Scheduler,
+    latch: &Latch,
+    line: &dyn Line,
+    deadline_ns: Option<u64>,
+) -> bool {
     let mut spin = Spin::default();
     while !own.wanted_soon() {
         if line.poll() && latch.is_open() {

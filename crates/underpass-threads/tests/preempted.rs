@@ -47,7 +47,11 @@ fn work(number: u64, round: u64, shared: &Mutex<BTreeMap<u64, u64>>) {
         // Allocates.
         1 => {
             let many: Vec<Vec<u64>> = (0..200).map(|i| vec![i ^ number; (i % 37) as usize]).collect();
-            assert!(many.iter().enumerate().all(|(i, v)| v.len() == i % 37 && v.iter().all(|&x| x == i as u64 ^ number)));
+            assert!(
+                many.iter()
+                    .enumerate()
+                    .all(|(i, v)| v.len() == i % 37 && v.iter().all(|&x| x == i as u64 ^ number))
+            );
         }
         // Locks, a `std` mutex: its holder may be preempted, and who waits then is found blocked.
         2 => {
@@ -78,7 +82,9 @@ fn work(number: u64, round: u64, shared: &Mutex<BTreeMap<u64, u64>>) {
                 scratch.clear();
                 scratch.extend((0..500).map(|i| i ^ number));
             });
-            SCRATCH.with_borrow(|scratch| assert!(scratch.iter().enumerate().all(|(i, &x)| x == i as u64 ^ number)));
+            SCRATCH.with_borrow(|scratch| {
+                assert!(scratch.iter().enumerate().all(|(i, &x)| x == i as u64 ^ number))
+            });
             assert_eq!(OWNER.get(), number);
         }
     }
@@ -135,5 +141,9 @@ fn preempted_threads_lose_nothing() {
     }
     let brief = brief.load(Ordering::Relaxed);
     assert!((0..brief).all(|i| shared.get(&(100 + i)) == Some(&20)), "each brief thread locked 20 times");
-    println!("{} slices, {brief} brief threads, {} rounds", tally().preemptions(), steady.load(Ordering::Relaxed));
+    println!(
+        "{} slices, {brief} brief threads, {} rounds",
+        tally().preemptions(),
+        steady.load(Ordering::Relaxed)
+    );
 }

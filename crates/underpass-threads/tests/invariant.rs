@@ -1,0 +1,118 @@
+//! The local invariant (OThreads, section 3.2), at random moments of a random workload: running activations are as many as there are activations' worth of
+//! runnable threads, up to the domain maximum, and the rest of the maximum listens.
+
+use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use underpass_processor::Pool;
+use underpass_threads::{Builder, JoinHandle, blocking, park, sleep, spawn, start};
+
+const MAXIMUM: u32 = 3;
+
+fn random(state: &mut u64) -> usize {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    (*state >> 33) as usize
+}
+
+/// Threads of each kind, as they are at one moment.
+struct Moment {
+    /// They compute; none has a sibling that could compute too.
+    computing: Vec<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+    running: Arc<AtomicUsize>,
+    /// They are in blocking calls.
+    calling: Vec<(JoinHandle<()>, PipeWriter)>,
+    /// They wait for somebody to wake them.
+    parked: Vec<JoinHandle<()>>,
+}
+
+impl Moment {
+    fn bring_about(seed: &mut u64) -> Self {
+        let (computing, calling, parked) = (random(seed) % 6, random(seed) % 4, random(seed) % 4);
+        let (stop, running) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let parked = (0..parked).map(|_| spawn(park)).collect();
+        let call = |(mut reader, writer): (PipeReader, PipeWriter)| {
+            let thread = Builder::new().dedicated().spawn(move || {
+                blocking(move || reader.read_exact(&mut [0]).unwrap());
+            });
+            (thread.unwrap(), writer)
+        };
+        let calling = (0..calling).map(|_| call(pipe().unwrap())).collect();
+        let compute = |_| {
+            let (stop, running) = (stop.clone(), running.clone());
+            // Dedicated, so that two of them are two activations' worth.
+            let thread = Builder::new().dedicated().spawn(move || {
+                running.fetch_add(1, Ordering::Relaxed);
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            thread.unwrap()
+        };
+        let computing = (0..computing).map(compute).collect();
+        Self { computing, stop, running, calling, parked }
+    }
+
+    /// Waits until all have come to where they stay, and the census says what it should; says what it said otherwise.
+    fn check(&self) {
+        let pool = start();
+        let (wanted, patience) = (self.computing.len().min(MAXIMUM as usize), Instant::now());
+        let mut agreed = 0;
+        while agreed < 3 {
+            let census = pool.census();
+            // Those in blocking calls have a slot only as long as nobody wants it, and no longer than a listener lacks.
+            let running = census.computing + census.preempting;
+            let listeners = (census.maximum - running).min(census.asleep);
+            let all_begun = self.running.load(Ordering::Relaxed) == self.computing.len();
+            let holds = census.adds_up() && running == wanted && listeners == census.maximum - running;
+            agreed = if holds && all_begun { agreed + 1 } else { 0 };
+            assert!(
+                patience.elapsed() < Duration::from_secs(60),
+                "{} compute, {} call: {census}",
+                self.computing.len(),
+                self.calling.len()
+            );
+            std::thread::yield_now();
+        }
+    }
+
+    fn end(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.computing.into_iter().for_each(|thread| thread.join().unwrap());
+        for (thread, mut writer) in self.calling {
+            writer.write_all(&[1]).unwrap();
+            thread.join().unwrap();
+        }
+        for thread in self.parked {
+            thread.thread().unpark();
+            thread.join().unwrap();
+        }
+    }
+}
+
+#[test]
+fn it_holds_at_random_moments() {
+    Pool::configure(MAXIMUM);
+    let mut seed = 0x2545_f491_4f6c_dd1d;
+    for _ in 0..25 {
+        let moment = Moment::bring_about(&mut seed);
+        moment.check();
+        moment.end();
+        // A burst between two moments, so that they begin from all kinds of states.
+        let burst: Vec<_> = (0..random(&mut seed) % 40)
+            .map(|n| spawn(move || sleep(Duration::from_micros(n as u64))))
+            .collect();
+        burst.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+    let quiet = Moment {
+        computing: vec![],
+        stop: Arc::default(),
+        running: Arc::default(),
+        calling: vec![],
+        parked: vec![],
+    };
+    quiet.check();
+}
