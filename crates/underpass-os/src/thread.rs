@@ -1,8 +1,9 @@
 //! Kernel threads, as the kernel sees them.
 
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
+use rustix::fs::{Mode, OFlags, open};
+use std::ffi::CStr;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 
 /// The number of a kernel thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,16 +57,20 @@ pub enum State {
 /// A kernel thread of this process to look at again and again.
 #[derive(Debug)]
 pub struct Task {
-    stat: File,
+    stat: OwnedFd,
 }
 
 impl Task {
-    /// The one of this number.
+    /// The one of this number. Takes no memory, as [`state`](Self::state).
     ///
     /// # Errors
     /// `NotFound` if there is none, or no `/proc`; too many open files.
     pub fn open(tid: Tid) -> io::Result<Self> {
-        Ok(Self { stat: File::open(format!("/proc/self/task/{}/stat", tid.0))? })
+        let mut path = [0u8; 40];
+        // The rest stays zero, and ends the path.
+        write!(&mut path[..], "/proc/self/task/{}/stat", tid.0)?;
+        let path = CStr::from_bytes_until_nul(&path).map_err(|_| io::ErrorKind::InvalidInput)?;
+        Ok(Self { stat: open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())? })
     }
 
     /// What it does.
@@ -74,7 +79,7 @@ impl Task {
     /// It has ended.
     pub fn state(&self) -> io::Result<State> {
         let mut line = [0u8; 128];
-        let read = self.stat.read_at(&mut line, 0)?;
+        let read = rustix::io::pread(&self.stat, &mut line, 0)?;
         Ok(parse(&line[..read]))
     }
 }

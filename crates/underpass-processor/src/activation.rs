@@ -25,15 +25,16 @@ pub struct Activation {
 }
 
 impl Activation {
-    pub(crate) fn new(number: usize, pool: &'static Pool) -> Self {
-        Self {
-            seat: Apart(Seat::new(state::RUNNING)),
+    /// One without a kernel thread yet, for ever.
+    pub(crate) fn leak(number: usize, pool: &'static Pool) -> &'static Self {
+        Box::leak(Box::new(Self {
+            seat: Apart(Seat::new(number, state::ASLEEP)),
             steps: Apart(AtomicU32::new(0)),
             parker: Parker::new(),
             number,
             pool,
             thread: OnceLock::new(),
-        }
+        }))
     }
 
     /// Its number, counted from 0 in the order in which activations were started.
@@ -59,12 +60,15 @@ impl Activation {
         &self.seat.0
     }
 
-    /// The calling kernel thread is this activation; it goes on when it has a slot.
+    /// The calling kernel thread is this activation, which has just been started; it goes on when it has a slot.
     pub(crate) fn begin(&'static self) {
-        self.thread.get_or_init(underpass_os::thread::current);
+        // W2: who waits for a slot is in the roster.
+        self.pool.roster.wait(self.number);
         preempt::begin(self);
+        // From now on it can be interrupted.
+        self.thread.get_or_init(underpass_os::thread::current);
         let _held = preempt::critical();
-        turns::wait(self.pool, self.seat());
+        self.pool.welcome(self.seat());
     }
 
     /// At every switch, by its own kernel thread: another thread runs.
@@ -77,12 +81,6 @@ impl Activation {
 
     pub(crate) fn steps(&self) -> u32 {
         self.steps.0.load(Ordering::Relaxed)
-    }
-
-    /// Whether it takes work that any activation may do, which it does unless told otherwise. One that doesn't is not called for such
-    /// work. Said by its own kernel thread.
-    pub fn set_takes_work(&self, takes: bool) {
-        self.seat().set_takes_work(takes);
     }
 
     /// Whether the monitor wants it to give its processor up, or has taken it away. The scheduler asks at each scheduling point, with no
@@ -122,26 +120,14 @@ impl Activation {
     /// OThreads' `ActivationIdle`: it has no thread that can run. Gives its processor up, calls `sleep`, and comes back with one.
     ///
     /// `sleep` is told whether this was the last that ran, and is to sleep as [`sleep`](crate::sleep()) does: prepare the parker, heavy
-    /// barrier, look for work of this activation and, if it takes any, for unstarted work, sleep only if there is none. By its own
+    /// barrier, look for work of this activation and for unstarted work that it would take, sleep only if there is none. By its own
     /// kernel thread, with preemption disabled.
     pub fn idle(&self, sleep: impl FnOnce(bool)) {
         let _held = preempt::critical();
         let last = turns::retire(self.pool, self.seat());
-        if !self.seat().takes_work() {
-            self.leave_work();
-        }
+        self.pool.leave_work(self);
         sleep(last);
         turns::resume(self.pool, self.seat());
-    }
-
-    /// Who takes no unstarted work doesn't look for it before it sleeps: it sees that others do.
-    #[cold]
-    fn leave_work(&self) {
-        underpass_os::barrier::heavy();
-        tally().entered_kernel(1);
-        if self.pool.work_waits() {
-            turns::request(self.pool);
-        }
     }
 
     /// OThreads' `Begin_BlockingCall`: the calling thread, which this activation runs, is about to block in the kernel. Others may have the

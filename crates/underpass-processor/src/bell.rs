@@ -1,4 +1,4 @@
-//! Where the monitor sleeps, lightly or soundly.
+//! Where the monitor and the steward sleep, lightly or soundly.
 
 use crate::tally;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,7 +13,7 @@ const DOZING: u32 = 2;
 /// Somebody called.
 const CALLED: u32 = 3;
 
-/// The monitor alone sets all but `CALLED`, which anybody does.
+/// Its sleeper alone sets all but `CALLED`, which anybody does.
 #[derive(Debug)]
 pub(crate) struct Bell {
     word: AtomicU32,
@@ -24,14 +24,14 @@ impl Bell {
         Self { word: AtomicU32::new(AWAKE) }
     }
 
-    /// Whether only a call wakes the monitor.
+    /// Whether only a call wakes the sleeper.
     #[inline]
     pub(crate) fn dozes(&self) -> bool {
         // Relaxed: the barriers of H2 and D2 in the README are what counts.
         self.word.load(Ordering::Relaxed) == DOZING
     }
 
-    /// Calls the monitor: its sleep ends, or its next one doesn't begin. Takes no lock: handlers call.
+    /// Calls the sleeper: its sleep ends, or its next one doesn't begin. Takes no lock: handlers call.
     #[cold]
     pub(crate) fn ring(&self) {
         // SYNC with `word` compare_exchange and swap in `sleep`: what the caller did before.
@@ -59,6 +59,7 @@ impl Bell {
         // SYNC with `word` swap in `ring`.
         let free = self.word.compare_exchange(AWAKE, how, Ordering::AcqRel, Ordering::Acquire).is_ok();
         if free && go() {
+            // Relaxed: the swap below synchronizes.
             while self.word.load(Ordering::Relaxed) == how
                 && until_ns.is_none_or(|until| clock::now_ns() < until)
             {

@@ -51,7 +51,7 @@ impl Census {
             maximum: counts.maximum as usize,
             running: counts.running as usize,
             waiting: counts.waiting as usize,
-            unborn: pool.unborn(),
+            unborn: pool.births.slots(),
             activations,
             computing: at(state::RUNNING),
             preempting: at(state::PREEMPTING),

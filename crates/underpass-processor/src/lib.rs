@@ -42,9 +42,13 @@ mod slots;
 #[cfg(not(underpass_loom))]
 mod spin;
 #[cfg(not(underpass_loom))]
+mod steward;
+#[cfg(not(underpass_loom))]
 mod tally;
 #[cfg(not(underpass_loom))]
 mod turns;
+#[cfg(not(underpass_loom))]
+mod world;
 
 /// The protocol apart from kernel threads, for its models.
 #[cfg(underpass_loom)]

@@ -1,6 +1,6 @@
 //! The lines of this domain, for idle processors to poll.
 
-use crate::Line;
+use crate::{Line, preempt};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,6 +12,8 @@ static LINES: Mutex<Option<List>> = Mutex::new(None);
 static VERSION: AtomicU64 = AtomicU64::new(0);
 
 fn change(with: impl FnOnce(&mut Vec<Arc<dyn Line>>)) {
+    // Every scheduler takes the lock: who holds it keeps its processor.
+    let _held = preempt::critical();
     let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
     let mut list = lines.as_deref().map(<[_]>::to_vec).unwrap_or_default();
     with(&mut list);

@@ -1,10 +1,12 @@
 //! The monitor: one kernel thread that finds what nobody announced.
 //!
-//! It ticks while something waits for a processor, or may; else it dozes and costs nothing.
+//! It ticks while something waits for a processor, or may; else it dozes and costs nothing. It takes neither lock nor memory after
+//! its start: who was preempted may hold any lock, the allocator's among them, and the monitor is who gives it a processor again.
 
 use crate::notes::{Note, Seen};
 use crate::pool::BELL;
-use crate::seat::{Seat, state};
+use crate::roster::MOST_ACTIVATIONS;
+use crate::seat::state;
 use crate::{Activation, Pool, Upcall, maximum, preempt, tally, turns};
 use underpass_os::barrier;
 use underpass_os::clock::now_ns;
@@ -22,9 +24,12 @@ pub(crate) struct Monitor {
     pool: &'static Pool,
     upcall: &'static dyn Upcall,
     /// By the number of the activation.
-    notes: Vec<Note>,
-    /// Who was called up to take over for unstarted work, and how often that one had come to a slot then.
-    helper: Option<(&'static Seat, u32)>,
+    notes: Box<[Note]>,
+    /// What a tick sees. Room for all.
+    seen: Vec<Seen>,
+    /// The number of who was called up to take over for unstarted work, or is being started for that, and how often it had come to
+    /// a slot then.
+    helper: Option<(usize, u32)>,
     /// Work was unstarted at the last tick too.
     unstarted_before: bool,
     quiet: u32,
@@ -33,14 +38,22 @@ pub(crate) struct Monitor {
 
 impl Monitor {
     pub(crate) fn new(pool: &'static Pool, upcall: &'static dyn Upcall) -> Self {
-        let reviewed = now_ns();
-        Self { pool, upcall, notes: Vec::new(), helper: None, unstarted_before: false, quiet: 0, reviewed }
+        Self {
+            pool,
+            upcall,
+            notes: std::iter::repeat_with(Note::default).take(MOST_ACTIVATIONS).collect(),
+            seen: Vec::with_capacity(MOST_ACTIVATIONS),
+            helper: None,
+            unstarted_before: false,
+            quiet: 0,
+            reviewed: now_ns(),
+        }
     }
 
     pub(crate) fn run(mut self) -> ! {
+        preempt::number();
         let mut next = now_ns() + TICK;
         loop {
-            self.pool.give_births();
             let now = now_ns();
             if now >= next {
                 // Ticks that were missed are not made up for.
@@ -67,12 +80,8 @@ impl Monitor {
         }
     }
 
-    fn note(&mut self, activation: &'static Activation) -> &mut Note {
-        let number = activation.number();
-        if self.notes.len() <= number {
-            self.notes.resize_with(number + 1, Note::default);
-        }
-        &mut self.notes[number]
+    fn note(&mut self, activation: &Activation) -> &mut Note {
+        &mut self.notes[activation.number()]
     }
 
     /// The affinity and the quotas may have changed.
@@ -80,7 +89,7 @@ impl Monitor {
         if now - self.reviewed >= REVIEW {
             self.reviewed = now;
             if maximum::varies() {
-                self.pool.update_maximum();
+                self.pool.births.call_review();
             }
         }
     }
@@ -94,12 +103,14 @@ impl Monitor {
         if self.pool.counts().waiting > 0 && turns::detach(self.pool) {
             turns::release(self.pool);
         }
-        let seen: Vec<Seen> =
-            self.pool.activations().map(|activation| self.note(activation).look(activation)).collect();
+        let mut seen = std::mem::take(&mut self.seen);
+        seen.extend(self.pool.activations().map(|activation| self.note(activation).look(activation)));
         for seen in &seen {
             self.see_to(seen, unstarted);
         }
-        self.preempt(seen, unstarted && self.unstarted_before);
+        self.preempt(&mut seen, unstarted && self.unstarted_before);
+        seen.clear();
+        self.seen = seen;
         self.unstarted_before = unstarted;
         self.quiet = if busy(self.pool, self.upcall) { 0 } else { self.quiet + 1 };
     }
@@ -149,7 +160,7 @@ impl Monitor {
 
     /// It runs without a slot: it gets one, or the handler has it wait.
     fn ended_blocking(&mut self, activation: &'static Activation) {
-        if self.pool.take_slot() {
+        if self.pool.slots.take() {
             if !activation.seat().seat(state::STUCK) {
                 turns::free(self.pool);
             }
@@ -159,29 +170,44 @@ impl Monitor {
     }
 
     /// Asks as many to give way as others wait, of those that have had a slice, those first that have had most.
-    fn preempt(&mut self, mut seen: Vec<Seen>, unstarted: bool) {
+    fn preempt(&mut self, seen: &mut Vec<Seen>, unstarted: bool) {
         seen.retain(|seen| seen.at == state::RUNNING && seen.held >= SLICE);
-        seen.sort_by_key(|seen| std::cmp::Reverse(seen.held));
+        seen.sort_unstable_by_key(|seen| std::cmp::Reverse(seen.held));
         let hogs = seen.iter().any(|seen| seen.still >= SLICE);
         if unstarted && hogs && !self.pool.counts().free() && !self.helped() {
-            self.helper = self.pool.call_up().map(|seat| (seat, seat.gains()));
+            self.call_up();
         }
         let counts = self.pool.counts();
         let asked = self.pool.activations().filter(|a| a.seat().hint() == state::PREEMPTING).count();
         let excess = counts.running.saturating_sub(counts.maximum);
-        let wanted = (excess.max(counts.waiting) as usize).saturating_sub(asked);
+        let wanted = ((excess + counts.waiting) as usize).saturating_sub(asked);
         for seen in seen.iter().take(wanted) {
             let activation = seen.activation;
-            // Who switches threads will be asked in a moment; who has not for a tick may not be for long.
+            // Who has switched threads will again in a moment; who has not for a tick may not for long.
             if activation.seat().advance(state::RUNNING, state::PREEMPTING) && seen.still > 0 {
                 self.note(activation).interrupt(activation);
             }
         }
     }
 
-    /// Whether who was called up for unstarted work waits still.
+    /// Sees to somebody who takes over for unstarted work: one that sleeps, or one that is started and waits by the next tick.
+    fn call_up(&mut self) {
+        self.helper = turns::call_up(self.pool).map(|seat| (seat.number(), seat.gains())).or_else(|| {
+            let number = self.pool.roster.len();
+            self.pool.births.ask_for_helper(number).then_some((number, 0))
+        });
+    }
+
+    /// Whether who was called up for unstarted work has not come to its turn yet.
     fn helped(&self) -> bool {
-        self.helper.is_some_and(|(seat, gains)| seat.hint() == state::WAITING && seat.gains() == gains)
+        self.helper.is_some_and(|(number, gains)| match self.pool.roster.get(number) {
+            Some(activation) => {
+                let seat = activation.seat();
+                let born = gains == 0 && seat.hint() == state::ASLEEP;
+                seat.gains() == gains && (born || seat.hint() == state::WAITING)
+            }
+            None => self.pool.births.expected(),
+        })
     }
 }
 
@@ -199,7 +225,6 @@ fn busy(pool: &Pool, upcall: &dyn Upcall) -> bool {
     let counts = pool.counts();
     counts.waiting > 0
         || counts.running > counts.maximum
-        || pool.unborn() > 0
         || upcall.unstarted()
         || pool.activations().any(|activation| match activation.seat().hint() {
             state::RUNNING => upcall.ready(activation),

@@ -122,8 +122,9 @@ fn on_signal() {
     }
 }
 
-/// The number of the signal, if this process could be given a handler for it.
-fn number() -> Option<i32> {
+/// The number of the signal, if this process could be given a handler for it: else who is asked gives way at its scheduling points.
+/// Takes memory the first time.
+pub(crate) fn number() -> Option<i32> {
     static INSTALLED: OnceLock<Option<i32>> = OnceLock::new();
     *INSTALLED.get_or_init(|| {
         let number = signal::realtime(SIGNAL);

@@ -22,10 +22,15 @@ impl Roster {
 
     /// Appends the one whose number comes next.
     pub(crate) fn push(&self, activation: &'static Activation) {
+        // SYNC with `len` load in `iter`. Before the entry: whom the entry lets go on is found by who learns of it.
+        self.len.store(activation.number() + 1, Ordering::Release);
         let set = self.table[activation.number()].set(activation);
         assert!(set.is_ok(), "the lock of births is held");
-        // SYNC with `len` load in `iter`: the entry.
-        self.len.store(activation.number() + 1, Ordering::Release);
+    }
+
+    /// Waits until the one of this number is found by all.
+    pub(crate) fn wait(&self, number: usize) {
+        self.table[number].wait();
     }
 
     /// How many there are.
@@ -34,8 +39,13 @@ impl Roster {
         self.len.load(Ordering::Relaxed)
     }
 
+    /// The one of this number, if it has been started.
+    pub(crate) fn get(&self, number: usize) -> Option<&'static Activation> {
+        self.table[number].get().copied()
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Activation> {
-        // SYNC with `len` store in `push`: the entries.
+        // SYNC with `len` store in `push`. The entries synchronize for themselves.
         let len = self.len.load(Ordering::Acquire);
         self.table[..len].iter().filter_map(OnceLock::get).copied()
     }

@@ -1,6 +1,6 @@
 //! The state of one activation, on which it also waits for a slot.
 
-use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The states, as the README explains them.
 pub mod state {
@@ -31,26 +31,13 @@ pub struct Seat {
     ticket: AtomicU64,
     /// How often it came to a slot. For the monitor's measure of slices.
     gains: AtomicU32,
-    /// It takes no work that any activation may do. Written by its owner.
-    reserved: AtomicBool,
+    number: usize,
 }
 
 impl Seat {
-    /// In that state.
-    pub fn new(state: u32) -> Self {
-        Self {
-            state: AtomicU32::new(state),
-            ticket: AtomicU64::new(0),
-            gains: AtomicU32::new(0),
-            reserved: AtomicBool::new(false),
-        }
-    }
-
-    /// Puts it there, before anybody else knows of it.
-    pub fn place(&self, at: u32, ticket: u64) {
-        // Relaxed: what makes others know of it synchronizes.
-        self.ticket.store(ticket, Ordering::Relaxed);
-        self.state.store(at, Ordering::Relaxed);
+    /// That of the activation of this number, in that state.
+    pub fn new(number: usize, state: u32) -> Self {
+        Self { state: AtomicU32::new(state), ticket: AtomicU64::new(0), gains: AtomicU32::new(0), number }
     }
 
     /// Its state: a hint to others than its owner, and to its owner in states that others may leave.
@@ -106,15 +93,9 @@ impl Seat {
         self.gains.load(Ordering::Relaxed)
     }
 
-    /// Says whether it takes work that any activation may do.
-    pub fn set_takes_work(&self, takes: bool) {
-        // Relaxed: who is called in vain hands the work on before it sleeps.
-        self.reserved.store(!takes, Ordering::Relaxed);
-    }
-
-    /// Whether it takes work that any activation may do.
-    pub fn takes_work(&self) -> bool {
-        !self.reserved.load(Ordering::Relaxed)
+    /// The number of its activation.
+    pub fn number(&self) -> usize {
+        self.number
     }
 
     /// The word to sleep on while it is published.

@@ -20,8 +20,14 @@ pub trait World {
     /// Calls the parker of this seat's activation.
     fn rouse(&self, seat: &Seat);
 
-    /// Has an activation started, with the slot that the caller has in hand; `false` if there are too many.
+    /// Whether this seat's activation would take some of the unstarted work.
+    fn takes(&self, seat: &Seat) -> bool;
+
+    /// Has an activation started, for which the slot is that the caller has in hand; `false` if there are too many.
     fn beget(&self) -> bool;
+
+    /// Takes in hand a slot that lies there for an activation that is being started; whether there was one.
+    fn reclaim(&self) -> bool;
 
     /// Whether work waits that any activation may do.
     fn unstarted(&self) -> bool;
@@ -102,10 +108,19 @@ pub fn request(world: &impl World) {
     }
 }
 
-/// Hands the slot in hand over to one who sleeps, or has one born with it, or releases it.
+/// Hands the slot in hand over to one who sleeps, or has one born for it, or releases it.
 pub fn hand_over(world: &impl World) {
-    if !hand_to_sleeper(world) && !world.beget() {
+    if hand_to_sleeper(world) {
+        return;
+    }
+    if !world.beget() {
         // There are as many activations as there may be: each looks for work before it sleeps.
+        release(world);
+        return;
+    }
+    fence_after_change();
+    // Who waits shall not wait for a birth: it was asleep a moment ago perhaps.
+    if world.slots().counts().waiting > 0 && world.reclaim() {
         release(world);
     }
 }
@@ -114,7 +129,7 @@ pub fn hand_over(world: &impl World) {
 pub fn hand_to_sleeper(world: &impl World) -> bool {
     let sleeper = world
         .seats()
-        .find(|seat| seat.hint() == state::ASLEEP && seat.takes_work() && seat.seat(state::ASLEEP));
+        .find(|seat| seat.hint() == state::ASLEEP && world.takes(seat) && seat.seat(state::ASLEEP));
     if let Some(seat) = sleeper {
         world.rouse(seat);
     }
@@ -126,7 +141,7 @@ pub fn call_up<W: World>(world: &W) -> Option<&Seat> {
     let ticket = world.slots().ticket();
     let sleeper = world.seats().find(|seat| {
         seat.hint() == state::ASLEEP
-            && seat.takes_work()
+            && world.takes(seat)
             && seat.publish(state::ASLEEP, state::WAITING, ticket)
     })?;
     world.rouse(sleeper);
@@ -140,7 +155,7 @@ pub fn enlist(world: &impl World) {
         grant(world);
     } else {
         fence_after_change();
-        if detach(world) {
+        if detach(world) || world.reclaim() {
             release(world);
         }
         world.heed();

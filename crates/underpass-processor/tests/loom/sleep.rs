@@ -1,5 +1,4 @@
-//! Every interleaving of a sleep with calls and with work. Run as CONTRIBUTING.md says; empty otherwise.
-#![cfg(underpass_loom)]
+//! Every interleaving of a sleep with calls and with work.
 
 use loom::sync::atomic::{AtomicBool, Ordering, fence};
 use loom::sync::{Arc, Condvar, Mutex};

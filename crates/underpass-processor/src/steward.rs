@@ -1,0 +1,211 @@
+//! The steward: one kernel thread that does what takes locks and memory, so that the monitor needn't: it starts activations, and looks what
+//! processors this domain may use.
+
+use crate::bell::Bell;
+use crate::roster::MOST_ACTIVATIONS;
+use crate::seat::{Seat, state};
+use crate::{Activation, Pool, maximum, tally, turns};
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// What the steward is asked to do.
+#[derive(Debug)]
+pub(crate) struct Births {
+    /// Activations to be started.
+    asked: AtomicU32,
+    /// Slots in hand for activations that are being started: whoever takes one from here has it in hand.
+    slots: AtomicU32,
+    /// The most activations that there may be.
+    limit: AtomicUsize,
+    /// The maximum is to be looked at.
+    review: AtomicBool,
+    bell: Bell,
+    /// The lock of births, and an activation for which no kernel thread could be had.
+    spare: Mutex<Option<&'static Activation>>,
+}
+
+impl Births {
+    pub(crate) fn new(maximum: usize) -> Self {
+        Self {
+            asked: AtomicU32::new(0),
+            slots: AtomicU32::new(0),
+            limit: AtomicUsize::new(limit(maximum)),
+            review: AtomicBool::new(false),
+            bell: Bell::new(),
+            spare: Mutex::new(None),
+        }
+    }
+
+    /// The steward is to look at what it was asked.
+    pub(crate) fn call(&self) {
+        self.bell.ring();
+    }
+
+    /// The steward is to look at the maximum.
+    pub(crate) fn call_review(&self) {
+        // Relaxed, as `limit` and `asked`: the bell synchronizes.
+        self.review.store(true, Ordering::Relaxed);
+        self.call();
+    }
+
+    pub(crate) fn set_limit(&self, maximum: usize) {
+        self.limit.store(limit(maximum), Ordering::Relaxed);
+    }
+
+    /// Asks for an activation for the slot that the caller has in hand; `false` if there are too many: then it has it still.
+    pub(crate) fn beget(&self, now: usize) -> bool {
+        let possible = self.possible(now);
+        if possible {
+            self.put_slot();
+            self.ask();
+        }
+        possible
+    }
+
+    /// Asks for an activation that gets its slot when it is its turn; `false` if there are too many.
+    pub(crate) fn ask_for_helper(&self, now: usize) -> bool {
+        let possible = self.possible(now);
+        if possible {
+            self.ask();
+        }
+        possible
+    }
+
+    /// Whether any activation is yet to be started.
+    pub(crate) fn expected(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) > 0
+    }
+
+    fn possible(&self, now: usize) -> bool {
+        now + (self.asked.load(Ordering::Relaxed) as usize) < self.limit.load(Ordering::Relaxed)
+    }
+
+    fn ask(&self) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.call();
+    }
+
+    /// Puts the slot in hand there for who is born.
+    fn put_slot(&self) {
+        // SYNC with `slots` fetch_update in `take_slot`: what was done under the slot before.
+        self.slots.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Takes a slot that was put there in hand.
+    pub(crate) fn take_slot(&self) -> bool {
+        let less = |slots: u32| slots.checked_sub(1);
+        // SYNC with `slots` fetch_add in `put_slot`.
+        self.slots.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).is_ok()
+    }
+
+    /// How many slots lie there.
+    pub(crate) fn slots(&self) -> usize {
+        // Relaxed: who takes one looks again.
+        self.slots.load(Ordering::Relaxed) as usize
+    }
+}
+
+impl Pool {
+    /// Starts activations up to the maximum, so that there are enough listeners.
+    pub(crate) fn fill(&'static self) {
+        while self.roster.len() < self.maximum() && self.slots.take() {
+            self.births.put_slot();
+            if !self.give_birth() {
+                return self.bury();
+            }
+        }
+    }
+
+    /// Starts those that were asked for.
+    fn give_births(&'static self) {
+        while self.births.expected() {
+            self.give_one_birth();
+            // Relaxed: the bell synchronizes. Only the steward lowers it.
+            self.births.asked.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.fill();
+    }
+
+    fn give_one_birth(&'static self) {
+        // By now somebody may sleep.
+        if self.births.take_slot() {
+            if turns::hand_to_sleeper(self) {
+                return;
+            }
+            self.births.put_slot();
+        }
+        if !self.give_birth() {
+            self.bury();
+        }
+    }
+
+    /// Starts an activation, which takes a slot that lies there, or waits for its turn. `false` if there are too many, or the kernel gives
+    /// no kernel thread.
+    fn give_birth(&'static self) -> bool {
+        let mut spare = self.births.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = self.roster.len();
+        if number >= self.births.limit.load(Ordering::Relaxed) {
+            return false;
+        }
+        let activation = spare.take().unwrap_or_else(|| Activation::leak(number, self));
+        let upcall = self.upcall;
+        let begun = start(&format!("activation-{number}"), move || {
+            activation.begin();
+            upcall.activate(activation)
+        });
+        if begun {
+            tally().started();
+            self.roster.push(activation);
+        } else {
+            *spare = Some(activation);
+        }
+        begun
+    }
+
+    /// The slot of one that could not be started, if nobody has taken it, is given to others.
+    fn bury(&self) {
+        if self.births.take_slot() && !turns::hand_to_sleeper(self) {
+            turns::release(self);
+        }
+    }
+
+    /// One that has just been started comes to a slot: one that lies there for it, else as one that wakes.
+    pub(crate) fn welcome(&self, seat: &Seat) {
+        if self.births.take_slot() && !seat.seat(state::ASLEEP) {
+            // It was handed one, or called up.
+            turns::release(self);
+        }
+        turns::resume(self, seat);
+    }
+}
+
+/// The most activations for that maximum: others may be blocked meanwhile.
+fn limit(maximum: usize) -> usize {
+    (8 * maximum::cpus().max(maximum)).clamp(64, MOST_ACTIVATIONS)
+}
+
+/// The steward's life.
+pub(crate) fn run(pool: &'static Pool) -> ! {
+    loop {
+        pool.give_births();
+        if pool.births.review.swap(false, Ordering::Relaxed) {
+            pool.update_maximum();
+        }
+        pool.births.bell.doze(|| true);
+    }
+}
+
+/// Starts a kernel thread that never ends, and takes the process with it if it does; `false` if the kernel gives none.
+pub(crate) fn start(name: &str, work: impl FnOnce() -> Infallible + Send + 'static) -> bool {
+    let said = name.to_owned();
+    let work = move || {
+        // Threads that live there would never run again, and others wait for them.
+        if catch_unwind(AssertUnwindSafe(work)).is_err() {
+            eprintln!("underpass: {said} panicked; aborting");
+        }
+        std::process::abort();
+    };
+    std::thread::Builder::new().name(name.into()).spawn(work).is_ok()
+}

@@ -1,0 +1,23 @@
+//! Blocking that nobody announced is found, and others get the processor.
+
+mod fake;
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use underpass_processor::tally;
+
+#[test]
+fn what_a_blocked_thread_waits_for_can_start() {
+    fake::start(1);
+    for _ in 0..3 {
+        let (say, heard) = mpsc::channel();
+        fake::spawn(move || {
+            fake::spawn(move || say.send(7).unwrap());
+            // Without a bracket.
+            assert_eq!(heard.recv(), Ok(7));
+        });
+        fake::rests();
+    }
+    assert!(tally().compensations() > 0);
+    assert!(fake::BLOCKING.load(Ordering::Relaxed) > 0);
+}

@@ -1,0 +1,32 @@
+//! Who holds preemption off is not preempted, and gives way when it no longer does.
+
+mod fake;
+
+use std::hint::spin_loop;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use underpass_processor::preempt;
+
+#[test]
+fn a_critical_section_ends_before_its_activation_gives_way() {
+    fake::start(1);
+    let ran = Arc::new(AtomicBool::new(false));
+    fake::spawn(move || {
+        let other = ran.clone();
+        preempt::disable();
+        fake::spawn(move || other.store(true, Ordering::Release));
+        // Asked, and perhaps interrupted, many times over.
+        while !fake::own().summoned() {
+            spin_loop();
+        }
+        for _ in 0..10_000_000 {
+            spin_loop();
+        }
+        assert!(!ran.load(Ordering::Acquire), "there is one processor, and it was held");
+        preempt::enable();
+        while !ran.load(Ordering::Acquire) {
+            spin_loop();
+        }
+    });
+    fake::rests();
+}

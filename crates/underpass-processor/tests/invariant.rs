@@ -1,0 +1,124 @@
+//! The local invariant (OThreads, section 3.2) at quiescent points, and after much traffic.
+
+mod fake;
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+/// Opens once for all.
+#[derive(Default)]
+struct Gate {
+    open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn pass(&self) {
+        let mut open = self.open.lock().unwrap();
+        while !*open {
+            open = self.opened.wait(open).unwrap();
+        }
+    }
+
+    fn open(&self) {
+        *self.open.lock().unwrap() = true;
+        self.opened.notify_all();
+    }
+}
+
+#[test]
+fn running_is_the_lesser_of_what_can_run_and_what_may() {
+    let pool = fake::start(2);
+    fake::rests();
+    blocked_and_computing();
+    for seed in 1..=20 {
+        traffic(seed);
+        assert_eq!(pool.running(), 0);
+    }
+}
+
+/// Quiescent points with threads that block and threads that compute.
+fn blocked_and_computing() {
+    let gate = Arc::new(Gate::default());
+    for _ in 0..5 {
+        let gate = gate.clone();
+        fake::spawn(move || fake::bracket(|| gate.pass()));
+    }
+    // All are in their calls, and nobody runs: whose slots nobody wanted have them still.
+    fake::settles(|census| census.out + census.detached == 5 && census.computing + census.waiting == 0);
+
+    let stop = Arc::new(AtomicBool::new(false));
+    let compute = || {
+        let stop = stop.clone();
+        fake::spawn(move || {
+            while !stop.load(Ordering::Acquire) {
+                spin_loop();
+            }
+        });
+    };
+    compute();
+    fake::settles(|census| {
+        census.computing == 1 && census.waiting == 0 && census.listeners() + census.running == 2
+    });
+    compute();
+    fake::settles(|census| census.running == 2 && census.computing == 2 && census.detached == 5);
+    compute();
+    // More than may run: all have begun in the end, and two run.
+    fake::settles(|census| census.running == 2 && census.ready + census.preempted == 1);
+    // Who comes back from a call waits for its turn.
+    gate.open();
+    stop.store(true, Ordering::Release);
+    fake::rests();
+}
+
+/// Many threads that block in brackets and without, spawn others, hand over to each other, and compute.
+fn traffic(seed: u32) {
+    let random = Arc::new(AtomicU32::new(seed.wrapping_mul(0x9e37_79b9)));
+    let ended = Arc::new(AtomicU32::new(0));
+    for _ in 0..30 {
+        let (random, ended) = (random.clone(), ended.clone());
+        fake::spawn(move || act(6, &random, &ended));
+    }
+    fake::rests();
+    assert!(ended.load(Ordering::Acquire) >= 30);
+}
+
+fn act(depth: u32, random: &Arc<AtomicU32>, ended: &Arc<AtomicU32>) {
+    let number = random.fetch_add(0x6d2b_79f5, Ordering::Relaxed);
+    let number = (number ^ number >> 15).wrapping_mul(0x2c1b_3c6d);
+    match (number >> 16) % 8 {
+        0..2 => {
+            for _ in 0..number % 1000 {
+                spin_loop();
+            }
+        }
+        2..5 => {
+            // Another one ends the call, which may have to be started for that.
+            let gate = Arc::new(Gate::default());
+            let other = gate.clone();
+            fake::spawn(move || other.open());
+            fake::bracket(|| gate.pass());
+        }
+        5 => fake::bracket(std::thread::yield_now),
+        6 => {
+            let (random, ended) = (random.clone(), ended.clone());
+            let home = fake::own();
+            fake::spawn_at(home, move || act(depth.saturating_sub(2), &random, &ended));
+        }
+        _ => {
+            let gate = Arc::new(Gate::default());
+            let other = gate.clone();
+            fake::spawn(move || other.open());
+            if number.is_multiple_of(16) {
+                // Found by the monitor, if the other doesn't run at once.
+                gate.pass();
+            }
+        }
+    }
+    if depth > 0 {
+        let (random, ended) = (random.clone(), ended.clone());
+        fake::spawn(move || act(depth - 1, &random, &ended));
+    }
+    ended.fetch_add(1, Ordering::AcqRel);
+}

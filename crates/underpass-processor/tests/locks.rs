@@ -1,0 +1,28 @@
+//! Who is preempted may hold a lock that others need.
+
+mod fake;
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+#[test]
+fn the_holder_of_a_lock_gets_the_processor_of_who_blocks_on_it() {
+    fake::start(1);
+    let lock = Arc::new(Mutex::new(()));
+    let tried = Arc::new(AtomicBool::new(false));
+    let (same, trying) = (lock.clone(), tried.clone());
+    fake::spawn(move || {
+        let held = lock.lock().unwrap();
+        fake::spawn(move || {
+            trying.store(true, Ordering::Release);
+            drop(same.lock().unwrap());
+        });
+        // It tries while this one is preempted, and this one goes on while it is blocked.
+        while !tried.load(Ordering::Acquire) {
+            spin_loop();
+        }
+        drop(held);
+    });
+    fake::rests();
+}

@@ -1,0 +1,5 @@
+//! The protocols of this crate under a model checker. Run as CONTRIBUTING.md says; empty otherwise.
+#![cfg(underpass_loom)]
+
+mod sleep;
+mod slots;

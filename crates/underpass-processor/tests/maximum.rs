@@ -1,0 +1,32 @@
+//! The maximum may change while threads run.
+
+mod fake;
+
+use std::hint::spin_loop;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use underpass_processor::Pool;
+
+#[test]
+fn as_many_run_as_may() {
+    let pool = fake::start(2);
+    let stop = Arc::new(AtomicBool::new(false));
+    for _ in 0..4 {
+        let stop = stop.clone();
+        fake::spawn(move || {
+            while !stop.load(Ordering::Acquire) {
+                spin_loop();
+            }
+        });
+    }
+    // All four start, and take turns.
+    fake::settles(|census| census.running == 2 && census.ready + census.preempted == 2);
+    for maximum in [1, 3, 2, 4, 1] {
+        assert!(!Pool::configure(maximum));
+        assert_eq!(pool.maximum(), maximum as usize);
+        fake::settles(|census| census.running == maximum as usize);
+    }
+    stop.store(true, Ordering::Release);
+    fake::rests();
+    assert_eq!(pool.census().listeners(), 1);
+}
