@@ -1,0 +1,73 @@
+//! A point that threads pass together.
+
+use crate::queue::{Place, Queue};
+use crate::waiter::{Patience, const_fn, me};
+use crate::waiting::{Waiting, nobody};
+use std::fmt;
+
+/// `std`'s barrier for user-level threads: each that comes waits until `n` have come, over and over.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use underpass_sync::Barrier;
+///
+/// let barrier = Arc::new(Barrier::new(3));
+/// let others: Vec<_> = (0..2)
+///     .map(|_| {
+///         let barrier = barrier.clone();
+///         underpass_threads::spawn(move || barrier.wait().is_leader())
+///     })
+///     .collect();
+/// let leads = barrier.wait().is_leader();
+/// let leaders = others.into_iter().map(|thread| thread.join().unwrap()).chain([leads]);
+/// assert_eq!(leaders.filter(|leads| *leads).count(), 1);
+/// ```
+pub struct Barrier {
+    needed: usize,
+    /// How many have come, and those that wait.
+    waiters: Queue<usize, (), 1>,
+}
+
+/// Whether the thread is the one of its round that is chosen to do something for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BarrierWaitResult(bool);
+
+impl BarrierWaitResult {
+    /// Whether it is: the thread that came last is.
+    pub fn is_leader(&self) -> bool {
+        self.0
+    }
+}
+
+impl Barrier {
+    const_fn! {
+        /// One for `n` threads; 0 is as 1.
+        pub fn new(n: usize) -> Barrier {
+            Barrier { needed: n, waiters: Queue::new(0) }
+        }
+    }
+
+    /// Waits until all have come. Cancellation does not end it: the others count on this thread.
+    pub fn wait(&self) -> BarrierWaitResult {
+        let mut held = self.waiters.lock();
+        if *held + 1 >= self.needed {
+            *held = 0;
+            // Those who come for the next round from here on have later tickets.
+            held.wake_all(0);
+            return BarrierWaitResult(true);
+        }
+        *held += 1;
+        let me = me();
+        held.enlist(me, 0, Place::Back, (), |entry| {
+            Waiting::new(entry, "a barrier", self, &nobody).suspend(me, Patience::Endless, false)
+        });
+        BarrierWaitResult(false)
+    }
+}
+
+impl fmt::Debug for Barrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Barrier").field("needed", &self.needed).finish_non_exhaustive()
+    }
+}

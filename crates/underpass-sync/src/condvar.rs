@@ -1,0 +1,207 @@
+//! Waiting for what a mutex guards to change.
+
+use crate::mutex::MutexGuard;
+use crate::queue::{Place, Queue};
+use crate::waiter::{Patience, Woken, const_fn, me, yield_now};
+use crate::waiting::{Waiting, nobody};
+use std::fmt;
+use std::sync::{LockResult, PoisonError};
+use std::time::{Duration, Instant};
+
+/// `std`'s condition variable for user-level threads.
+///
+/// A wait ends by a notification, by its deadline if it has one, or because the thread was cancelled: so ask for what was waited
+/// for again, and in a loop also whether the thread is `cancelled()`. The methods with `_while` ask by themselves, and don't return
+/// early when the thread is cancelled.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use underpass_sync::{Condvar, Mutex};
+///
+/// let pair = Arc::new((Mutex::new(false), Condvar::new()));
+/// let other = pair.clone();
+/// let thread = underpass_threads::spawn(move || {
+///     *other.0.lock().unwrap() = true;
+///     other.1.notify_one();
+/// });
+/// let started = pair.1.wait_while(pair.0.lock().unwrap(), |started| !*started).unwrap();
+/// assert!(*started);
+/// # drop(started);
+/// thread.join().unwrap();
+/// ```
+pub struct Condvar {
+    waiters: Queue<(), (), 1>,
+}
+
+/// Whether a wait ended by its deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitTimeoutResult(bool);
+
+impl WaitTimeoutResult {
+    /// Whether the deadline passed, rather than that somebody notified.
+    pub fn timed_out(&self) -> bool {
+        self.0
+    }
+}
+
+impl Condvar {
+    const_fn! {
+        /// One that nobody waits for.
+        pub fn new() -> Condvar {
+            Condvar { waiters: Queue::new(()) }
+        }
+    }
+
+    /// Unlocks the mutex, waits for a notification and locks the mutex again.
+    ///
+    /// # Errors
+    /// If the mutex is poisoned by then; the guard is in the error.
+    #[inline]
+    pub fn wait<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
+        self.wait_with(guard, Patience::Endless, true).0
+    }
+
+    /// Waits as long as `condition` holds. Cancellation does not end it.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn wait_while<'a, T: ?Sized>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        mut condition: impl FnMut(&mut T) -> bool,
+    ) -> LockResult<MutexGuard<'a, T>> {
+        let mut guard = guard;
+        while condition(&mut guard) {
+            guard = self.wait_with(guard, Patience::Endless, false).0?;
+        }
+        Ok(guard)
+    }
+
+    /// As [`wait`](Self::wait), but no longer than `span`.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn wait_timeout<'a, T: ?Sized>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        span: Duration,
+    ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
+        self.wait_result(guard, Patience::of(span))
+    }
+
+    /// As [`wait`](Self::wait), but not beyond `deadline`.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn wait_until<'a, T: ?Sized>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        deadline: Instant,
+    ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
+        self.wait_result(guard, Patience::until(deadline))
+    }
+
+    /// Waits as long as `condition` holds, but no longer than `span`: it has timed out if `condition` still holds. Cancellation does not
+    /// end it.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    /// use underpass_sync::{Condvar, Mutex};
+    /// let (mutex, condvar) = (Mutex::new(0), Condvar::new());
+    /// let waited = condvar.wait_timeout_while(mutex.lock().unwrap(), Duration::from_millis(1), |n| *n == 0);
+    /// assert!(waited.unwrap().1.timed_out());
+    /// ```
+    pub fn wait_timeout_while<'a, T: ?Sized>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        span: Duration,
+        mut condition: impl FnMut(&mut T) -> bool,
+    ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
+        let patience = Patience::of(span);
+        let (mut guard, mut late) = (guard, false);
+        loop {
+            if !condition(&mut guard) {
+                return Ok((guard, WaitTimeoutResult(false)));
+            }
+            if late {
+                return Ok((guard, WaitTimeoutResult(true)));
+            }
+            let (locked, woken) = self.wait_with(guard, patience, false);
+            late = woken == Woken::Late;
+            guard = locked
+                .map_err(|poisoned| PoisonError::new((poisoned.into_inner(), WaitTimeoutResult(late))))?;
+        }
+    }
+
+    /// Ends the wait of the thread that has waited longest.
+    #[inline]
+    pub fn notify_one(&self) {
+        // Who waits for a change that the caller made under the mutex was in the list before the caller had the mutex.
+        if self.waiters.deserted() {
+            return;
+        }
+        let who = self.waiters.lock().pop(0);
+        if let Some(who) = who {
+            who.wake();
+        }
+    }
+
+    /// Ends the waits of all.
+    #[inline]
+    pub fn notify_all(&self) {
+        if !self.waiters.deserted() {
+            self.waiters.lock().wake_all(0);
+        }
+    }
+
+    fn wait_result<'a, T: ?Sized>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        patience: Patience,
+    ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
+        let (locked, woken) = self.wait_with(guard, patience, true);
+        let result = WaitTimeoutResult(woken == Woken::Late);
+        match locked {
+            Ok(guard) => Ok((guard, result)),
+            Err(poisoned) => Err(PoisonError::new((poisoned.into_inner(), result))),
+        }
+    }
+
+    #[inline]
+    fn wait_with<'a, T: ?Sized>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        patience: Patience,
+        cancellable: bool,
+    ) -> (LockResult<MutexGuard<'a, T>>, Woken) {
+        let me = me();
+        let mutex = guard.dissolve();
+        let (woken, ()) = self.waiters.lock().enlist(me, 0, Place::Back, (), |entry| {
+            // In the list already: who changes something from here on finds us.
+            mutex.lock().release();
+            Waiting::new(entry, "a condition", self, &nobody).suspend(me, patience, cancellable)
+        });
+        if woken == Woken::Cancelled {
+            // A loop that doesn't ask whether it is cancelled must not keep out those who would end it.
+            yield_now();
+        }
+        (mutex.lock_again(), woken)
+    }
+}
+
+impl Default for Condvar {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Condvar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Condvar").finish_non_exhaustive()
+    }
+}

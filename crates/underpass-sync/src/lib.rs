@@ -1,0 +1,50 @@
+//! Locks, conditions, semaphores, barriers and channels, with the names and shapes of `std::sync`.
+//!
+//! Everything may be used by user-level threads and plain kernel threads, and by both at once: a user-level thread that waits blocks
+//! itself and no other; a kernel thread sleeps in the kernel.
+//!
+//! *Decides:* who waits in which order, who is woken, and what a cancelled wait says.
+//!
+//! *Must not know:* how a thread is suspended and woken, activations, processors. What it needs of that is in `waiter.rs`.
+//!
+//! *Read first:* the proof below, then `queue.rs`, then `lock.rs`.
+#![doc = include_str!("README.md")]
+#![deny(unsafe_code)]
+
+mod barrier;
+#[allow(unsafe_code)] // The values that locks keep.
+mod cell;
+mod condvar;
+mod holder;
+mod lazy_lock;
+mod lock;
+pub mod mpmc;
+pub mod mpsc;
+mod mutex;
+mod once;
+mod once_lock;
+mod poison;
+#[allow(unsafe_code)] // Waiters' nodes on their own stacks.
+mod queue;
+mod rwlock;
+mod select;
+mod semaphore;
+mod share;
+mod spin;
+mod token;
+mod unwind;
+mod waiter;
+mod waiting;
+
+pub use barrier::{Barrier, BarrierWaitResult};
+pub use condvar::{Condvar, WaitTimeoutResult};
+pub use lazy_lock::LazyLock;
+pub use mutex::{Mutex, MutexGuard};
+pub use once::{Once, OnceState};
+pub use once_lock::OnceLock;
+pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub use select::Select;
+pub use semaphore::{AcquireTimeoutError, Cancelled, Permit, Semaphore};
+#[cfg(underpass_loom)] // For its model.
+pub use spin::Spin;
+pub use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};

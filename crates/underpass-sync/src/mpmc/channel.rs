@@ -1,0 +1,328 @@
+//! What senders and receivers share.
+
+use super::buffer::{Buffer, Chunk, Refused};
+use crate::queue::{Held, Place, Queue, Verdict};
+use crate::token::Token;
+use crate::waiter::{Control, Patience, Woken, me};
+use crate::waiting::{Waiting, nobody};
+use std::sync::Arc;
+use underpass_seam::atomic::{AtomicUsize, Ordering};
+
+/// The lists of waiters.
+const RECEIVERS: usize = 0;
+const SENDERS: usize = 1;
+
+/// Threads that are woken for each time inside.
+const BATCH: usize = 16;
+
+/// A channel: as long as a receiver waits nothing lies in the buffer, and as long as a sender waits it is full, but for waiters whose
+/// select is decided elsewhere, which are passed over.
+///
+/// | field | who writes it |
+/// |---|---|
+/// | `capacity` | nobody, once it is made |
+/// | `inside` | see there |
+/// | `senders`, `receivers` | who makes or drops a sender or a receiver |
+pub(crate) struct Channel<T> {
+    capacity: Option<usize>,
+    inside: Queue<State<T>, Party<T>, 2>,
+    senders: AtomicUsize,
+    receivers: AtomicUsize,
+}
+
+struct State<T> {
+    buffer: Buffer<T>,
+    senders_gone: bool,
+    receivers_gone: bool,
+}
+
+/// A waiting sender with its message, or a waiting receiver with room for one.
+///
+/// Who takes a sender out takes its message too, unless the receivers are gone; who takes a receiver out leaves it a message, unless the
+/// senders are gone. So after its wake each finds in `message` what has happened.
+struct Party<T> {
+    message: Option<T>,
+    /// Of a select: its token, and which case this is.
+    select: Option<(Arc<Token>, usize)>,
+}
+
+/// Why a message could not be sent, with it.
+pub(crate) enum Unsent<T> {
+    Late(T),
+    Gone(T),
+    Cancelled(T),
+}
+
+/// Why no message was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missed {
+    Late,
+    Gone,
+    Cancelled,
+}
+
+/// What became of a place in a list that belongs to a select.
+pub(crate) enum Enrolled<T> {
+    /// It could be done at once: try it.
+    Ready,
+    /// The select was decided for this case, which now has this.
+    Chosen(Option<T>),
+    /// It was decided otherwise: this is what the case had.
+    Passed(Option<T>),
+}
+
+type Inside<'a, T> = Held<'a, State<T>, Party<T>, 2>;
+
+impl<T> Party<T> {
+    /// Whether it may be taken: a select's may once.
+    fn claim(&self) -> bool {
+        self.select.as_ref().is_none_or(|(token, case)| token.claim(*case))
+    }
+
+    /// Takes it with what `with` makes of it, unless its select is decided.
+    fn take<R>(&mut self, with: impl FnOnce(&mut Self) -> R) -> Verdict<R> {
+        match self.claim() {
+            true => Verdict::Take(with(self)),
+            false => Verdict::Drop,
+        }
+    }
+}
+
+impl<T> Channel<T> {
+    /// With one sender and one receiver.
+    pub(crate) fn new(capacity: Option<usize>) -> Arc<Self> {
+        let state = State { buffer: Buffer::new(capacity), senders_gone: false, receivers_gone: false };
+        let (senders, receivers) = (AtomicUsize::new(1), AtomicUsize::new(1));
+        Arc::new(Self { capacity, inside: Queue::new(state), senders, receivers })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.inside.lock().buffer.len()
+    }
+
+    pub(crate) fn capacity(&self) -> Option<usize> {
+        self.capacity
+    }
+
+    /// Sends a message; waits up to `patience` for room or for a receiver.
+    #[inline]
+    pub(crate) fn send(&self, message: T, patience: Patience) -> Result<(), Unsent<T>> {
+        let mut message = message;
+        loop {
+            let mut held = self.inside.lock();
+            if held.receivers_gone {
+                return Err(Unsent::Gone(message));
+            }
+            match Self::offer(&mut held, message) {
+                Ok(receiver) => {
+                    drop(held);
+                    receiver.inspect(|who| who.wake());
+                    return Ok(());
+                }
+                Err(Refused::NoRoom(back)) => {
+                    drop(held);
+                    self.make_room();
+                    message = back;
+                }
+                Err(Refused::Full(back)) if patience == Patience::None => return Err(Unsent::Late(back)),
+                Err(Refused::Full(back)) => return self.wait_to_send(held, back, patience),
+            }
+        }
+    }
+
+    /// Receives a message; waits up to `patience` for one.
+    #[inline]
+    pub(crate) fn receive(&self, patience: Patience) -> Result<T, Missed> {
+        let mut held = self.inside.lock();
+        if let Some((message, sender, spent)) = Self::accept(&mut held) {
+            drop(held);
+            sender.inspect(|who| who.wake());
+            drop(spent);
+            return Ok(message);
+        }
+        if held.senders_gone {
+            return Err(Missed::Gone);
+        }
+        if patience == Patience::None {
+            return Err(Missed::Late);
+        }
+        self.wait_to_receive(held, patience)
+    }
+
+    /// Gives the message to a receiver, which is to be woken, or to the buffer.
+    #[inline]
+    fn offer(held: &mut Inside<'_, T>, message: T) -> Result<Option<&'static Control>, Refused<T>> {
+        let mut message = Some(message);
+        let taken = held.take(RECEIVERS, |_, _, party| party.take(|party| party.message = message.take()));
+        match (taken, message) {
+            (Some((receiver, ())), _) => Ok(Some(receiver)),
+            (None, Some(message)) => held.buffer.push(message).map(|()| None),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Takes a message from the buffer or from a sender, which is to be woken.
+    #[inline]
+    #[allow(clippy::type_complexity)] // Named parts would be no clearer.
+    fn accept(held: &mut Inside<'_, T>) -> Option<(T, Option<&'static Control>, Option<Chunk<T>>)> {
+        let oldest = held.buffer.pop();
+        let sender = held.take(SENDERS, |_, _, party| party.take(|party| party.message.take()));
+        let (who, waiting) = sender.unzip();
+        let waiting = waiting.flatten();
+        match (oldest, waiting) {
+            (Some((message, spent)), Some(waiting)) => {
+                // There is room: a message has just left.
+                let pushed = held.buffer.push(waiting);
+                debug_assert!(pushed.is_ok());
+                Some((message, who, spent))
+            }
+            (Some((message, spent)), None) => Some((message, who, spent)),
+            (None, Some(message)) => Some((message, who, None)),
+            (None, None) => None,
+        }
+    }
+
+    #[cold]
+    fn make_room(&self) {
+        let chunk = Buffer::chunk();
+        let unused = self.inside.lock().buffer.supply(chunk);
+        drop(unused);
+    }
+
+    fn wait_to_send(&self, held: Inside<'_, T>, message: T, patience: Patience) -> Result<(), Unsent<T>> {
+        let me = me();
+        let party = Party { message: Some(message), select: None };
+        let (woken, party) = held.enlist(me, SENDERS, Place::Back, party, |entry| {
+            Waiting::new(entry, "room in a channel", self, &nobody).suspend(me, patience, true)
+        });
+        let Some(message) = party.message else { return Ok(()) };
+        Err(match woken {
+            Woken::Woken => Unsent::Gone(message),
+            Woken::Late => Unsent::Late(message),
+            Woken::Cancelled => Unsent::Cancelled(message),
+        })
+    }
+
+    fn wait_to_receive(&self, held: Inside<'_, T>, patience: Patience) -> Result<T, Missed> {
+        let me = me();
+        let party = Party { message: None, select: None };
+        let (woken, party) = held.enlist(me, RECEIVERS, Place::Back, party, |entry| {
+            Waiting::new(entry, "a message", self, &nobody).suspend(me, patience, true)
+        });
+        party.message.ok_or(match woken {
+            Woken::Woken => Missed::Gone,
+            Woken::Late => Missed::Late,
+            Woken::Cancelled => Missed::Cancelled,
+        })
+    }
+
+    /// Waits for a message as case `case` of a select, as long as `then` runs.
+    pub(crate) fn enroll_receiver(
+        &self,
+        token: &Arc<Token>,
+        case: usize,
+        then: &mut dyn FnMut(),
+    ) -> Enrolled<T> {
+        let mut held = self.inside.lock();
+        let ready = held.senders_gone || held.buffer.len() > 0 || Self::others(&mut held, SENDERS, token);
+        self.enroll(held, ready, RECEIVERS, None, (token, case), then)
+    }
+
+    /// Waits for room as case `case` of a select, as long as `then` runs.
+    pub(crate) fn enroll_sender(
+        &self,
+        message: T,
+        token: &Arc<Token>,
+        case: usize,
+        then: &mut dyn FnMut(),
+    ) -> (Enrolled<T>, Option<T>) {
+        let mut held = self.inside.lock();
+        let room = self.capacity.is_none_or(|most| held.buffer.len() < most);
+        let ready = held.receivers_gone || room || Self::others(&mut held, RECEIVERS, token);
+        if ready {
+            return (Enrolled::Ready, Some(message));
+        }
+        (self.enroll(held, false, SENDERS, Some(message), (token, case), then), None)
+    }
+
+    /// Whether somebody waits in `list` but the select of `token` itself. One whose own select is decided may be counted: then the
+    /// caller tries in vain once, and passes over it.
+    fn others(held: &mut Inside<'_, T>, list: usize, token: &Arc<Token>) -> bool {
+        let mut found = false;
+        held.take::<()>(list, |_, _, party| match &party.select {
+            Some((of, _)) if Arc::ptr_eq(of, token) => Verdict::Skip,
+            _ => {
+                found = true;
+                Verdict::Stop
+            }
+        });
+        found
+    }
+
+    fn enroll(
+        &self,
+        held: Inside<'_, T>,
+        ready: bool,
+        list: usize,
+        message: Option<T>,
+        (token, case): (&Arc<Token>, usize),
+        then: &mut dyn FnMut(),
+    ) -> Enrolled<T> {
+        if ready {
+            return Enrolled::Ready;
+        }
+        let party = Party { message, select: Some((Arc::clone(token), case)) };
+        let ((), party) = held.enlist(me(), list, Place::Back, party, |_| then());
+        match token.chosen() == Some(case) {
+            true => Enrolled::Chosen(party.message),
+            false => Enrolled::Passed(party.message),
+        }
+    }
+
+    pub(crate) fn add_sender(&self) {
+        // Relaxed, as in `Arc`: who adds one has one.
+        self.senders.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_receiver(&self) {
+        // Relaxed: as above.
+        self.receivers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn drop_sender(&self) {
+        // Relaxed: only the count matters, and the rest is done inside.
+        if self.senders.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.inside.lock().senders_gone = true;
+            self.wake_all(RECEIVERS);
+        }
+    }
+
+    pub(crate) fn drop_receiver(&self) {
+        // Relaxed: as above.
+        if self.receivers.fetch_sub(1, Ordering::Relaxed) == 1 {
+            let mut held = self.inside.lock();
+            held.receivers_gone = true;
+            // Nothing is sent any more, so that it has no room does not matter.
+            let unread = std::mem::replace(&mut held.buffer, Buffer::new(None));
+            drop(held);
+            self.wake_all(SENDERS);
+            drop(unread);
+        }
+    }
+
+    /// Tells all in `list` that the other side is gone: nobody joins them any more.
+    fn wake_all(&self, list: usize) {
+        loop {
+            let mut held = self.inside.lock();
+            let mut some = [None; BATCH];
+            for one in &mut some {
+                *one = held.take(list, |_, _, party| party.take(|_| ()));
+            }
+            drop(held);
+            some.into_iter().flatten().for_each(|(who, ())| who.wake());
+            if some[BATCH - 1].is_none() {
+                return;
+            }
+        }
+    }
+}

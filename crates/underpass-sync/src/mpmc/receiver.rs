@@ -1,0 +1,178 @@
+//! The end of a channel that receives.
+
+use super::channel::{Channel, Missed};
+use super::{RecvError, RecvTimeoutError, TryRecvError};
+use crate::waiter::Patience;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Receives messages from a channel; each message goes to one of its clones. When the last one is dropped, what is left is dropped too,
+/// and sending fails.
+pub struct Receiver<T> {
+    pub(super) channel: Arc<Channel<T>>,
+}
+
+impl<T> Receiver<T> {
+    /// Waits for a message.
+    ///
+    /// # Errors
+    /// If all senders are gone and nothing is left, or the thread is cancelled while it waits.
+    #[inline]
+    pub fn recv(&self) -> Result<T, RecvError> {
+        self.channel.receive(Patience::Endless).map_err(|missed| match missed {
+            Missed::Gone => RecvError::Disconnected,
+            // Without a deadline it is never late.
+            Missed::Cancelled | Missed::Late => RecvError::Cancelled,
+        })
+    }
+
+    /// A message, if one is there.
+    ///
+    /// # Errors
+    /// If not, or if all senders are gone and nothing is left.
+    #[inline]
+    pub fn try_recv(&self) -> Result<T, TryRecvError> {
+        self.channel.receive(Patience::None).map_err(|missed| match missed {
+            Missed::Gone => TryRecvError::Disconnected,
+            // Who doesn't wait isn't cancelled.
+            Missed::Late | Missed::Cancelled => TryRecvError::Empty,
+        })
+    }
+
+    /// Waits for a message, but no longer than `span`.
+    ///
+    /// # Errors
+    /// If the time is over, all senders are gone and nothing is left, or the thread is cancelled while it waits.
+    pub fn recv_timeout(&self, span: Duration) -> Result<T, RecvTimeoutError> {
+        self.recv_for(Patience::of(span))
+    }
+
+    /// Waits for a message, but not beyond `deadline`.
+    ///
+    /// # Errors
+    /// As [`recv_timeout`](Self::recv_timeout).
+    pub fn recv_deadline(&self, deadline: Instant) -> Result<T, RecvTimeoutError> {
+        self.recv_for(Patience::until(deadline))
+    }
+
+    fn recv_for(&self, patience: Patience) -> Result<T, RecvTimeoutError> {
+        self.channel.receive(patience).map_err(|missed| match missed {
+            Missed::Late => RecvTimeoutError::Timeout,
+            Missed::Gone => RecvTimeoutError::Disconnected,
+            Missed::Cancelled => RecvTimeoutError::Cancelled,
+        })
+    }
+
+    /// Messages as they come, until all senders are gone or the thread is cancelled.
+    pub fn iter(&self) -> Iter<'_, T> {
+        Iter { receiver: self }
+    }
+
+    /// The messages that are there; never waits.
+    pub fn try_iter(&self) -> TryIter<'_, T> {
+        TryIter { receiver: self }
+    }
+
+    /// Messages that nobody has received yet, at this moment.
+    pub fn len(&self) -> usize {
+        self.channel.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether there is no room for another at this moment; always so without a buffer.
+    pub fn is_full(&self) -> bool {
+        self.capacity().is_some_and(|most| self.len() >= most)
+    }
+
+    /// How many messages may lie in the channel; `None` if any number may.
+    pub fn capacity(&self) -> Option<usize> {
+        self.channel.capacity()
+    }
+
+    /// Whether `other` receives from the same channel.
+    pub fn same_channel(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.channel, &other.channel)
+    }
+}
+
+impl<T> Clone for Receiver<T> {
+    fn clone(&self) -> Self {
+        self.channel.add_receiver();
+        Self { channel: Arc::clone(&self.channel) }
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        self.channel.drop_receiver();
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver")
+            .field("len", &self.len())
+            .field("capacity", &self.capacity())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Messages as they come; from [`Receiver::iter`].
+#[derive(Debug)]
+pub struct Iter<'a, T> {
+    receiver: &'a Receiver<T>,
+}
+
+/// The messages that are there; from [`Receiver::try_iter`].
+#[derive(Debug)]
+pub struct TryIter<'a, T> {
+    receiver: &'a Receiver<T>,
+}
+
+/// Messages as they come, with the receiver; from its `into_iter`.
+#[derive(Debug)]
+pub struct IntoIter<T> {
+    receiver: Receiver<T>,
+}
+
+impl<T> Iterator for Iter<'_, T> {
+    type Item = T;
+    fn next(&mut self) -> Option<T> {
+        self.receiver.recv().ok()
+    }
+}
+
+impl<T> Iterator for TryIter<'_, T> {
+    type Item = T;
+    fn next(&mut self) -> Option<T> {
+        self.receiver.try_recv().ok()
+    }
+}
+
+impl<T> Iterator for IntoIter<T> {
+    type Item = T;
+    fn next(&mut self) -> Option<T> {
+        self.receiver.recv().ok()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Receiver<T> {
+    type Item = T;
+    type IntoIter = Iter<'a, T>;
+    fn into_iter(self) -> Iter<'a, T> {
+        self.iter()
+    }
+}
+
+impl<T> IntoIterator for Receiver<T> {
+    type Item = T;
+    type IntoIter = IntoIter<T>;
+    fn into_iter(self) -> IntoIter<T> {
+        IntoIter { receiver: self }
+    }
+}

@@ -1,0 +1,112 @@
+//! The end of a channel that sends.
+
+use super::channel::{Channel, Unsent};
+use super::{SendError, SendTimeoutError, TrySendError};
+use crate::waiter::Patience;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Sends messages into a channel; cloned for each thread that does. The channel is disconnected when the last one is dropped.
+pub struct Sender<T> {
+    pub(super) channel: Arc<Channel<T>>,
+}
+
+impl<T> Sender<T> {
+    /// Sends a message; waits until there is room for it, or, without a buffer, until it is taken.
+    ///
+    /// # Errors
+    /// If all receivers are gone, or the thread is cancelled while it waits. The message is in the error.
+    #[inline]
+    pub fn send(&self, message: T) -> Result<(), SendError<T>> {
+        self.channel.send(message, Patience::Endless).map_err(|unsent| match unsent {
+            Unsent::Gone(message) => SendError::Disconnected(message),
+            // Without a deadline it is never late.
+            Unsent::Cancelled(message) | Unsent::Late(message) => SendError::Cancelled(message),
+        })
+    }
+
+    /// Sends a message if there is room for it, or, without a buffer, if a receiver waits.
+    ///
+    /// # Errors
+    /// If not, or if all receivers are gone. The message is in the error.
+    #[inline]
+    pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
+        self.channel.send(message, Patience::None).map_err(|unsent| match unsent {
+            Unsent::Gone(message) => TrySendError::Disconnected(message),
+            // Who doesn't wait isn't cancelled.
+            Unsent::Late(message) | Unsent::Cancelled(message) => TrySendError::Full(message),
+        })
+    }
+
+    /// Sends a message; waits no longer than `span`.
+    ///
+    /// # Errors
+    /// If the time is over, all receivers are gone, or the thread is cancelled while it waits. The message is in the error.
+    pub fn send_timeout(&self, message: T, span: Duration) -> Result<(), SendTimeoutError<T>> {
+        self.send_for(message, Patience::of(span))
+    }
+
+    /// Sends a message; does not wait beyond `deadline`.
+    ///
+    /// # Errors
+    /// As [`send_timeout`](Self::send_timeout).
+    pub fn send_deadline(&self, message: T, deadline: Instant) -> Result<(), SendTimeoutError<T>> {
+        self.send_for(message, Patience::until(deadline))
+    }
+
+    fn send_for(&self, message: T, patience: Patience) -> Result<(), SendTimeoutError<T>> {
+        self.channel.send(message, patience).map_err(|unsent| match unsent {
+            Unsent::Late(message) => SendTimeoutError::Timeout(message),
+            Unsent::Gone(message) => SendTimeoutError::Disconnected(message),
+            Unsent::Cancelled(message) => SendTimeoutError::Cancelled(message),
+        })
+    }
+
+    /// Messages that nobody has received yet, at this moment.
+    pub fn len(&self) -> usize {
+        self.channel.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether there is no room for another at this moment; always so without a buffer.
+    pub fn is_full(&self) -> bool {
+        self.capacity().is_some_and(|most| self.len() >= most)
+    }
+
+    /// How many messages may lie in the channel; `None` if any number may.
+    pub fn capacity(&self) -> Option<usize> {
+        self.channel.capacity()
+    }
+
+    /// Whether `other` sends into the same channel.
+    pub fn same_channel(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.channel, &other.channel)
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        self.channel.add_sender();
+        Self { channel: Arc::clone(&self.channel) }
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        self.channel.drop_sender();
+    }
+}
+
+impl<T> fmt::Debug for Sender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender")
+            .field("len", &self.len())
+            .field("capacity", &self.capacity())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,226 @@
+//! A value for one thread at a time.
+
+use crate::cell::{Exclusive, Locked};
+use crate::lock::Lock;
+use crate::poison::{Poison, Stake};
+use crate::waiter::{Patience, const_fn};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::{LockResult, TryLockError, TryLockResult};
+use std::time::{Duration, Instant};
+
+/// `std`'s mutex for user-level threads: who waits blocks itself, and no other thread of its activation.
+///
+/// It is not fair, but who has waited and was passed over a few times is handed it. Waits are not ended by cancellation.
+/// Poisoned, as `std`'s, when a thread panics with the guard in hand.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use underpass_sync::Mutex;
+///
+/// let sum = Arc::new(Mutex::new(0));
+/// let threads: Vec<_> = (1..=10)
+///     .map(|n| {
+///         let sum = sum.clone();
+///         underpass_threads::spawn(move || *sum.lock().unwrap() += n)
+///     })
+///     .collect();
+/// threads.into_iter().for_each(|thread| thread.join().unwrap());
+/// assert_eq!(*sum.lock().unwrap(), 55);
+/// ```
+pub struct Mutex<T: ?Sized> {
+    poison: Poison,
+    locked: Locked<Lock, T>,
+}
+
+/// The value of a [`Mutex`], which is unlocked when this is dropped.
+#[must_use = "a mutex is unlocked as soon as its guard is dropped"]
+pub struct MutexGuard<'a, T: ?Sized> {
+    // In this order: poisoned before it is unlocked.
+    stake: Stake<'a>,
+    value: Exclusive<'a, Lock, T>,
+}
+
+impl<T> Mutex<T> {
+    const_fn! {
+        /// An unlocked one around `value`.
+        pub fn new(value: T) -> Mutex<T> {
+            Mutex { poison: Poison::new(), locked: Locked::new(Lock::new(), value) }
+        }
+    }
+
+    /// Its value.
+    ///
+    /// # Errors
+    /// If somebody panicked while holding it; the value is in the error.
+    pub fn into_inner(self) -> LockResult<T> {
+        let poisoned = self.poison;
+        poisoned.judge(self.locked.into_inner())
+    }
+}
+
+impl<T: ?Sized> Mutex<T> {
+    /// Waits until nobody else has it.
+    ///
+    /// # Errors
+    /// If somebody panicked while holding it; the guard is in the error.
+    ///
+    /// # Examples
+    /// ```
+    /// let mutex = underpass_sync::Mutex::new(1);
+    /// *mutex.lock().unwrap() += 1;
+    /// assert_eq!(mutex.into_inner().unwrap(), 2);
+    /// ```
+    #[inline]
+    pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+        self.guard(self.locked.acquire_at_last())
+    }
+
+    /// Takes it if nobody has it.
+    ///
+    /// # Errors
+    /// `WouldBlock` if somebody has it, `Poisoned` as [`lock`](Self::lock).
+    #[inline]
+    pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
+        self.try_for(Patience::None)
+    }
+
+    /// Waits for it, but no longer than `span`.
+    ///
+    /// # Errors
+    /// `WouldBlock` if somebody else had it all the time, `Poisoned` as [`lock`](Self::lock).
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    /// let mutex = underpass_sync::Mutex::new(());
+    /// let guard = mutex.lock().unwrap();
+    /// assert!(mutex.try_lock_for(Duration::from_millis(1)).is_err());
+    /// drop(guard);
+    /// assert!(mutex.try_lock_for(Duration::from_millis(1)).is_ok());
+    /// ```
+    pub fn try_lock_for(&self, span: Duration) -> TryLockResult<MutexGuard<'_, T>> {
+        self.try_for(Patience::of(span))
+    }
+
+    /// Waits for it, but not beyond `deadline`.
+    ///
+    /// # Errors
+    /// As [`try_lock_for`](Self::try_lock_for).
+    pub fn try_lock_until(&self, deadline: Instant) -> TryLockResult<MutexGuard<'_, T>> {
+        self.try_for(Patience::until(deadline))
+    }
+
+    fn try_for(&self, patience: Patience) -> TryLockResult<MutexGuard<'_, T>> {
+        let value = self.locked.acquire(patience).ok_or(TryLockError::WouldBlock)?;
+        Ok(self.guard(value)?)
+    }
+
+    /// Whether somebody panicked while holding it.
+    #[inline]
+    pub fn is_poisoned(&self) -> bool {
+        self.poison.get()
+    }
+
+    /// Says that its value is in order again.
+    #[inline]
+    pub fn clear_poison(&self) {
+        self.poison.clear();
+    }
+
+    /// Its value, by who has the mutex to itself.
+    ///
+    /// # Errors
+    /// If somebody panicked while holding it; the reference is in the error.
+    pub fn get_mut(&mut self) -> LockResult<&mut T> {
+        let value = self.locked.get_mut();
+        self.poison.judge(value)
+    }
+
+    #[inline]
+    fn guard<'a>(&'a self, value: Exclusive<'a, Lock, T>) -> LockResult<MutexGuard<'a, T>> {
+        Parts { poison: &self.poison, locked: &self.locked }.guard(value)
+    }
+}
+
+/// A mutex whose value nobody refers to while its lock is held.
+pub(crate) struct Parts<'a, T: ?Sized> {
+    poison: &'a Poison,
+    locked: &'a Locked<Lock, T>,
+}
+
+impl<'a, T: ?Sized> Parts<'a, T> {
+    #[inline]
+    fn guard(&self, value: Exclusive<'a, Lock, T>) -> LockResult<MutexGuard<'a, T>> {
+        self.poison.judge(MutexGuard { stake: self.poison.enter(), value })
+    }
+
+    /// The lock, to be released once.
+    pub(crate) fn lock(&self) -> &'a Lock {
+        self.locked.lock()
+    }
+
+    /// Waits for the lock again.
+    pub(crate) fn lock_again(&self) -> LockResult<MutexGuard<'a, T>> {
+        self.guard(self.locked.acquire_at_last())
+    }
+}
+
+impl<'a, T: ?Sized> MutexGuard<'a, T> {
+    /// Keeps the lock, for who will release it and take it again.
+    pub(crate) fn dissolve(self) -> Parts<'a, T> {
+        Parts { poison: self.stake.poison(), locked: self.value.leave() }
+    }
+}
+
+impl<T: ?Sized> Deref for MutexGuard<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: ?Sized + fmt::Display> fmt::Display for MutexGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Mutex");
+        match self.try_lock() {
+            Ok(guard) => shown.field("data", &&*guard),
+            Err(TryLockError::Poisoned(guard)) => shown.field("data", &&**guard.get_ref()),
+            Err(TryLockError::WouldBlock) => shown.field("data", &format_args!("<locked>")),
+        };
+        shown.field("poisoned", &self.is_poisoned()).finish_non_exhaustive()
+    }
+}
+
+impl<T: Default> Default for Mutex<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T> From<T> for Mutex<T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}

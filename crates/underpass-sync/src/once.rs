@@ -1,0 +1,184 @@
+//! Doing something once.
+
+use crate::holder;
+use crate::queue::{Place, Queue};
+use crate::waiter::{Patience, const_fn, me};
+use crate::waiting::Waiting;
+use std::fmt;
+use underpass_seam::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// Nobody has begun.
+const NEW: u32 = 0;
+/// Somebody has begun.
+const RUNNING: u32 = 1;
+/// Who began has panicked.
+const POISONED: u32 = 2;
+/// It is done.
+const DONE: u32 = 3;
+
+/// `std`'s `Once` for user-level threads.
+///
+/// | field | who writes it |
+/// |---|---|
+/// | `state` | who makes it `RUNNING` by compare-and-exchange, and then this one |
+/// | `runner` | who made it `RUNNING` |
+/// | `waiters` | see there |
+///
+/// # Examples
+/// ```
+/// static START: underpass_sync::Once = underpass_sync::Once::new();
+/// let mut times = 0;
+/// START.call_once(|| times += 1);
+/// START.call_once(|| times += 1);
+/// assert!(times == 1 && START.is_completed());
+/// ```
+pub struct Once {
+    state: AtomicU32,
+    runner: AtomicUsize,
+    waiters: Queue<(), (), 1>,
+}
+
+/// What is known in [`Once::call_once_force`].
+#[derive(Debug)]
+pub struct OnceState {
+    poisoned: bool,
+}
+
+impl OnceState {
+    /// Whether one who tried before panicked.
+    pub fn is_poisoned(&self) -> bool {
+        self.poisoned
+    }
+}
+
+impl Once {
+    const_fn! {
+        /// One that has not run.
+        pub fn new() -> Once {
+            Once { state: AtomicU32::new(NEW), runner: AtomicUsize::new(0), waiters: Queue::new(()) }
+        }
+    }
+
+    /// Runs `f` if nothing has run, and waits until what has run or runs is done.
+    ///
+    /// # Panics
+    /// If one who tried before panicked.
+    #[inline]
+    pub fn call_once(&self, f: impl FnOnce()) {
+        if !self.is_completed() {
+            self.call(false, |_| f());
+        }
+    }
+
+    /// As [`call_once`](Self::call_once), also after a panic.
+    #[inline]
+    pub fn call_once_force(&self, f: impl FnOnce(&OnceState)) {
+        if !self.is_completed() {
+            self.call(true, f);
+        }
+    }
+
+    /// Whether it is done.
+    #[inline]
+    pub fn is_completed(&self) -> bool {
+        // SYNC with `state` store in `Running::drop`: what was done.
+        self.state.load(Ordering::Acquire) == DONE
+    }
+
+    /// Waits until it is done, whoever does it.
+    ///
+    /// # Panics
+    /// If one who tried panicked.
+    pub fn wait(&self) {
+        self.wait_with(false);
+    }
+
+    /// As [`wait`](Self::wait), and goes on waiting if one who tried panicked.
+    pub fn wait_force(&self) {
+        self.wait_with(true);
+    }
+
+    fn wait_with(&self, force: bool) {
+        while !self.is_completed() {
+            if force {
+                self.wait_until(|state| state == DONE);
+            } else {
+                // SYNC with `state` store in `Running::drop`: what one who panicked did.
+                assert!(self.state.load(Ordering::Acquire) != POISONED, "{BROKEN}");
+                self.wait_until(|state| state == DONE || state == POISONED);
+            }
+        }
+    }
+
+    #[cold]
+    fn call(&self, force: bool, f: impl FnOnce(&OnceState)) {
+        loop {
+            // SYNC with `state` store in `Running::drop`: what was done.
+            let state = self.state.load(Ordering::Acquire);
+            match state {
+                DONE => return,
+                RUNNING => self.wait_until(|state| state != RUNNING),
+                _ => {
+                    assert!(force || state != POISONED, "{BROKEN}");
+                    // SYNC with `state` store in `Running::drop`: what one who panicked did.
+                    let begun =
+                        self.state.compare_exchange(state, RUNNING, Ordering::Acquire, Ordering::Relaxed);
+                    if begun.is_ok() {
+                        return self.run(state, f);
+                    }
+                }
+            }
+        }
+    }
+
+    fn run(&self, before: u32, f: impl FnOnce(&OnceState)) {
+        // Relaxed: for people, and for guesses that are checked.
+        self.runner.store(holder::mark(), Ordering::Relaxed);
+        let mut running = Running { once: self, becomes: POISONED };
+        f(&OnceState { poisoned: before == POISONED });
+        running.becomes = DONE;
+    }
+
+    /// Waits for the next end of a run, unless the state is one of `these`.
+    fn wait_until(&self, these: fn(u32) -> bool) {
+        let me = me();
+        let held = self.waiters.lock();
+        // Inside: who ends a run comes inside afterwards, and finds us there. Relaxed for that reason.
+        if these(self.state.load(Ordering::Relaxed)) {
+            return;
+        }
+        held.enlist(me, 0, Place::Back, (), |entry| {
+            let holder = || holder::number(self.runner.load(Ordering::Relaxed));
+            Waiting::new(entry, "something done once", self, &holder).suspend(me, Patience::Endless, false)
+        });
+    }
+}
+
+const BROKEN: &str = "what was to be done once panicked before; use `call_once_force` to try again";
+
+/// Somebody runs it; ended when dropped.
+struct Running<'a> {
+    once: &'a Once,
+    becomes: u32,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.once.runner.store(0, Ordering::Relaxed);
+        // SYNC with `state` loads in `is_completed`, `call` and `wait_with`: what was done.
+        self.once.state.store(self.becomes, Ordering::Release);
+        self.once.waiters.lock().wake_all(0);
+    }
+}
+
+impl Default for Once {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Once {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Once").field("completed", &self.is_completed()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,252 @@
+//! A value for many readers or one writer.
+
+use crate::cell::{Exclusive, Locked, Shared};
+use crate::poison::{Poison, Stake};
+use crate::share::Share;
+use crate::waiter::{Patience, const_fn};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::{LockResult, TryLockError, TryLockResult};
+use std::time::{Duration, Instant};
+
+/// `std`'s reader-writer lock for user-level threads.
+///
+/// Readers that come while a writer waits wait too; when it has finished, all of them get in before the next writer. So neither
+/// starves. A thread that reads must not read again: it would wait for itself once a writer waits in between.
+///
+/// # Examples
+/// ```
+/// let lock = underpass_sync::RwLock::new(5);
+/// {
+///     let (one, other) = (lock.read().unwrap(), lock.read().unwrap());
+///     assert_eq!((*one, *other), (5, 5));
+///     assert!(lock.try_write().is_err());
+/// }
+/// *lock.write().unwrap() += 1;
+/// assert_eq!(*lock.read().unwrap(), 6);
+/// ```
+pub struct RwLock<T: ?Sized> {
+    poison: Poison,
+    locked: Locked<Share, T>,
+}
+
+/// The value of a [`RwLock`] for a reader, until dropped.
+#[must_use = "a lock is released as soon as its guard is dropped"]
+pub struct RwLockReadGuard<'a, T: ?Sized> {
+    value: Shared<'a, Share, T>,
+}
+
+/// The value of a [`RwLock`] for a writer, until dropped.
+#[must_use = "a lock is released as soon as its guard is dropped"]
+pub struct RwLockWriteGuard<'a, T: ?Sized> {
+    // In this order: poisoned before it is unlocked.
+    stake: Stake<'a>,
+    value: Exclusive<'a, Share, T>,
+}
+
+impl<T> RwLock<T> {
+    const_fn! {
+        /// An unlocked one around `value`.
+        pub fn new(value: T) -> RwLock<T> {
+            RwLock { poison: Poison::new(), locked: Locked::new(Share::new(), value) }
+        }
+    }
+
+    /// Its value.
+    ///
+    /// # Errors
+    /// If a writer panicked; the value is in the error.
+    pub fn into_inner(self) -> LockResult<T> {
+        self.poison.judge(self.locked.into_inner())
+    }
+}
+
+impl<T: ?Sized> RwLock<T> {
+    /// Waits until it may be read.
+    ///
+    /// # Errors
+    /// If a writer panicked; the guard is in the error.
+    #[inline]
+    pub fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
+        self.poison.judge(RwLockReadGuard { value: self.locked.acquire_shared_at_last() })
+    }
+
+    /// Reads it if no writer has it or waits for it.
+    ///
+    /// # Errors
+    /// `WouldBlock` if a writer has it or waits for it, `Poisoned` as [`read`](Self::read).
+    #[inline]
+    pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
+        self.try_read_with(Patience::None)
+    }
+
+    /// Waits until it may be read, but no longer than `span`.
+    ///
+    /// # Errors
+    /// `WouldBlock` if it could not be had in time, `Poisoned` as [`read`](Self::read).
+    pub fn try_read_for(&self, span: Duration) -> TryLockResult<RwLockReadGuard<'_, T>> {
+        self.try_read_with(Patience::of(span))
+    }
+
+    /// Waits until it may be read, but not beyond `deadline`.
+    ///
+    /// # Errors
+    /// As [`try_read_for`](Self::try_read_for).
+    pub fn try_read_until(&self, deadline: Instant) -> TryLockResult<RwLockReadGuard<'_, T>> {
+        self.try_read_with(Patience::until(deadline))
+    }
+
+    fn try_read_with(&self, patience: Patience) -> TryLockResult<RwLockReadGuard<'_, T>> {
+        let value = self.locked.acquire_shared(patience).ok_or(TryLockError::WouldBlock)?;
+        Ok(self.poison.judge(RwLockReadGuard { value })?)
+    }
+
+    /// Waits until nobody else has it.
+    ///
+    /// # Errors
+    /// If a writer panicked; the guard is in the error.
+    #[inline]
+    pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
+        let value = self.locked.acquire_at_last();
+        self.poison.judge(RwLockWriteGuard { stake: self.poison.enter(), value })
+    }
+
+    /// Writes it if nobody has it or waits for it.
+    ///
+    /// # Errors
+    /// `WouldBlock` if somebody has it or waits for it, `Poisoned` as [`write`](Self::write).
+    #[inline]
+    pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
+        self.try_write_with(Patience::None)
+    }
+
+    /// Waits until nobody else has it, but no longer than `span`.
+    ///
+    /// # Errors
+    /// `WouldBlock` if it could not be had in time, `Poisoned` as [`write`](Self::write).
+    pub fn try_write_for(&self, span: Duration) -> TryLockResult<RwLockWriteGuard<'_, T>> {
+        self.try_write_with(Patience::of(span))
+    }
+
+    /// Waits until nobody else has it, but not beyond `deadline`.
+    ///
+    /// # Errors
+    /// As [`try_write_for`](Self::try_write_for).
+    pub fn try_write_until(&self, deadline: Instant) -> TryLockResult<RwLockWriteGuard<'_, T>> {
+        self.try_write_with(Patience::until(deadline))
+    }
+
+    fn try_write_with(&self, patience: Patience) -> TryLockResult<RwLockWriteGuard<'_, T>> {
+        let value = self.locked.acquire(patience).ok_or(TryLockError::WouldBlock)?;
+        Ok(self.poison.judge(RwLockWriteGuard { stake: self.poison.enter(), value })?)
+    }
+
+    /// Whether a writer panicked.
+    #[inline]
+    pub fn is_poisoned(&self) -> bool {
+        self.poison.get()
+    }
+
+    /// Says that its value is in order again.
+    #[inline]
+    pub fn clear_poison(&self) {
+        self.poison.clear();
+    }
+
+    /// Its value, by who has the lock to itself.
+    ///
+    /// # Errors
+    /// If a writer panicked; the reference is in the error.
+    pub fn get_mut(&mut self) -> LockResult<&mut T> {
+        self.poison.judge(self.locked.get_mut())
+    }
+}
+
+impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
+    /// Lets other readers in and reads on, with no writer in between.
+    ///
+    /// # Examples
+    /// ```
+    /// use underpass_sync::{RwLock, RwLockWriteGuard};
+    /// let lock = RwLock::new(0);
+    /// let mut writer = lock.write().unwrap();
+    /// *writer = 1;
+    /// let reader = RwLockWriteGuard::downgrade(writer);
+    /// assert_eq!((*reader, *lock.read().unwrap()), (1, 1));
+    /// ```
+    pub fn downgrade(this: Self) -> RwLockReadGuard<'a, T> {
+        drop(this.stake);
+        RwLockReadGuard { value: this.value.downgrade() }
+    }
+}
+
+impl<T: ?Sized> Deref for RwLockReadGuard<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: ?Sized> Deref for RwLockWriteGuard<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: ?Sized> DerefMut for RwLockWriteGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLockReadGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: ?Sized + fmt::Display> fmt::Display for RwLockReadGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLockWriteGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: ?Sized + fmt::Display> fmt::Display for RwLockWriteGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("RwLock");
+        match self.try_read() {
+            Ok(guard) => shown.field("data", &&*guard),
+            Err(TryLockError::Poisoned(guard)) => shown.field("data", &&**guard.get_ref()),
+            Err(TryLockError::WouldBlock) => shown.field("data", &format_args!("<locked>")),
+        };
+        shown.field("poisoned", &self.is_poisoned()).finish_non_exhaustive()
+    }
+}
+
+impl<T: Default> Default for RwLock<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T> From<T> for RwLock<T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}

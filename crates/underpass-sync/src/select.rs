@@ -1,0 +1,273 @@
+//! Waiting for the first of several channels.
+
+use crate::mpmc::{Enrolled, Receiver, RecvError, SendError, Sender, TryRecvError, TrySendError};
+use crate::semaphore::Cancelled;
+use crate::token::Token;
+use crate::waiter::{Awaited, Control, Patience, Wait, Woken, me, suspend};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Several things that could be done with channels, the first of which that can be done is done: in the spirit of crossbeam's `Select`,
+/// with a function for each case. The macro [`select!`](crate::select!) writes it with arms.
+///
+/// A channel whose other end is gone counts as one with which something can be done. If several can be done at once, which one is
+/// left open, and none is left out for ever.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use underpass_sync::{Select, mpmc};
+///
+/// let (numbers, from_numbers) = mpmc::unbounded();
+/// let (words, from_words) = mpmc::bounded::<String>(0);
+/// numbers.send(7).unwrap();
+/// let what = Select::new()
+///     .recv(&from_numbers, |number| format!("got {}", number.unwrap()))
+///     .recv(&from_words, |word| format!("got {}", word.unwrap()))
+///     .timeout(Duration::from_secs(60), || "nothing".to_owned())
+///     .wait();
+/// assert_eq!(what.unwrap(), "got 7");
+/// let what = Select::new().send(&words, "hello".to_owned(), |_| "sent").or_else(|| "nobody listens").wait();
+/// assert_eq!(what.unwrap(), "nobody listens");
+/// ```
+#[must_use = "nothing is done before `wait`"]
+pub struct Select<'a, R> {
+    cases: Vec<Box<dyn Case<R> + 'a>>,
+    patience: Patience,
+    late: Option<Box<dyn FnOnce() -> R + 'a>>,
+}
+
+/// Something that could be done with a channel.
+trait Case<R> {
+    /// Does it, if it can be done now.
+    fn attempt(&mut self) -> bool;
+    /// Waits for it with `token` as case `number` while `then` runs. `false`: it can be done now.
+    fn enroll(&mut self, token: &Arc<Token>, number: usize, then: &mut dyn FnMut()) -> bool;
+    /// It was done: goes on with the result.
+    fn finish(self: Box<Self>) -> R;
+}
+
+struct ReceiveCase<'a, T, F> {
+    receiver: &'a Receiver<T>,
+    result: Option<Result<T, RecvError>>,
+    then: F,
+}
+
+struct SendCase<'a, T, F> {
+    sender: &'a Sender<T>,
+    message: Option<T>,
+    result: Option<Result<(), SendError<T>>>,
+    then: F,
+}
+
+impl<'a, R> Select<'a, R> {
+    /// With no cases yet.
+    pub fn new() -> Self {
+        Self { cases: Vec::new(), patience: Patience::Endless, late: None }
+    }
+
+    /// Receives from `receiver`, and goes on with `then`.
+    pub fn recv<T: 'a>(
+        mut self,
+        receiver: &'a (impl AsRef<Receiver<T>> + ?Sized),
+        then: impl FnOnce(Result<T, RecvError>) -> R + 'a,
+    ) -> Self {
+        let receiver = receiver.as_ref();
+        self.cases.push(Box::new(ReceiveCase { receiver, result: None, then }));
+        self
+    }
+
+    /// Sends `message` to `sender`, and goes on with `then`. If something else is done, the message is dropped.
+    pub fn send<T: 'a>(
+        mut self,
+        sender: &'a (impl AsRef<Sender<T>> + ?Sized),
+        message: T,
+        then: impl FnOnce(Result<(), SendError<T>>) -> R + 'a,
+    ) -> Self {
+        let sender = sender.as_ref();
+        self.cases.push(Box::new(SendCase { sender, message: Some(message), result: None, then }));
+        self
+    }
+
+    /// Goes on with `late` if nothing can be done for `span`.
+    pub fn timeout(self, span: Duration, late: impl FnOnce() -> R + 'a) -> Self {
+        self.give_up(Patience::of(span), late)
+    }
+
+    /// Goes on with `late` if nothing can be done until `deadline`.
+    pub fn deadline(self, deadline: Instant, late: impl FnOnce() -> R + 'a) -> Self {
+        self.give_up(Patience::until(deadline), late)
+    }
+
+    /// Goes on with `late` if nothing can be done now.
+    pub fn or_else(self, late: impl FnOnce() -> R + 'a) -> Self {
+        self.give_up(Patience::None, late)
+    }
+
+    fn give_up(mut self, patience: Patience, late: impl FnOnce() -> R + 'a) -> Self {
+        self.patience = patience;
+        self.late = Some(Box::new(late));
+        self
+    }
+
+    /// Waits until something can be done, does it, and gives what its function makes of it.
+    ///
+    /// # Errors
+    /// If the thread is cancelled while it waits.
+    ///
+    /// # Panics
+    /// If there is neither a case nor a deadline: it would wait for ever.
+    pub fn wait(mut self) -> Result<R, Cancelled> {
+        assert!(
+            !self.cases.is_empty() || self.late.is_some(),
+            "a select needs something to wait for: add a case or a deadline"
+        );
+        match self.choose() {
+            Chosen::Case(number) => Ok(self.cases.swap_remove(number).finish()),
+            Chosen::Cancelled => Err(Cancelled),
+            Chosen::Late => Ok(self.late.take().expect("only a deadline makes it late")()),
+        }
+    }
+
+    fn choose(&mut self) -> Chosen {
+        // Relaxed: only that it changes matters. None is always first.
+        static TURN: AtomicUsize = AtomicUsize::new(0);
+        let cases = self.cases.len();
+        if cases > 1 {
+            self.cases.rotate_left(TURN.fetch_add(1, Ordering::Relaxed) % cases);
+        }
+        loop {
+            if let Some(number) = self.cases.iter_mut().position(|case| case.attempt()) {
+                return Chosen::Case(number);
+            }
+            if self.patience == Patience::None {
+                return Chosen::Late;
+            }
+            let mut wait = Waits { me: me(), token: Token::new(), patience: self.patience, ended: None };
+            wait.enroll(&mut self.cases, 0);
+            match (wait.ended, wait.token.chosen()) {
+                (Some(Woken::Woken), Some(number)) => return Chosen::Case(number),
+                (Some(Woken::Late), _) => return Chosen::Late,
+                (Some(Woken::Cancelled), _) => return Chosen::Cancelled,
+                // One of the cases was ready by then.
+                _ => {}
+            }
+        }
+    }
+}
+
+/// How a select ended.
+enum Chosen {
+    Case(usize),
+    Late,
+    Cancelled,
+}
+
+/// One attempt to wait for all cases at once.
+struct Waits {
+    me: &'static Control,
+    token: Arc<Token>,
+    patience: Patience,
+    /// How the suspension ended, if there was one.
+    ended: Option<Woken>,
+}
+
+impl Waits {
+    /// Puts the thread into the lists of `cases`, the first of which has `number`, and suspends it.
+    fn enroll<R>(&mut self, cases: &mut [Box<dyn Case<R> + '_>], number: usize) {
+        let Some((first, others)) = cases.split_first_mut() else { return self.suspend() };
+        let token = Arc::clone(&self.token);
+        // If it is ready but the token is decided, a wake is under way, which is to be waited for.
+        if !first.enroll(&token, number, &mut || self.enroll(others, number + 1)) && !token.abandon() {
+            self.suspend();
+        }
+    }
+
+    fn suspend(&mut self) {
+        self.ended = Some(suspend(self.me, &*self.token, self.patience.deadline_ns(), true));
+    }
+}
+
+impl Wait for Token {
+    fn abandon(&self, _who: &'static Control) -> bool {
+        Token::abandon(self)
+    }
+
+    fn describe(&self) -> Awaited {
+        Awaited {
+            kind: "the first of several channels",
+            address: std::ptr::from_ref(self).addr(),
+            holder: None,
+        }
+    }
+}
+
+impl<R, T, F: FnOnce(Result<T, RecvError>) -> R> Case<R> for ReceiveCase<'_, T, F> {
+    fn attempt(&mut self) -> bool {
+        self.result = match self.receiver.try_recv() {
+            Ok(message) => Some(Ok(message)),
+            Err(TryRecvError::Disconnected) => Some(Err(RecvError::Disconnected)),
+            Err(TryRecvError::Empty) => None,
+        };
+        self.result.is_some()
+    }
+
+    fn enroll(&mut self, token: &Arc<Token>, number: usize, then: &mut dyn FnMut()) -> bool {
+        match self.receiver.channel().enroll_receiver(token, number, then) {
+            Enrolled::Ready => return false,
+            Enrolled::Chosen(message) => self.result = Some(message.ok_or(RecvError::Disconnected)),
+            Enrolled::Passed(_) => {}
+        }
+        true
+    }
+
+    fn finish(self: Box<Self>) -> R {
+        (self.then)(self.result.expect("it was done"))
+    }
+}
+
+impl<R, T, F: FnOnce(Result<(), SendError<T>>) -> R> Case<R> for SendCase<'_, T, F> {
+    fn attempt(&mut self) -> bool {
+        let Some(message) = self.message.take() else { return false };
+        match self.sender.try_send(message) {
+            Ok(()) => self.result = Some(Ok(())),
+            Err(TrySendError::Disconnected(message)) => {
+                self.result = Some(Err(SendError::Disconnected(message)));
+            }
+            Err(TrySendError::Full(message)) => self.message = Some(message),
+        }
+        self.result.is_some()
+    }
+
+    fn enroll(&mut self, token: &Arc<Token>, number: usize, then: &mut dyn FnMut()) -> bool {
+        let Some(message) = self.message.take() else { return true };
+        let (enrolled, kept) = self.sender.channel().enroll_sender(message, token, number, then);
+        self.message = kept;
+        match enrolled {
+            Enrolled::Ready => return false,
+            Enrolled::Chosen(unsent) => {
+                self.result = Some(unsent.map_or(Ok(()), |message| Err(SendError::Disconnected(message))));
+            }
+            Enrolled::Passed(message) => self.message = message,
+        }
+        true
+    }
+
+    fn finish(self: Box<Self>) -> R {
+        (self.then)(self.result.expect("it was done"))
+    }
+}
+
+impl<R> Default for Select<'_, R> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R> fmt::Debug for Select<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Select").field("cases", &self.cases.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,294 @@
+//! A number of permits.
+
+use crate::queue::{Held, Place, Queue, Verdict};
+use crate::waiter::{Control, Patience, Woken, const_fn, me};
+use crate::waiting::{Waiting, nobody};
+use std::error::Error;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// Threads that are woken for each time inside.
+const BATCH: usize = 16;
+
+/// A number of permits, which threads take and give back, or add. First come, first served: permits go to who has waited longest,
+/// and nobody who comes later gets in before, even if it wants fewer.
+///
+/// # Examples
+/// ```
+/// let seats = underpass_sync::Semaphore::new(2);
+/// let (one, other) = (seats.acquire().unwrap(), seats.acquire().unwrap());
+/// assert!(seats.try_acquire().is_none());
+/// drop(one);
+/// assert_eq!(seats.available(), 1);
+/// # drop(other);
+/// ```
+pub struct Semaphore {
+    /// Permits that are there, and waiters with the number that each wants.
+    waiters: Queue<usize, usize, 1>,
+}
+
+/// Permits of a [`Semaphore`], given back when dropped.
+#[must_use = "permits are given back as soon as this is dropped"]
+#[derive(Debug)]
+pub struct Permit<'a> {
+    of: &'a Semaphore,
+    permits: usize,
+}
+
+/// The thread was asked to end while it waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cancelled;
+
+impl fmt::Display for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the wait ended because the thread was cancelled; let the thread end")
+    }
+}
+
+impl Error for Cancelled {}
+
+/// Why there was no permit in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AcquireTimeoutError {
+    /// The time is over: try again, or with more patience.
+    Timeout,
+    /// The thread was asked to end while it waited: let it end.
+    Cancelled,
+}
+
+impl fmt::Display for AcquireTimeoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timeout => {
+                f.write_str("no permit of the semaphore became free in time; wait longer, or add permits")
+            }
+            Self::Cancelled => Cancelled.fmt(f),
+        }
+    }
+}
+
+impl Error for AcquireTimeoutError {}
+
+impl Semaphore {
+    const_fn! {
+        /// One with that many permits.
+        pub fn new(permits: usize) -> Semaphore {
+            Semaphore { waiters: Queue::new(permits) }
+        }
+    }
+
+    /// Waits for a permit.
+    ///
+    /// # Errors
+    /// If the thread is cancelled.
+    #[inline]
+    pub fn acquire(&self) -> Result<Permit<'_>, Cancelled> {
+        self.acquire_many(1)
+    }
+
+    /// Waits for so many permits at once.
+    ///
+    /// # Errors
+    /// If the thread is cancelled.
+    #[inline]
+    pub fn acquire_many(&self, permits: usize) -> Result<Permit<'_>, Cancelled> {
+        match self.take(permits, Patience::Endless) {
+            Ok(permit) => Ok(permit),
+            // Without a deadline it can't be late.
+            Err(_) => Err(Cancelled),
+        }
+    }
+
+    /// A permit, if one is free and nobody waits.
+    #[inline]
+    pub fn try_acquire(&self) -> Option<Permit<'_>> {
+        self.try_acquire_many(1)
+    }
+
+    /// So many permits, if they are free and nobody waits.
+    #[inline]
+    pub fn try_acquire_many(&self, permits: usize) -> Option<Permit<'_>> {
+        let mut held = self.waiters.lock();
+        Self::free(&mut held, permits).then(|| Permit { of: self, permits })
+    }
+
+    /// Waits for a permit, but no longer than `span`.
+    ///
+    /// # Errors
+    /// If none is free in time, or the thread is cancelled.
+    pub fn acquire_timeout(&self, span: Duration) -> Result<Permit<'_>, AcquireTimeoutError> {
+        self.take(1, Patience::of(span))
+    }
+
+    /// Waits for so many permits, but not beyond `deadline`.
+    ///
+    /// # Errors
+    /// If they are not free in time, or the thread is cancelled.
+    pub fn acquire_many_until(
+        &self,
+        permits: usize,
+        deadline: Instant,
+    ) -> Result<Permit<'_>, AcquireTimeoutError> {
+        self.take(permits, Patience::until(deadline))
+    }
+
+    /// Adds permits, or gives back ones that were [forgotten](Permit::forget).
+    ///
+    /// # Panics
+    /// If there were more than `usize::MAX`.
+    #[inline]
+    pub fn release(&self, permits: usize) {
+        let mut held = self.waiters.lock();
+        match held.checked_add(permits) {
+            Some(sum) => *held = sum,
+            None => {
+                drop(held);
+                panic!("a semaphore has at most usize::MAX permits; {permits} more don't fit");
+            }
+        }
+        self.hand_out(held);
+    }
+
+    /// Permits that are free at this moment.
+    pub fn available(&self) -> usize {
+        *self.waiters.lock()
+    }
+
+    /// Takes permits that are there, unless others wait.
+    #[inline]
+    fn free(held: &mut Held<'_, usize, usize, 1>, permits: usize) -> bool {
+        let free = **held >= permits && held.is_empty(0);
+        if free {
+            **held -= permits;
+        }
+        free
+    }
+
+    #[inline]
+    fn take(&self, permits: usize, patience: Patience) -> Result<Permit<'_>, AcquireTimeoutError> {
+        let mut held = self.waiters.lock();
+        if !Self::free(&mut held, permits) {
+            self.wait(held, permits, patience)?;
+        }
+        Ok(Permit { of: self, permits })
+    }
+
+    fn wait(
+        &self,
+        held: Held<'_, usize, usize, 1>,
+        permits: usize,
+        patience: Patience,
+    ) -> Result<(), AcquireTimeoutError> {
+        let me = me();
+        let (woken, _) = held.enlist(me, 0, Place::Back, permits, |entry| {
+            Waiting::new(entry, "a semaphore", self, &nobody).suspend(me, patience, true)
+        });
+        let error = match woken {
+            Woken::Woken => return Ok(()),
+            Woken::Late => AcquireTimeoutError::Timeout,
+            Woken::Cancelled => AcquireTimeoutError::Cancelled,
+        };
+        // Who waited behind us may want fewer.
+        self.hand_out(self.waiters.lock());
+        Err(error)
+    }
+
+    /// Gives what is there to who has waited longest.
+    #[inline]
+    fn hand_out<'a>(&'a self, mut held: Held<'a, usize, usize, 1>) {
+        while !held.is_empty(0) {
+            let mut some = [None; BATCH];
+            for one in &mut some {
+                let permits = *held;
+                let first = held.take(0, |_, _, wanted| match *wanted <= permits {
+                    true => Verdict::Take(*wanted),
+                    false => Verdict::Stop,
+                });
+                let Some((who, wanted)) = first else { break };
+                *held -= wanted;
+                *one = Some(who);
+            }
+            drop(held);
+            some.into_iter().flatten().for_each(Control::wake);
+            if some[BATCH - 1].is_none() {
+                return;
+            }
+            held = self.waiters.lock();
+        }
+    }
+}
+
+impl Permit<'_> {
+    /// Keeps the permits for ever, or until [`Semaphore::release`].
+    ///
+    /// # Examples
+    /// ```
+    /// let semaphore = underpass_sync::Semaphore::new(1);
+    /// semaphore.acquire().unwrap().forget();
+    /// assert_eq!(semaphore.available(), 0);
+    /// semaphore.release(1);
+    /// assert_eq!(semaphore.available(), 1);
+    /// ```
+    pub fn forget(mut self) {
+        self.permits = 0;
+    }
+
+    /// How many they are.
+    pub fn permits(&self) -> usize {
+        self.permits
+    }
+}
+
+impl Drop for Permit<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.permits > 0 {
+            self.of.release(self.permits);
+        }
+    }
+}
+
+impl fmt::Debug for Semaphore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Semaphore").field("available", &self.available()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(underpass_loom)))]
+mod tests {
+    use super::*;
+    use crate::Mutex;
+    use std::sync::Arc;
+    use underpass_threads::{spawn, yield_now};
+
+    #[test]
+    fn permits_go_to_who_came_first() {
+        let shared = Arc::new((Semaphore::new(0), Mutex::new(Vec::new())));
+        let threads: Vec<_> = (0..10)
+            .map(|number| {
+                let other = shared.clone();
+                let thread = spawn(move || {
+                    // The last wants fewer than those before, and gets them no sooner.
+                    other.0.acquire_many(if number == 9 { 1 } else { 2 }).unwrap().forget();
+                    other.1.lock().unwrap().push(number);
+                });
+                while shared.0.waiters.waiting(0) <= number {
+                    yield_now();
+                }
+                thread
+            })
+            .collect();
+        for number in 0..10 {
+            assert!(shared.0.try_acquire().is_none(), "others wait");
+            shared.0.release(1);
+            assert_eq!(shared.1.lock().unwrap().len(), number, "one isn't enough for who is next");
+            shared.0.release(1);
+            while shared.1.lock().unwrap().len() <= number {
+                yield_now();
+            }
+        }
+        assert_eq!(*shared.1.lock().unwrap(), (0..10).collect::<Vec<_>>());
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(shared.0.available(), 1);
+    }
+}

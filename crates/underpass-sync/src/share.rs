@@ -1,0 +1,216 @@
+//! The lock of an [`RwLock`](crate::RwLock), without its value.
+
+use crate::holder;
+use crate::queue::{Held, Place, Queue, Verdict};
+use crate::waiter::{Control, Patience, Woken, const_fn, me};
+use crate::waiting::Waiting;
+use underpass_seam::atomic::{AtomicUsize, Ordering};
+
+/// In `word`: a writer has it.
+const WRITER: usize = 1;
+/// In `word`: somebody waits, so nobody gets in past the lists.
+const WAITED: usize = 2;
+/// In `word`: one reader.
+const READER: usize = 4;
+
+/// The lists of waiters.
+const READERS: usize = 0;
+const WRITERS: usize = 1;
+
+/// Threads that are woken for each time inside.
+const BATCH: usize = 16;
+
+type Waiters = Queue<Phase, (), 2>;
+
+/// A lock for many readers or one writer. It is handed from phase to phase: who releases it takes it for those that are next.
+///
+/// | field | who writes it |
+/// |---|---|
+/// | `word` | anybody; while `WAITED` is set: its holders to give it up, and who is inside `waiters` |
+/// | `writer` | who has it as a writer |
+/// | `waiters` | see there |
+pub(crate) struct Share {
+    word: AtomicUsize,
+    writer: AtomicUsize,
+    waiters: Waiters,
+}
+
+/// Readers whose ticket is below get in before the next writer: they waited when the last one left.
+struct Phase {
+    readers_before: u64,
+}
+
+impl Share {
+    const_fn! {
+        pub(crate) fn new() -> Share {
+            let waiters = Queue::new(Phase { readers_before: 0 });
+            Share { word: AtomicUsize::new(0), writer: AtomicUsize::new(0), waiters }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn acquire(&self, patience: Patience) -> bool {
+        // SYNC with `word` in `release`, `release_shared` and `admit`: what the last holders did.
+        let acquired = self.word.compare_exchange(0, WRITER, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            || (patience != Patience::None && self.wait(WRITERS, patience));
+        if acquired {
+            // Relaxed: for people, and for guesses that are checked.
+            self.writer.store(holder::mark(), Ordering::Relaxed);
+        }
+        acquired
+    }
+
+    #[inline]
+    pub(crate) fn release(&self) {
+        // Relaxed: as in `acquire`.
+        self.writer.store(0, Ordering::Relaxed);
+        // SYNC with `word` in `acquire`, `enter` and `admit`: what we did.
+        if self.word.compare_exchange(WRITER, 0, Ordering::Release, Ordering::Relaxed).is_err() {
+            self.end_writing(0);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn acquire_shared(&self, patience: Patience) -> bool {
+        self.enter() || (patience != Patience::None && self.wait(READERS, patience))
+    }
+
+    #[inline]
+    pub(crate) fn release_shared(&self) {
+        // SYNC with `word` in `acquire` and `admit`: we have read what we read.
+        if self.word.fetch_sub(READER, Ordering::Release) == READER | WAITED {
+            let held = self.waiters.lock();
+            self.admit(held);
+        }
+    }
+
+    /// A writer becomes a reader.
+    pub(crate) fn downgrade(&self) {
+        self.writer.store(0, Ordering::Relaxed);
+        // SYNC with `word` in `enter` and `admit`: what we did.
+        if self.word.compare_exchange(WRITER, READER, Ordering::Release, Ordering::Relaxed).is_err() {
+            self.end_writing(READER);
+        }
+    }
+
+    /// The number of the thread that writes, if one does and it can be told.
+    pub(crate) fn holder(&self) -> Option<u64> {
+        holder::number(self.writer.load(Ordering::Relaxed))
+    }
+
+    /// Reads along, if neither a writer has it nor anybody waits.
+    #[inline]
+    fn enter(&self) -> bool {
+        // Relaxed: a guess.
+        let mut word = self.word.load(Ordering::Relaxed);
+        while word & (WRITER | WAITED) == 0 {
+            // SYNC with `word` in `release` and `downgrade`: what the last writer did.
+            match self.word.compare_exchange(word, word + READER, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(found) => word = found,
+            }
+        }
+        false
+    }
+
+    #[cold]
+    fn wait(&self, list: usize, patience: Patience) -> bool {
+        let me = me();
+        let held = self.waiters.lock();
+        if !self.announce(list) {
+            return true;
+        }
+        let kind = if list == READERS { "a lock to read" } else { "a lock to write" };
+        let (woken, ()) = held.enlist(me, list, Place::Back, (), |entry| {
+            let holder = || self.holder();
+            Waiting::new(entry, kind, self, &holder).suspend(me, patience, false)
+        });
+        if woken != Woken::Woken {
+            // Who waited behind us may be next now.
+            let held = self.waiters.lock();
+            self.admit(held);
+        }
+        woken == Woken::Woken
+    }
+
+    /// Inside: takes the lock, and then says `false`, or makes sure that who releases it looks for waiters.
+    fn announce(&self, list: usize) -> bool {
+        let mut word = self.word.load(Ordering::Relaxed);
+        loop {
+            let (free, taken) = match list {
+                READERS => (word & (WRITER | WAITED) == 0, word + READER),
+                _ => (word == 0, WRITER),
+            };
+            if word & WAITED != 0 {
+                return true;
+            }
+            let next = if free { taken } else { word | WAITED };
+            // SYNC with `word` in `release`, `release_shared` and `downgrade`: what the last holders did.
+            match self.word.compare_exchange(word, next, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return !free,
+                Err(found) => word = found,
+            }
+        }
+    }
+
+    /// A writer leaves, or goes on as `readers`, while others wait: the readers among them come before the next writer.
+    #[cold]
+    fn end_writing(&self, readers: usize) {
+        let mut held = self.waiters.lock();
+        held.readers_before = held.next_ticket();
+        // SYNC with `word` in `admit`: what we did. Nobody else changes it: `WRITER` keeps all out but those inside.
+        self.word.fetch_add(readers.wrapping_sub(WRITER), Ordering::Release);
+        self.admit(held);
+    }
+
+    /// Lets in who is next, and wakes them.
+    fn admit<'a>(&'a self, mut held: Held<'a, Phase, (), 2>) {
+        loop {
+            let mut some = [None; BATCH];
+            for one in &mut some {
+                *one = self.admit_one(&mut held);
+            }
+            self.settle(&mut held);
+            drop(held);
+            some.into_iter().flatten().for_each(Control::wake);
+            if some[BATCH - 1].is_none() {
+                return;
+            }
+            held = self.waiters.lock();
+        }
+    }
+
+    /// Takes the lock for one waiter, if it may have it.
+    fn admit_one(&self, held: &mut Held<'_, Phase, (), 2>) -> Option<&'static Control> {
+        // Relaxed: with waiters there, and inside, only readers that leave change it, and the last of them comes here.
+        let word = self.word.load(Ordering::Relaxed);
+        if word & WRITER != 0 {
+            return None;
+        }
+        let before = if held.is_empty(WRITERS) { u64::MAX } else { held.readers_before };
+        let reader = held.take(READERS, |_, ticket, ()| match ticket < before {
+            true => Verdict::Take(()),
+            false => Verdict::Stop,
+        });
+        if let Some((who, ())) = reader {
+            // SYNC with `word` in `end_writing`: what the last writer did, for `who`.
+            self.word.fetch_add(READER, Ordering::Acquire);
+            return Some(who);
+        }
+        if word & !WAITED != 0 {
+            return None;
+        }
+        let writer = held.pop(WRITERS)?;
+        // SYNC with `word` in `end_writing` and `release_shared`: what the last holders did, for `writer`.
+        self.word.fetch_or(WRITER, Ordering::Acquire);
+        Some(writer)
+    }
+
+    /// Lets everybody in past the lists, if they are empty.
+    fn settle(&self, held: &mut Held<'_, Phase, (), 2>) {
+        if held.is_empty(READERS) && held.is_empty(WRITERS) {
+            // Relaxed: it makes nothing visible.
+            self.word.fetch_and(!WAITED, Ordering::Relaxed);
+        }
+    }
+}

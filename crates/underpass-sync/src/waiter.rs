@@ -1,0 +1,158 @@
+//! Who waits, and how: `underpass-threads`, or a stand-in over loom's threads under `cfg(underpass_loom)`.
+
+use std::time::{Duration, Instant};
+
+#[cfg(not(underpass_loom))]
+pub(crate) use underpass_threads::{
+    Awaited, Control, Critical, Wait, Woken, critical, me, panicking, suspend, yield_now,
+};
+
+#[cfg(underpass_loom)]
+pub(crate) use stand_in::*;
+
+/// For how long to wait for something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// Not at all.
+    None,
+    /// Until this point of `underpass_os::clock`.
+    Until(u64),
+    /// For ever.
+    Endless,
+}
+
+impl Patience {
+    /// As long as `span`, from now.
+    pub(crate) fn of(span: Duration) -> Self {
+        Self::Until(underpass_os::clock::deadline_ns(span))
+    }
+
+    /// Up to `deadline`.
+    pub(crate) fn until(deadline: Instant) -> Self {
+        Self::of(deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// As [`suspend`] wants it.
+    #[inline]
+    pub(crate) fn deadline_ns(self) -> Option<u64> {
+        match self {
+            Self::None => Some(0),
+            Self::Until(deadline) => Some(deadline),
+            Self::Endless => None,
+        }
+    }
+}
+
+/// Defines a `const fn`, except under loom, whose atomics can't be made at compile time.
+macro_rules! const_fn {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),*) -> $result:ty $body:block) => {
+        #[cfg(not(underpass_loom))]
+        $(#[$meta])*
+        $vis const fn $name($($arg: $ty),*) -> $result $body
+
+        #[cfg(underpass_loom)]
+        $(#[$meta])*
+        $vis fn $name($($arg: $ty),*) -> $result $body
+    };
+}
+pub(crate) use const_fn;
+
+#[cfg(underpass_loom)]
+mod stand_in {
+    use loom::sync::{Condvar, Mutex};
+    use std::cell::Cell;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// One of loom's threads as one who waits.
+    #[derive(Debug)]
+    #[repr(align(8))]
+    pub struct Control {
+        id: u64,
+        // Not `park`: loom's `unpark` also ends a wait for a mutex.
+        woken: Mutex<bool>,
+        told: Condvar,
+    }
+
+    loom::thread_local! {
+        static ME: Cell<Option<&'static Control>> = Cell::new(None);
+    }
+
+    /// The calling thread. Blocks are never freed here either: a model's are leaked.
+    pub fn me() -> &'static Control {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        ME.with(|me| {
+            me.get().unwrap_or_else(|| {
+                let id = NEXT.fetch_add(1, Ordering::Relaxed);
+                let control = Control { id, woken: Mutex::new(false), told: Condvar::new() };
+                me.set(Some(Box::leak(Box::new(control))));
+                me.get().expect("it was set just now")
+            })
+        })
+    }
+
+    impl Control {
+        pub fn wake(&'static self) {
+            let mut woken = self.woken.lock().unwrap();
+            assert!(!*woken, "a thread is woken once for each suspension");
+            *woken = true;
+            self.told.notify_one();
+        }
+
+        pub fn id(&self) -> u64 {
+            self.id
+        }
+    }
+
+    pub trait Wait {
+        fn abandon(&self, who: &'static Control) -> bool;
+        fn describe(&self) -> Awaited {
+            Awaited { kind: "something", address: 0, holder: None }
+        }
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    #[allow(dead_code)] // For people, who don't look at models.
+    pub struct Awaited {
+        pub kind: &'static str,
+        pub address: usize,
+        pub holder: Option<u64>,
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Woken {
+        Woken,
+        Late,
+        // Only the real one is cancelled: to a list that is the same as a deadline.
+        #[allow(dead_code)]
+        Cancelled,
+    }
+
+    /// A deadline passes at any moment: loom tries them all.
+    pub fn suspend(me: &'static Control, wait: &dyn Wait, deadline_ns: Option<u64>, _: bool) -> Woken {
+        let _ = wait.describe();
+        if deadline_ns.is_some() && wait.abandon(me) {
+            return Woken::Late;
+        }
+        let mut woken = me.woken.lock().unwrap();
+        while !*woken {
+            woken = me.told.wait(woken).unwrap();
+        }
+        *woken = false;
+        Woken::Woken
+    }
+
+    #[derive(Debug)]
+    pub struct Critical;
+
+    pub fn critical() -> Critical {
+        Critical
+    }
+
+    pub fn panicking() -> bool {
+        std::thread::panicking()
+    }
+
+    pub fn yield_now() {
+        loom::thread::yield_now();
+    }
+}

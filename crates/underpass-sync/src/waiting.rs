@@ -1,0 +1,47 @@
+//! A waiter in a queue, as the runtime sees it.
+
+use crate::queue::Entry;
+use crate::waiter::{Awaited, Control, Patience, Wait, Woken, suspend};
+use std::ptr;
+
+/// One suspension for a place in a list.
+pub(crate) struct Waiting<'a, D, P, const LISTS: usize> {
+    entry: &'a Entry<'a, D, P, LISTS>,
+    kind: &'static str,
+    address: usize,
+    holder: &'a dyn Fn() -> Option<u64>,
+}
+
+impl<'a, D, P, const LISTS: usize> Waiting<'a, D, P, LISTS> {
+    /// Waits for `what`, a `kind`.
+    #[inline]
+    pub(crate) fn new<W>(
+        entry: &'a Entry<'a, D, P, LISTS>,
+        kind: &'static str,
+        what: &W,
+        holder: &'a dyn Fn() -> Option<u64>,
+    ) -> Self {
+        Self { entry, kind, address: ptr::from_ref(what).addr(), holder }
+    }
+
+    /// Suspends `me`, whose place it is.
+    #[inline]
+    pub(crate) fn suspend(&self, me: &'static Control, patience: Patience, cancellable: bool) -> Woken {
+        suspend(me, self, patience.deadline_ns(), cancellable)
+    }
+}
+
+impl<D, P, const LISTS: usize> Wait for Waiting<'_, D, P, LISTS> {
+    fn abandon(&self, _who: &'static Control) -> bool {
+        self.entry.abandon()
+    }
+
+    fn describe(&self) -> Awaited {
+        Awaited { kind: self.kind, address: self.address, holder: (self.holder)() }
+    }
+}
+
+/// Nobody holds what is waited for.
+pub(crate) fn nobody() -> Option<u64> {
+    None
+}
