@@ -1,0 +1,93 @@
+//! What the tests of this crate share: nothing hangs for ever, and each gets the processors that it asks for.
+#![allow(dead_code, reason = "each file uses some of it")]
+
+use std::process::Command;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// Far more than any test takes on a busy machine; `UNDERPASS_TEST_LIMIT` sets another number of seconds, for long runs.
+const LIMIT: u64 = 120;
+/// Shows what those print.
+const LOUD: &str = "UNDERPASS_TEST_LOUD";
+/// Set in processes that run one test by themselves.
+const INSIDE: &str = "UNDERPASS_TEST_INSIDE";
+
+/// Ends the process with a list of its kernel threads, unless dropped in time.
+pub struct Watchdog {
+    _calm: Sender<()>,
+}
+
+/// Watches over the calling test.
+pub fn watchdog() -> Watchdog {
+    let limit = Duration::from_secs(setting("UNDERPASS_TEST_LIMIT", LIMIT));
+    let (calm, watched) = channel::<()>();
+    let name = std::thread::current().name().unwrap_or("a test").to_owned();
+    std::thread::spawn(move || {
+        if watched.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("{name} hangs:");
+            list();
+            std::process::abort();
+        }
+    });
+    Watchdog { _calm: calm }
+}
+
+/// A number from the environment.
+///
+/// # Panics
+/// If it is none.
+pub fn setting(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
+}
+
+fn list() {
+    for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
+        let of = |file| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
+        eprintln!(
+            "kernel thread {:?} {} in {} ({})",
+            task.file_name(),
+            of("comm").trim(),
+            of("wchan"),
+            of("syscall").trim()
+        );
+    }
+}
+
+/// Runs the calling test's `body` in a process of its own with so many processors, once for each.
+///
+/// # Panics
+/// If the body does, with what it printed.
+pub fn with_processors(processors: &[u32], body: impl FnOnce()) {
+    with_settings(processors, &[], body);
+}
+
+/// As [`with_processors`], and with more in the environment.
+///
+/// # Panics
+/// If the body does, with what it printed.
+pub fn with_settings(processors: &[u32], settings: &[(&str, &str)], body: impl FnOnce()) {
+    if std::env::var_os(INSIDE).is_some() {
+        let _dog = watchdog();
+        return body();
+    }
+    let test = std::thread::current().name().expect("tests have names").to_owned();
+    for count in processors {
+        let output = Command::new(std::env::current_exe().expect("a test has a file"))
+            .args(["--exact", &test, "--nocapture"])
+            .env(INSIDE, "1")
+            .env("UNDERPASS_PROCESSORS", count.to_string())
+            .envs(settings.iter().copied())
+            .output()
+            .expect("a test can be run again");
+        let said = String::from_utf8_lossy(&output.stdout);
+        if std::env::var_os(LOUD).is_some() {
+            print!("{said}");
+        }
+        assert!(
+            output.status.success() && said.contains("1 passed"),
+            "{test} with {count} processors: {}\n{said}{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}

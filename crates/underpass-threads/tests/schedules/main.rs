@@ -1,0 +1,53 @@
+//! Random programs of threads, whose results a model knows, under many schedules.
+//!
+//! Each seed makes a program: a tree of threads that start, join, scope, park, unpark, sleep, yield, cancel, block in the kernel and panic,
+//! on user-level threads of every kind and on plain kernel threads. What each yields does not depend on the order of
+//! things, so the model is a plain recursion. Between any two steps a thread may give way, by its own seeded dice: that, the number of
+//! processors and the kernel's moods make the schedules. `shuttle` would need the threads to be its own.
+//!
+//! `UNDERPASS_TEST_ROUNDS` is the number of seeds (60), `UNDERPASS_TEST_SEED` the first one.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod perform;
+mod program;
+mod steps;
+
+use common::{setting, with_processors};
+use perform::Stage;
+use program::Program;
+use std::sync::Arc;
+
+/// Performs the programs of all seeds, each on a user-level thread and on a plain kernel thread.
+fn perform_all(dice: u64) {
+    let first = setting("UNDERPASS_TEST_SEED", 1);
+    for seed in first..first + setting("UNDERPASS_TEST_ROUNDS", 60) {
+        let program = Arc::new(Program::of_seed(seed));
+        let expected = program.result();
+        for on_user_thread in [true, false] {
+            eprintln!("seed {seed}, {} threads, user-level: {on_user_thread}", program.threads());
+            let stage = Arc::new(Stage::default());
+            let got = {
+                let (program, stage) = (program.clone(), stage.clone());
+                let body = move || perform::perform(&program, &stage, dice);
+                if on_user_thread {
+                    underpass_threads::spawn(body).join().unwrap()
+                } else {
+                    std::thread::spawn(body).join().unwrap()
+                }
+            };
+            assert_eq!(got, expected, "seed {seed}");
+            stage.wait_for_detached(program.detached());
+        }
+    }
+}
+
+#[test]
+fn every_program_ends_with_its_result() {
+    with_processors(&[1, 2, 4], || perform_all(4));
+}
+
+#[test]
+fn every_program_ends_with_its_result_when_threads_hardly_give_way() {
+    with_processors(&[1, 2, 4], || perform_all(64));
+}

@@ -1,0 +1,134 @@
+//! Steps that start no program of their own: what one thread does by itself, or with another that it starts for that.
+
+use crate::perform::{builder, perturb, start};
+use crate::program::{Dice, Kind, Step, Waiting, mix};
+use std::panic::{catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use underpass_threads::{
+    Thread, blocking, cancelled, checkpoint, current, no_preempt, park, park_timeout, sleep, spawn, yield_now,
+};
+
+/// So long that a test which waits for its end hangs.
+const LONG: Duration = Duration::from_secs(24 * 3600);
+
+/// A step that starts no program.
+pub fn alone(step: &Step, sum: u64, dice: &mut Dice, sides: u64) -> u64 {
+    match step {
+        Step::Add(value) => return mix(sum, *value),
+        Step::Yield => yield_now(),
+        Step::Checkpoint => checkpoint(),
+        Step::Sleep { micros } => sleep(Duration::from_micros(*micros)),
+        Step::Block { value, micros } => {
+            let result = blocking(|| {
+                std::thread::sleep(Duration::from_micros(*micros));
+                *value
+            });
+            return mix(sum, result);
+        }
+        Step::Unpreempted { yields } => {
+            let _held = no_preempt();
+            for _ in 0..*yields {
+                let _twice = no_preempt();
+                yield_now();
+            }
+        }
+        Step::Catch { value } => {
+            let caught = catch_unwind(|| {
+                let _slow = GivesWay;
+                resume_unwind(Box::new(*value));
+            });
+            let value = caught.map_or_else(|panic| *panic.downcast::<u64>().unwrap(), |()| 0);
+            return mix(sum, value);
+        }
+        Step::Handshake { rounds, timed, kind } => {
+            return mix(sum, handshake(*rounds, *timed, *kind, dice, sides));
+        }
+        Step::Cancel { waiting, kind, after } => {
+            return mix(sum, cancel(*waiting, *kind, *after, dice, sides));
+        }
+        Step::Start { .. } | Step::Scope { .. } => unreachable!("these start programs"),
+    }
+    sum
+}
+
+/// Gives way when it is dropped.
+struct GivesWay;
+
+impl Drop for GivesWay {
+    fn drop(&mut self) {
+        yield_now();
+        sleep(Duration::from_micros(1));
+    }
+}
+
+/// Two threads take turns, each parked until the other unparks it; says how many turns there were.
+fn handshake(rounds: u64, timed: bool, kind: Kind, dice: &mut Dice, sides: u64) -> u64 {
+    let turn = Arc::new(AtomicU64::new(0));
+    let wait_for = move |turn: &AtomicU64, mine: u64| {
+        while turn.load(Ordering::Acquire) < mine {
+            if timed { park_timeout(Duration::from_micros(30)) } else { park() }
+        }
+    };
+    let take_turn = |turn: &AtomicU64, mine: u64, other: &Thread| {
+        turn.store(mine + 1, Ordering::Release);
+        other.unpark();
+    };
+    let (me, theirs) = (current(), turn.clone());
+    let itself = Arc::new(OnceLock::new());
+    let told = itself.clone();
+    let other = start(kind, move || {
+        told.set(current()).expect("told once");
+        me.unpark();
+        for round in 0..rounds {
+            wait_for(&theirs, 2 * round + 1);
+            take_turn(&theirs, 2 * round + 1, &me);
+        }
+        theirs.load(Ordering::Relaxed) / 2
+    });
+    let thread = loop {
+        match itself.get() {
+            Some(thread) => break thread,
+            None => park(),
+        }
+    };
+    for round in 0..rounds {
+        perturb(dice, sides);
+        take_turn(&turn, 2 * round, thread);
+        wait_for(&turn, 2 * round + 2);
+    }
+    other.join()
+}
+
+/// Cancels one who waits, after it has run for a while or before; gives `after` back.
+fn cancel(waiting: Waiting, kind: Kind, after: u64, dice: &mut Dice, sides: u64) -> u64 {
+    let kind = if kind == Kind::Kernel { Kind::Plain } else { kind };
+    let thread = builder(kind).spawn(move || {
+        let mut turns = 0u64;
+        while !cancelled() {
+            turns += 1;
+            match waiting {
+                Waiting::Parked => park(),
+                Waiting::ParkedForLong => park_timeout(LONG),
+                Waiting::Asleep => sleep(LONG),
+                Waiting::Yielding if turns % 3 == 0 => sleep(Duration::from_micros(turns % 7)),
+                Waiting::Yielding => yield_now(),
+            }
+        }
+        // It may go on, and wait for what can't be cancelled.
+        spawn(yield_now).join().unwrap();
+        after
+    });
+    let thread = thread.expect("what it asks for can be had");
+    let other = thread.thread().clone();
+    for _ in 0..after {
+        perturb(dice, sides);
+        other.unpark();
+    }
+    thread.cancel();
+    perturb(dice, sides);
+    // Twice is once.
+    other.cancel();
+    thread.join().unwrap()
+}
