@@ -170,6 +170,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
             "idle.rs",
             "local.rs",
             "owned.rs",
+            "panicking.rs",
             "scheduler.rs",
             "scope.rs",
             "spare.rs",

@@ -31,7 +31,7 @@ impl Carriers {
     pub(crate) fn take(&self, control: &Control) -> Option<Box<Context>> {
         // Relaxed: set before the thread was left for any to take.
         let size = control.stack.load(Ordering::Relaxed) as usize;
-        if size != 0 {
+        if size != 0 && size != STACK {
             return self.fresh(size);
         }
         let warm = self.idle.borrow_mut().pop();

@@ -26,8 +26,6 @@ pub(crate) mod flag {
     pub(crate) const NAMED: u32 = 4;
     /// It has been asked to end.
     pub(crate) const CANCELLED: u32 = 8;
-    /// It was suspended while it unwound.
-    pub(crate) const UNWINDS: u32 = 16;
     /// It belongs to the runtime: it takes calls.
     pub(crate) const SERVES: u32 = 32;
 }

@@ -170,7 +170,7 @@ impl Scheduler {
     /// Puts a suspended thread of this activation, which can go on, at the end of the ready list.
     #[inline]
     pub(crate) fn push(&self, control: &'static Control) {
-        if control.has(flag::MIGRATES) && !control.has(flag::UNWINDS) {
+        if control.has(flag::MIGRATES) {
             return self.set_free(control);
         }
         // What is pushed between two threads, and alone, runs next.

@@ -16,7 +16,7 @@ impl Scheduler {
     /// Pauses the calling thread, `me`: the next one goes on in its place, or the scheduler does.
     #[inline(always)]
     pub(crate) fn pause(&'static self, me: &'static Control, why: Pause) {
-        let unwinds = panicking::leave(me);
+        let panics = panicking::leave();
         let held = preempt::suspend();
         // SAFETY: its home, this kernel thread, owns it.
         let context = unsafe { me.context.get() }.as_deref().expect("a thread that runs has a context");
@@ -38,7 +38,7 @@ impl Scheduler {
         } else {
             preempt::resume(held);
         }
-        panicking::enter(unwinds);
+        panicking::enter(panics);
     }
 
     /// The context of the thread that is to run after `me`, which pauses; it is the current one from now on. Nothing if the scheduler has

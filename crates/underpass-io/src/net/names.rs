@@ -1,9 +1,9 @@
 //! From a name to addresses, without holding up a kernel thread.
 
-use underpass_threads::blocking;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::vec::IntoIter;
+use underpass_threads::blocking;
 
 /// Something that stands for socket addresses: what [`std::net::ToSocketAddrs`] takes.
 ///

@@ -2,12 +2,12 @@
 
 use super::Shutdown;
 use crate::Async;
-use underpass_threads::blocking;
 use std::io;
 use std::iter::FusedIterator;
 use std::os::unix::net::{self, SocketAddr};
 use std::path::Path;
 use underpass_os::descriptor;
+use underpass_threads::blocking;
 
 /// As [`std::os::unix::net::UnixStream`].
 #[derive(Debug)]
