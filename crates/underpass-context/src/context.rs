@@ -1,6 +1,7 @@
 //! A computation on a stack of its own, over the switch of `switch.rs`.
 
-use crate::switch::Suspended;
+use crate::switch::{self, Suspended};
+use crate::trace::{self, Walk};
 use crate::{Pause, Resume, Stack};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -69,6 +70,25 @@ impl Context {
     pub unsafe fn pass(&self, to: &Context) -> Resume {
         // SAFETY: as the caller says.
         Resume::of(unsafe { self.suspended.switch(&to.suspended, Resume::GoOn as usize) })
+    }
+
+    /// Whether [`trace`](Self::trace) sees anything.
+    pub const TRACES: bool = true;
+
+    /// Where the stack pointer of a paused context lies in it, for debuggers.
+    pub const SAVED: usize = std::mem::offset_of!(Self, suspended);
+
+    /// Writes down where its frames go on, the innermost first, and says how many there are; no more than `frames` has room for.
+    ///
+    /// It takes no lock and allocates nothing, and uses the caller's stack alone.
+    ///
+    /// # Safety
+    /// It is paused, was entered before, and nobody enters it meanwhile.
+    pub unsafe fn trace(&self, frames: &mut [usize]) -> usize {
+        let mut walk = Walk::new(frames, Some(switch::looking()));
+        // SAFETY: as the caller says; `walk` outlives the call.
+        unsafe { self.suspended.look(trace::walk, (&raw mut walk).cast()) };
+        walk.found()
     }
 
     /// Bytes of its stack that can be used.

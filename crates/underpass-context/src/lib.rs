@@ -8,6 +8,7 @@
 //! *Read first:* `context.rs`, then `switch.rs`.
 
 mod stack;
+mod trace;
 mod why;
 
 #[cfg(all(target_arch = "x86_64", not(underpass_portable)))]
@@ -23,6 +24,7 @@ pub use context::{Base, Context};
 #[cfg(any(not(target_arch = "x86_64"), underpass_portable))]
 pub use portable::{Base, Context};
 pub use stack::{Stack, Stacks};
+pub use trace::trace_here;
 pub use why::{Pause, Resume};
 
 #[cfg(test)]

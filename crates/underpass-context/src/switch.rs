@@ -6,6 +6,8 @@
 use crate::Stack;
 use std::arch::{asm, global_asm};
 use std::cell::Cell;
+use std::ffi::c_void;
+use std::ops::Range;
 
 /// A stack on which something is suspended: the address of what it needs to go on, which is pushed onto it.
 ///
@@ -37,8 +39,50 @@ global_asm!(
     ".popsection",
 );
 
+// Calls `rsi` with `rdx`, and says that whoever looks for the caller of that call finds what is suspended at `rdi`: where it goes on, `rbx`,
+// `rbp`, and the stack pointer above them. So unwinders see the suspended frames while nothing runs on their stack.
+global_asm!(
+    ".pushsection .text.underpass_context_look,\"ax\",@progbits",
+    ".balign 16",
+    ".globl underpass_context_look",
+    ".hidden underpass_context_look",
+    ".type underpass_context_look,@function",
+    "underpass_context_look:",
+    ".cfi_startproc",
+    "push rbx",
+    ".cfi_def_cfa_offset 16",
+    ".cfi_offset rbx, -16",
+    "mov rbx, rdi",
+    "mov rdi, rdx",
+    ".cfi_remember_state",
+    ".cfi_def_cfa rbx, 24",
+    ".cfi_offset rip, -24",
+    ".cfi_offset rbx, -16",
+    ".cfi_offset rbp, -8",
+    "call rsi",
+    "nop",
+    ".cfi_restore_state",
+    "pop rbx",
+    ".cfi_def_cfa_offset 8",
+    ".cfi_restore rbx",
+    "ret",
+    ".globl underpass_context_look_end",
+    ".hidden underpass_context_look_end",
+    "underpass_context_look_end:",
+    ".cfi_endproc",
+    ".size underpass_context_look, . - underpass_context_look",
+    ".popsection",
+);
+
 unsafe extern "C" {
     fn underpass_context_entry();
+    fn underpass_context_look(sp: usize, look: extern "C" fn(*mut c_void), with: *mut c_void);
+    fn underpass_context_look_end();
+}
+
+/// The code that calls who looks at suspended frames: its own callers come after it.
+pub(crate) fn looking() -> Range<usize> {
+    underpass_context_look as *const () as usize..underpass_context_look_end as *const () as usize
 }
 
 impl Suspended {
@@ -49,6 +93,15 @@ impl Suspended {
         // SAFETY: the four words lie at the upper end of a stack that nobody uses yet, aligned as its end is.
         unsafe { (sp as *mut [usize; 4]).write(words) };
         Self(Cell::new(sp))
+    }
+
+    /// Calls `look` such that an unwinder which begins there comes to the suspended frames. `look` must not unwind by itself.
+    ///
+    /// # Safety
+    /// Something is suspended here, its first function has begun, and nobody has it go on meanwhile. `look` bears `with`.
+    pub(crate) unsafe fn look(&self, look: extern "C" fn(*mut c_void), with: *mut c_void) {
+        // SAFETY: it calls `look` as its signature says, and touches nothing else.
+        unsafe { underpass_context_look(self.0.get(), look, with) };
     }
 
     /// Suspends the caller in `self`, and has what is suspended in `to` go on with `word`. Returns with the word that the caller is

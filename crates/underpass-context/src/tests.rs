@@ -96,3 +96,43 @@ fn our_switch_does_what_the_oracle_does() {
         assert_eq!(ours, oracle, "seed {seed}");
     }
 }
+
+/// Pauses `context` some frames deep.
+#[inline(never)]
+fn deep(depth: u32, context: &crate::Context, base: &'static crate::Base) -> u32 {
+    if depth == 0 {
+        // SAFETY: this is that context, entered from this base.
+        unsafe { context.leave(base, Pause::Block) };
+        return 0;
+    }
+    std::hint::black_box(deep(depth - 1, context, base) + 1)
+}
+
+#[test]
+fn the_frames_of_a_paused_context_can_be_seen_and_end_with_it() {
+    let base: &'static crate::Base = Box::leak(Box::default());
+    let own: Rc<OnceCell<Box<crate::Context>>> = Rc::default();
+    let inside = own.clone();
+    let body = move || {
+        assert_eq!(deep(20, inside.get().unwrap(), base), 20);
+        base
+    };
+    let context = own.get_or_init(|| crate::Context::new(Stacks::new(STACK, 0).take().unwrap(), body));
+    // SAFETY: nobody else enters it.
+    assert_eq!(unsafe { base.enter(context, Resume::GoOn) }, Pause::Block);
+    let mut frames = [0; 100];
+    // SAFETY: it is paused.
+    let found = unsafe { context.trace(&mut frames) };
+    let in_deep = |ip: usize| (deep as *const () as usize..deep as *const () as usize + 512).contains(&ip);
+    let first = frames[..found].iter().position(|&ip| in_deep(ip)).unwrap();
+    let (before, rest) = (&frames[..first], &frames[first..found]);
+    assert!(before.len() <= 2, "it begins where the context paused: {before:x?}");
+    assert_eq!(rest.iter().filter(|&&ip| in_deep(ip)).count(), 21);
+    assert!(rest.len() < 21 + 25, "it ends where the context began: {rest:x?}");
+    let mut few = [0; 3];
+    // SAFETY: as above.
+    assert_eq!(unsafe { context.trace(&mut few) }, 3);
+    assert_eq!(few, frames[..3]);
+    // SAFETY: it goes on from where it was, with all its registers.
+    assert_eq!(unsafe { base.enter(context, Resume::GoOn) }, Pause::Ended);
+}

@@ -47,6 +47,7 @@ struct Out {
 impl Out {
     #[inline]
     fn begin(own: &'static Scheduler, me: &'static Control) -> Self {
+        own.outside().out.set(me);
         own.outside().current.clear();
         own.activation().begin_blocking();
         if !own.sees_no_lines() {
@@ -61,6 +62,7 @@ impl Drop for Out {
     fn drop(&mut self) {
         self.own.activation().end_blocking();
         self.own.outside().current.set(self.me);
+        self.own.outside().out.clear();
     }
 }
 

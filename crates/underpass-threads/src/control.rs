@@ -13,8 +13,12 @@ use underpass_processor::Parker;
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_seam::{Gate, StaticSlot};
 
-/// The home of plain kernel threads.
+/// The home of plain kernel threads, and of threads that have not started.
 const KERNEL: u32 = u32::MAX;
+/// That of a migrating thread that any activation may take.
+const ANY: u32 = u32::MAX - 1;
+/// That of a thread that has ended.
+const ENDED: u32 = u32::MAX - 2;
 
 /// What is asked of a thread when it is made, and found out while it runs.
 pub(crate) mod flag {
@@ -28,6 +32,8 @@ pub(crate) mod flag {
     pub(crate) const CANCELLED: u32 = 8;
     /// It belongs to the runtime: it takes calls.
     pub(crate) const SERVES: u32 = 32;
+    /// It is a plain kernel thread.
+    pub(crate) const KERNEL: u32 = 64;
 }
 
 /// A thread's control block. It outlives the thread: blocks are used again and never freed, so that whoever looks at one
@@ -48,7 +54,7 @@ pub(crate) mod flag {
 /// | `token` | opened by `unpark`, waited at and shut by the thread |
 /// | `since` | the thread, when it is suspended |
 /// | `waits_for` | the thread, when it waits for what another holds |
-/// | `found` | the monitor: how often the thread did not give way |
+/// | `found` | the monitor: how often the thread did not give way (`findings.rs`) |
 /// | `woken`, `parker` | a plain kernel thread's wake and sleep |
 #[repr(C, align(128))]
 pub struct Control {
@@ -124,13 +130,36 @@ impl Control {
     pub(crate) fn home(&self) -> Option<usize> {
         // Relaxed: it changes only while nobody may wake the thread.
         let home = self.home.load(Ordering::Relaxed);
-        (home != KERNEL).then_some(home as usize)
+        (home < ENDED).then_some(home as usize)
+    }
+
+    /// Whether it is in a list of migrating threads, for any activation to take.
+    pub(crate) fn is_free(&self) -> bool {
+        // Relaxed: for people.
+        self.home.load(Ordering::Relaxed) == ANY
     }
 
     /// The owner runs it on activation `home`.
     #[inline]
     pub(crate) fn settle(&self, home: usize) {
         self.home.store(home as u32, Ordering::Relaxed);
+    }
+
+    /// Whether it has ended: a hint.
+    pub(crate) fn has_ended(&self) -> bool {
+        // Relaxed: for people.
+        self.home.load(Ordering::Relaxed) == ENDED
+    }
+
+    /// Its home lets it go, to any activation that takes it. See `report.rs` for why this is said.
+    pub(crate) fn unsettle(&self) {
+        self.home.store(ANY, Ordering::Relaxed);
+    }
+
+    /// Its home lets it go, since it has ended.
+    #[inline]
+    pub(crate) fn expire(&self) {
+        self.home.store(ENDED, Ordering::Relaxed);
     }
 
     #[inline]
@@ -162,6 +191,12 @@ impl Control {
         with(self.name.lock().unwrap_or_else(PoisonError::into_inner).as_deref())
     }
 
+    /// A copy of its name, for who looks around: without a wait, so nothing while somebody else looks at it.
+    pub(crate) fn try_name(&self) -> Option<Box<str>> {
+        let named = self.has(flag::NAMED);
+        named.then(|| self.name.try_lock().ok()?.clone()).flatten()
+    }
+
     /// Nobody holds it any more.
     pub(crate) fn retire(&'static self) {
         if self.has(flag::NAMED) {
@@ -175,6 +210,12 @@ impl Control {
     pub(crate) fn stamp(&self) {
         // Relaxed: for people.
         self.since.store(tick::now(), Ordering::Relaxed);
+    }
+
+    /// When it was last suspended, in coarse ns.
+    pub(crate) fn since(&self) -> u64 {
+        // Relaxed: for people.
+        self.since.load(Ordering::Relaxed)
     }
 
     /// Ends the suspension of this thread: exactly once for each that was not abandoned; it may come first.

@@ -2,23 +2,25 @@
 
 use crate::control::{Control, flag};
 use crate::handle::{Thread, release};
+use crate::kernel::Kernel;
 use crate::suspend::{Awaited, Wait, Woken, suspend};
 use crate::{local, registry, scheduler};
 use std::cell::{Cell, OnceCell};
+use std::sync::Arc;
 use std::time::Duration;
 use underpass_context::Pause;
 use underpass_os::{clock, cpu};
 
 /// A plain kernel thread's control block, for as long as the thread lives.
-struct Own(&'static Control);
+struct Own(&'static Control, Arc<Kernel>);
 
 impl Own {
     fn new() -> Self {
-        let control = registry::take(0);
+        let control = registry::take(flag::KERNEL);
         if let Some(name) = std::thread::current().name() {
             control.christen(name.into());
         }
-        Self(control)
+        Self(control, Kernel::enter(control))
     }
 }
 
@@ -27,6 +29,7 @@ impl Drop for Own {
         // Destructors of its variables may ask who it is.
         local::end(self.0);
         KERNEL.set(None);
+        self.1.leave();
         release(self.0);
     }
 }
@@ -59,6 +62,11 @@ fn enrol() -> &'static Control {
         std::mem::forget(own);
     }
     control
+}
+
+/// Who the calling kernel thread is to who looks around, unless it ends.
+pub(crate) fn kernel() -> Option<Arc<Kernel>> {
+    OWN.try_with(|own| Some(own.get()?.1.clone())).ok().flatten()
 }
 
 /// The calling thread, user-level or of the kernel.

@@ -1,14 +1,95 @@
-//! Who waits for what another thread holds.
+//! Deadlock among locks, joins and whatever else says who holds it.
+//!
+//! Whoever is about to wait for what another holds notes whom it waits for, and looks whether that one waits too: then there *may* be a
+//! circle, and a kernel thread of its own searches for one (`circles.rs`) when it has had time to dissolve.
+//!
+//! A search that costs `d` is followed by a pause of some `50 d`, so that locks which many wait for in chains cost little.
 
-use crate::control::Control;
+use crate::circles::search;
+use crate::control::{Control, flag};
+use crate::registry;
 use crate::suspend::Wait;
-use std::sync::atomic::Ordering;
+use std::collections::HashSet;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The time that a chain of waits has to dissolve by itself.
+const SETTLE: Duration = Duration::from_millis(20);
+/// The shortest and the longest pause between two searches.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
 
 /// `me` is about to wait for something that is not ended by cancellation: a lock, an answer, a thread's end.
 #[inline]
 pub(crate) fn about_to_wait(me: &'static Control, wait: &dyn Wait) {
     if let Some(holder) = wait.describe().holder {
-        // Relaxed: a guess, checked before anybody is told.
+        // Relaxed, here and in `waited`: a hint, checked before anybody is told; see `may_close` for the fence.
         me.waits_for.store(holder, Ordering::Relaxed);
+        if registry::find(holder).is_some_and(|holder| may_close(me, holder)) {
+            alarm();
+        }
+    }
+}
+
+/// `me` has waited.
+#[inline]
+pub(crate) fn waited(me: &Control) {
+    me.waits_for.store(0, Ordering::Relaxed);
+}
+
+/// Whether `holder` waits too. Of all in a circle at least one, the last to note its wait, finds that.
+#[inline]
+fn may_close(me: &Control, holder: &Control) -> bool {
+    match (me.home(), holder.home()) {
+        // One kernel thread runs both, in one order.
+        (Some(mine), Some(its)) if mine == its => {}
+        // It has not started or is free to go, so it doesn't wait; when it does it will look itself, long after our note.
+        (_, None) if !holder.has(flag::KERNEL) => return false,
+        // The one who comes later, in the order of these fences, sees the other's note.
+        _ => fence(Ordering::SeqCst),
+    }
+    holder.waits_for.load(Ordering::Relaxed) != 0
+}
+
+static ALARMED: AtomicBool = AtomicBool::new(false);
+
+/// Has the searcher search.
+#[cold]
+fn alarm() {
+    static SEARCHER: OnceLock<Option<thread::Thread>> = OnceLock::new();
+    // SYNC with `ALARMED` swap in `run`: our note. Also by who finds it set, hence no mere load.
+    if !ALARMED.swap(true, Ordering::AcqRel) {
+        let start = || {
+            let searcher = thread::Builder::new().name("underpass-deadlocks".into());
+            // Without a kernel thread, dumps still search.
+            Some(searcher.spawn(run).ok()?.thread().clone())
+        };
+        if let Some(searcher) = SEARCHER.get_or_init(start) {
+            searcher.unpark();
+        }
+    }
+}
+
+fn run() {
+    let mut told = HashSet::new();
+    loop {
+        // SYNC with `ALARMED` swap in `alarm`: the notes of those who have called.
+        while !ALARMED.swap(false, Ordering::AcqRel) {
+            thread::park();
+        }
+        thread::sleep(SETTLE);
+        ALARMED.swap(false, Ordering::AcqRel);
+        let begun = Instant::now();
+        let (deadlocks, unsure) = search();
+        for deadlock in deadlocks {
+            if told.insert(deadlock.key()) {
+                eprintln!("underpass: {deadlock}");
+            }
+        }
+        if unsure {
+            ALARMED.store(true, Ordering::Release);
+        }
+        thread::sleep((begun.elapsed() * 50).clamp(PAUSE.0, PAUSE.1));
     }
 }

@@ -9,6 +9,7 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use underpass_os::barrier;
 
 /// A thread's number, never used again in this process.
 ///
@@ -90,7 +91,12 @@ impl Thread {
     pub fn cancel(&self) {
         let control = self.control;
         control.set(flag::CANCELLED, true);
-        match control.home() {
+        let home = control.home().or_else(|| {
+            // It may start just now: then it sees the request, or we see its home.
+            barrier::heavy();
+            control.home()
+        });
+        match home {
             None => {
                 control.parker().call();
             }
@@ -231,11 +237,7 @@ impl Wait for End {
     }
 
     fn describe(&self) -> Awaited {
-        Awaited {
-            kind: "the end of a thread",
-            address: std::ptr::from_ref(self.0).addr(),
-            holder: Some(self.0.id()),
-        }
+        Awaited { kind: Awaited::END, address: std::ptr::from_ref(self.0).addr(), holder: Some(self.0.id()) }
     }
 }
 

@@ -12,6 +12,8 @@
 //! *Read first:* `control.rs`, then `suspend.rs`, then `scheduler.rs`.
 
 #[cfg(not(underpass_loom))]
+mod ask;
+#[cfg(not(underpass_loom))]
 mod blocking;
 #[cfg(not(underpass_loom))]
 mod body;
@@ -20,6 +22,8 @@ mod builder;
 #[cfg(not(underpass_loom))]
 mod carrier;
 #[cfg(not(underpass_loom))]
+mod circles;
+#[cfg(not(underpass_loom))]
 mod control;
 #[cfg(not(underpass_loom))]
 mod current;
@@ -27,6 +31,8 @@ mod current;
 mod deadlock;
 #[cfg(not(underpass_loom))]
 mod dispatcher;
+#[cfg(not(underpass_loom))]
+mod dump;
 #[cfg(not(underpass_loom))]
 mod findings;
 #[cfg(not(underpass_loom))]
@@ -39,6 +45,8 @@ mod hold;
 mod hooks;
 #[cfg(not(underpass_loom))]
 mod idle;
+#[cfg(not(underpass_loom))]
+mod kernel;
 #[cfg(not(underpass_loom))]
 mod latch;
 #[cfg(not(underpass_loom))]
@@ -64,6 +72,8 @@ mod scheduler;
 #[cfg(not(underpass_loom))]
 mod scope;
 #[cfg(not(underpass_loom))]
+mod show;
+#[cfg(not(underpass_loom))]
 mod spare;
 #[cfg(not(underpass_loom))]
 mod suspend;
@@ -73,6 +83,8 @@ mod switching;
 mod tick;
 #[cfg(not(underpass_loom))]
 mod timers;
+#[cfg(not(underpass_loom))]
+mod trace;
 #[cfg(not(underpass_loom))]
 mod wait;
 
@@ -91,9 +103,15 @@ pub use blocking::blocking;
 #[cfg(not(underpass_loom))]
 pub use builder::{Builder, spawn};
 #[cfg(not(underpass_loom))]
+pub use circles::{Deadlock, Deadlocked};
+#[cfg(not(underpass_loom))]
 pub use control::Control;
 #[cfg(not(underpass_loom))]
 pub use current::{cancelled, checkpoint, current, on_user_thread, sleep, yield_now};
+#[cfg(not(underpass_loom))]
+pub use dump::{Dump, ThreadReport, deadlocks, dump};
+#[cfg(not(underpass_loom))]
+pub use findings::Found;
 #[cfg(not(underpass_loom))]
 pub use handle::{JoinHandle, Thread, ThreadId, panic_message, park, park_timeout};
 #[cfg(not(underpass_loom))]
@@ -109,8 +127,12 @@ pub use outside::{rouse, rouse_all, start};
 #[cfg(not(underpass_loom))]
 pub use panicking::panicking;
 #[cfg(not(underpass_loom))]
+pub use report::State;
+#[cfg(not(underpass_loom))]
 pub use scope::{Scope, ScopedJoinHandle, scope};
 #[cfg(not(underpass_loom))]
 pub use suspend::{Awaited, Wait, Woken, me, suspend};
+#[cfg(not(underpass_loom))]
+pub use trace::Trace;
 #[cfg(not(underpass_loom))]
 pub use wait::wait_on;

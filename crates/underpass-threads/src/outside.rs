@@ -22,6 +22,8 @@ pub(crate) struct Outside {
     pub(crate) ready: Queue<Control>,
     /// The thread that runs. Its own; others read it, for people.
     pub(crate) current: StaticSlot<Control>,
+    /// The thread that is in a blocking call on it. Its own; others read it, for people.
+    pub(crate) out: StaticSlot<Control>,
     /// Its threads that others told to go on.
     told: Mailbox<Control>,
     errands: Mutex<Vec<Errand>>,
@@ -175,6 +177,7 @@ impl Outside {
             activation,
             ready: Queue::default(),
             current: StaticSlot::new(),
+            out: StaticSlot::new(),
             told: Mailbox::default(),
             errands: Mutex::default(),
             any_errands: AtomicBool::new(false),

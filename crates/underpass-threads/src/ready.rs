@@ -52,6 +52,17 @@ impl<T: Linked> Queue<T> {
     }
 }
 
+impl<T: Linked> Queue<T> {
+    /// Shows all that are in it, to its owner.
+    pub fn each(&self, mut see: impl FnMut(&'static T)) {
+        let mut next = self.first.get();
+        while let Some(item) = next {
+            see(item);
+            next = item.link().get();
+        }
+    }
+}
+
 /// Last come, first served: what was used last is warm. Of one kernel thread.
 pub struct Stock<T: 'static> {
     top: Cell<Option<&'static T>>,

@@ -151,10 +151,6 @@ impl Scheduler {
         self.outside.current.get()
     }
 
-    pub(crate) fn is_current(&self, control: &Control) -> bool {
-        self.outside.current.get().is_some_and(|current| std::ptr::eq(current, control))
-    }
-
     /// Threads that have started and live here.
     #[inline]
     pub(crate) fn live(&self) -> u32 {
@@ -189,6 +185,7 @@ impl Scheduler {
             self.timers.borrow_mut().remove(timer);
         }
         self.add_live(-1);
+        control.unsettle();
         free::submit(control);
     }
 

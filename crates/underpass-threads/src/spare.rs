@@ -1,7 +1,9 @@
 //! Spare kernel threads, for calls that block in the kernel while their callers' activations go on.
 
+use crate::control::Control;
+use crate::current::control;
 use crate::latch::Latch;
-use crate::wait::wait_for;
+use crate::suspend::{Awaited, Wait, suspend};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -45,10 +47,26 @@ where
         // is dropped later: its captures are two references by then.
         submit(unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Call>(call) });
     }
-    wait_for(&done);
+    let me = control();
+    if done.register(me) {
+        suspend(me, &Ended(&done), None, false);
+    }
     match result.expect("the call leaves its result before it opens the latch") {
         Ok(value) => value,
         Err(panic) => resume_unwind(panic),
+    }
+}
+
+/// The end of a call, as something to wait for.
+struct Ended<'a>(&'a Latch);
+
+impl Wait for Ended<'_> {
+    fn abandon(&self, who: &'static Control) -> bool {
+        self.0.abandon(who)
+    }
+
+    fn describe(&self) -> Awaited {
+        Awaited { kind: "a blocking call", address: 0, holder: None }
     }
 }
 

@@ -8,7 +8,7 @@
 //! own kernel thread, which runs the thread at that moment, takes it from there.
 
 use crate::control::{Control, flag};
-use crate::current::control;
+use crate::current::{control, kernel};
 use crate::deadlock;
 use crate::scheduler::{self, Scheduler};
 use crate::timers::Timer;
@@ -24,6 +24,11 @@ pub struct Awaited {
     pub address: usize,
     /// The number of the thread that holds it, if one does.
     pub holder: Option<u64>,
+}
+
+impl Awaited {
+    /// The kind of a join, of which the holder is the thread that is to end.
+    pub(crate) const END: &'static str = "the end of a thread";
 }
 
 /// What a thread is suspended on.
@@ -55,6 +60,8 @@ pub(crate) struct Suspension {
     /// Valid while the thread is suspended: what it points to is borrowed by [`suspend`].
     wait: *const dyn Wait,
     cancellable: bool,
+    /// Set by who searches for deadlocks, and so by its home: of this suspension, and gone with it.
+    mark: u32,
     timer: Option<Timer>,
     outcome: Woken,
 }
@@ -87,6 +94,21 @@ impl Control {
         let suspension = unsafe { self.suspension.get() }.as_ref()?;
         // SAFETY: the thread is suspended, so what it waits for is borrowed still.
         Some(unsafe { &*suspension.wait }.describe())
+    }
+
+    /// What it is suspended on if neither a deadline nor a cancellation ends that, and what it was marked with before. Marks the suspension.
+    ///
+    /// # Safety
+    /// The caller is its home, and it doesn't run.
+    pub(crate) unsafe fn mark(&self, mark: u32) -> Option<(Awaited, u32)> {
+        // SAFETY: as the caller says.
+        let awaited = unsafe { self.awaited() }?;
+        // SAFETY: the home owns it.
+        let suspension = unsafe { self.suspension.get() }.as_mut()?;
+        if suspension.cancellable || suspension.timer.is_some() || suspension.outcome != Woken::Woken {
+            return None;
+        }
+        Some((awaited, std::mem::replace(&mut suspension.mark, mark)))
     }
 
     /// Its timer, to be removed by its home when it goes on.
@@ -136,7 +158,9 @@ fn on_activation(
     // SAFETY: only the lifetime changes; it is taken away again below, before the borrow ends.
     let wait = unsafe { std::mem::transmute::<*const (dyn Wait + '_), *const (dyn Wait + 'static)>(wait) };
     // SAFETY: the thread runs, so its home is this very kernel thread.
-    unsafe { *me.suspension.get() = Some(Suspension { wait, cancellable, timer, outcome: Woken::Woken }) };
+    unsafe {
+        *me.suspension.get() = Some(Suspension { wait, cancellable, mark: 0, timer, outcome: Woken::Woken })
+    };
     me.stamp();
     own.pause(me, Pause::Block);
     after(me)
@@ -150,13 +174,33 @@ fn after(me: &'static Control) -> Woken {
     if let Some(timer) = suspension.timer {
         scheduler::anew().timers().borrow_mut().remove(timer);
     }
-    me.waits_for.store(0, std::sync::atomic::Ordering::Relaxed);
+    deadlock::waited(me);
     suspension.outcome
 }
 
 /// A plain kernel thread sleeps in the kernel.
 #[cold]
 fn in_kernel(me: &'static Control, wait: &dyn Wait, deadline_ns: Option<u64>, cancellable: bool) -> Woken {
+    if me.take_woken() {
+        return Woken::Woken;
+    }
+    let for_good = !cancellable && deadline_ns.is_none();
+    if !cancellable {
+        deadlock::about_to_wait(me, wait);
+    }
+    let kernel = kernel();
+    let _waits = kernel.as_deref().map(|kernel| kernel.waits(wait, for_good));
+    let woken = sleep_in_kernel(me, wait, deadline_ns, cancellable);
+    deadlock::waited(me);
+    woken
+}
+
+fn sleep_in_kernel(
+    me: &'static Control,
+    wait: &dyn Wait,
+    deadline_ns: Option<u64>,
+    cancellable: bool,
+) -> Woken {
     // Once the wait could not be abandoned, its wake is under way.
     let mut given_up = false;
     loop {
