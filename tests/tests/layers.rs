@@ -90,6 +90,7 @@ const ROOMS: &[Room] = &[
     Room {
         name: "underpass-threads",
         rooms: &["underpass-context", "underpass-os", "underpass-processor", "underpass-seam"],
+        tests: &["underpass-io", "underpass-sync"],
         outside: Some(&["backtrace", "loom"]),
         because: "threads don't know channels: what an idle activation polls is a `Line`",
         ..BARE

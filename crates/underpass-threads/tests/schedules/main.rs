@@ -1,11 +1,11 @@
 //! Random programs of threads, whose results a model knows, under many schedules.
 //!
-//! Each seed makes a program: a tree of threads that start, join, scope, park, unpark, sleep, yield, cancel, block in the kernel and panic,
-//! on user-level threads of every kind and on plain kernel threads. What each yields does not depend on the order of
+//! Each seed makes a program: a tree of threads that start, join, scope, park, unpark, sleep, yield, cancel, lock, send,
+//! wait in vain, block in the kernel and panic, on user-level threads of every kind and on plain kernel threads. What each yields does not depend on the order of
 //! things, so the model is a plain recursion. Between any two steps a thread may give way, by its own seeded dice: that, the number of
 //! processors and the kernel's moods make the schedules. `shuttle` would need the threads to be its own.
 //!
-//! `UNDERPASS_TEST_ROUNDS` is the number of seeds (60), `UNDERPASS_TEST_SEED` the first one.
+//! `UNDERPASS_TEST_ROUNDS` is the number of seeds (30), `UNDERPASS_TEST_SEED` the first one.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// Performs the programs of all seeds, each on a user-level thread and on a plain kernel thread.
 fn perform_all(dice: u64) {
     let first = setting("UNDERPASS_TEST_SEED", 1);
-    for seed in first..first + setting("UNDERPASS_TEST_ROUNDS", 60) {
+    for seed in first..first + setting("UNDERPASS_TEST_ROUNDS", 30) {
         let program = Arc::new(Program::of_seed(seed));
         let expected = program.result();
         for on_user_thread in [true, false] {
@@ -37,7 +37,7 @@ fn perform_all(dice: u64) {
                 }
             };
             assert_eq!(got, expected, "seed {seed}");
-            stage.wait_for_detached(program.detached());
+            stage.wait_for_detached(program.detached(), program.locks());
         }
     }
 }

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use underpass_sync::Mutex;
 use underpass_threads::{Builder, JoinHandle, blocking, checkpoint, current, scope, sleep, spawn, yield_now};
 
 underpass_threads::thread_local! {
@@ -44,15 +45,18 @@ pub struct Stage {
     count: AtomicU64,
     sum: AtomicU64,
     alive: AtomicU64,
+    /// How often it was taken.
+    pub lock: Mutex<u64>,
 }
 
 impl Stage {
     /// Bounded by the watchdog.
-    pub fn wait_for_detached(&self, (count, sum): (u64, u64)) {
+    pub fn wait_for_detached(&self, (count, sum): (u64, u64), locks: u64) {
         while self.count.load(Ordering::Acquire) < count || self.alive.load(Ordering::Acquire) > 0 {
             std::thread::yield_now();
         }
         assert_eq!((self.count.load(Ordering::Relaxed), self.sum.load(Ordering::Relaxed)), (count, sum));
+        assert_eq!(*self.lock.lock().unwrap(), locks);
     }
 }
 
@@ -154,7 +158,7 @@ pub fn perform(program: &Program, stage: &Arc<Stage>, sides: u64) -> u64 {
                 Fate::Detached => drop(begin_detached(child, stage, sides)),
             },
             Step::Scope { children } => sum = mix(sum, in_scope(children, stage, sides, &mut dice)),
-            step => sum = alone(step, sum, &mut dice, sides),
+            step => sum = alone(step, sum, stage, &mut dice, sides),
         }
     }
     perturb(&mut dice, sides);

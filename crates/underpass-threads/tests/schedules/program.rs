@@ -92,6 +92,20 @@ pub enum Step {
     Catch {
         value: u64,
     },
+    /// Takes a lock that all share, and may give way while it has it.
+    Lock {
+        rounds: u64,
+    },
+    /// Another sends it so many messages.
+    Receive {
+        messages: u64,
+        capacity: usize,
+        kind: Kind,
+    },
+    /// Waits that nobody ends but their deadlines.
+    Late {
+        micros: u64,
+    },
 }
 
 /// What one thread does.
@@ -139,6 +153,8 @@ impl Program {
             }
             Step::Handshake { rounds, .. } => mix(sum, *rounds),
             Step::Cancel { after, .. } => mix(sum, *after),
+            Step::Receive { messages, .. } => mix(sum, messages * (messages + 1) / 2),
+            Step::Lock { .. } | Step::Late { .. } => sum,
             Step::Yield | Step::Checkpoint | Step::Sleep { .. } | Step::Unpreempted { .. } => sum,
         }) ^ self.joined_late()
     }
@@ -175,11 +191,22 @@ impl Program {
         all
     }
 
+    /// How often the lock that all share is taken.
+    pub fn locks(&self) -> u64 {
+        let of = |step: &Step| match step {
+            Step::Start { child, .. } => child.locks(),
+            Step::Scope { children } => children.iter().map(Program::locks).sum(),
+            Step::Lock { rounds } => *rounds,
+            _ => 0,
+        };
+        self.steps.iter().map(of).sum()
+    }
+
     pub fn threads(&self) -> u64 {
         let of = |step: &Step| match step {
             Step::Start { child, .. } => child.threads(),
             Step::Scope { children } => children.iter().map(Program::threads).sum(),
-            Step::Handshake { .. } | Step::Cancel { .. } => 1,
+            Step::Handshake { .. } | Step::Cancel { .. } | Step::Receive { .. } => 1,
             _ => 0,
         };
         1 + self.steps.iter().map(of).sum::<u64>()
@@ -202,7 +229,7 @@ impl Kind {
 impl Step {
     fn make(dice: &mut Dice, depth: u32, left: &mut u64) -> Self {
         let starts = *left > 0 && depth < 5;
-        match dice.below(if starts { 20 } else { 9 }) {
+        match dice.below(if starts { 24 } else { 12 }) {
             0..2 => Self::Add(dice.next()),
             2 => Self::Yield,
             3 => Self::Checkpoint,
@@ -210,7 +237,9 @@ impl Step {
             5..7 => Self::Block { value: dice.next(), micros: dice.below(80) },
             7 => Self::Unpreempted { yields: dice.below(4) },
             8 => Self::Catch { value: dice.next() },
-            9..14 => {
+            9..11 => Self::Lock { rounds: 1 + dice.below(6) },
+            11 => Self::Late { micros: dice.below(40) },
+            12..17 => {
                 let fate = match dice.below(6) {
                     0..2 => Fate::JoinedAtOnce,
                     2..4 => Fate::JoinedLast,
@@ -221,7 +250,7 @@ impl Step {
                 child.panics &= fate != Fate::Detached;
                 Self::Start { child: Arc::new(child), fate }
             }
-            14..16 => {
+            17..19 => {
                 let mut children: Vec<_> =
                     (0..1 + dice.below(4)).map(|_| Program::make(dice, depth + 1, left)).collect();
                 // A scope starts user-level threads, and panics with those that do.
@@ -229,13 +258,18 @@ impl Step {
                 children.iter_mut().filter(|c| c.kind == Kind::Kernel).for_each(|c| c.kind = Kind::Plain);
                 Self::Scope { children }
             }
-            16..18 => {
+            19..21 => {
                 *left = left.saturating_sub(1);
                 Self::Handshake {
                     rounds: 1 + dice.below(20),
                     timed: dice.below(3) == 0,
                     kind: Kind::make(dice),
                 }
+            }
+            21 => {
+                *left = left.saturating_sub(1);
+                let (messages, capacity) = (1 + dice.below(12), dice.below(4) as usize);
+                Self::Receive { messages, capacity, kind: Kind::make(dice) }
             }
             _ => {
                 *left = left.saturating_sub(1);

@@ -1,11 +1,12 @@
 //! Steps that start no program of their own: what one thread does by itself, or with another that it starts for that.
 
-use crate::perform::{builder, perturb, start};
+use crate::perform::{Stage, builder, perturb, start};
 use crate::program::{Dice, Kind, Step, Waiting, mix};
 use std::panic::{catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use underpass_sync::{Condvar, Mutex, Semaphore, mpmc};
 use underpass_threads::{
     Thread, blocking, cancelled, checkpoint, current, no_preempt, park, park_timeout, sleep, spawn, yield_now,
 };
@@ -14,7 +15,7 @@ use underpass_threads::{
 const LONG: Duration = Duration::from_secs(24 * 3600);
 
 /// A step that starts no program.
-pub fn alone(step: &Step, sum: u64, dice: &mut Dice, sides: u64) -> u64 {
+pub fn alone(step: &Step, sum: u64, stage: &Stage, dice: &mut Dice, sides: u64) -> u64 {
     match step {
         Step::Add(value) => return mix(sum, *value),
         Step::Yield => yield_now(),
@@ -48,6 +49,11 @@ pub fn alone(step: &Step, sum: u64, dice: &mut Dice, sides: u64) -> u64 {
         Step::Cancel { waiting, kind, after } => {
             return mix(sum, cancel(*waiting, *kind, *after, dice, sides));
         }
+        Step::Lock { rounds } => lock(*rounds, stage, dice, sides),
+        Step::Receive { messages, capacity, kind } => {
+            return mix(sum, receive(*messages, *capacity, *kind, dice, sides));
+        }
+        Step::Late { micros } => late(Duration::from_micros(*micros)),
         Step::Start { .. } | Step::Scope { .. } => unreachable!("these start programs"),
     }
     sum
@@ -131,4 +137,45 @@ fn cancel(waiting: Waiting, kind: Kind, after: u64, dice: &mut Dice, sides: u64)
     // Twice is once.
     other.cancel();
     thread.join().unwrap()
+}
+
+fn lock(rounds: u64, stage: &Stage, dice: &mut Dice, sides: u64) {
+    for _ in 0..rounds {
+        let mut count = stage.lock.lock().unwrap();
+        let before = *count;
+        // Whoever waits for it meanwhile waits in the kernel, or lets others run.
+        perturb(dice, sides);
+        *count = before + 1;
+    }
+}
+
+/// Another sends; says the sum of what came.
+fn receive(messages: u64, capacity: usize, kind: Kind, dice: &mut Dice, sides: u64) -> u64 {
+    let (sender, receiver) = mpmc::bounded(capacity);
+    let mut theirs = dice.clone();
+    let other = start(kind, move || {
+        for message in 1..=messages {
+            perturb(&mut theirs, sides);
+            sender.send(message).expect("it is received");
+        }
+        0
+    });
+    let mut sum = 0;
+    // Until the sender is gone.
+    while let Ok(message) = receiver.recv() {
+        sum += message;
+        perturb(dice, sides);
+    }
+    sum + other.join()
+}
+
+/// Waits for what doesn't come.
+fn late(span: Duration) {
+    let (_sender, receiver) = mpmc::unbounded::<u8>();
+    assert_eq!(receiver.recv_timeout(span), Err(mpmc::RecvTimeoutError::Timeout));
+    assert!(Semaphore::new(0).acquire_timeout(span).is_err());
+    let mutex = Mutex::new(());
+    let guard = mutex.lock().unwrap();
+    assert!(Condvar::new().wait_timeout(guard, span).unwrap().1.timed_out());
+    park_timeout(span);
 }
