@@ -159,7 +159,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
     ("underpass-channel", &["region.rs"]),
     ("underpass-context", &["context.rs", "portable.rs", "stack.rs", "switch.rs", "tests.rs", "trace.rs"]),
     ("underpass-io", &["registration.rs"]),
-    ("underpass-os", &["memory.rs", "signal.rs", "stack.rs", "thread.rs"]),
+    ("underpass-os", &["fault.rs", "memory.rs", "signal.rs", "stack.rs", "thread.rs"]),
     ("underpass-seam", &["gate.rs", "local_word.rs", "lock.rs", "slot.rs"]),
     ("underpass-sync", &["cell.rs", "queue.rs"]),
     (

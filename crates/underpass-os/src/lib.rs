@@ -2,7 +2,7 @@
 //!
 //! *Decides:* how each thing that Underpass needs of the kernel is asked for: memory that two domains share
 //! ([`Memory`]), a sleep and its wake-up ([`futex`]), a named meeting place ([`Listening`], [`Socket`]), the
-//! processors ([`cpu`], [`quota`]), kernel threads ([`thread`], [`signal`]), barriers that reach into other processes ([`barrier`]), stacks ([`StackMemory`]).
+//! processors ([`cpu`], [`quota`]), kernel threads ([`thread`], [`signal`], [`fault`]), barriers that reach into other processes ([`barrier`]), stacks ([`StackMemory`]).
 //!
 //! *Must not know:* channels, threads, calls. It holds no policy: no retries, no spinning, no limits of its own.
 //!
@@ -13,8 +13,10 @@ pub mod clock;
 pub mod cpu;
 pub mod descriptor;
 mod directory;
+pub mod fault;
 pub mod futex;
 mod memory;
+mod peek;
 mod poller;
 pub mod process;
 pub mod quota;
@@ -26,7 +28,8 @@ mod watch;
 
 pub use directory::Directory;
 pub use memory::{Blob, Memory};
+pub use peek::Peek;
 pub use poller::{Poller, Ready};
 pub use socket::{Credentials, Listening, Received, Socket};
-pub use stack::StackMemory;
+pub use stack::{GUARD, StackMemory};
 pub use watch::Watch;

@@ -2,6 +2,7 @@
 
 use rustix::process::{Signal, set_parent_process_death_signal};
 use std::io;
+use std::os::fd::AsFd;
 
 /// Has the kernel kill this process when the kernel thread that started it ends.
 ///
@@ -14,4 +15,17 @@ pub fn die_with_parent() -> io::Result<()> {
 /// The effective user of this process.
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
+}
+
+/// Writes to the standard error output by system calls alone: without a lock, without memory, even in a signal handler. What can't be
+/// written is lost.
+pub fn say(text: &[u8]) {
+    let error = std::io::stderr();
+    let mut left = text;
+    while !left.is_empty() {
+        match rustix::io::retry_on_intr(|| rustix::io::write(error.as_fd(), left)) {
+            Ok(written @ 1..) => left = &left[written..],
+            _ => return,
+        }
+    }
 }

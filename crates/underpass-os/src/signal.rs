@@ -5,8 +5,16 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::OnceLock;
 
-/// What runs in the handler. One for this process.
-static HANDLER: OnceLock<fn()> = OnceLock::new();
+/// Signals have numbers below.
+const SIGNALS: usize = 65;
+
+/// What runs in the handler, by the signal's number.
+static HANDLERS: [OnceLock<fn()>; SIGNALS] = [const { OnceLock::new() }; SIGNALS];
+
+/// What a terminal sends for Ctrl-\\: programs that are not told otherwise die of it.
+pub const QUIT: i32 = libc::SIGQUIT;
+/// What [`alarm`] brings.
+pub const ALARM: i32 = libc::SIGALRM;
 
 /// The `n`th real-time signal that the C library leaves to programs.
 ///
@@ -26,9 +34,11 @@ pub fn realtime(n: i32) -> i32 {
 ///
 /// # Errors
 /// `AddrInUse` if this process handles the signal in another way already: choose another signal. `AlreadyExists` if another handler was
-/// given to this function before.
+/// given to this function before, for this signal. `InvalidInput` if there is no such signal.
 pub fn install(signal: i32, handler: fn()) -> io::Result<()> {
-    if *HANDLER.get_or_init(|| handler) as usize != handler as usize {
+    let place = usize::try_from(signal).ok().and_then(|number| HANDLERS.get(number));
+    let place = place.ok_or(io::ErrorKind::InvalidInput)?;
+    if *place.get_or_init(|| handler) as usize != handler as usize {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "this process has another handler already"));
     }
     let ours = on_signal as *const () as libc::sighandler_t;
@@ -59,16 +69,22 @@ fn action(signal: i32, handler: Option<libc::sighandler_t>) -> io::Result<libc::
     }
 }
 
-extern "C" fn on_signal(_signal: i32) {
+extern "C" fn on_signal(signal: i32) {
     // SAFETY: it takes nothing, and gives the address of this kernel thread's own `errno`.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: the address is good for as long as the kernel thread lives.
     let before = unsafe { errno.read() };
-    if let Some(handler) = HANDLER.get() {
+    if let Some(handler) = HANDLERS.get(signal as usize).and_then(OnceLock::get) {
         handler();
     }
     // SAFETY: as above.
     unsafe { errno.write(before) };
+}
+
+/// Has [`ALARM`] come to this process after so many seconds. May be called in a handler.
+pub fn alarm(seconds: u32) {
+    // SAFETY: it takes a number, and is one system call.
+    unsafe { libc::alarm(seconds) };
 }
 
 /// Lets `signal` come to the calling kernel thread.
@@ -158,6 +174,7 @@ mod tests {
 
     #[test]
     fn there_is_no_signal_number_1000() {
+        assert_eq!(install(1000, count).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         assert_eq!(block(1000).unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
 }

@@ -9,6 +9,9 @@ use std::ptr::NonNull;
 const MADV_GUARD_INSTALL: i32 = 102;
 const PAGE: usize = 4096;
 
+/// Bytes of the guard below each stack.
+pub const GUARD: usize = PAGE;
+
 /// An anonymous mapping whose lowest page can't be touched.
 #[derive(Debug)]
 pub struct StackMemory {
@@ -20,6 +23,9 @@ pub struct StackMemory {
 unsafe impl Send for StackMemory {}
 
 impl StackMemory {
+    /// Where its lowest address and its length lie in a value, for debuggers.
+    pub const PARTS: (usize, usize) = (std::mem::offset_of!(Self, low), std::mem::offset_of!(Self, len));
+
     /// Maps at least `usable` bytes of stack over one guard page. Pages are taken when they are first touched.
     ///
     /// # Errors

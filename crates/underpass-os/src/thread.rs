@@ -41,6 +41,20 @@ impl Tid {
             },
         }
     }
+
+    /// The address of the word on which this kernel thread of this process sleeps in the kernel (`futex`), if it does.
+    pub fn sleeps_on(self) -> Option<usize> {
+        let line = std::fs::read_to_string(format!("/proc/self/task/{}/syscall", self.0)).ok()?;
+        parse_call(&line)
+    }
+}
+
+/// A line holds the number of the system call and its arguments, the first of which is where.
+fn parse_call(line: &str) -> Option<usize> {
+    let mut words = line.split_ascii_whitespace();
+    let number: i64 = words.next()?.parse().ok()?;
+    let first = usize::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
+    (number == libc::SYS_futex).then_some(first)
 }
 
 /// What the kernel says that a kernel thread does.
@@ -106,6 +120,15 @@ mod tests {
         assert_eq!(parse(b"12 (x) Z 1"), State::Other);
         assert_eq!(parse(b""), State::Other);
         assert_eq!(parse(b"12 (x)"), State::Other);
+    }
+
+    #[test]
+    fn only_a_sleep_on_a_word_is_one() {
+        let line = format!("{} 0x7f00 0x80 0x2 0x0 0x0 0x0 0x7ffe 0x7f12\n", libc::SYS_futex);
+        assert_eq!(parse_call(&line), Some(0x7f00));
+        assert_eq!(parse_call("0 0x3 0x7f00 0x2 0x0 0x0 0x0 0x7ffe 0x7f12\n"), None);
+        assert_eq!(parse_call("running\n"), None);
+        assert_eq!(current().sleeps_on(), None);
     }
 
     #[test]

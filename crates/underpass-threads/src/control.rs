@@ -197,6 +197,11 @@ impl Control {
         named.then(|| self.name.try_lock().ok()?.clone()).flatten()
     }
 
+    /// As [`with_name`](Self::with_name), without a wait: nameless while somebody else looks at the name.
+    pub(crate) fn try_with_name<R>(&self, with: impl FnOnce(Option<&str>) -> R) -> R {
+        with(self.name.try_lock().ok().as_ref().and_then(|name| name.as_deref()))
+    }
+
     /// Nobody holds it any more.
     pub(crate) fn retire(&'static self) {
         if self.has(flag::NAMED) {

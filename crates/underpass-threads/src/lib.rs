@@ -56,9 +56,13 @@ mod mailbox;
 #[cfg(not(underpass_loom))]
 mod outside;
 #[cfg(not(underpass_loom))]
+mod overflow;
+#[cfg(not(underpass_loom))]
 mod owned;
 #[cfg(not(underpass_loom))]
 mod panicking;
+#[cfg(not(underpass_loom))]
+mod quit;
 #[cfg(not(underpass_loom))]
 mod ready;
 #[cfg(not(underpass_loom))]
@@ -126,6 +130,8 @@ pub use local::{AccessError, LocalKey};
 pub use outside::{rouse, rouse_all, start};
 #[cfg(not(underpass_loom))]
 pub use panicking::panicking;
+#[cfg(not(underpass_loom))]
+pub use quit::dump_on_quit;
 #[cfg(not(underpass_loom))]
 pub use report::State;
 #[cfg(not(underpass_loom))]

@@ -3,6 +3,7 @@
 use crate::control::Control;
 use crate::hold::critical;
 use crate::mailbox::Mailbox;
+use crate::overflow;
 use crate::ready::Queue;
 use crate::ring::Ring;
 use crate::scheduler::{self, Scheduler};
@@ -78,6 +79,7 @@ impl Upcall for Threads {
     fn activate(&'static self, activation: &'static Activation) -> ! {
         let outside = OUTSIDES[activation.number()].get_or_init(|| Outside::new(activation));
         BEGUN.fetch_max(activation.number() + 1, Ordering::AcqRel);
+        overflow::begin();
         Scheduler::new(outside).run()
     }
 
@@ -108,7 +110,10 @@ impl Upcall for Threads {
 
 /// Starts this domain's activations, if they aren't yet.
 pub fn start() -> &'static Pool {
-    crate::tick::set_once();
+    if !Pool::started() {
+        crate::tick::set_once();
+        overflow::watch();
+    }
     Pool::start(&Threads)
 }
 

@@ -71,6 +71,15 @@ pub(crate) fn anew() -> &'static Scheduler {
     OWN.get().expect("a user-level thread runs on an activation")
 }
 
+/// The thread that this kernel thread runs, or is in a blocking call for, and the bounds of its stack: in a handler of signals that has interrupted it.
+pub(crate) fn interrupted() -> Option<(&'static Control, (usize, usize))> {
+    let own = OWN.get()?;
+    let me = own.current_if_any().or_else(|| own.outside.out.get())?;
+    // SAFETY: its home is this very kernel thread, which does nothing else meanwhile.
+    let context = unsafe { me.context.get() }.as_deref()?;
+    Some((me, context.bounds()))
+}
+
 impl Scheduler {
     /// The inside of the activation with this outside, for this kernel thread.
     pub(crate) fn new(outside: &'static Outside) -> &'static Self {

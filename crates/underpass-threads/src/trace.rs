@@ -53,14 +53,19 @@ impl fmt::Debug for Trace {
 
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, place) in own(&self.0).iter().enumerate() {
-            writeln!(f, "{number:>4}: {}", place.name)?;
-            if let Some(file) = &place.file {
-                writeln!(f, "             at {}:{}", file.display(), place.line)?;
-            }
-        }
-        Ok(())
+        write(&self.0, f)
     }
+}
+
+/// Names the places that these return addresses are in.
+pub(crate) fn write(addresses: &[usize], to: &mut impl fmt::Write) -> fmt::Result {
+    for (number, place) in own(addresses).iter().enumerate() {
+        writeln!(to, "{number:>4}: {}", place.name)?;
+        if let Some(file) = &place.file {
+            writeln!(to, "             at {}:{}", file.display(), place.line)?;
+        }
+    }
+    Ok(())
 }
 
 /// One frame, of which inlining may have made several.

@@ -1,0 +1,108 @@
+//! Faults of memory: who is told of them first, and on which stack.
+
+use crate::StackMemory;
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::OnceLock;
+
+/// An access to memory that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What was accessed.
+    pub address: usize,
+    /// The instruction that did so, or 0 where that isn't known.
+    pub instruction: usize,
+}
+
+static HANDLER: OnceLock<fn(Fault)> = OnceLock::new();
+/// What was done about faults before.
+static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
+
+/// Has `handler` told of each fault of this process, on the kernel thread's own [`stack`] for such things if it has one. When it returns, what was
+/// installed before is done about the fault: by default the process dies.
+///
+/// `handler` may do what a signal handler may: what it interrupts may hold any lock.
+///
+/// # Errors
+/// `AlreadyExists` if another handler was given to this function before.
+pub fn install(handler: fn(Fault)) -> io::Result<()> {
+    if *HANDLER.get_or_init(|| handler) as usize != handler as usize {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "this process has another handler already"));
+    }
+    // SAFETY: all-zero is a value of this plain C struct.
+    let mut new: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    let mut old = new;
+    // SAFETY: it asks only; `old` is a whole struct.
+    if unsafe { libc::sigaction(libc::SIGSEGV, ptr::null(), &mut old) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let ours = on_fault as *const () as libc::sighandler_t;
+    if old.sa_sigaction == ours || BEFORE.set(old).is_err() {
+        return Ok(());
+    }
+    new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    new.sa_sigaction = ours;
+    // SAFETY: the handler has the signature that goes with the flags.
+    match unsafe { libc::sigaction(libc::SIGSEGV, &new, ptr::null_mut()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Gives the calling kernel thread, which never ends, a stack of `size` bytes for handlers of faults, in place of the one that it has: overflows of
+/// its usual stack are told there.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn stack(size: usize) -> io::Result<()> {
+    let memory = StackMemory::new(size)?;
+    let usable = ptr::with_exposed_provenance_mut(memory.top() - memory.usable());
+    let new = libc::stack_t { ss_sp: usable, ss_flags: 0, ss_size: memory.usable() };
+    // SAFETY: the memory is nobody else's, and stays for ever.
+    if unsafe { libc::sigaltstack(&new, ptr::null_mut()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    std::mem::forget(memory);
+    Ok(())
+}
+
+extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    if let Some(handler) = HANDLER.get() {
+        // SAFETY: the kernel gives who has asked for it a whole struct.
+        let info = unsafe { &*info };
+        // SAFETY: this signal has an address.
+        let address = unsafe { info.si_addr() } as usize;
+        handler(Fault { address, instruction: instruction(context) });
+    }
+    let Some(before) = BEFORE.get() else { return };
+    match before.sa_sigaction {
+        libc::SIG_DFL | libc::SIG_IGN => {
+            // SAFETY: the default action takes no handler. The fault comes again at once, and the process dies of it.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
+            type Told = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+            // SAFETY: who installed it with this flag gave a function of this signature.
+            let handler = unsafe { std::mem::transmute::<libc::sighandler_t, Told>(handler) };
+            handler(signal, info, context);
+        }
+        handler => {
+            // SAFETY: who installed it without that flag gave a function of this signature.
+            let handler = unsafe { std::mem::transmute::<libc::sighandler_t, extern "C" fn(i32)>(handler) };
+            handler(signal);
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn instruction(context: *mut libc::c_void) -> usize {
+    let context: *mut libc::ucontext_t = context.cast();
+    // SAFETY: the kernel gives who has asked for it a whole struct.
+    unsafe { (*context).uc_mcontext.gregs[libc::REG_RIP as usize] as usize }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn instruction(_context: *mut libc::c_void) -> usize {
+    0
+}
