@@ -169,6 +169,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
             "builder.rs",
             "carrier.rs",
             "circles.rs",
+            "debugger.rs",
             "handle.rs",
             "idle.rs",
             "kernel.rs",

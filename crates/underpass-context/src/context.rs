@@ -78,6 +78,9 @@ impl Context {
     /// Where the stack pointer of a paused context lies in it, for debuggers.
     pub const SAVED: usize = std::mem::offset_of!(Self, suspended);
 
+    /// Where its [`Stack`] lies in it.
+    pub const STACK: usize = std::mem::offset_of!(Self, stack);
+
     /// Writes down where its frames go on, the innermost first, and says how many there are; no more than `frames` has room for.
     ///
     /// It takes no lock and allocates nothing, and uses the caller's stack alone.

@@ -74,6 +74,9 @@ impl Context {
     /// Where the stack pointer of a paused context lies in it: nowhere that we know.
     pub const SAVED: usize = 0;
 
+    /// As the other backend's: nowhere that we know.
+    pub const STACK: usize = 0;
+
     /// Nothing.
     ///
     /// # Safety

@@ -11,6 +11,12 @@ pub struct Stack {
 }
 
 impl Stack {
+    /// Where the address of its guard, and its length with the guard, lie in a value, for debuggers.
+    pub const PARTS: (usize, usize) = {
+        let memory = std::mem::offset_of!(Self, memory);
+        (memory + StackMemory::PARTS.0, memory + StackMemory::PARTS.1)
+    };
+
     /// Bytes that can be used.
     pub fn size(&self) -> usize {
         self.memory.usable()

@@ -1,12 +1,14 @@
 //! What stands for a thread: its control block.
 
 use crate::body::Body;
+use crate::debugger::Fields;
 use crate::local::Locals;
 use crate::owned::Owned;
 use crate::ready::Linked;
 use crate::registry;
 use crate::suspend::Suspension;
 use crate::{outside, tick};
+use std::mem::offset_of;
 use std::sync::{Mutex, PoisonError};
 use underpass_context::Context;
 use underpass_processor::Parker;
@@ -79,6 +81,25 @@ pub struct Control {
 }
 
 impl Control {
+    /// For debuggers. Of a suspension the first of the words that say what is waited for.
+    pub(crate) const FIELDS: Fields = Fields {
+        next: offset_of!(Self, next) as u64,
+        home: offset_of!(Self, home) as u64,
+        flags: offset_of!(Self, flags) as u64,
+        number: offset_of!(Self, number) as u64,
+        holders: offset_of!(Self, holders) as u64,
+        context: offset_of!(Self, context) as u64,
+        wait: (offset_of!(Self, suspension) + Suspension::WAIT) as u64,
+        since: offset_of!(Self, since) as u64,
+        waits_for: offset_of!(Self, waits_for) as u64,
+    };
+
+    /// Where in it the name's address and length lie, for debuggers.
+    pub(crate) fn place_of_name(&self) -> usize {
+        let name = self.name.lock().unwrap_or_else(PoisonError::into_inner);
+        std::ptr::from_ref(&*name).addr() - std::ptr::from_ref(self).addr()
+    }
+
     /// A block in the pool, of the place `index` in the registry.
     pub(crate) fn unused(index: u32) -> Self {
         Self {
@@ -189,6 +210,11 @@ impl Control {
             return with(None);
         }
         with(self.name.lock().unwrap_or_else(PoisonError::into_inner).as_deref())
+    }
+
+    /// Where it is said which context it runs on, for who reads that from afar.
+    pub(crate) fn place_of_context(&self) -> usize {
+        (&raw const self.context).addr()
     }
 
     /// A copy of its name, for who looks around: without a wait, so nothing while somebody else looks at it.

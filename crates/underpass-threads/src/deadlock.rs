@@ -3,10 +3,13 @@
 //! Whoever is about to wait for what another holds notes whom it waits for, and looks whether that one waits too: then there *may* be a
 //! circle, and a kernel thread of its own searches for one (`circles.rs`) when it has had time to dissolve.
 //!
+//! It also searches for guards of `std`'s locks (`guards.rs`) when the monitor finds an activation blocked.
+//!
 //! A search that costs `d` is followed by a pause of some `50 d`, so that locks which many wait for in chains cost little.
 
 use crate::circles::search;
 use crate::control::{Control, flag};
+use crate::guards::{self, HeldUp};
 use crate::registry;
 use crate::suspend::Wait;
 use std::collections::HashSet;
@@ -14,9 +17,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::thread;
 use std::time::{Duration, Instant};
+use underpass_processor::MOST_ACTIVATIONS;
 
 /// The time that a chain of waits has to dissolve by itself.
 const SETTLE: Duration = Duration::from_millis(20);
+/// The time for which a guard has to hold up an activation before anybody is told.
+const LASTS: Duration = Duration::from_millis(200);
 /// The shortest and the longest pause between two searches.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
 
@@ -53,26 +59,70 @@ fn may_close(me: &Control, holder: &Control) -> bool {
 }
 
 static ALARMED: AtomicBool = AtomicBool::new(false);
+static SEARCHER: OnceLock<Option<thread::Thread>> = OnceLock::new();
 
 /// Has the searcher search.
 #[cold]
 fn alarm() {
-    static SEARCHER: OnceLock<Option<thread::Thread>> = OnceLock::new();
     // SYNC with `ALARMED` swap in `run`: our note. Also by who finds it set, hence no mere load.
-    if !ALARMED.swap(true, Ordering::AcqRel) {
-        let start = || {
-            let searcher = thread::Builder::new().name("underpass-deadlocks".into());
-            // Without a kernel thread, dumps still search.
-            Some(searcher.spawn(run).ok()?.thread().clone())
-        };
-        if let Some(searcher) = SEARCHER.get_or_init(start) {
+    if !ALARMED.swap(true, Ordering::AcqRel)
+        && let Some(searcher) = searcher()
+    {
+        searcher.unpark();
+    }
+}
+
+fn searcher() -> Option<&'static thread::Thread> {
+    let start = || {
+        let searcher = thread::Builder::new().name("underpass-deadlocks".into());
+        // Without a kernel thread, dumps still search.
+        Some(searcher.spawn(run).ok()?.thread().clone())
+    };
+    SEARCHER.get_or_init(start).as_ref()
+}
+
+/// Whether guards of `std`'s locks that hold up an activation are told unasked. A dump tells them in any case.
+const GUARDS: bool = cfg!(debug_assertions);
+
+/// Has everything there that [`blocks`] needs.
+pub(crate) fn begin() {
+    if GUARDS {
+        searcher();
+    }
+}
+
+/// Activations that were found blocked since the last search, by their numbers.
+static BLOCKED: [AtomicBool; MOST_ACTIVATIONS] = [const { AtomicBool::new(false) }; MOST_ACTIVATIONS];
+
+/// The monitor found this activation blocked without a bracket: takes neither lock nor memory.
+pub(crate) fn blocks(activation: usize) {
+    if GUARDS {
+        // Relaxed: `ALARMED` synchronizes.
+        BLOCKED[activation].store(true, Ordering::Relaxed);
+        if !ALARMED.swap(true, Ordering::AcqRel)
+            && let Some(Some(searcher)) = SEARCHER.get()
+        {
             searcher.unpark();
         }
     }
 }
 
+/// The guards that hold up an activation of those, for so long that it is not just a lock that somebody else is about to release.
+fn guards() -> Vec<HeldUp> {
+    let blocked = BLOCKED.iter().enumerate().filter(|(_, blocked)| blocked.swap(false, Ordering::Relaxed));
+    let mut found = guards::look_at(&blocked.map(|(number, _)| number).collect::<Vec<_>>());
+    if !found.is_empty() {
+        thread::sleep(LASTS);
+        let numbers: Vec<_> = found.iter().map(|held_up| held_up.activation).collect();
+        let again = guards::look_at(&numbers);
+        found.retain(|held_up| again.contains(held_up));
+    }
+    found
+}
+
 fn run() {
     let mut told = HashSet::new();
+    let mut told_guards = HashSet::new();
     loop {
         // SYNC with `ALARMED` swap in `alarm`: the notes of those who have called.
         while !ALARMED.swap(false, Ordering::AcqRel) {
@@ -85,6 +135,11 @@ fn run() {
         for deadlock in deadlocks {
             if told.insert(deadlock.key()) {
                 eprintln!("underpass: {deadlock}");
+            }
+        }
+        for held_up in guards() {
+            if told_guards.insert((held_up.waiter, held_up.holders.first().map(|holder| holder.0))) {
+                eprintln!("underpass: {held_up}");
             }
         }
         if unsure {

@@ -7,6 +7,7 @@
 use crate::circles::{self, Deadlock};
 use crate::control::{Control, flag};
 use crate::findings::Found;
+use crate::guards::{self, HeldUp};
 use crate::handle::ThreadId;
 use crate::kernel::{self, Kernel};
 use crate::latch::Latch;
@@ -60,6 +61,8 @@ pub struct Dump {
     pub silent: Vec<usize>,
     /// Threads that wait for each other, for ever.
     pub deadlocks: Vec<Deadlock>,
+    /// Activations that are blocked since a suspended thread seems to hold a lock of `std`.
+    pub held_up: Vec<HeldUp>,
 }
 
 /// What every user-level thread does at this moment, and every kernel thread that uses the package: for people.
@@ -141,7 +144,8 @@ pub(crate) fn collect() -> Dump {
         let holder = thread.awaited.and_then(|awaited| awaited.holder);
         thread.holder_name = holder.and_then(|holder| names.get(&holder).cloned());
     }
-    Dump { threads, silent, deadlocks: circles::search().0 }
+    let held_up = guards::look_at(&silent);
+    Dump { threads, silent, deadlocks: circles::search().0, held_up }
 }
 
 /// What a thread seems to do of which no home has reported.
@@ -257,6 +261,7 @@ impl fmt::Display for Dump {
         for number in &self.silent {
             writeln!(f, "activation {number} does not answer")?;
         }
+        self.held_up.iter().try_for_each(|held_up| writeln!(f, "{held_up}"))?;
         self.deadlocks.iter().try_for_each(|deadlock| writeln!(f, "{deadlock}"))
     }
 }

@@ -28,6 +28,7 @@ impl Found {
 /// The thread that runs there blocks in the kernel without a bracket.
 pub(crate) fn blocking(activation: &Activation) {
     note(activation, |found| found.blocking < COMPUTING - 1, 1);
+    crate::deadlock::blocks(activation.number());
 }
 
 /// The thread that runs there has used up its time slice.

@@ -30,6 +30,8 @@ mod current;
 #[cfg(not(underpass_loom))]
 mod deadlock;
 #[cfg(not(underpass_loom))]
+mod debugger;
+#[cfg(not(underpass_loom))]
 mod dispatcher;
 #[cfg(not(underpass_loom))]
 mod dump;
@@ -37,6 +39,8 @@ mod dump;
 mod findings;
 #[cfg(not(underpass_loom))]
 mod free;
+#[cfg(not(underpass_loom))]
+mod guards;
 #[cfg(not(underpass_loom))]
 mod handle;
 #[cfg(not(underpass_loom))]
@@ -116,6 +120,8 @@ pub use current::{cancelled, checkpoint, current, on_user_thread, sleep, yield_n
 pub use dump::{Dump, ThreadReport, deadlocks, dump};
 #[cfg(not(underpass_loom))]
 pub use findings::Found;
+#[cfg(not(underpass_loom))]
+pub use guards::HeldUp;
 #[cfg(not(underpass_loom))]
 pub use handle::{JoinHandle, Thread, ThreadId, panic_message, park, park_timeout};
 #[cfg(not(underpass_loom))]

@@ -5,6 +5,7 @@ use underpass_seam::StaticSlot;
 
 /// Many put in, the owner takes all out. The last that came is the first in the chain.
 #[derive(Debug)]
+#[repr(transparent)]
 pub struct Mailbox<T: 'static> {
     last: StaticSlot<T>,
 }

@@ -1,12 +1,14 @@
 //! What the rest of the domain sees of an activation: where to leave it work, and how to call it.
 
 use crate::control::Control;
+use crate::debugger;
 use crate::hold::critical;
 use crate::mailbox::Mailbox;
 use crate::overflow;
 use crate::ready::Queue;
 use crate::ring::Ring;
 use crate::scheduler::{self, Scheduler};
+use std::mem::offset_of;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use underpass_os::barrier;
@@ -79,6 +81,7 @@ impl Upcall for Threads {
     fn activate(&'static self, activation: &'static Activation) -> ! {
         let outside = OUTSIDES[activation.number()].get_or_init(|| Outside::new(activation));
         BEGUN.fetch_max(activation.number() + 1, Ordering::AcqRel);
+        debugger::begun(activation.number(), outside);
         overflow::begin();
         Scheduler::new(outside).run()
     }
@@ -113,6 +116,7 @@ pub fn start() -> &'static Pool {
     if !Pool::started() {
         crate::tick::set_once();
         overflow::watch();
+        crate::deadlock::begin();
     }
     Pool::start(&Threads)
 }
@@ -177,6 +181,14 @@ fn tell(control: &'static Control, home: usize) {
 }
 
 impl Outside {
+    /// For debuggers, as the table says.
+    pub(crate) const FIELDS: [u64; 4] = [
+        offset_of!(Self, current) as u64,
+        offset_of!(Self, out) as u64,
+        (offset_of!(Self, ready) + Queue::<Control>::PLACE_OF_FIRST) as u64,
+        offset_of!(Self, told) as u64,
+    ];
+
     fn new(activation: &'static Activation) -> Self {
         Self {
             activation,

@@ -4,6 +4,7 @@ use std::cell::UnsafeCell;
 
 /// Holds what only its owner touches. Who owns a field of a [`Control`](crate::Control) at what time is said there.
 #[derive(Debug, Default)]
+#[repr(transparent)]
 pub(crate) struct Owned<T>(UnsafeCell<T>);
 
 // SAFETY: every access goes through `get`, whose caller is the owner; ownership passes only by something that synchronizes.

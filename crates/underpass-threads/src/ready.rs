@@ -53,6 +53,9 @@ impl<T: Linked> Queue<T> {
 }
 
 impl<T: Linked> Queue<T> {
+    /// Where the first one's address lies in it, for debuggers.
+    pub const PLACE_OF_FIRST: usize = std::mem::offset_of!(Self, first);
+
     /// Shows all that are in it, to its owner.
     pub fn each(&self, mut see: impl FnMut(&'static T)) {
         let mut next = self.first.get();

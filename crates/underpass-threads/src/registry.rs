@@ -1,6 +1,7 @@
 //! All control blocks of the domain, in a table that only grows, and those among them that stand for no thread.
 
 use crate::control::Control;
+use crate::debugger;
 use crate::hold::critical;
 use crate::ready::Stock;
 use crate::scheduler;
@@ -8,8 +9,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use underpass_seam::atomic::{AtomicU32, Ordering};
 
 /// Blocks of the first chunk; each further chunk has twice as many.
-const FIRST: u32 = 64;
-const CHUNKS: usize = 25;
+pub(crate) const FIRST: u32 = 64;
+pub(crate) const CHUNKS: usize = 25;
 /// Blocks that go to or from an activation at a time.
 const BATCH: usize = 64;
 
@@ -40,7 +41,10 @@ fn at(index: u32) -> &'static Control {
     let (chunk, place) = chunk_of(index);
     let blocks = TABLE[chunk].get_or_init(|| {
         let begin = FIRST * ((1 << chunk) - 1);
-        (0..FIRST << chunk).map(|place| Control::unused(begin + place)).collect()
+        let blocks: Box<[Control]> =
+            (0..FIRST << chunk).map(|place| Control::unused(begin + place)).collect();
+        debugger::made(chunk, &blocks);
+        blocks
     });
     &blocks[place]
 }

@@ -66,6 +66,15 @@ pub(crate) struct Suspension {
     outcome: Woken,
 }
 
+impl Suspension {
+    /// Where the wait lies in a place for a suspension, if one is there.
+    pub(crate) const WAIT: usize = {
+        // What tells whether one is there takes no room of its own, so it lies at the place's beginning.
+        assert!(size_of::<Option<Self>>() == size_of::<Self>());
+        std::mem::offset_of!(Self, wait)
+    };
+}
+
 impl Control {
     /// Ends the suspension for `why`, if nobody else has. Says whether the thread is to be put on the ready list.
     ///

@@ -1,0 +1,61 @@
+//! A guard of `std`'s mutex, held by a thread that is suspended, is reported with both threads' names where it bites.
+
+mod common;
+
+use common::setting;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use underpass_threads::{Builder, dump, park, spawn};
+
+/// What the child is: two threads of one activation, and a kernel thread that has the holder woken.
+fn locks_itself_out() {
+    let both = spawn(|| {
+        // Not started yet, they stay with the activation that has but one slot.
+        let lock: &'static Mutex<u32> = Box::leak(Box::default());
+        let holder = Builder::new().name("keeps the guard").spawn(move || {
+            let guard = lock.lock().unwrap();
+            park();
+            println!("never: {guard}");
+        });
+        let other = Builder::new().name("has no guard").spawn(park);
+        let waiter = Builder::new().name("waits in the kernel").spawn(move || {
+            drop(lock.lock());
+        });
+        (holder.unwrap(), other.unwrap(), waiter.unwrap())
+    });
+    let (holder, other, waiter) = both.join().unwrap();
+    while !dump().silent.contains(&0) {}
+    // From now on a thread waits for the activation.
+    holder.thread().unpark();
+    let found = loop {
+        if let Some(found) = dump().held_up.pop() {
+            break found;
+        }
+    };
+    assert_eq!((found.waiter, found.holders[0].0), (waiter.thread().id(), holder.thread().id()));
+    println!("dumped: {found}");
+    waiter.join().unwrap();
+    drop(other);
+}
+
+#[test]
+fn a_guard_across_a_pause_is_reported_with_both_names() {
+    let _dog = common::watchdog();
+    if setting("UNDERPASS_TEST_HANGS", 0) == 1 {
+        return locks_itself_out();
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "a_guard_across_a_pause_is_reported_with_both_names", "--nocapture"]);
+    child.env("UNDERPASS_TEST_HANGS", "1").env("UNDERPASS_PROCESSORS", "1").stderr(Stdio::piped());
+    let mut child = child.stdout(Stdio::piped()).spawn().unwrap();
+    let mut dumped = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(dumped.any(|line| line.contains("dumped: thread 'waits in the kernel' (")));
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let line = said.find(|line| line.contains("blocks activation")).expect("it is told");
+    assert!(line.contains("thread 'waits in the kernel' ("), "{line}");
+    assert!(line.contains("'keeps the guard' (") && !line.contains("has no guard"), "{line}");
+    assert!(line.contains("underpass::sync::Mutex"), "{line}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
