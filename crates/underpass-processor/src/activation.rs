@@ -136,9 +136,7 @@ impl Activation {
     /// Brackets don't nest: the first end ends all.
     #[inline]
     pub fn begin_blocking(&self) {
-        if !self.pool.is_bracketed() {
-            self.pool.set_bracketed();
-        }
+        self.pool.announce_brackets();
         turns::begin(self.pool, self.seat());
     }
 

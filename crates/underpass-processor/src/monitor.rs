@@ -15,6 +15,8 @@ use underpass_os::clock::now_ns;
 const TICK: u64 = 5_000_000;
 /// Ticks that an activation may run while others wait.
 pub(crate) const SLICE: u32 = 2;
+/// Ticks that unstarted work may wait while those that run switch threads.
+const PATIENCE: u32 = 4;
 /// Ticks with nothing to do before a doze: who comes and goes shall not wake the monitor each time.
 const QUIET: u32 = 4;
 /// Between two looks at what processors this domain may use, in ns.
@@ -30,8 +32,8 @@ pub(crate) struct Monitor {
     /// The number of who was called up to take over for unstarted work, or is being started for that, and how often it had come to
     /// a slot then.
     helper: Option<(usize, u32)>,
-    /// Work was unstarted at the last tick too.
-    unstarted_before: bool,
+    /// For how many ticks there has been unstarted work.
+    unstarted: u32,
     quiet: u32,
     reviewed: u64,
 }
@@ -44,7 +46,7 @@ impl Monitor {
             notes: std::iter::repeat_with(Note::default).take(MOST_ACTIVATIONS).collect(),
             seen: Vec::with_capacity(MOST_ACTIVATIONS),
             helper: None,
-            unstarted_before: false,
+            unstarted: 0,
             quiet: 0,
             reviewed: now_ns(),
         }
@@ -74,7 +76,7 @@ impl Monitor {
 
     /// What happened before the doze is no measure.
     fn start_again(&mut self) {
-        self.unstarted_before = false;
+        self.unstarted = 0;
         for activation in self.pool.activations() {
             self.note(activation).start_again(activation);
         }
@@ -97,21 +99,21 @@ impl Monitor {
     fn tick(&mut self) {
         self.upcall.tick();
         let unstarted = self.upcall.unstarted();
-        if unstarted && self.pool.counts().free() {
+        if unstarted {
             turns::request(self.pool);
         }
         if self.pool.counts().waiting > 0 && turns::detach(self.pool) {
-            turns::release(self.pool);
+            turns::free(self.pool);
         }
         let mut seen = std::mem::take(&mut self.seen);
         seen.extend(self.pool.activations().map(|activation| self.note(activation).look(activation)));
         for seen in &seen {
             self.see_to(seen, unstarted);
         }
-        self.preempt(&mut seen, unstarted && self.unstarted_before);
+        self.unstarted = if unstarted { self.unstarted + 1 } else { 0 };
+        self.preempt(&mut seen);
         seen.clear();
         self.seen = seen;
-        self.unstarted_before = unstarted;
         self.quiet = if busy(self.pool, self.upcall) { 0 } else { self.quiet + 1 };
     }
 
@@ -170,11 +172,13 @@ impl Monitor {
     }
 
     /// Asks as many to give way as others wait, of those that have had a slice, those first that have had most.
-    fn preempt(&mut self, seen: &mut Vec<Seen>, unstarted: bool) {
+    fn preempt(&mut self, seen: &mut Vec<Seen>) {
         seen.retain(|seen| seen.at == state::RUNNING && seen.held >= SLICE);
         seen.sort_unstable_by_key(|seen| std::cmp::Reverse(seen.held));
         let hogs = seen.iter().any(|seen| seen.still >= SLICE);
-        if unstarted && hogs && !self.pool.counts().free() && !self.helped() {
+        // Those that switch will come to it, unless it is work that none of them takes.
+        let patience = if hogs { SLICE } else { PATIENCE };
+        if self.unstarted >= patience && !self.pool.counts().free() && !self.helped() {
             self.call_up();
         }
         let counts = self.pool.counts();

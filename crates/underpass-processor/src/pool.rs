@@ -6,7 +6,7 @@ use crate::roster::{MOST_ACTIVATIONS, Roster};
 use crate::slots::{Counts, Slots};
 use crate::steward::{self, Births};
 use crate::{Activation, Census, maximum, preempt, tally, turns};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use underpass_os::barrier;
 
@@ -39,14 +39,21 @@ pub trait Upcall: Send + Sync {
     fn tick(&self) {}
 }
 
+/// Nobody has begun a blocking call yet.
+const UNUSED: u32 = 0;
+/// Somebody is about to.
+const USED: u32 = 1;
+/// And everybody who makes work by now knows that.
+const KNOWN: u32 = 2;
+
 /// The activations of this domain.
 pub struct Pool {
     pub(crate) slots: Slots,
     pub(crate) roster: Roster,
     pub(crate) upcall: &'static dyn Upcall,
     pub(crate) births: Births,
-    /// Somebody has begun a blocking call.
-    bracketed: AtomicBool,
+    /// Whether somebody has begun a blocking call: [`UNUSED`], [`USED`] or [`KNOWN`].
+    brackets: AtomicU32,
     /// The lock of changes of the maximum.
     changes: Mutex<()>,
 }
@@ -99,7 +106,7 @@ impl Pool {
             roster: Roster::new(),
             upcall,
             births: Births::new(maximum),
-            bracketed: AtomicBool::new(false),
+            brackets: AtomicU32::new(UNUSED),
             changes: Mutex::new(()),
         }
     }
@@ -155,6 +162,8 @@ impl Pool {
 
     /// Before it sleeps an activation looks for work that it would take; it sees that others do what it wouldn't.
     pub(crate) fn leave_work(&self, activation: &Activation) {
+        // Who saw the slot taken that was released just now has made its work visible to us.
+        crate::slots::fence_after_change();
         if self.upcall.unstarted() && !self.upcall.takes(activation) {
             turns::request(self);
         }
@@ -172,15 +181,26 @@ impl Pool {
     #[inline]
     pub(crate) fn is_bracketed(&self) -> bool {
         // Relaxed: B0's barrier is what counts.
-        self.bracketed.load(Ordering::Relaxed)
+        self.brackets.load(Ordering::Relaxed) != UNUSED
     }
 
-    /// B0.
+    /// B0. Who comes second while the first has its barrier still before it has one of its own.
+    #[inline]
+    pub(crate) fn announce_brackets(&self) {
+        // SYNC with `brackets` store below: the first one's barrier.
+        if self.brackets.load(Ordering::Acquire) != KNOWN {
+            self.announce_first();
+        }
+    }
+
     #[cold]
-    pub(crate) fn set_bracketed(&self) {
-        self.bracketed.store(true, Ordering::Relaxed);
+    fn announce_first(&self) {
+        // Relaxed: the barrier follows. Another's `KNOWN` may become `USED` again for a moment: one barrier too many.
+        self.brackets.store(USED, Ordering::Relaxed);
         barrier::heavy();
         tally().entered_kernel(1);
+        // SYNC with `brackets` load in `announce_brackets`: the barrier.
+        self.brackets.store(KNOWN, Ordering::Release);
     }
 
     /// Sets the maximum anew, if it has changed.

@@ -167,6 +167,7 @@ impl Pool {
     /// The slot of one that could not be started, if nobody has taken it, is given to others.
     fn bury(&self) {
         if self.births.take_slot() && !turns::hand_to_sleeper(self) {
+            // Not `free`: for work it would ask for the next that can't be started.
             turns::release(self);
         }
     }
@@ -175,7 +176,7 @@ impl Pool {
     pub(crate) fn welcome(&self, seat: &Seat) {
         if self.births.take_slot() && !seat.seat(state::ASLEEP) {
             // It was handed one, or called up.
-            turns::release(self);
+            turns::free(self);
         }
         turns::resume(self, seat);
     }

@@ -77,9 +77,9 @@ pub fn free(world: &impl World) {
     fence_after_change();
     if world.unstarted() {
         request(world);
-    } else if left == 0 && world.slots().take() && !hand_to_sleeper(world) {
-        // Where nobody runs, one who sleeps has to know that it is the last, and listens; it was called to find out.
-        release(world);
+    } else if left == 0 && world.slots().take() {
+        // Where nobody runs, one who sleeps has to know that it is the last, and listens: it is called to find out, or one is started.
+        hand_over(world);
     }
 }
 
@@ -156,7 +156,8 @@ pub fn enlist(world: &impl World) {
     } else {
         fence_after_change();
         if detach(world) || world.reclaim() {
-            release(world);
+            // By now who was to get it may have another, and work may have come that saw it taken.
+            free(world);
         }
         world.heed();
     }
@@ -166,8 +167,8 @@ pub fn enlist(world: &impl World) {
 pub fn regain(world: &impl World, seat: &Seat, from: u32) {
     if world.slots().take() {
         if !seat.seat(from) {
-            // Somebody seated it or called it up meanwhile.
-            release(world);
+            // Somebody seated it or called it up meanwhile; and work may have come that saw both slots taken.
+            free(world);
         }
     } else if seat.publish(from, state::WAITING, world.slots().ticket()) {
         enlist(world);
@@ -187,17 +188,19 @@ pub fn wait(world: &impl World, seat: &Seat) {
 
 /// *Gives way*, if the seat was asked to, or has lost its slot. Takes no lock and no memory: the handler does it.
 pub fn give_way(world: &impl World, seat: &Seat) {
-    let at = seat.hint();
-    if at != state::PREEMPTING && at != state::STUCK {
-        return;
-    }
-    if !seat.publish(at, state::PREEMPTED, world.slots().ticket()) {
-        return;
-    }
+    let at = loop {
+        let at = seat.hint();
+        if at != state::PREEMPTING && at != state::STUCK {
+            return;
+        }
+        // If not, the monitor has moved it from the one to the other, or given it a slot.
+        if seat.publish(at, state::PREEMPTED, world.slots().ticket()) {
+            break at;
+        }
+    };
     enlist(world);
-    if at == state::PREEMPTING && release(world).is_some() {
-        // Freed, though work may have come that saw it taken: the monitor looks.
-        world.heed();
+    if at == state::PREEMPTING {
+        free(world);
     }
     wait(world, seat);
 }

@@ -115,6 +115,13 @@ impl Scheduler {
         suits(self.outside())
     }
 
+    /// One that an activation has which has no processor at the moment, or keeps it for a thread of its own.
+    pub(crate) fn steal_from_others(&self) -> Option<&'static Control> {
+        outside::all()
+            .filter(|other| other.activation.summoned() || other.dedicated.load(Ordering::Relaxed))
+            .find_map(|other| other.free.take())
+    }
+
     /// One that another activation has.
     pub(crate) fn steal(&self) -> Option<&'static Control> {
         // Not all begin with the same victim.

@@ -127,10 +127,11 @@ impl Scheduler {
                     break;
                 }
             }
-            if self.wanted_soon() || self.timer_due() || free::any() {
+            if self.wanted_soon() || self.timer_due() || self.may_find() {
                 return;
             }
-            if !self.stale() && (!pays || spin.over()) {
+            // Work that this activation would not take is for who gets its processor.
+            if !self.stale() && (!pays || spin.over() || free::any()) {
                 break;
             }
         }

@@ -207,7 +207,9 @@ impl Scheduler {
     /// Whether other threads could run here: a hint where others leave them.
     #[inline]
     pub(crate) fn busy(&self) -> bool {
-        !self.outside.ready.is_empty() || self.outside.has_told() || !self.outside.free.is_empty()
+        !self.outside.ready.is_empty()
+            || self.outside.has_told()
+            || (!self.outside.free.is_empty() && !self.is_dedicated())
     }
 
     /// Sees to what others want of this activation.
@@ -228,7 +230,7 @@ impl Scheduler {
         if self.is_dedicated() {
             return None;
         }
-        self.take_near().or_else(|| self.take_dedicated()).or_else(|| self.steal())
+        self.take_dedicated().or_else(|| self.take_near()).or_else(|| self.steal())
     }
 
     /// Starts a thread, or takes over a migrating one.
@@ -305,7 +307,7 @@ impl Scheduler {
             self.fire();
             self.poll();
             if !self.is_dedicated()
-                && let Some(control) = self.take_near()
+                && let Some(control) = self.take_near().or_else(|| self.steal_from_others())
             {
                 self.begin(control);
             }

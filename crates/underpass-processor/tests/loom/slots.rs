@@ -1,6 +1,6 @@
 //! Every interleaving of small cases of the protocol of slots and seats.
 
-use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use loom::sync::atomic::{AtomicU32, Ordering, fence};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use underpass_processor::seat::{Seat, state};
@@ -14,8 +14,8 @@ struct Place {
     /// Guards the sleep on any word, as the kernel's lock does.
     kernel: Mutex<()>,
     woken: Condvar,
-    /// What makes `unstarted` true.
-    work: AtomicBool,
+    /// How much is unstarted.
+    work: AtomicU32,
     /// Slots that lie where activations are started.
     unborn: AtomicU32,
     bracketed: bool,
@@ -35,7 +35,7 @@ impl Place {
             seats,
             kernel: Mutex::new(()),
             woken: Condvar::new(),
-            work: AtomicBool::new(false),
+            work: AtomicU32::new(0),
             unborn: AtomicU32::new(0),
             bracketed: true,
         })
@@ -52,13 +52,17 @@ impl Place {
         assert!(waiting == 0 || counts.running >= counts.maximum);
     }
 
+    /// No slot is free while work waits, at a quiescent point.
+    fn leaves_no_work(&self) {
+        assert!(!self.unstarted() || !self.slots.counts().free(), "{:?}", self.states());
+    }
+
     fn states(&self) -> Vec<u32> {
         self.seats.iter().map(Seat::get).collect()
     }
 
     fn make_work(&self) {
-        // Not a store: loom takes a store that happened before a swap for one that may come after it.
-        self.work.swap(true, Ordering::Relaxed);
+        self.work.fetch_add(1, Ordering::Relaxed);
         // For the light barrier.
         fence(Ordering::SeqCst);
         turns::request(self);
@@ -66,7 +70,8 @@ impl Place {
 
     /// Takes the work, if there is any.
     fn take_work(&self) -> bool {
-        self.work.swap(false, Ordering::AcqRel)
+        let less = |work: u32| work.checked_sub(1);
+        self.work.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).is_ok()
     }
 }
 
@@ -112,7 +117,7 @@ impl World for Place {
     }
 
     fn unstarted(&self) -> bool {
-        self.work.load(Ordering::Relaxed)
+        self.work.load(Ordering::Relaxed) > 0
     }
 
     fn bracketed(&self) -> bool {
@@ -281,7 +286,7 @@ fn work_wakes_one_who_sleeps() {
 fn two_requests_and_one_who_wakes_by_itself() {
     model(|| {
         let place = Place::new(1, 0, &[state::ASLEEP]);
-        place.work.store(true, Ordering::SeqCst);
+        place.work.store(1, Ordering::SeqCst);
         let other = {
             let place = place.clone();
             thread::spawn(move || turns::request(&*place))
@@ -414,5 +419,76 @@ fn three_in_turn() {
         others.into_iter().for_each(|other| other.join().unwrap());
         place.adds_up();
         assert_eq!(place.slots.counts().running, 0);
+    });
+}
+
+#[test]
+fn work_that_saw_a_slot_too_many_is_not_left() {
+    model(|| {
+        let place = Place::new(2, 0, &[state::ASLEEP]);
+        let other = {
+            let place = place.clone();
+            thread::spawn(move || {
+                place.make_work();
+                place.make_work();
+            })
+        };
+        // It wakes by itself, may be handed a slot besides, and stays with what it takes.
+        turns::resume(&*place, &place.seats[0]);
+        place.take_work();
+        other.join().unwrap();
+        place.adds_up();
+        place.leaves_no_work();
+    });
+}
+
+#[test]
+fn work_that_saw_a_detached_slot_is_not_left() {
+    bounded(2, || {
+        let place = Place::new(2, 2, &[state::DETACHED]);
+        assert!(place.seats[1].advance(state::RUNNING, state::OUT));
+        let ending = {
+            let place = place.clone();
+            thread::spawn(move || {
+                end(&place, 0);
+                // I3, I4.
+                fence(Ordering::SeqCst);
+                if place.unstarted() {
+                    turns::resume(&*place, &place.seats[0]);
+                }
+            })
+        };
+        let maker = {
+            let place = place.clone();
+            thread::spawn(move || place.make_work())
+        };
+        // It waits, and takes the slot of the one that is out, though by then the one that ends may have passed its own on.
+        turns::regain(&*place, &place.seats[2], state::DETACHED);
+        assert_eq!(place.seats[2].get(), state::RUNNING);
+        ending.join().unwrap();
+        maker.join().unwrap();
+        place.adds_up();
+        place.leaves_no_work();
+    });
+}
+
+#[test]
+fn who_is_asked_and_found_blocked_at_once_waits_all_the_same() {
+    model(|| {
+        let place = Place::new(1, 1, &[]);
+        assert!(place.seats[0].advance(state::RUNNING, state::PREEMPTING));
+        let monitor = {
+            let place = place.clone();
+            thread::spawn(move || {
+                if place.seats[0].advance(state::PREEMPTING, state::STUCK) {
+                    turns::free(&*place);
+                }
+            })
+        };
+        // The handler: another signal would not come.
+        turns::give_way(&*place, &place.seats[0]);
+        assert_eq!(place.seats[0].get(), state::RUNNING);
+        monitor.join().unwrap();
+        place.unborn.store(0, Ordering::SeqCst);
     });
 }

@@ -1,0 +1,88 @@
+//! On one processor, threads that give way all the time, or have activations of their own, hold up nobody who has not started, wherever
+//! that one waits.
+
+use std::io::{Read, Write, pipe};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use underpass_processor::{Pool, tally};
+use underpass_threads::{Builder, JoinHandle, blocking, park, spawn, yield_now};
+
+/// Tests share the process, and its one processor.
+fn one_processor() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        Pool::configure(1);
+        std::thread::spawn(|| {
+            std::thread::sleep(Duration::from_secs(120));
+            eprintln!("hung: {}", underpass_threads::start().census());
+            std::process::abort();
+        });
+    });
+}
+
+/// Gives way again and again until told to end.
+fn yields_until(end: &Arc<AtomicBool>) -> JoinHandle<()> {
+    let end = end.clone();
+    spawn(move || {
+        while !end.load(Ordering::Relaxed) {
+            yield_now();
+        }
+    })
+}
+
+#[test]
+fn one_who_waits_in_the_ring_of_an_activation_that_blocks_starts() {
+    one_processor();
+    let first = spawn(|| {
+        let (mut reader, mut writer) = pipe().unwrap();
+        let end = Arc::new(AtomicBool::new(false));
+        // Both wait in the ring of this activation, which goes into the kernel before they start.
+        let busy = yields_until(&end);
+        let last = spawn(move || writer.write_all(&[1]).unwrap());
+        blocking(move || reader.read_exact(&mut [0]).unwrap());
+        end.store(true, Ordering::Relaxed);
+        busy.join().unwrap();
+        last.join().unwrap();
+    });
+    first.join().unwrap();
+}
+
+#[test]
+fn one_who_wants_an_activation_of_its_own_gets_it() {
+    one_processor();
+    let end = Arc::new(AtomicBool::new(false));
+    let busy = [yields_until(&end), yields_until(&end)];
+    let dedicated = Builder::new().dedicated().spawn(|| 7).unwrap();
+    assert_eq!(dedicated.join().unwrap(), 7);
+    end.store(true, Ordering::Relaxed);
+    busy.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+/// Rounds, of which the monitor may have had a hand in some, but not in each.
+const ROUNDS: u64 = 200;
+
+#[test]
+fn an_idle_activation_leaves_its_processor_to_those_whom_it_would_not_take() {
+    one_processor();
+    // It lives on an activation that has nothing else to do, and which may not take who wants one of its own.
+    let parked = spawn(park);
+    let before = tally().preemptions();
+    for n in 0..ROUNDS {
+        let other = spawn(move || Builder::new().dedicated().spawn(move || n).unwrap().join().unwrap());
+        assert_eq!(other.join().unwrap(), n);
+    }
+    assert!(tally().preemptions() - before < ROUNDS / 2, "nobody had to be asked to give way");
+    parked.thread().unpark();
+    parked.join().unwrap();
+}
+
+#[test]
+fn children_of_a_dedicated_thread_start() {
+    one_processor();
+    let before = tally().preemptions();
+    let sum = || (0..ROUNDS).map(|n| spawn(move || n).join().unwrap()).sum::<u64>();
+    let parent = Builder::new().dedicated().spawn(sum).unwrap();
+    assert_eq!(parent.join().unwrap(), ROUNDS * (ROUNDS - 1) / 2);
+    assert!(tally().preemptions() - before < ROUNDS / 2, "nobody had to be asked to give way");
+}
