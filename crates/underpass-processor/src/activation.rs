@@ -3,7 +3,7 @@
 use crate::seat::{Seat, state};
 use crate::{Parker, Pool, preempt, tally, turns};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use underpass_os::thread::Tid;
 
 /// Keeps what others write off the line of what the owner writes at every switch.
@@ -22,6 +22,8 @@ pub struct Activation {
     number: usize,
     pool: &'static Pool,
     thread: OnceLock<Tid>,
+    /// It has begun a blocking call before. Its own.
+    bracketed: AtomicBool,
 }
 
 impl Activation {
@@ -34,6 +36,7 @@ impl Activation {
             number,
             pool,
             thread: OnceLock::new(),
+            bracketed: AtomicBool::new(false),
         }))
     }
 
@@ -136,8 +139,20 @@ impl Activation {
     /// Brackets don't nest: the first end ends all.
     #[inline]
     pub fn begin_blocking(&self) {
-        self.pool.announce_brackets();
+        // Relaxed, and below: only this kernel thread has it.
+        if !self.bracketed.load(Ordering::Relaxed) {
+            self.begin_first();
+        }
         turns::begin(self.pool, self.seat());
+    }
+
+    /// B0.
+    #[cold]
+    fn begin_first(&self) {
+        self.pool.announce_brackets();
+        // Whenever it is out, another can listen in its place.
+        self.pool.births.call_substitute();
+        self.bracketed.store(true, Ordering::Relaxed);
     }
 
     /// OThreads' `End_BlockingCall`: comes back with a processor, the one it had if nobody wanted it, else when it is its turn.

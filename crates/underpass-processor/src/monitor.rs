@@ -151,6 +151,7 @@ impl Monitor {
     /// Its slot is in hand.
     fn began_blocking(&mut self, activation: &'static Activation) {
         tally().compensated();
+        turns::see_to_listeners(self.pool);
         turns::free(self.pool);
         barrier::heavy();
         tally().entered_kernel(1);

@@ -19,6 +19,8 @@ pub(crate) struct Births {
     slots: AtomicU32,
     /// The most activations that there may be.
     limit: AtomicUsize,
+    /// Activations that go into the kernel now and then.
+    substitutes: AtomicUsize,
     /// The maximum is to be looked at.
     review: AtomicBool,
     bell: Bell,
@@ -32,6 +34,7 @@ impl Births {
             asked: AtomicU32::new(0),
             slots: AtomicU32::new(0),
             limit: AtomicUsize::new(limit(maximum)),
+            substitutes: AtomicUsize::new(0),
             review: AtomicBool::new(false),
             bell: Bell::new(),
             spare: Mutex::new(None),
@@ -48,6 +51,19 @@ impl Births {
         // Relaxed, as `limit` and `asked`: the bell synchronizes.
         self.review.store(true, Ordering::Relaxed);
         self.call();
+    }
+
+    /// There is one more activation that goes into the kernel now and then.
+    pub(crate) fn call_substitute(&self) {
+        self.substitutes.fetch_add(1, Ordering::Relaxed);
+        self.call();
+    }
+
+    /// How many activations there should be, so that whenever some are in announced blocking calls enough others can listen. Half of those
+    /// that there may be are left to threads that want their own.
+    fn enough(&self, maximum: usize) -> usize {
+        let limit = self.limit.load(Ordering::Relaxed);
+        (maximum + self.substitutes.load(Ordering::Relaxed)).min(limit / 2).max(maximum)
     }
 
     pub(crate) fn set_limit(&self, maximum: usize) {
@@ -108,10 +124,12 @@ impl Births {
 }
 
 impl Pool {
-    /// Starts activations up to the maximum, so that there are enough listeners.
+    /// Starts activations as long as those that aren't blocked in the kernel are too few to run or listen on all processors.
     pub(crate) fn fill(&'static self) {
-        while self.roster.len() < self.maximum() && self.slots.take() {
-            self.births.put_slot();
+        while self.roster.len() < self.births.enough(self.maximum()) || turns::short(self) {
+            if self.slots.take() {
+                self.births.put_slot();
+            }
             if !self.give_birth() {
                 return self.bury();
             }

@@ -37,6 +37,9 @@ pub trait World {
 
     /// Somebody waits for a slot.
     fn heed(&self);
+
+    /// Has activations started until there are enough for all slots beside those that are blocked in the kernel.
+    fn replenish(&self);
 }
 
 /// *Grant*: seats the one who has waited longest, with the slot that the caller has in hand.
@@ -85,7 +88,26 @@ pub fn free(world: &impl World) {
 
 /// Moves some seat from `OUT` to `DETACHED`: the slot is in the caller's hand then.
 pub fn detach(world: &impl World) -> bool {
-    world.seats().any(|seat| seat.hint() == state::OUT && seat.advance(state::OUT, state::DETACHED))
+    let out = |seat: &Seat| seat.hint() == state::OUT && seat.advance(state::OUT, state::DETACHED);
+    let detached = world.seats().any(out);
+    if detached {
+        see_to_listeners(world);
+    }
+    detached
+}
+
+/// Whether fewer activations could run than there are slots, the others being blocked in the kernel.
+pub fn short(world: &impl World) -> bool {
+    let able = |seat: &&Seat| !matches!(seat.hint(), state::DETACHED | state::STUCK);
+    (world.seats().filter(able).count() as u32) < world.slots().counts().maximum
+}
+
+/// A seat has been moved to `DETACHED` or `STUCK`. Of two who do so at once, one sees both.
+pub fn see_to_listeners(world: &impl World) {
+    fence_after_change();
+    if short(world) {
+        world.replenish();
+    }
 }
 
 /// *Request*: there is work that any activation may do, and it has been made visible.
@@ -220,6 +242,7 @@ pub fn begin(world: &impl World, seat: &Seat) {
 #[cold]
 fn begin_among_others(world: &impl World, seat: &Seat) {
     if seat.advance(state::OUT, state::DETACHED) {
+        see_to_listeners(world);
         free(world);
     }
 }
@@ -228,7 +251,10 @@ fn begin_among_others(world: &impl World, seat: &Seat) {
 fn begin_otherwise(world: &impl World, seat: &Seat) {
     loop {
         match seat.hint() {
-            state::PREEMPTING if seat.advance(state::PREEMPTING, state::DETACHED) => return free(world),
+            state::PREEMPTING if seat.advance(state::PREEMPTING, state::DETACHED) => {
+                see_to_listeners(world);
+                return free(world);
+            }
             state::STUCK if seat.advance(state::STUCK, state::DETACHED) => return,
             state::RUNNING => return begin(world, seat),
             state::PREEMPTING | state::STUCK => {}

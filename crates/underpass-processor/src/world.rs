@@ -55,4 +55,8 @@ impl World for Pool {
     fn heed(&self) {
         Self::heed();
     }
+
+    fn replenish(&self) {
+        self.births.call();
+    }
 }

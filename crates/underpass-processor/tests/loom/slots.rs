@@ -19,6 +19,8 @@ struct Place {
     /// Slots that lie where activations are started.
     unborn: AtomicU32,
     bracketed: bool,
+    /// How often there were too few activations to run or listen on all processors.
+    short: AtomicU32,
 }
 
 impl Place {
@@ -38,6 +40,7 @@ impl Place {
             work: AtomicU32::new(0),
             unborn: AtomicU32::new(0),
             bracketed: true,
+            short: AtomicU32::new(0),
         })
     }
 
@@ -125,6 +128,10 @@ impl World for Place {
     }
 
     fn heed(&self) {}
+
+    fn replenish(&self) {
+        self.short.fetch_add(1, Ordering::AcqRel);
+    }
 }
 
 /// A blocking call of that activation.
@@ -490,5 +497,27 @@ fn who_is_asked_and_found_blocked_at_once_waits_all_the_same() {
         assert_eq!(place.seats[0].get(), state::RUNNING);
         monitor.join().unwrap();
         place.unborn.store(0, Ordering::SeqCst);
+    });
+}
+
+#[test]
+fn of_two_that_lose_their_slots_in_the_kernel_one_asks_for_listeners() {
+    model(|| {
+        let place = Place::new(2, 2, &[state::ASLEEP]);
+        let monitor = {
+            let place = place.clone();
+            thread::spawn(move || {
+                if place.seats[0].advance(state::RUNNING, state::STUCK) {
+                    turns::see_to_listeners(&*place);
+                    turns::free(&*place);
+                }
+            })
+        };
+        assert!(place.seats[1].advance(state::RUNNING, state::OUT));
+        assert!(turns::detach(&*place), "it is the only one that is out");
+        turns::free(&*place);
+        monitor.join().unwrap();
+        place.adds_up();
+        assert!(place.short.load(Ordering::Acquire) > 0);
     });
 }
