@@ -7,19 +7,28 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use underpass_processor::{Pool, tally};
 use underpass_threads::{Builder, JoinHandle, checkpoint, no_preempt, spawn, yield_now};
 
-/// Ends the process if the test hangs.
-fn watchdog(slices: u64) {
-    let patience = Duration::from_secs(120) + Duration::from_millis(slices * 40);
+/// Ends the process if nothing gets on any more: neither a round nor a thread for two minutes.
+fn watchdog(progress: impl Fn() -> u64 + Send + 'static) {
     std::thread::spawn(move || {
-        std::thread::sleep(patience);
-        eprintln!("hung: {} slices so far", tally().preemptions());
-        std::process::abort();
+        let mut before = progress();
+        loop {
+            std::thread::sleep(Duration::from_secs(120));
+            let now = progress();
+            if now == before {
+                eprintln!("hung: {} slices so far", tally().preemptions());
+                std::process::abort();
+            }
+            before = now;
+        }
     });
 }
+
+/// Somewhat more than a slice.
+const SPELL: Duration = Duration::from_millis(12);
 
 fn slices() -> u64 {
     std::env::var("UNDERPASS_TEST_SLICES").map_or(300, |n| n.parse().expect("a number of slices"))
@@ -93,11 +102,12 @@ fn work(number: u64, round: u64, shared: &Mutex<BTreeMap<u64, u64>>) {
 #[test]
 fn preempted_threads_lose_nothing() {
     let slices = slices();
-    watchdog(slices);
     Pool::configure(2);
     let stop = Arc::new(AtomicBool::new(false));
     let shared = Arc::new(Mutex::new(BTreeMap::new()));
     let (steady, brief) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (rounds, ended) = (steady.clone(), brief.clone());
+    watchdog(move || rounds.load(Ordering::Relaxed) + ended.load(Ordering::Relaxed));
     let mut threads: Vec<JoinHandle<u64>> = Vec::new();
     for number in 1..=6u64 {
         let (stop, shared, steady) = (stop.clone(), shared.clone(), steady.clone());
@@ -108,8 +118,12 @@ fn preempted_threads_lose_nothing() {
                     break;
                 }
                 MINE.with(|mine| mine.set(number * 1_000_000 + round));
-                work(number, round, &shared);
-                locked += u64::from(round % 5 == 2) * 20;
+                // Each kind of work by turns, for longer than a slice without a place to give way at.
+                let begun = Instant::now();
+                while begun.elapsed() < SPELL {
+                    work(number, round, &shared);
+                    locked += u64::from(round % 5 == 2) * 20;
+                }
                 steady.fetch_add(1, Ordering::Relaxed);
                 match round % 7 {
                     0 => yield_now(),

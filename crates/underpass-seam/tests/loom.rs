@@ -1,0 +1,159 @@
+//! Every interleaving of the cells that protocols share, for small cases. Run as CONTRIBUTING.md says; empty otherwise.
+#![cfg(underpass_loom)]
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+use underpass_seam::{Gate, StaticSlot, TryLock};
+
+/// What one thread writes for another: loom reports every access that is not ordered.
+struct Cargo(UnsafeCell<u32>);
+
+impl Cargo {
+    /// One of its own for each run of a model; never freed.
+    fn new() -> &'static Self {
+        Box::leak(Box::new(Self(UnsafeCell::new(0))))
+    }
+
+    fn load(&self, value: u32) {
+        // SAFETY: loom checks that nobody else accesses it now.
+        self.0.with_mut(|cargo| unsafe { *cargo = value });
+    }
+
+    fn unload(&self) -> u32 {
+        // SAFETY: loom checks that nobody writes it now.
+        self.0.with(|cargo| unsafe { *cargo })
+    }
+}
+
+// SAFETY: loom checks every access.
+unsafe impl Sync for Cargo {}
+// SAFETY: as above.
+unsafe impl Send for Cargo {}
+
+// Fails if `try_lock` loads and stores; without its acquire; without the release in the drop of what it gives.
+#[test]
+fn a_lock_is_had_by_one_who_sees_what_the_last_one_did() {
+    loom::model(|| {
+        let lock = Arc::new(TryLock::new(0u32));
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let lock = lock.clone();
+                thread::spawn(move || lock.try_lock().map(|mut held| *held += 1).is_some())
+            })
+            .collect();
+        let mine = lock.try_lock().map(|mut held| *held += 1).is_some();
+        let had: u32 = others.into_iter().map(|other| u32::from(other.join().unwrap())).sum();
+        assert!(had + u32::from(mine) > 0, "the first who asks has it");
+        assert_eq!(*lock.try_lock().unwrap(), had + u32::from(mine));
+    });
+}
+
+// Fails without the release of `set` or the acquire of `get`.
+#[test]
+fn a_slot_brings_along_what_was_done_before() {
+    loom::model(|| {
+        let slot = Arc::new(StaticSlot::new());
+        let other = slot.clone();
+        let setter = thread::spawn(move || {
+            let cargo = Cargo::new();
+            cargo.load(7);
+            other.set(cargo);
+        });
+        let got: Option<&'static Cargo> = slot.get();
+        assert!(got.is_none_or(|cargo| cargo.unload() == 7));
+        setter.join().unwrap();
+    });
+}
+
+// Fails if `swap` or `exchange` is relaxed on either side, or `exchange` takes another value for the expected one.
+#[test]
+fn who_swaps_and_who_exchanges_have_each_thing_once() {
+    loom::model(|| {
+        let slot = Arc::new(StaticSlot::new());
+        let first = Cargo::new();
+        first.load(1);
+        slot.set(first);
+        let other = slot.clone();
+        let swapper = thread::spawn(move || {
+            let second = Cargo::new();
+            second.load(2);
+            other.swap(Some(second)).map_or(0, Cargo::unload)
+        });
+        let third = Cargo::new();
+        third.load(4);
+        let mine = match slot.exchange(Some(first), third) {
+            Ok(()) => first.unload(),
+            Err(found) => found.expect("never empty").unload() << 4,
+        };
+        let theirs = swapper.join().unwrap();
+        let left = slot.get().expect("never empty").unload();
+        // Either came first; `third` is there only if `first` was found.
+        assert!(
+            matches!((mine, theirs, left), (1, 4, 2) | (0x20, 1, 2)),
+            "{mine:#x} {theirs} {left}"
+        );
+    });
+}
+
+// Fails if `open` loads and stores, or `withdraw` does: the waiter is told twice, or never.
+#[test]
+fn a_waiter_is_told_or_has_withdrawn() {
+    loom::model(|| {
+        let gate = Arc::new(Gate::new());
+        let me = Cargo::new();
+        // Before it waits the waiter writes what who opens reads.
+        me.load(3);
+        assert!(gate.register(me));
+        let other = gate.clone();
+        let opener = thread::spawn(move || other.open().map(Cargo::unload));
+        let withdrawn = gate.withdraw(me);
+        let told = opener.join().unwrap();
+        assert_eq!(told.is_some(), !withdrawn);
+        assert!(told.is_none_or(|cargo| cargo == 3) && gate.is_open());
+    });
+}
+
+// Fails without the acquire of `register`'s failure, of `is_open` or of `pass`, or the release of `open`.
+#[test]
+fn who_finds_it_open_sees_what_came_before() {
+    for way in 0..3 {
+        loom::model(move || {
+            let gate = Arc::new(Gate::new());
+            let (me, cargo) = (Cargo::new(), Cargo::new());
+            let other = gate.clone();
+            let opener = thread::spawn(move || {
+                cargo.load(5);
+                other.open().is_some()
+            });
+            let open = match way {
+                0 => !gate.register(me),
+                1 => gate.is_open(),
+                _ => gate.pass(),
+            };
+            assert!(!open || cargo.unload() == 5);
+            assert_eq!(opener.join().unwrap(), way == 0 && !open, "who waited is told");
+            assert_eq!(gate.is_open(), way != 2 || !open);
+        });
+    }
+}
+
+// Fails if `open` counts: two openings are one to who passes afterwards, and exactly one of them tells the waiter.
+#[test]
+fn of_two_that_open_it_one_tells() {
+    loom::model(|| {
+        let gate = Arc::new(Gate::new());
+        let me = Cargo::new();
+        me.load(9);
+        assert!(gate.register(me));
+        let openers: Vec<_> = (0..2)
+            .map(|_| {
+                let gate = gate.clone();
+                thread::spawn(move || gate.open().map_or(0, Cargo::unload))
+            })
+            .collect();
+        let told: u32 = openers.into_iter().map(|opener| opener.join().unwrap()).sum();
+        assert_eq!(told, 9);
+        assert!(gate.pass() && !gate.pass());
+    });
+}
