@@ -173,6 +173,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
             "handle.rs",
             "idle.rs",
             "kernel.rs",
+            "kept.rs",
             "local.rs",
             "owned.rs",
             "panicking.rs",

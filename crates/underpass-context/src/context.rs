@@ -94,6 +94,15 @@ impl Context {
         walk.found()
     }
 
+    /// Lets the kernel take the part of its stack that it doesn't use, when it is short of memory.
+    ///
+    /// # Safety
+    /// It is paused or has not begun, and nobody enters it meanwhile.
+    pub unsafe fn lend(&self) {
+        // SAFETY: what is suspended lies above; below is what its frames have left behind.
+        unsafe { self.stack.lend_below(self.suspended.lowest()) };
+    }
+
     /// Bytes of its stack that can be used.
     pub fn size(&self) -> usize {
         self.stack.size()

@@ -28,6 +28,18 @@ impl Stack {
     }
 }
 
+impl Stack {
+    /// Lets the kernel take what lies below `address` when it is short of memory; see [`StackMemory::lend_below`].
+    ///
+    /// # Safety
+    /// Nothing below `address` is needed any more, and nobody writes there meanwhile.
+    #[cfg_attr(any(not(target_arch = "x86_64"), underpass_portable), allow(dead_code))]
+    pub(crate) unsafe fn lend_below(&self, address: usize) {
+        // SAFETY: as the caller says.
+        unsafe { self.memory.lend_below(address) };
+    }
+}
+
 /// A bounded pool of stacks of one size. The last that was given back is the first that is had again: it is warm.
 ///
 /// # Examples

@@ -104,6 +104,11 @@ impl Suspended {
         unsafe { underpass_context_look(self.0.get(), look, with) };
     }
 
+    /// The lowest address of what is suspended here.
+    pub(crate) fn lowest(&self) -> usize {
+        self.0.get()
+    }
+
     /// Suspends the caller in `self`, and has what is suspended in `to` go on with `word`. Returns with the word that the caller is
     /// given to go on.
     ///

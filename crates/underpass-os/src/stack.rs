@@ -12,6 +12,9 @@ const PAGE: usize = 4096;
 /// Bytes of the guard below each stack.
 pub const GUARD: usize = PAGE;
 
+/// `MADV_FREE`, Linux 4.5: the kernel may take the pages when it is short of memory, unless they are written to before.
+const MADV_FREE: i32 = 8;
+
 /// An anonymous mapping whose lowest page can't be touched.
 #[derive(Debug)]
 pub struct StackMemory {
@@ -59,6 +62,19 @@ impl StackMemory {
     /// The lowest address, guard included.
     pub fn bottom(&self) -> usize {
         self.low.as_ptr() as usize
+    }
+
+    /// Lets the kernel take the pages that lie wholly below `address` when it is short of memory. Those that are written to before are
+    /// kept. A kernel that doesn't know this lets all stay as it is.
+    ///
+    /// # Safety
+    /// Nothing below `address` is needed any more, and nobody writes there meanwhile.
+    pub unsafe fn lend_below(&self, address: usize) {
+        let (low, high) = (self.bottom() + PAGE, address.min(self.top()) & !(PAGE - 1));
+        if low < high {
+            // SAFETY: the pages lie in our own mapping, above the guard, and the caller needs nothing of what is there.
+            unsafe { libc::madvise(low as *mut c_void, high - low, MADV_FREE) };
+        }
     }
 
     /// Bytes above the guard.

@@ -2,8 +2,9 @@
 
 use crate::control::{Control, flag};
 use crate::hold::critical;
+use crate::kept::Kept;
 use crate::scheduler::{self, Scheduler};
-use crate::{handle, local};
+use crate::{handle, local, outside};
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -14,14 +15,14 @@ use underpass_processor::preempt;
 pub(crate) const STACK: usize = 256 * 1024;
 /// Carriers that an activation keeps, warm, while nobody uses them.
 const WARM: usize = 64;
-/// Those that the domain keeps besides.
-const COMMON: usize = 1024;
 
-static IDLE: Mutex<Vec<Box<Context>>> = Mutex::new(Vec::new());
+/// Those that all activations share.
+static COMMON: Mutex<Kept> = Mutex::new(Kept::new());
 
 /// The idle carriers of one activation.
 #[derive(Default)]
 pub(crate) struct Carriers {
+    #[allow(clippy::vec_box, reason = "what runs on a context knows its address")]
     idle: RefCell<Vec<Box<Context>>>,
 }
 
@@ -41,7 +42,7 @@ impl Carriers {
     #[cold]
     fn take_common(&self) -> Option<Box<Context>> {
         let _held = critical();
-        let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = COMMON.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.or_else(|| self.fresh(STACK))
     }
 
@@ -65,20 +66,39 @@ impl Carriers {
 
     /// Keeps one that has paused with nothing to do, for any activation, or lets it go if enough are kept.
     pub(crate) fn keep(&self, context: Box<Context>) {
-        if context.size() == STACK {
-            let mut common = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
-            if common.len() < COMMON {
-                return common.push(context);
-            }
+        let left = if context.size() == STACK {
+            COMMON.lock().unwrap_or_else(PoisonError::into_inner).push(context)
+        } else {
+            Err(context)
+        };
+        if let Err(context) = left {
+            end(context);
         }
-        end(context);
     }
 
     /// Gives the memory of all idle carriers back to the kernel. Between two threads.
     pub(crate) fn trim(&self) {
-        let common = std::mem::take(&mut *IDLE.lock().unwrap_or_else(PoisonError::into_inner));
+        let common = COMMON.lock().unwrap_or_else(PoisonError::into_inner).take_all();
         self.idle.take().into_iter().chain(common).for_each(end);
     }
+}
+
+/// Unmaps the stacks that are kept for later threads.
+///
+/// A thread's stack is kept when it ends: up to 64 on each activation, and 1024 besides, of which the kernel may take most of the memory
+/// whenever it is short of some. After a burst of threads a program that goes on for long with few may give all of it back at once;
+/// each activation does so when it next comes between two threads. Control blocks stay for good, some 500 bytes for each of the most threads
+/// that there ever were at once.
+///
+/// # Examples
+/// ```
+/// use underpass_threads::{spawn, trim};
+/// let burst: Vec<_> = (0..500).map(|_| spawn(underpass_threads::yield_now)).collect();
+/// burst.into_iter().for_each(|thread| thread.join().unwrap());
+/// trim();
+/// ```
+pub fn trim() {
+    outside::all().for_each(|outside| outside.ask(Box::new(|own| own.carriers.trim())));
 }
 
 /// Ends an idle carrier.
@@ -111,10 +131,18 @@ fn carry() -> &'static Base {
         };
         let resumed = match finished {
             Finished::Next | Finished::Unheeded => Resume::GoOn,
-            // SAFETY: it is this very context, idle by now, so that its keeper does not drop it before it has ended.
-            Finished::Pass { own, next } => unsafe { (*own).pass(next) },
-            // SAFETY: as above.
-            Finished::Leave { own } => unsafe { (*own).leave(scheduler::anew().base(), Pause::Done) },
+            Finished::Pass { own, next } => {
+                // SAFETY: it is this very context, idle by now, so that its keeper does not drop it before it has ended.
+                let own = unsafe { &*own };
+                // SAFETY: the other lives here and doesn't run.
+                unsafe { own.pass(next) }
+            }
+            Finished::Leave { own } => {
+                // SAFETY: as above.
+                let own = unsafe { &*own };
+                // SAFETY: it runs here, so the base is the one that it was entered from.
+                unsafe { own.leave(scheduler::anew().base(), Pause::Done) }
+            }
         };
         if resumed == Resume::End {
             return scheduler::anew().base();

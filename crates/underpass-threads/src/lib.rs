@@ -50,6 +50,8 @@ mod hooks;
 #[cfg(not(underpass_loom))]
 mod idle;
 #[cfg(not(underpass_loom))]
+mod kept;
+#[cfg(not(underpass_loom))]
 mod kernel;
 #[cfg(not(underpass_loom))]
 mod latch;
@@ -110,6 +112,8 @@ pub mod ring;
 pub use blocking::blocking;
 #[cfg(not(underpass_loom))]
 pub use builder::{Builder, spawn};
+#[cfg(not(underpass_loom))]
+pub use carrier::trim;
 #[cfg(not(underpass_loom))]
 pub use circles::{Deadlock, Deadlocked};
 #[cfg(not(underpass_loom))]

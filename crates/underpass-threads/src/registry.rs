@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn chunks_hold_every_place_once() {
-        let mut next = vec![0; CHUNKS];
+        let mut next = [0; CHUNKS];
         for index in 0..100_000 {
             let (chunk, place) = chunk_of(index);
             assert_eq!(place, next[chunk], "place {index}");

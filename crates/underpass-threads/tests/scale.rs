@@ -10,7 +10,8 @@ use common::{setting, watchdog, with_settings};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use underpass_threads::{Builder, park, sleep, spawn, yield_now};
+use underpass_sync::Barrier;
+use underpass_threads::{Builder, park, sleep, spawn, trim, yield_now};
 
 /// The bar for a million blocked threads, by thread.
 const BYTES_A_THREAD: u64 = (8 << 30) / 1_000_000;
@@ -183,6 +184,57 @@ fn detached_threads_and_names_leak_nothing() {
         })
         .join()
         .unwrap();
+    });
+}
+
+/// Uses `bytes` of the stack, and more for each frame; meets others at the bottom.
+fn deep(bytes: usize, meeting: &Barrier) -> u64 {
+    let mut page = [0u8; 4096];
+    std::hint::black_box(&mut page)[0] = bytes as u8;
+    let below = if bytes > page.len() {
+        deep(bytes - page.len(), meeting)
+    } else {
+        meeting.wait();
+        0
+    };
+    below + u64::from(std::hint::black_box(&page)[0] == bytes as u8)
+}
+
+/// Bytes of memory that the kernel may take when it is short of some.
+fn lent() -> u64 {
+    let told = std::fs::read_to_string("/proc/self/smaps_rollup").expect("/proc is mounted");
+    let line = told.lines().find_map(|line| line.strip_prefix("LazyFree:")).expect("the kernel says it");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
+}
+
+#[test]
+fn stacks_that_are_kept_are_the_kernel_s_to_take_and_can_be_given_back_at_once() {
+    with_settings(&[1], ONE_ARENA, || {
+        const THREADS: u64 = 800;
+        const DEEP: usize = 64 << 10;
+        let before = Usage::now();
+        // More than once: those that are taken again work again, and are lent again.
+        for _ in 0..3 {
+            let meeting = Arc::new(Barrier::new(THREADS as usize));
+            let begin = |_| {
+                let meeting = meeting.clone();
+                spawn(move || deep(DEEP, &meeting))
+            };
+            let threads: Vec<_> = (0..THREADS).map(begin).collect();
+            assert!(threads.into_iter().all(|thread| thread.join().unwrap() == DEEP as u64 / 4096));
+        }
+        let (kept, lent) = (Usage::now(), lent());
+        println!("after {THREADS} deep threads: {kept}, {} MiB of it lent", lent >> 20);
+        let stacks = kept.resident.saturating_sub(before.resident);
+        assert!(stacks > THREADS * DEEP as u64, "all are kept: {before}, then {kept}");
+        // The warm ones keep theirs, and each keeps the page that it needs.
+        assert!(lent > stacks * 2 / 3, "{lent} of {stacks} bytes lent");
+        trim();
+        // Each activation trims when it comes by; bounded by the watchdog.
+        while Usage::now().resident > before.resident + stacks / 10 {
+            spawn(yield_now).join().unwrap();
+        }
+        println!("trimmed: {}", Usage::now());
     });
 }
 

@@ -57,9 +57,12 @@ fn every_wait_of_a_user_level_thread_ends() {
                     for migrating in [false, true] {
                         let begun = Arc::new(AtomicBool::new(false));
                         let inside = begun.clone();
-                        // SAFETY: across its waits it holds nothing of its kernel thread.
-                        let builder =
-                            if migrating { unsafe { Builder::new().migrating() } } else { Builder::new() };
+                        let builder = if migrating {
+                            // SAFETY: across its waits it holds nothing of its kernel thread.
+                            unsafe { Builder::new().migrating() }
+                        } else {
+                            Builder::new()
+                        };
                         let thread =
                             builder.spawn(move || wait_and_check(name, *wait, when, &inside)).unwrap();
                         cancel(thread.thread(), when, &begun);

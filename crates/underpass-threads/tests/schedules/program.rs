@@ -218,7 +218,7 @@ impl Kind {
         match dice.below(12) {
             0 => Self::Kernel,
             1 => Self::Named,
-            2 => Self::Stack(32 * 1024 << dice.below(6)),
+            2 => Self::Stack((32 * 1024) << dice.below(6)),
             3..6 => Self::Migrating,
             6 => Self::Dedicated,
             _ => Self::Plain,

@@ -118,7 +118,7 @@ fn cancel(waiting: Waiting, kind: Kind, after: u64, dice: &mut Dice, sides: u64)
                 Waiting::Parked => park(),
                 Waiting::ParkedForLong => park_timeout(LONG),
                 Waiting::Asleep => sleep(LONG),
-                Waiting::Yielding if turns % 3 == 0 => sleep(Duration::from_micros(turns % 7)),
+                Waiting::Yielding if turns.is_multiple_of(3) => sleep(Duration::from_micros(turns % 7)),
                 Waiting::Yielding => yield_now(),
             }
         }
