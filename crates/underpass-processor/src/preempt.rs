@@ -1,6 +1,9 @@
 //! Holding preemption off, and what the signal does that ends a slice (Raven's deferral: one word for both).
 //!
 //! The word belongs to the calling kernel thread. On one that is no activation, nobody preempts, and it only counts.
+//!
+//! A user-level thread may be on another kernel thread after a switch, which the compiler doesn't know: inlined before and after
+//! one, it would take the word's address once. So what such threads use is not inlined.
 
 use crate::{Activation, tally};
 use std::cell::Cell;
@@ -30,13 +33,13 @@ thread_local! {
 /// preempt::enable();
 /// assert!(!preempt::disabled());
 /// ```
-#[inline]
+#[inline(never)]
 pub fn disable() {
     WORD.with(LocalWord::increment);
 }
 
 /// Ends a critical section. If it is the last, and the activation was asked to give way meanwhile, it does so now.
-#[inline]
+#[inline(never)]
 pub fn enable() {
     if WORD.with(|word| word.add(u32::MAX)) {
         answer();
@@ -44,7 +47,7 @@ pub fn enable() {
 }
 
 /// Whether preemption is off.
-#[inline]
+#[inline(never)]
 pub fn disabled() -> bool {
     count() != 0
 }
@@ -55,6 +58,8 @@ fn count() -> u32 {
 }
 
 /// Leaves a thread's critical sections for those of its scheduler, which is one; gives how many there were, for [`resume`].
+///
+/// It and [`resume`] are inlined: by threads that stay on their kernel thread, and into functions that switch once.
 #[inline]
 pub fn suspend() -> u32 {
     let held = count();

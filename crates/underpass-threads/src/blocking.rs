@@ -9,7 +9,8 @@ use crate::spare;
 ///
 /// If no other thread has started on this activation, `call` runs right here, and somebody else gets the processor if it lasts and
 /// others wait for one: a few nanoseconds each way when nobody does. Otherwise those others could not run meanwhile, so `call` runs on a
-/// spare kernel thread, and the calling thread blocks by itself. On a plain kernel thread it just runs.
+/// spare kernel thread, and the calling thread blocks by itself; only if the kernel gives none it runs right here all the same. On a plain kernel
+/// thread it just runs.
 ///
 /// Inside, the caller counts as a plain kernel thread: what blocks there blocks in the kernel.
 ///

@@ -4,7 +4,7 @@ use crate::control::{Control, flag};
 use crate::hold::critical;
 use crate::kept::Kept;
 use crate::scheduler::{self, Scheduler};
-use crate::{handle, local, outside};
+use crate::{handle, hooks, local, outside};
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -184,17 +184,20 @@ fn preempt_enable() {
 /// The thread of this context has ended: tells who waits for that. Disables preemption, unless it is to be called again.
 #[inline(never)]
 fn finish(control: &'static Control, end: End) -> Finished {
-    preempt::disable();
+    // Not `disable`: sections that the thread has forgotten end with it.
+    preempt::suspend();
     let own = scheduler::anew();
     // SAFETY: the thread runs, so its home is this very kernel thread.
     let place = unsafe { control.context.get() };
     let context = place.take().expect("a thread that runs has a context");
+    hooks::pauses(control);
     control.expire();
     if end == End::Unheeded {
         handle::release(control);
     } else if !handle::tell_end(control) {
         *place = Some(context);
         control.settle(own.number());
+        hooks::resumes(control);
         preempt::enable();
         return Finished::Unheeded;
     }

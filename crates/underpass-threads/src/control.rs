@@ -140,6 +140,12 @@ impl Control {
         self.token.shut();
     }
 
+    /// As if it had stood for many threads.
+    #[cfg(test)]
+    pub(crate) fn set_number(&self, number: u64) {
+        self.number.store(number, Ordering::Relaxed);
+    }
+
     /// The number of the thread that it stands for, never used again; 0 if it has never stood for any.
     #[inline]
     pub fn id(&self) -> u64 {

@@ -45,7 +45,11 @@ impl Thread {
     /// One more handle of a thread that somebody holds.
     pub(crate) fn of(control: &'static Control) -> Self {
         // Relaxed: whoever holds one keeps the block from being used again.
-        control.holders.fetch_add(1, Ordering::Relaxed);
+        let holders = control.holders.fetch_add(1, Ordering::Relaxed);
+        // As `Arc`: handles that are made and forgotten must not bring the count to where the block is used again.
+        if holders > u32::MAX / 2 {
+            std::process::abort();
+        }
         Self { control }
     }
 
@@ -183,9 +187,10 @@ impl<T> JoinHandle<T> {
     #[inline]
     pub fn join(self) -> std::thread::Result<T> {
         let control = self.thread.control;
-        std::mem::forget(self);
         let me = current::control();
+        // While the handle is there, so that it is dropped.
         assert!(!std::ptr::eq(me, control), "a thread can't wait for its own end");
+        std::mem::forget(self);
         if control.ended.register(me) {
             suspend(me, &End(control), None, false);
         }

@@ -7,7 +7,7 @@ use underpass_processor::preempt;
 #[derive(Debug)]
 pub struct Critical(PhantomData<*mut ()>);
 
-/// Holds off preemption while the value lives. Costs an instruction each way.
+/// Holds off preemption while the value lives. Costs a call and an instruction each way.
 #[inline]
 pub fn critical() -> Critical {
     preempt::disable();

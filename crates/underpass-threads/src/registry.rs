@@ -27,8 +27,14 @@ pub(crate) fn first_number(index: u32) -> u64 {
 }
 
 pub(crate) fn next_number(number: u64) -> u64 {
-    // A generation that comes round is four thousand million threads later.
-    number.wrapping_add(1 << PLACE_BITS)
+    // It can't overflow: see `is_used_up`.
+    number + (1 << PLACE_BITS)
+}
+
+/// Whether a block has no number left: it rests for ever, so that no number comes twice. Blocks are used again last in, first out, so one may
+/// stand for four thousand million threads within minutes.
+fn is_used_up(number: u64) -> bool {
+    number >> PLACE_BITS == u64::from(u32::MAX)
 }
 
 fn chunk_of(index: u32) -> (usize, usize) {
@@ -100,6 +106,9 @@ fn take_from_all() -> &'static Control {
 pub(crate) fn give_back(control: &'static Control) {
     // Relaxed: who takes it next got it from a list that synchronizes.
     control.holders.store(0, Ordering::Relaxed);
+    if is_used_up(control.id()) {
+        return;
+    }
     let kept = scheduler::with(|own| {
         own.unused().push(control);
         own.unused().len() > 2 * BATCH
@@ -146,5 +155,16 @@ mod tests {
         assert!(find(number).is_none());
         assert!(find(0).is_none() && find(u64::MAX).is_none());
         give_back(control);
+    }
+
+    #[test]
+    fn a_block_whose_numbers_are_used_up_rests_for_ever() {
+        let control = Box::leak(Box::new(Control::unused(7)));
+        control.set_number(u64::from(u32::MAX - 1) << PLACE_BITS | 7);
+        control.renew(0);
+        assert_eq!(control.id() >> PLACE_BITS, u64::from(u32::MAX));
+        give_back(control);
+        let taken = UNUSED.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(!taken.iter().any(|other| std::ptr::eq(*other, control)));
     }
 }

@@ -114,6 +114,7 @@ impl Scheduler {
                 self.turn();
             } else if let Some(control) = self.find() {
                 self.begin(control);
+                self.turn();
             } else {
                 self.idle();
             }
@@ -193,7 +194,7 @@ impl Scheduler {
         if let Some(timer) = unsafe { control.take_timer() } {
             self.timers.borrow_mut().remove(timer);
         }
-        self.add_live(-1);
+        self.lost_one();
         control.unsettle();
         free::submit(control);
     }
@@ -247,7 +248,7 @@ impl Scheduler {
         self.outside.dedicated.load(Ordering::Relaxed)
     }
 
-    /// A thread that lived here has ended.
+    /// A thread that lived here has ended, or is free to go elsewhere.
     #[inline]
     pub(crate) fn lost_one(&self) {
         self.add_live(-1);
@@ -267,6 +268,8 @@ impl Scheduler {
         let Some(context) = self.context_of(control) else {
             // Memory is short: what is kept for later is needed now; else the thread waits until another gives its stack back.
             self.carriers.trim();
+            // So that timers end meanwhile: who waits for one may hold a stack.
+            self.turns.set(self.turns.get() + 1);
             return self.outside.ready.push(control);
         };
         self.take_over(control);

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The most spare kernel threads; further calls wait for one.
+/// The most spare kernel threads; further calls wait for one of them.
 const MOST: usize = 512;
 /// How long a spare kernel thread waits for another call before it ends.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -18,6 +18,7 @@ type Call = Box<dyn FnOnce() + Send>;
 
 struct Spares {
     waiting: VecDeque<Call>,
+    /// Those that begin or look for a call: each takes one of those that wait.
     idle: usize,
     all: usize,
 }
@@ -29,7 +30,7 @@ fn lock() -> MutexGuard<'static, Spares> {
     SPARES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has a spare kernel thread run `call`, and blocks the calling thread until it has.
+/// Has a spare kernel thread run `call`, and blocks the calling thread until it has. If the kernel gives none, the caller runs it itself.
 pub(crate) fn run<F, T>(call: F) -> T
 where
     F: FnOnce() -> T + Send,
@@ -45,7 +46,10 @@ where
         });
         // SAFETY: only the lifetime changes. This function returns only after `done` is open, by when the call has ended, and nothing of it
         // is dropped later: its captures are two references by then.
-        submit(unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Call>(call) });
+        if let Err(call) = submit(unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Call>(call) })
+        {
+            call();
+        }
     }
     let me = control();
     if done.register(me) {
@@ -70,39 +74,50 @@ impl Wait for Ended<'_> {
     }
 }
 
-fn submit(call: Call) {
+/// Leaves `call` for a spare kernel thread, or gives it back if there are none and the kernel gives none: then it is in no list.
+fn submit(call: Call) -> Result<(), Call> {
     let mut spares = lock();
-    spares.waiting.push_back(call);
-    if spares.idle >= spares.waiting.len() {
-        CALLED.notify_one();
-    } else if spares.all < MOST {
+    while spares.idle <= spares.waiting.len() && spares.all < MOST {
         spares.all += 1;
+        spares.idle += 1;
         let number = spares.all;
         drop(spares);
-        let started = std::thread::Builder::new().name(format!("spare-{number}")).spawn(serve);
-        if started.is_err() {
-            // The kernel gives no more: the call waits for one of those that there are.
-            let mut spares = lock();
+        let started = std::thread::Builder::new().name(format!("spare-{number}")).spawn(serve).is_ok();
+        spares = lock();
+        if !started {
             spares.all -= 1;
-            assert!(spares.all > 0, "the kernel gives no kernel thread for a blocking call; see `ulimit -u`");
+            spares.idle -= 1;
+            if spares.all == 0 {
+                // Others may have counted on it.
+                let orphans = std::mem::take(&mut spares.waiting);
+                drop(spares);
+                orphans.into_iter().for_each(|call| call());
+                return Err(call);
+            }
+            break;
         }
     }
+    spares.waiting.push_back(call);
+    CALLED.notify_one();
+    Ok(())
 }
 
+/// The life of a spare kernel thread, which is counted as idle by who started it.
 fn serve() {
     let mut spares = lock();
     loop {
         if let Some(call) = spares.waiting.pop_front() {
+            spares.idle -= 1;
             drop(spares);
             call();
             spares = lock();
+            spares.idle += 1;
             continue;
         }
-        spares.idle += 1;
         let (back, waited) = CALLED.wait_timeout(spares, PATIENCE).unwrap_or_else(PoisonError::into_inner);
         spares = back;
-        spares.idle -= 1;
         if waited.timed_out() && spares.waiting.is_empty() {
+            spares.idle -= 1;
             spares.all -= 1;
             return;
         }

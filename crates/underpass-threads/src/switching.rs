@@ -6,6 +6,12 @@ use crate::{hooks, panicking};
 use underpass_context::{Context, Pause, Resume};
 use underpass_processor::preempt;
 
+/// As `preempt::suspend`, of a thread that may have moved since it was last suspended, from within the same function.
+#[inline(never)]
+fn suspend_anew() -> u32 {
+    preempt::suspend()
+}
+
 /// As `preempt::resume`, of a thread that may have moved to another kernel thread, of which the compiler knows nothing.
 #[inline(never)]
 fn resume_anew(held: u32) {
@@ -17,7 +23,7 @@ impl Scheduler {
     #[inline(always)]
     pub(crate) fn pause(&'static self, me: &'static Control, why: Pause) {
         let panics = panicking::leave();
-        let held = preempt::suspend();
+        let held = if me.has(flag::MIGRATES) { suspend_anew() } else { preempt::suspend() };
         // SAFETY: its home, this kernel thread, owns it.
         let context = unsafe { me.context.get() }.as_deref().expect("a thread that runs has a context");
         let mut resumed = match self.next_after(me, why) {
