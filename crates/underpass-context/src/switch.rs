@@ -18,7 +18,8 @@ use std::ops::Range;
 #[derive(Debug, Default)]
 pub(crate) struct Suspended(Cell<usize>);
 
-// The first thing that runs on a stack. It has no caller: unwinders and debuggers stop here.
+// The first thing that runs on a stack. It has no caller: unwinders and debuggers stop here. Two words above its own stay unused, since
+// perf's unwinder doesn't read the last word of a stack.
 global_asm!(
     ".pushsection .text.underpass_context_entry,\"ax\",@progbits",
     ".balign 16",
@@ -30,7 +31,7 @@ global_asm!(
     ".cfi_undefined rip",
     "mov rdi, [rsp + 8]",
     "mov rax, [rsp + 16]",
-    "add rsp, 32",
+    "add rsp, 16",
     "xor ebp, ebp",
     "call rax",
     "ud2",

@@ -89,10 +89,7 @@ fn who_swaps_and_who_exchanges_have_each_thing_once() {
         let theirs = swapper.join().unwrap();
         let left = slot.get().expect("never empty").unload();
         // Either came first; `third` is there only if `first` was found.
-        assert!(
-            matches!((mine, theirs, left), (1, 4, 2) | (0x20, 1, 2)),
-            "{mine:#x} {theirs} {left}"
-        );
+        assert!(matches!((mine, theirs, left), (1, 4, 2) | (0x20, 1, 2)), "{mine:#x} {theirs} {left}");
     });
 }
 

@@ -1,0 +1,110 @@
+//! What perf shows of threads that take turns: each sample has the frames of one thread, from where it is to where its stack begins. Where
+//! there is no perf, or it may not look, it only says so.
+
+mod common;
+
+use common::setting;
+use std::path::Path;
+use std::process::Command;
+use underpass_threads::{Builder, yield_now};
+
+const NAME: &str = "perf_shows_the_frames_of_one_thread";
+
+#[inline(never)]
+fn computes(begin: u64) -> u64 {
+    (0..5_000).fold(begin, |sum: u64, i| std::hint::black_box(sum.rotate_left(5) ^ i))
+}
+
+#[inline(never)]
+fn ping(turns: u64) {
+    for turn in 0..turns {
+        std::hint::black_box(computes(turn));
+        yield_now();
+    }
+}
+
+#[inline(never)]
+fn pong(turns: u64) {
+    for turn in 0..turns {
+        std::hint::black_box(computes(turn));
+        yield_now();
+    }
+    // Not the same as `ping`, lest they become one.
+    std::hint::black_box(turns);
+}
+
+/// What perf looks at: two threads on one activation.
+fn watched() {
+    let both = underpass_threads::spawn(|| {
+        let ping = Builder::new().name("ping").spawn(|| ping(20_000)).unwrap();
+        let pong = Builder::new().name("pong").spawn(|| pong(20_000)).unwrap();
+        (ping, pong)
+    });
+    let (ping, pong) = both.join().unwrap();
+    ping.join().unwrap();
+    pong.join().unwrap();
+}
+
+/// The samples, each with the names of its functions, the innermost first; nothing if perf may not look.
+fn samples(data: &Path) -> Option<Vec<Vec<String>>> {
+    let mut record = Command::new("perf");
+    // The kernel's clock, since not every machine has counters to show.
+    record.args([
+        "record",
+        "--quiet",
+        "--event",
+        "cpu-clock:u",
+        "--freq",
+        "999",
+        "--call-graph",
+        "dwarf,8192",
+        "--output",
+    ]);
+    record.arg(data).arg(std::env::current_exe().unwrap()).args(["--exact", NAME, "--nocapture"]);
+    let recorded =
+        record.env("UNDERPASS_TEST_WATCHED", "1").env("UNDERPASS_PROCESSORS", "1").output().ok()?;
+    if !recorded.status.success() {
+        println!("not checked: {}", String::from_utf8_lossy(&recorded.stderr));
+        return None;
+    }
+    let mut script = Command::new("perf");
+    script.args(["script", "--no-inline", "--fields", "ip,sym", "--input"]).arg(data);
+    let told = script.output().unwrap();
+    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    let samples = told.split("\n\n").map(|sample| {
+        let names = sample.lines().filter_map(|line| line.trim().split_once(' '));
+        names.map(|(_, name)| name.to_owned()).collect()
+    });
+    Some(samples.collect())
+}
+
+#[test]
+fn perf_shows_the_frames_of_one_thread() {
+    let _dog = common::watchdog();
+    if setting("UNDERPASS_TEST_WATCHED", 0) == 1 {
+        return watched();
+    }
+    if cfg!(any(not(target_arch = "x86_64"), underpass_portable)) {
+        return println!("not checked: the switch is not ours");
+    }
+    if Command::new("perf").arg("--version").output().is_err() {
+        return println!("not checked: there is no perf");
+    }
+    let data = std::env::temp_dir().join(format!("underpass-perf-{}", std::process::id()));
+    let samples = samples(&data);
+    // It is there only if perf could look.
+    let _ = std::fs::remove_file(&data);
+    let Some(samples) = samples else { return };
+    let has = |sample: &[String], what: &str| sample.iter().any(|name| name.contains(what));
+    let of = |what: &str| samples.iter().filter(|sample| has(sample, what)).count();
+    assert!(of("perf::ping") > 5 && of("perf::pong") > 5, "{} samples: {samples:#?}", samples.len());
+    for sample in samples.iter().filter(|sample| has(sample, "perf::computes")) {
+        assert!(has(sample, "perf::ping") != has(sample, "perf::pong"), "of one thread: {sample:#?}");
+        assert_eq!(sample.last().unwrap(), "underpass_context_entry", "{sample:#?}");
+    }
+    // Wherever the switch was interrupted, the other's frames are not behind it.
+    for sample in samples.iter().filter(|sample| has(sample, "perf::ping") && has(sample, "perf::pong")) {
+        panic!("two threads in one: {sample:#?}");
+    }
+}
