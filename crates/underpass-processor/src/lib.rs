@@ -17,6 +17,8 @@ mod bell;
 #[cfg(not(underpass_loom))]
 mod census;
 #[cfg(not(underpass_loom))]
+mod deferral;
+#[cfg(not(underpass_loom))]
 mod line;
 #[cfg(not(underpass_loom))]
 pub mod lines;
@@ -50,6 +52,9 @@ mod turns;
 #[cfg(not(underpass_loom))]
 mod world;
 
+/// The steps of deferral, for its models.
+#[cfg(underpass_loom)]
+pub mod deferral;
 /// The protocol apart from kernel threads, for its models.
 #[cfg(underpass_loom)]
 pub mod seat;

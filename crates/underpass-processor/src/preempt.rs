@@ -5,6 +5,7 @@
 //! A user-level thread may be on another kernel thread after a switch, which the compiler doesn't know: inlined before and after
 //! one, it would take the word's address once. So what such threads use is not inlined.
 
+use crate::deferral::{self, UNMARKED};
 use crate::{Activation, tally};
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -13,9 +14,6 @@ use underpass_seam::LocalWord;
 
 /// Which of the real-time signals ends a slice.
 pub const SIGNAL: i32 = 7;
-
-/// Set while there is *no* mark, so that the word is zero when the last critical section ends and there is one.
-const UNMARKED: u32 = 1 << 31;
 
 thread_local! {
     /// How many critical sections there are, and [`UNMARKED`].
@@ -41,7 +39,7 @@ pub fn disable() {
 /// Ends a critical section. If it is the last, and the activation was asked to give way meanwhile, it does so now.
 #[inline(never)]
 pub fn enable() {
-    if WORD.with(|word| word.add(u32::MAX)) {
+    if WORD.with(deferral::leave) {
         answer();
     }
 }
@@ -54,7 +52,7 @@ pub fn disabled() -> bool {
 
 #[inline]
 fn count() -> u32 {
-    WORD.with(LocalWord::get) & !UNMARKED
+    WORD.with(deferral::count)
 }
 
 /// Leaves a thread's critical sections for those of its scheduler, which is one; gives how many there were, for [`resume`].
@@ -62,17 +60,13 @@ fn count() -> u32 {
 /// It and [`resume`] are inlined: by threads that stay on their kernel thread, and into functions that switch once.
 #[inline]
 pub fn suspend() -> u32 {
-    let held = count();
-    if WORD.with(|word| word.add(1u32.wrapping_sub(held))) {
-        unreachable!("one section is left");
-    }
-    held
+    WORD.with(deferral::suspend)
 }
 
 /// Goes from the scheduler's one critical section back to the `held` ones of a thread. If there are none, as [`enable`].
 #[inline]
 pub fn resume(held: u32) {
-    if WORD.with(|word| word.add(held.wrapping_sub(1))) {
+    if WORD.with(|word| deferral::resume(word, held)) {
         answer();
     }
 }
@@ -96,34 +90,24 @@ impl Drop for Critical {
 #[cold]
 #[inline(never)]
 fn answer() {
-    loop {
-        // P1: no preemption while a slot may be in hand.
-        disable();
-        unmark();
+    let give_way = || {
         if let Some(own) = OWN.get() {
             own.give_way();
         }
-        if !WORD.with(|word| word.add(u32::MAX)) {
-            return;
-        }
-    }
+    };
+    WORD.with(|word| deferral::answer(word, give_way));
 }
 
 /// The mark has been answered, or is about to be.
 pub(crate) fn unmark() {
-    WORD.with(|word| word.set(UNMARKED));
+    WORD.with(deferral::unmark);
 }
 
 /// In the signal handler: atomics, futexes and thread-local words only.
 fn on_signal() {
     let Some(own) = OWN.get() else { return };
-    if !own.asked() {
-        return;
-    }
-    if disabled() {
-        WORD.with(|word| word.keep(!UNMARKED));
-    } else {
-        own.give_way();
+    if own.asked() {
+        WORD.with(|word| deferral::on_signal(word, || own.give_way()));
     }
 }
 

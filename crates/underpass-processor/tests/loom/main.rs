@@ -1,5 +1,6 @@
 //! The protocols of this crate under a model checker. Run as CONTRIBUTING.md says; empty otherwise.
 #![cfg(underpass_loom)]
 
+mod deferral;
 mod sleep;
 mod slots;

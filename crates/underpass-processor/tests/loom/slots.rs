@@ -8,9 +8,9 @@ use underpass_processor::slots::Slots;
 use underpass_processor::turns::{self, World};
 
 /// A few seats, and the kernel's side of their futexes. A lost wake-up is a deadlock, which loom reports.
-struct Place {
+pub struct Place {
     slots: Slots,
-    seats: Vec<Seat>,
+    pub seats: Vec<Seat>,
     /// Guards the sleep on any word, as the kernel's lock does.
     kernel: Mutex<()>,
     woken: Condvar,
@@ -25,7 +25,7 @@ struct Place {
 
 impl Place {
     /// `running` seats hold slots, and `others` are in that state.
-    fn new(maximum: u32, running: usize, others: &[u32]) -> Arc<Self> {
+    pub fn new(maximum: u32, running: usize, others: &[u32]) -> Arc<Self> {
         let states = std::iter::repeat_n(state::RUNNING, running).chain(others.iter().copied());
         let seats = states.enumerate().map(|(number, state)| Seat::new(number, state)).collect();
         let slots = Slots::new(maximum);
@@ -45,7 +45,7 @@ impl Place {
     }
 
     /// S of the README, at a quiescent point.
-    fn adds_up(&self) {
+    pub fn adds_up(&self) {
         let held = |seat: &&Seat| matches!(seat.get(), state::RUNNING | state::OUT | state::PREEMPTING);
         let held = self.seats.iter().filter(held).count() as u32;
         let counts = self.slots.counts();

@@ -1,0 +1,130 @@
+//! A signal at every instruction of who holds preemption off: none is lost, and none interrupts a critical section.
+
+use crate::slots::Place;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::thread;
+use std::cell::Cell;
+use underpass_processor::deferral::{self, UNMARKED, Word};
+use underpass_processor::seat::state;
+use underpass_processor::turns;
+use underpass_seam::LocalWord;
+
+/// The word of an activation that is interrupted between two of its instructions whenever the signal has come.
+struct Interrupted {
+    word: LocalWord,
+    place: Arc<Place>,
+    signal: Arc<AtomicBool>,
+    /// It must not give way.
+    held: Cell<bool>,
+}
+
+impl Interrupted {
+    /// The kernel's part: the handler runs whole, on top of the thread.
+    fn deliver(&self) {
+        let seat = &self.place.seats[0];
+        let asked = || matches!(seat.hint(), state::PREEMPTING | state::STUCK);
+        if self.signal.swap(false, Ordering::AcqRel) && asked() {
+            deferral::on_signal(&self.word, || self.give_way());
+        }
+    }
+
+    fn give_way(&self) {
+        assert!(!self.held.get(), "preempted in a critical section");
+        turns::give_way(&*self.place, &self.place.seats[0]);
+    }
+
+    fn leave(&self) {
+        self.held.set(deferral::count(&self.word) > 1);
+        if deferral::leave(self) {
+            deferral::answer(self, || self.give_way());
+        }
+    }
+}
+
+impl Word for Interrupted {
+    fn get(&self) -> u32 {
+        self.deliver();
+        self.word.get()
+    }
+
+    fn increment(&self) {
+        self.deliver();
+        self.word.increment();
+    }
+
+    fn add(&self, n: u32) -> bool {
+        self.deliver();
+        self.word.add(n)
+    }
+
+    fn keep(&self, mask: u32) {
+        self.deliver();
+        self.word.keep(mask);
+    }
+
+    fn set(&self, mask: u32) {
+        self.deliver();
+        self.word.set(mask);
+    }
+}
+
+/// Runs `sections` while a monitor asks the activation to give way, `times` over.
+fn model(times: u32, sections: impl Fn(&Interrupted) + Send + Sync + 'static) {
+    loom::model(move || {
+        let place = Place::new(1, 1, &[]);
+        let signal = Arc::new(AtomicBool::new(false));
+        let monitor = {
+            let (place, signal) = (place.clone(), signal.clone());
+            thread::spawn(move || {
+                for _ in 0..times {
+                    if place.seats[0].advance(state::RUNNING, state::PREEMPTING) {
+                        // Not a store: loom takes a store that happened before a swap for one that may come after it.
+                        signal.swap(true, Ordering::AcqRel);
+                    }
+                }
+            })
+        };
+        let own = Interrupted { word: LocalWord::new(UNMARKED), place, signal, held: Cell::new(false) };
+        sections(&own);
+        monitor.join().unwrap();
+        // It comes at last.
+        own.deliver();
+        assert_eq!(own.word.get(), UNMARKED, "no section is left, and no mark");
+        assert_eq!(own.place.seats[0].get(), state::RUNNING, "it has given way, and come back");
+        own.place.adds_up();
+    });
+}
+
+#[test]
+fn a_signal_in_nested_sections_is_answered_after_the_last() {
+    model(2, |own| {
+        own.increment();
+        own.held.set(true);
+        own.increment();
+        own.leave();
+        own.leave();
+    });
+}
+
+#[test]
+fn a_signal_in_the_sections_of_a_suspended_thread_is_answered_after_them() {
+    model(1, |own| {
+        own.increment();
+        own.held.set(true);
+        let held = deferral::suspend(own);
+        assert_eq!(held, 1);
+        // The scheduler answers in a section of its own.
+        deferral::unmark(own);
+        own.held.set(false);
+        own.give_way();
+        // On to a thread without sections, and back again.
+        if deferral::resume(own, 0) {
+            deferral::answer(own, || own.give_way());
+        }
+        assert_eq!(deferral::suspend(own), 0);
+        own.held.set(true);
+        assert!(!deferral::resume(own, held), "one section is left");
+        own.leave();
+    });
+}
