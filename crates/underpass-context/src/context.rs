@@ -103,6 +103,16 @@ impl Context {
         unsafe { self.stack.lend_below(self.suspended.lowest()) };
     }
 
+    /// Whether a kernel thread that was interrupted at the instruction `ip` is just switching: then unwinders don't find its way.
+    ///
+    /// # Examples
+    /// ```
+    /// assert!(!underpass_context::Context::switches_at(main as *const () as usize));
+    /// ```
+    pub fn switches_at(ip: usize) -> bool {
+        switch::switching(ip)
+    }
+
     /// Bytes of its stack that can be used.
     pub fn size(&self) -> usize {
         self.stack.size()

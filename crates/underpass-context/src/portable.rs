@@ -91,6 +91,11 @@ impl Context {
     /// It is paused or has not begun, and nobody enters it meanwhile.
     pub unsafe fn lend(&self) {}
 
+    /// Whether a kernel thread that was interrupted at the instruction `ip` is just switching: not known here.
+    pub fn switches_at(_ip: usize) -> bool {
+        false
+    }
+
     /// Bytes of its stack that can be used.
     pub fn size(&self) -> usize {
         self.size

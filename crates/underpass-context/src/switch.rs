@@ -86,6 +86,37 @@ pub(crate) fn looking() -> Range<usize> {
     underpass_context_look as *const () as usize..underpass_context_look_end as *const () as usize
 }
 
+/// The instructions of one copy of the switch, relative to where each of the two stands. What is in line has no unwind information of its own, so
+/// the linker gathers where it is.
+#[repr(C)]
+struct Site {
+    begin: i32,
+    end: i32,
+}
+
+unsafe extern "C" {
+    static __start_underpass_switches: Site;
+    static __stop_underpass_switches: Site;
+}
+
+impl Site {
+    fn holds(&self, ip: usize) -> bool {
+        let begin = (&raw const self.begin).addr().wrapping_add_signed(self.begin as isize);
+        let end = (&raw const self.end).addr().wrapping_add_signed(self.end as isize);
+        // Before the first of its instructions all is as before.
+        begin < ip && ip < end
+    }
+}
+
+/// Whether the instruction at `ip` belongs to a switch: who is interrupted there can't be unwound.
+pub(crate) fn switching(ip: usize) -> bool {
+    let (begin, end) = (&raw const __start_underpass_switches, &raw const __stop_underpass_switches);
+    let sites = (end.addr() - begin.addr()) / size_of::<Site>();
+    // SAFETY: the linker lays the sites out one behind the other between the two, for good.
+    let sites = unsafe { std::slice::from_raw_parts(begin, sites) };
+    sites.iter().any(|site| site.holds(ip))
+}
+
 impl Suspended {
     /// Will call `first` with `argument` at the top of `stack`. `first` must not return.
     pub(crate) fn begin(stack: &Stack, first: extern "C" fn(usize) -> !, argument: usize) -> Self {
@@ -123,6 +154,12 @@ impl Suspended {
         // stack pointer. `options` doesn't say `nostack`, so nothing lives in the red zone.
         unsafe {
             asm!(
+                ".pushsection underpass_switches,\"aR\",@progbits",
+                ".balign 4",
+                ".long 3f - .",
+                ".long 4f - .",
+                ".popsection",
+                "3:",
                 "push rbp",
                 "push rbx",
                 "lea rax, [rip + 2f]",
@@ -134,6 +171,7 @@ impl Suspended {
                 "add rsp, 8",
                 "pop rbx",
                 "pop rbp",
+                "4:",
                 in("rsi") self.0.as_ptr(),
                 in("rdx") to.0.get(),
                 inout("rdi") word,

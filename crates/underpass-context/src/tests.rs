@@ -123,6 +123,7 @@ fn the_frames_of_a_paused_context_can_be_seen_and_end_with_it() {
     let mut frames = [0; 100];
     // SAFETY: it is paused.
     let found = unsafe { context.trace(&mut frames) };
+    assert!(crate::Context::switches_at(frames[0]) && !crate::Context::switches_at(frames[found / 2]));
     let in_deep = |ip: usize| (deep as *const () as usize..deep as *const () as usize + 512).contains(&ip);
     let first = frames[..found].iter().position(|&ip| in_deep(ip)).unwrap();
     let (before, rest) = (&frames[..first], &frames[first..found]);

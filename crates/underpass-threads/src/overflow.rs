@@ -9,6 +9,7 @@ use crate::show::Named;
 use crate::{scheduler, trace};
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use underpass_context::Context;
 use underpass_os::fault::{self, Fault};
 use underpass_os::{GUARD, process, signal};
 use underpass_processor::preempt;
@@ -59,7 +60,8 @@ fn overflow(me: &Control, size: usize, fault: Fault) -> ! {
     });
     let _ = writeln!(out, "It can have a larger one: `Builder::stack_size`. It is here:");
     let mut frames = [0; FRAMES + 8];
-    let found = underpass_context::trace_here(&mut frames);
+    let switches = Context::switches_at(fault.instruction);
+    let found = if switches { 0 } else { underpass_context::trace_here(&mut frames) };
     // The handler's own frames are above the one that was interrupted.
     let begin = frames[..found].iter().position(|&ip| ip == fault.instruction + 1).unwrap_or(0);
     let frames = &frames[begin..found.min(begin + FRAMES)];
