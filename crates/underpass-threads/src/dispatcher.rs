@@ -17,6 +17,7 @@ const GLANCE: u32 = 64;
 /// Serves calls until there are none for some time, or until another dispatches.
 pub(crate) fn run(own: &'static Scheduler) {
     let me = own.current();
+    let _office = Office { own, me };
     let mut spin = Spin::default();
     let mut passes = 0u32;
     loop {
@@ -50,7 +51,23 @@ pub(crate) fn run(own: &'static Scheduler) {
         } else if served {
             spin.reset();
         } else if !pays || !spin.again(shares) {
-            return own.retire_dispatcher();
+            return;
+        }
+    }
+}
+
+/// What the dispatcher leaves when it ends, also if a line has panicked.
+struct Office {
+    own: &'static Scheduler,
+    me: &'static Control,
+}
+
+impl Drop for Office {
+    fn drop(&mut self) {
+        // Else it has paused in a call, and another dispatches, or none.
+        if self.own.is_dispatcher(self.me) {
+            self.own.serving.set(false);
+            self.own.retire_dispatcher();
         }
     }
 }
@@ -71,7 +88,7 @@ impl Scheduler {
         })
     }
 
-    /// The dispatcher ends, having spun in vain.
+    /// The dispatcher ends, having spun in vain or panicked.
     fn retire_dispatcher(&self) {
         self.dispatcher.set(None);
         outside::follow(self.number());

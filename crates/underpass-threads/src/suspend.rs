@@ -35,7 +35,7 @@ impl Awaited {
 pub trait Wait {
     /// Takes `who` out of the list of waiters. `true`: it was there, and nobody will wake it. `false`: its wake is under way.
     ///
-    /// Called at most once a suspension, while `who` is suspended, from any place of the runtime.
+    /// Called while `who` is suspended, from any place of the runtime; once more for a cancellation if it came too late for a deadline.
     fn abandon(&self, who: &'static Control) -> bool;
 
     /// What is waited for.

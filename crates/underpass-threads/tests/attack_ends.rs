@@ -6,7 +6,7 @@ use common::{watchdog, with_processors};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use underpass_processor::preempt;
+use underpass_processor::{Line, lines, preempt};
 use underpass_threads::{
     Builder, ScopedJoinHandle, Switches, ThreadId, no_preempt, park, scope, spawn, watch_switches, yield_now,
 };
@@ -98,5 +98,74 @@ fn watchers_are_told_of_each_end() {
             }
             std::thread::yield_now();
         }
+    });
+}
+
+/// Where calls come that panic beyond what a server catches.
+#[derive(Default)]
+struct Faulty {
+    calls: AtomicU32,
+    word: AtomicU32,
+}
+
+impl Line for Faulty {
+    fn poll(&self) -> bool {
+        false
+    }
+    fn pending(&self) -> bool {
+        self.calls.load(Ordering::Acquire) > 0
+    }
+    fn serve(&self) -> bool {
+        let less = |calls: u32| calls.checked_sub(1);
+        match self.calls.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less) {
+            Ok(_) => panic!("a line fails"),
+            Err(_) => false,
+        }
+    }
+    fn park(&self, _: bool) -> Option<u32> {
+        None
+    }
+    fn spare(&self) -> Option<u32> {
+        None
+    }
+    fn quiet(&self) -> bool {
+        !self.pending()
+    }
+    fn word(&self) -> &AtomicU32 {
+        &self.word
+    }
+    fn look(&self) {}
+    fn set_aside(&self) {}
+    fn knock(&self) {}
+    fn elsewhere(&self) -> bool {
+        false
+    }
+    fn shares(&self) -> bool {
+        false
+    }
+}
+
+/// The activation took no calls any more, and whoever used the dispatcher's control block next was taken for it.
+#[test]
+fn an_activation_takes_calls_after_a_line_has_panicked() {
+    with_processors(&[1], || {
+        let line = Arc::new(Faulty::default());
+        lines::add(line.clone());
+        // It keeps the activation from idling, where another dispatcher is begun in any case.
+        let done = Arc::new(AtomicU32::new(0));
+        let seen = done.clone();
+        let busy = spawn(move || {
+            while seen.load(Ordering::Relaxed) == 0 {
+                yield_now();
+            }
+        });
+        for _ in 0..5 {
+            line.calls.store(1, Ordering::Release);
+            while line.pending() {
+                std::thread::yield_now();
+            }
+        }
+        done.store(1, Ordering::Relaxed);
+        busy.join().unwrap();
     });
 }
