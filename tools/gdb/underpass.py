@@ -284,8 +284,8 @@ class Leave(gdb.Command):
         gdb.execute("frame 0")
 
 
-# By which time slices end: SIGRTMIN + 7.
-gdb.execute("handle SIG41 nostop noprint pass", to_string=True)
+# By which time slices end, and dumps ask: SIGRTMIN + 7 and + 8.
+gdb.execute("handle SIG41 SIG42 nostop noprint pass", to_string=True)
 Underpass()
 Threads()
 Backtrace()

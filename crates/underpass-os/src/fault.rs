@@ -95,14 +95,16 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut li
     }
 }
 
+/// Where it was interrupted, in a handler that was given `context`.
 #[cfg(target_arch = "x86_64")]
-fn instruction(context: *mut libc::c_void) -> usize {
+pub(crate) fn instruction(context: *mut libc::c_void) -> usize {
     let context: *mut libc::ucontext_t = context.cast();
     // SAFETY: the kernel gives who has asked for it a whole struct.
     unsafe { (*context).uc_mcontext.gregs[libc::REG_RIP as usize] as usize }
 }
 
+/// Where it was interrupted: not known here.
 #[cfg(not(target_arch = "x86_64"))]
-fn instruction(_context: *mut libc::c_void) -> usize {
+pub(crate) fn instruction(_context: *mut libc::c_void) -> usize {
     0
 }

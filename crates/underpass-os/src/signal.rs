@@ -1,5 +1,6 @@
 //! A signal by which kernel threads of this process interrupt each other.
 
+use crate::fault;
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -10,6 +11,9 @@ const SIGNALS: usize = 65;
 
 /// What runs in the handler, by the signal's number.
 static HANDLERS: [OnceLock<fn()>; SIGNALS] = [const { OnceLock::new() }; SIGNALS];
+
+/// As `HANDLERS`, of those that run aside and are told what they interrupted.
+static ASIDE: [OnceLock<fn(usize)>; SIGNALS] = [const { OnceLock::new() }; SIGNALS];
 
 /// What a terminal sends for Ctrl-\\: programs that are not told otherwise die of it.
 pub const QUIT: i32 = libc::SIGQUIT;
@@ -41,7 +45,27 @@ pub fn install(signal: i32, handler: fn()) -> io::Result<()> {
     if *place.get_or_init(|| handler) as usize != handler as usize {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "this process has another handler already"));
     }
-    let ours = on_signal as *const () as libc::sighandler_t;
+    // Not SA_ONSTACK: who is interrupted may stay in the handler for long, and the stack must be its own.
+    take(signal, on_signal as *const () as libc::sighandler_t, libc::SA_RESTART)
+}
+
+/// As [`install`], on the kernel thread's stack for faults if it has one (see [`fault`](crate::fault)), and `handler` is told the instruction
+/// that was interrupted, or 0 where that isn't known.
+///
+/// # Errors
+/// As of [`install`].
+pub fn install_aside(signal: i32, handler: fn(usize)) -> io::Result<()> {
+    let place = usize::try_from(signal).ok().and_then(|number| ASIDE.get(number));
+    let place = place.ok_or(io::ErrorKind::InvalidInput)?;
+    if *place.get_or_init(|| handler) as usize != handler as usize {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "this process has another handler already"));
+    }
+    let flags = libc::SA_RESTART | libc::SA_ONSTACK | libc::SA_SIGINFO;
+    take(signal, on_signal_aside as *const () as libc::sighandler_t, flags)
+}
+
+/// Makes `ours` the handler of `signal`, if it has none.
+fn take(signal: i32, ours: libc::sighandler_t, flags: i32) -> io::Result<()> {
     let found = action(signal, None)?;
     if found == ours {
         return Ok(());
@@ -50,17 +74,15 @@ pub fn install(signal: i32, handler: fn()) -> io::Result<()> {
         let said = format!("something else in this process handles signal {signal}");
         return Err(io::Error::new(io::ErrorKind::AddrInUse, said));
     }
-    action(signal, Some(ours)).map(|_| ())
+    action(signal, Some((ours, flags))).map(|_| ())
 }
 
 /// Sets the handler of `signal`, if given one, and gives the one that there was.
-fn action(signal: i32, handler: Option<libc::sighandler_t>) -> io::Result<libc::sighandler_t> {
+fn action(signal: i32, handler: Option<(libc::sighandler_t, i32)>) -> io::Result<libc::sighandler_t> {
     // SAFETY: all-zero is a value of this plain C struct: no flags, an empty mask, the default action.
     let mut new: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     let mut old = new;
-    // Not SA_ONSTACK: who is interrupted may stay in the handler for long, and the stack must be its own.
-    new.sa_flags = libc::SA_RESTART;
-    new.sa_sigaction = handler.unwrap_or(libc::SIG_DFL);
+    (new.sa_sigaction, new.sa_flags) = handler.unwrap_or((libc::SIG_DFL, 0));
     let set = if handler.is_some() { ptr::from_ref(&new) } else { ptr::null() };
     // SAFETY: `set` is null or points to a whole struct, `old` to another; the handler has the signature that goes with the flags.
     match unsafe { libc::sigaction(signal, set, &mut old) } {
@@ -78,6 +100,18 @@ extern "C" fn on_signal(signal: i32) {
         handler();
     }
     // SAFETY: as above.
+    unsafe { errno.write(before) };
+}
+
+extern "C" fn on_signal_aside(signal: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: as in `on_signal`.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as in `on_signal`.
+    let before = unsafe { errno.read() };
+    if let Some(handler) = ASIDE.get(signal as usize).and_then(OnceLock::get) {
+        handler(fault::instruction(context));
+    }
+    // SAFETY: as in `on_signal`.
     unsafe { errno.write(before) };
 }
 
@@ -153,6 +187,18 @@ mod tests {
     }
 
     #[test]
+    fn a_handler_aside_is_told_what_it_interrupts() {
+        fn note(instruction: usize) {
+            COUNT.set(u32::from(instruction != 0) + 1);
+        }
+        let signal = realtime(12);
+        install_aside(signal, note).unwrap();
+        COUNT.set(0);
+        current().signal(signal).unwrap();
+        assert_eq!(COUNT.get(), 1 + u32::from(cfg!(target_arch = "x86_64")));
+    }
+
+    #[test]
     fn errno_is_kept() {
         let signal = realtime(10);
         install(signal, count).unwrap();
@@ -168,7 +214,7 @@ mod tests {
     fn a_handler_of_somebody_else_is_left_alone() {
         extern "C" fn other(_: i32) {}
         let signal = realtime(11);
-        action(signal, Some(other as *const () as libc::sighandler_t)).unwrap();
+        action(signal, Some((other as *const () as libc::sighandler_t, 0))).unwrap();
         assert_eq!(install(signal, count).unwrap_err().kind(), io::ErrorKind::AddrInUse);
     }
 

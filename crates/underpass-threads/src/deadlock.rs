@@ -10,7 +10,6 @@
 use crate::circles::search;
 use crate::control::{Control, flag};
 use crate::guards::{self, HeldUp};
-use crate::registry;
 use crate::suspend::Wait;
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -29,10 +28,10 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_s
 /// `me` is about to wait for something that is not ended by cancellation: a lock, an answer, a thread's end.
 #[inline]
 pub(crate) fn about_to_wait(me: &'static Control, wait: &dyn Wait) {
-    if let Some(holder) = wait.describe().holder {
+    if let Some(holder) = wait.holder() {
         // Relaxed, here and in `waited`: a hint, checked before anybody is told; see `may_close` for the fence.
-        me.waits_for.store(holder, Ordering::Relaxed);
-        if registry::find(holder).is_some_and(|holder| may_close(me, holder)) {
+        me.waits_for.store(holder.id(), Ordering::Relaxed);
+        if may_close(me, holder) {
             alarm();
         }
     }

@@ -16,7 +16,7 @@ use crate::show::{Held, Named};
 use crate::suspend::Awaited;
 use crate::trace::{Trace, Traces};
 use crate::wait::wait_for;
-use crate::{ask, current, outside, registry};
+use crate::{ask, current, interrupt, outside, registry};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,7 +47,7 @@ pub struct ThreadReport {
     pub blocked_for: Option<Duration>,
     /// How often the monitor found that it didn't give way.
     pub found: Found,
-    /// Where it is; empty if it has not started, if it runs, and for other kernel threads than the caller.
+    /// Where it is; empty if it has not started, if it holds off preemption, and for other kernel threads than the caller.
     pub trace: Trace,
 }
 
@@ -68,7 +68,8 @@ pub struct Dump {
 /// What every user-level thread does at this moment, and every kernel thread that uses the package: for people.
 ///
 /// It neither crashes nor hangs, whatever those do. Activations on which a thread computes, or blocks in the kernel, are given a tenth of a
-/// second to answer; the dump names such threads. Costs some microseconds a thread.
+/// second to answer; then a signal (`SIGRTMIN + 8`) has them say where they are: system calls that signals interrupt
+/// return early there. Costs some microseconds a thread.
 ///
 /// # Examples
 /// ```
@@ -128,9 +129,16 @@ pub(crate) fn collect() -> Dump {
     let (answers, silent) = ask::all(report::of_home);
     let mut records: Vec<Record> = answers.into_iter().flat_map(|(_, records)| records).collect();
     let known: HashSet<u64> = records.iter().map(|record| record.id).collect();
+    // Those that can't answer are seen from where they are.
+    let mut frames: HashMap<_, _> =
+        silent.iter().flat_map(|&number| interrupt::look(outside::at(number))).collect();
     let others =
         registry::all().filter(|control| !control.has(flag::KERNEL) && !known.contains(&control.id()));
-    records.extend(others.filter_map(|control| Record::of(control, || from_afar(control, &silent))));
+    records.extend(others.filter_map(|control| {
+        let mut record = Record::of(control, || from_afar(control, &silent))?;
+        record.frames = frames.remove(&record.id).unwrap_or_default();
+        Some(record)
+    }));
     let now = now_ns();
     let mut traces = Traces::default();
     let mut threads: Vec<_> =

@@ -244,6 +244,11 @@ impl Wait for End {
     fn describe(&self) -> Awaited {
         Awaited { kind: Awaited::END, address: std::ptr::from_ref(self.0).addr(), holder: Some(self.0.id()) }
     }
+
+    #[inline]
+    fn holder(&self) -> Option<&'static Control> {
+        Some(self.0)
+    }
 }
 
 /// Blocks until somebody calls [`Thread::unpark`]; at once if somebody has since the last time. May return early if the thread is cancelled.

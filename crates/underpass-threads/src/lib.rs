@@ -50,6 +50,8 @@ mod hooks;
 #[cfg(not(underpass_loom))]
 mod idle;
 #[cfg(not(underpass_loom))]
+mod interrupt;
+#[cfg(not(underpass_loom))]
 mod kept;
 #[cfg(not(underpass_loom))]
 mod kernel;

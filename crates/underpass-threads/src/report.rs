@@ -116,6 +116,35 @@ fn trace(own: &'static Scheduler, context: &Context) -> Box<[usize]> {
     REPORTED.take().into()
 }
 
+/// Writes down where the threads of `own` are: the one that was interrupted at `instruction`, and those that are suspended. In a handler of signals on
+/// this very kernel thread, which has interrupted neither its scheduler nor a switch: preemption was not held off.
+pub(crate) fn interrupted(
+    own: &'static Scheduler,
+    instruction: usize,
+    frames: &mut [usize],
+    write: &mut impl FnMut(u64, &[usize]),
+) {
+    let Some(me) = own.current_if_any().or_else(|| own.outside().out.get()) else { return };
+    let found = underpass_context::trace_here(frames);
+    // The handler's own frames are above the one that was interrupted.
+    if let Some(begin) = frames[..found].iter().position(|&ip| ip == instruction + 1) {
+        write(me.id(), &frames[begin..found]);
+    }
+    if !Context::TRACES {
+        return;
+    }
+    let others =
+        registry::all().filter(|control| control.home() == Some(own.number()) && !std::ptr::eq(*control, me));
+    for control in others {
+        // SAFETY: it lives here, and this kernel thread does nothing else meanwhile; what was interrupted is not the scheduler.
+        if let Some(context) = unsafe { control.context.get() }.as_deref() {
+            // SAFETY: it has a thread that lives here, so it was entered before and is paused.
+            let found = unsafe { context.trace(frames) };
+            write(control.id(), &frames[..found]);
+        }
+    }
+}
+
 thread_local! {
     /// What the context that was last resumed to report has seen.
     static REPORTED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };

@@ -10,6 +10,7 @@
 use crate::control::{Control, flag};
 use crate::current::{control, kernel};
 use crate::deadlock;
+use crate::registry;
 use crate::scheduler::{self, Scheduler};
 use crate::timers::Timer;
 use underpass_context::Pause;
@@ -41,6 +42,13 @@ pub trait Wait {
     /// What is waited for.
     fn describe(&self) -> Awaited {
         Awaited { kind: "something", address: 0, holder: None }
+    }
+
+    /// The thread that holds it, if one does. Asked before each wait that neither a deadline nor a cancellation ends, so
+    /// who has it at hand says it here.
+    #[inline]
+    fn holder(&self) -> Option<&'static Control> {
+        registry::find(self.describe().holder?)
     }
 }
 

@@ -65,7 +65,9 @@ fn threads_in_all_other_states_are_told_apart() {
     // The first dump may have come just before it began.
     let silent = loop {
         let (dump, thread) = until("computes", |thread| thread.state == State::Running);
-        if dump.silent.contains(&thread.activation.unwrap()) {
+        if dump.silent.contains(&thread.activation.unwrap()) && !thread.trace.is_empty() {
+            let trace = thread.trace.to_string();
+            assert!(trace.contains("tests/dump.rs:"), "{trace}");
             break dump;
         }
     };

@@ -6,7 +6,7 @@ use common::setting;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
-use underpass_threads::{Builder, dump, park, spawn};
+use underpass_threads::{Builder, State, dump, park, spawn};
 
 /// What the child is: two threads of one activation, and a kernel thread that has the holder woken.
 fn locks_itself_out() {
@@ -29,7 +29,16 @@ fn locks_itself_out() {
     // From now on a thread waits for the activation.
     holder.thread().unpark();
     let found = loop {
-        if let Some(found) = dump().held_up.pop() {
+        let mut dump = dump();
+        let Some(found) = dump.held_up.pop() else { continue };
+        // Who can't run is seen all the same.
+        let seen = |name: &str| {
+            let thread = dump.threads.iter().find(|thread| thread.name.as_deref() == Some(name)).unwrap();
+            (thread.state, thread.trace.to_string())
+        };
+        let ((waits, at), (held_up, there)) = (seen("waits in the kernel"), seen("keeps the guard"));
+        assert_eq!((waits, held_up), (State::Running, State::HeldUp));
+        if at.contains("tests/guards.rs:") && there.contains("tests/guards.rs:") {
             break found;
         }
     };
