@@ -157,7 +157,10 @@ const KERNEL: &[&str] = &["libc", "linux-raw-sys", "nix", "rustix", "syscalls"];
 const UNSAFE: &[(&str, &[&str])] = &[
     ("underpass-bench", &["lines.rs"]),
     ("underpass-channel", &["region.rs"]),
-    ("underpass-context", &["context.rs", "portable.rs", "stack.rs", "switch.rs", "tests.rs", "trace.rs"]),
+    (
+        "underpass-context",
+        &["context.rs", "fiber.rs", "portable.rs", "stack.rs", "switch.rs", "tests.rs", "trace.rs"],
+    ),
     ("underpass-io", &["registration.rs"]),
     ("underpass-os", &["fault.rs", "memory.rs", "signal.rs", "stack.rs", "thread.rs"]),
     ("underpass-seam", &["gate.rs", "local_word.rs", "lock.rs", "slot.rs"]),

@@ -13,6 +13,8 @@ mod why;
 
 #[cfg(all(target_arch = "x86_64", not(underpass_portable)))]
 mod context;
+#[cfg(underpass_tsan)]
+mod fiber;
 #[cfg(any(not(target_arch = "x86_64"), underpass_portable, test))]
 #[cfg_attr(all(test, target_arch = "x86_64", not(underpass_portable)), allow(dead_code))]
 mod portable;

@@ -16,7 +16,7 @@ use std::ops::Range;
 /// ```
 /// All other registers are given up by who switches, the floating-point control words are left as they are.
 #[derive(Debug, Default)]
-pub(crate) struct Suspended(Cell<usize>);
+pub(crate) struct Suspended(Cell<usize>, #[cfg(underpass_tsan)] crate::fiber::Fiber);
 
 // The first thing that runs on a stack. It has no caller: unwinders and debuggers stop here. Two words above its own stay unused, since
 // perf's unwinder doesn't read the last word of a stack.
@@ -124,7 +124,11 @@ impl Suspended {
         let sp = stack.bounds().1 - size_of_val(&words);
         // SAFETY: the four words lie at the upper end of a stack that nobody uses yet, aligned as its end is.
         unsafe { (sp as *mut [usize; 4]).write(words) };
-        Self(Cell::new(sp))
+        Self(
+            Cell::new(sp),
+            #[cfg(underpass_tsan)]
+            crate::fiber::Fiber::new(),
+        )
     }
 
     /// Calls `look` such that an unwinder which begins there comes to the suspended frames. `look` must not unwind by itself.
@@ -150,6 +154,8 @@ impl Suspended {
     #[inline(always)]
     pub(crate) unsafe fn switch(&self, to: &Suspended, word: usize) -> usize {
         let mut word = word;
+        #[cfg(underpass_tsan)]
+        self.1.switch(&to.1);
         // SAFETY: it saves what it does not give up, below the stack pointer and nowhere else, and comes back to the label with the same
         // stack pointer. `options` doesn't say `nostack`, so nothing lives in the red zone.
         unsafe {

@@ -98,6 +98,7 @@ fn our_switch_does_what_the_oracle_does() {
 }
 
 /// Pauses `context` some frames deep.
+#[cfg(not(underpass_portable))]
 #[inline(never)]
 fn deep(depth: u32, context: &crate::Context, base: &'static crate::Base) -> u32 {
     if depth == 0 {
@@ -108,6 +109,7 @@ fn deep(depth: u32, context: &crate::Context, base: &'static crate::Base) -> u32
     std::hint::black_box(deep(depth - 1, context, base) + 1)
 }
 
+#[cfg(not(underpass_portable))]
 #[test]
 fn the_frames_of_a_paused_context_can_be_seen_and_end_with_it() {
     let base: &'static crate::Base = Box::leak(Box::default());
