@@ -49,7 +49,7 @@ pub fn install(signal: i32, handler: fn()) -> io::Result<()> {
     take(signal, on_signal as *const () as libc::sighandler_t, libc::SA_RESTART)
 }
 
-/// As [`install`], on the kernel thread's stack for faults if it has one (see [`fault`](crate::fault)), and `handler` is told the instruction
+/// As [`install`], on the kernel thread's stack for faults if it has one (see [`fault`]), and `handler` is told the instruction
 /// that was interrupted, or 0 where that isn't known.
 ///
 /// # Errors

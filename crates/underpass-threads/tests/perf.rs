@@ -103,8 +103,4 @@ fn perf_shows_the_frames_of_one_thread() {
         assert!(has(sample, "perf::ping") != has(sample, "perf::pong"), "of one thread: {sample:#?}");
         assert_eq!(sample.last().unwrap(), "underpass_context_entry", "{sample:#?}");
     }
-    // Wherever the switch was interrupted, the other's frames are not behind it.
-    for sample in samples.iter().filter(|sample| has(sample, "perf::ping") && has(sample, "perf::pong")) {
-        panic!("two threads in one: {sample:#?}");
-    }
 }
