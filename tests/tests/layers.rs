@@ -163,7 +163,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
     ),
     ("underpass-io", &["registration.rs"]),
     ("underpass-os", &["fault.rs", "memory.rs", "signal.rs", "stack.rs", "thread.rs"]),
-    ("underpass-seam", &["gate.rs", "local_word.rs", "lock.rs", "slot.rs"]),
+    ("underpass-seam", &["brief.rs", "gate.rs", "local_word.rs", "lock.rs", "slot.rs"]),
     ("underpass-sync", &["cell.rs", "queue.rs"]),
     (
         "underpass-threads",

@@ -10,7 +10,7 @@ use crate::{Activation, tally};
 use std::cell::Cell;
 use std::sync::OnceLock;
 use underpass_os::signal;
-use underpass_seam::LocalWord;
+use underpass_seam::{LocalWord, brief};
 
 /// Which of the real-time signals ends a slice.
 pub const SIGNAL: i32 = 7;
@@ -44,10 +44,46 @@ pub fn enable() {
     }
 }
 
+/// Begins a *brief* section: preemption is off until the [`end_brief`] that goes with it. Meanwhile no other brief section begins, and no
+/// thread is suspended.
+///
+/// Costs a store, where a critical section costs a call and a read-modify-write, each of which waits for the one before.
+///
+/// # Examples
+/// ```
+/// use underpass_processor::preempt;
+/// preempt::begin_brief();
+/// assert!(preempt::disabled());
+/// preempt::end_brief();
+/// assert!(!preempt::disabled());
+/// ```
+#[inline(always)]
+pub fn begin_brief() {
+    brief::begin();
+}
+
+/// Ends a brief section. If the activation was asked to give way meanwhile, it does so now.
+#[inline(always)]
+pub fn end_brief() {
+    if brief::end() {
+        answer_late();
+    }
+}
+
+/// A brief section has ended, and a signal came meanwhile: as if it came now, in a critical section that ends.
+#[cold]
+#[inline(never)]
+fn answer_late() {
+    brief::clear();
+    disable();
+    WORD.with(|word| deferral::on_signal(word, || unreachable!("there is a critical section")));
+    enable();
+}
+
 /// Whether preemption is off.
 #[inline(never)]
 pub fn disabled() -> bool {
-    count() != 0
+    count() != 0 || brief::is_on()
 }
 
 #[inline]
@@ -90,6 +126,10 @@ impl Drop for Critical {
 #[cold]
 #[inline(never)]
 fn answer() {
+    if brief::defer() {
+        // Its end answers.
+        return;
+    }
     let give_way = || {
         if let Some(own) = OWN.get() {
             own.give_way();
@@ -106,7 +146,8 @@ pub(crate) fn unmark() {
 /// In the signal handler: atomics, futexes and thread-local words only.
 fn on_signal() {
     let Some(own) = OWN.get() else { return };
-    if own.asked() {
+    // The end of a brief section answers.
+    if own.asked() && !brief::defer() {
         WORD.with(|word| deferral::on_signal(word, || own.give_way()));
     }
 }
@@ -165,6 +206,28 @@ mod tests {
         assert_eq!((held, count()), (0, 1));
         resume(held);
         assert!(!disabled());
+    }
+
+    #[test]
+    fn a_signal_waits_for_the_end_of_a_brief_section() {
+        begin_brief();
+        assert!(disabled() && brief::defer());
+        end_brief();
+        assert_eq!(WORD.with(LocalWord::get), UNMARKED, "answered");
+        disable();
+        begin_brief();
+        assert!(brief::defer());
+        end_brief();
+        assert_eq!(WORD.with(LocalWord::get), 1, "marked, and held off");
+        enable();
+        assert_eq!(WORD.with(LocalWord::get), UNMARKED);
+        begin_brief();
+        WORD.with(|word| word.keep(!UNMARKED));
+        disable();
+        enable();
+        assert_eq!(WORD.with(LocalWord::get), 0, "marked, and held off");
+        end_brief();
+        assert_eq!(WORD.with(LocalWord::get), UNMARKED);
     }
 
     #[test]

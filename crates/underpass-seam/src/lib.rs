@@ -7,6 +7,7 @@
 //!
 //! *Read first:* `lock.rs`.
 
+pub mod brief;
 mod gate;
 mod local_word;
 mod lock;

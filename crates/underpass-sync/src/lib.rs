@@ -12,6 +12,7 @@
 #![deny(unsafe_code)]
 
 mod barrier;
+mod bias;
 #[allow(unsafe_code)] // The values that locks keep.
 mod cell;
 mod condvar;
@@ -45,6 +46,8 @@ pub use once_lock::OnceLock;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use select::Select;
 pub use semaphore::{AcquireTimeoutError, Cancelled, Permit, Semaphore};
-#[cfg(underpass_loom)] // For its model.
-pub use spin::Spin;
+#[cfg(underpass_loom)] // For their models.
+pub use spin::{Inside, Spin};
 pub use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
+#[cfg(underpass_loom)] // As above.
+pub use waiter::stand_on;

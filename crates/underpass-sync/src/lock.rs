@@ -1,5 +1,6 @@
 //! The lock of a mutex, without its value.
 
+use crate::bias::Bias;
 use crate::holder::{self, FREE_BITS};
 use crate::queue::{Place, Queue, Verdict};
 use crate::waiter::{Patience, Woken, const_fn, me};
@@ -11,7 +12,10 @@ use underpass_seam::spin_hint;
 const LOCKED: usize = 1;
 /// In `word`: somebody may wait, so who releases it looks.
 const WAITED: usize = 2;
-const _: () = assert!(FREE_BITS & 3 == LOCKED + WAITED);
+/// In `word`: nobody touches it but the kernel thread that has the right, plainly, or who withdraws that. Never with `WAITED`.
+const BIASED: usize = 4;
+const BITS: usize = LOCKED | WAITED | BIASED;
+const _: () = assert!(FREE_BITS & BITS == BITS);
 
 /// So often others may get in ahead of a waiter that was woken for the lock; then it is handed over.
 const PATIENCE: u32 = 4;
@@ -19,14 +23,16 @@ const PATIENCE: u32 = 4;
 /// Loom looks at all moments anyhow.
 const LOOKS: u32 = if cfg!(underpass_loom) { 0 } else { 20 };
 
-/// A lock, taken by one compare-and-exchange and released by one swap.
+/// A lock, taken by one compare-and-exchange and released by one swap; or plainly, by the kernel thread that has the right.
 ///
 /// | field | who writes it |
 /// |---|---|
-/// | `word` | anybody |
-/// | `waiters` | see there; `WAITED` is set, by a waiter, only with it locked |
+/// | `word` | anybody; while it says `BIASED`, as is said there |
+/// | `bias` | its "inside by the lock's word" is: to have the lock, while `word` does not say `BIASED`; or to be inside `waiters`, while it does |
+/// | `waiters` | see there; `WAITED` is set only with it locked |
 pub(crate) struct Lock {
     word: AtomicUsize,
+    bias: Bias,
     waiters: Queue<(), Turn, 1>,
 }
 
@@ -43,23 +49,91 @@ struct Turn {
 impl Lock {
     const_fn! {
         pub(crate) fn new() -> Lock {
-            Lock { word: AtomicUsize::new(0), waiters: Queue::new(()) }
+            Lock { word: AtomicUsize::new(0), bias: Bias::new(), waiters: Queue::new(()) }
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn acquire(&self, patience: Patience) -> bool {
         let mark = holder::mark() | LOCKED;
-        // SYNC with `word` swap in `release`: what the last holder did.
-        self.word.compare_exchange(0, mark, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        self.acquire_plainly(mark)
+            // SYNC with `word` swap in `release_by_word`: what the last holder did.
+            || self.word.compare_exchange(0, mark, Ordering::Acquire, Ordering::Relaxed).is_ok()
             || self.acquire_slow(mark, patience)
     }
 
-    #[inline]
+    #[inline(always)]
+    fn acquire_plainly(&self, mark: usize) -> bool {
+        let Some(_inside) = self.bias.enter() else { return false };
+        // Relaxed: the last holder was on this kernel thread, or came by the word and granted the right here.
+        let free = self.word.load(Ordering::Relaxed) == BIASED;
+        if free {
+            // SYNC with `word` load in `unbias`: see `Bias::grant`.
+            self.word.store(BIASED | mark, Ordering::Release);
+        }
+        free
+    }
+
+    #[inline(always)]
     pub(crate) fn release(&self) {
+        if !self.release_plainly() {
+            self.release_by_word();
+        }
+    }
+
+    #[inline(always)]
+    fn release_plainly(&self) -> bool {
+        let Some(_inside) = self.bias.enter() else { return false };
+        // Relaxed: as in `acquire_plainly`.
+        let biased = self.word.load(Ordering::Relaxed) & BIASED != 0;
+        if biased {
+            // SYNC with `word` load in `unbias`: what we did.
+            self.word.store(BIASED, Ordering::Release);
+        }
+        biased
+    }
+
+    #[inline]
+    fn release_by_word(&self) {
+        // Relaxed: we have the lock, so `BIASED` isn't set meanwhile.
+        if self.word.load(Ordering::Relaxed) & BIASED != 0 {
+            // The thread has moved, or the right is being withdrawn.
+            let _inside = self.waiters.lock();
+            self.unbias();
+        }
+        if self.bias.counts() && self.grant() {
+            return;
+        }
         // SYNC with `word` compare_exchange in `acquire`, `try_acquire` and `hand_over`: what we did.
         if self.word.swap(0, Ordering::Release) & WAITED != 0 {
             self.wake_one();
+        }
+    }
+
+    /// Releases it and gives the caller's kernel thread the right to it, unless somebody waits.
+    #[cold]
+    fn grant(&self) -> bool {
+        let word = self.word.load(Ordering::Relaxed);
+        if word & WAITED != 0 {
+            return false;
+        }
+        self.bias.grant();
+        // SYNC with `word` load in `unbias`: that the right was granted, and what we did.
+        let granted = self.word.compare_exchange(word, BIASED, Ordering::Release, Ordering::Relaxed).is_ok();
+        if !granted {
+            self.bias.refuse();
+        }
+        granted
+    }
+
+    /// Withdraws the right, if somebody has it, by who is inside `waiters`. Unless there is `WAITED`, who has the lock may grant it again.
+    #[cold]
+    fn unbias(&self) {
+        // SYNC with `word` compare_exchange in `grant`: that it was granted; and with the plain stores: what their threads did.
+        if self.word.load(Ordering::Acquire) & BIASED != 0 {
+            self.bias.withdraw();
+            // SYNC with `word` in `acquire` and `try_acquire`: what was done by those who had it plainly.
+            self.word.fetch_and(!BIASED, Ordering::AcqRel);
         }
     }
 
@@ -67,15 +141,15 @@ impl Lock {
     pub(crate) fn holder(&self) -> Option<u64> {
         // Relaxed: for people, and for guesses that are checked.
         let word = self.word.load(Ordering::Relaxed);
-        holder::number(if word & LOCKED == 0 { 0 } else { word & !(LOCKED | WAITED) })
+        holder::number(if word & LOCKED == 0 { 0 } else { word & !BITS })
     }
 
-    /// Takes it if it is free, leaving the bit `WAITED` as it is.
+    /// Takes it if it is free and not biased, leaving the bit `WAITED` as it is.
     fn try_acquire(&self, mark: usize) -> bool {
         // Relaxed: a guess.
         let mut word = self.word.load(Ordering::Relaxed);
-        while word & LOCKED == 0 {
-            // SYNC with `word` swap in `release`: what the last holder did.
+        while word & (LOCKED | BIASED) == 0 {
+            // SYNC with `word` swap in `release_by_word` and fetch_and in `unbias`: what the last holder did.
             match self.word.compare_exchange(word, word | mark, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(found) => word = found,
@@ -84,11 +158,16 @@ impl Lock {
         false
     }
 
-    /// Sets `WAITED`; `false` if the lock is free.
-    fn announce(&self) -> bool {
+    /// Sets `WAITED`, if the lock is not free or `always`; `false` if not. The caller is inside `waiters`.
+    fn announce(&self, always: bool) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
-            if word & LOCKED == 0 {
+            if word & BIASED != 0 {
+                self.unbias();
+                word = self.word.load(Ordering::Relaxed);
+                continue;
+            }
+            if word & LOCKED == 0 && !always {
                 return false;
             }
             // Relaxed: whoever sees it goes inside `waiters`, which synchronizes.
@@ -101,6 +180,11 @@ impl Lock {
 
     #[cold]
     fn acquire_slow(&self, mark: usize, patience: Patience) -> bool {
+        // Relaxed: a guess.
+        if self.word.load(Ordering::Relaxed) & (LOCKED | BIASED) == BIASED {
+            let _inside = self.waiters.lock();
+            self.unbias();
+        }
         if self.try_acquire(mark) {
             return true;
         }
@@ -110,7 +194,7 @@ impl Lock {
         for _ in 0..LOOKS {
             spin_hint();
             // Relaxed: a guess. Who finds others waiting waits too.
-            match self.word.load(Ordering::Relaxed) & (LOCKED | WAITED) {
+            match self.word.load(Ordering::Relaxed) & BITS {
                 LOCKED => {}
                 0 if self.try_acquire(mark) => return true,
                 _ => break,
@@ -125,7 +209,7 @@ impl Lock {
         loop {
             let held = self.waiters.lock();
             // Inside, so that who finds the bit finds the waiter too.
-            if self.announce() {
+            if self.announce(false) {
                 // Woken, but not soon enough: it keeps its place.
                 let place = if passed == 0 { Place::Back } else { Place::Front };
                 let turn = Turn { passed, mark, handed: false };
@@ -160,8 +244,7 @@ impl Lock {
             Verdict::Take(())
         });
         if woken.is_some() && !held.is_empty(0) {
-            // Relaxed: as in `announce`.
-            self.word.fetch_or(WAITED, Ordering::Relaxed);
+            self.announce(true);
         }
         drop(held);
         if let Some((who, ())) = woken {
@@ -175,7 +258,7 @@ impl Lock {
             if self.try_acquire(mark) {
                 return true;
             }
-            if self.announce() {
+            if self.announce(false) {
                 return false;
             }
         }

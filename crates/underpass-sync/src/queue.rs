@@ -3,8 +3,8 @@
 //! All unsafe code about nodes is here. The proof is in `README.md`.
 
 use crate::cell::UnsafeCell;
-use crate::spin::Spin;
-use crate::waiter::{Control, Critical, const_fn, critical};
+use crate::spin::{self, Spin};
+use crate::waiter::{Control, const_fn};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
@@ -107,15 +107,13 @@ impl<D, P, const LISTS: usize> Queue<D, P, LISTS> {
     /// Goes inside. Nothing may be waited for there, and nothing of a user's run.
     #[inline]
     pub(crate) fn lock(&self) -> Held<'_, D, P, LISTS> {
-        let critical = critical();
         #[cfg(underpass_loom)]
         let order = self.order.lock().unwrap();
-        self.spin.enter();
         Held {
             queue: self,
+            inside: self.spin.enter(),
             #[cfg(underpass_loom)]
             order,
-            critical,
             stays: PhantomData,
         }
     }
@@ -137,12 +135,10 @@ impl<D, P, const LISTS: usize> Queue<D, P, LISTS> {
 /// The inside of a queue, until dropped.
 pub(crate) struct Held<'q, D, P, const LISTS: usize> {
     queue: &'q Queue<D, P, LISTS>,
+    inside: spin::Inside<'q>,
     #[cfg(underpass_loom)]
     #[allow(dead_code)]
     order: loom::sync::MutexGuard<'q, ()>,
-    // Dropped after `drop` has unlocked.
-    #[allow(dead_code)]
-    critical: Critical,
     stays: PhantomData<*mut ()>,
 }
 
@@ -280,7 +276,7 @@ impl<D, P, const LISTS: usize> Drop for Held<'_, D, P, LISTS> {
             let bit = |(list, of): (usize, &List<P>)| u32::from(!of.head.is_null()) << list;
             inside.lists.iter().enumerate().map(bit).fold(0, |hints, bit| hints | bit)
         });
-        self.queue.spin.leave(hints);
+        self.inside.hint(hints);
     }
 }
 

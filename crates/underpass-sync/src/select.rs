@@ -135,7 +135,8 @@ impl<'a, R> Select<'a, R> {
         // Relaxed: only that it changes matters. None is always first.
         static TURN: AtomicUsize = AtomicUsize::new(0);
         let cases = self.cases.len();
-        if cases > 1 {
+        // Models begin alike each time.
+        if cases > 1 && !cfg!(underpass_loom) {
             self.cases.rotate_left(TURN.fetch_add(1, Ordering::Relaxed) % cases);
         }
         loop {

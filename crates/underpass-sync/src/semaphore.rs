@@ -281,7 +281,9 @@ mod tests {
         for number in 0..9 {
             assert!(shared.0.try_acquire().is_none(), "others wait");
             shared.0.release(1);
-            assert_eq!(shared.1.lock().unwrap().len(), number, "one isn't enough for who is next");
+            // The last one is content with that, and may have run by now.
+            let served = shared.1.lock().unwrap().len();
+            assert!(served == number || number == 9, "one isn't enough for who is next");
             shared.0.release(1);
             while shared.1.lock().unwrap().len() <= number {
                 yield_now();

@@ -1,45 +1,75 @@
-//! A spin lock for a few instructions, in a word that also carries hints.
+//! A spin lock for a few instructions, beside which lie some hints.
 
-use crate::waiter::const_fn;
+use crate::bias::{Bias, Plainly};
+use crate::waiter::{Critical, const_fn, critical};
 use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_seam::spin_hint;
 
-/// In `word`: somebody is inside.
+/// In `word`: somebody is inside by it, or about to be once nobody is there plainly.
 const LOCKED: u32 = 1;
 /// Spins before the processor is given away: whoever is inside stays for a few instructions, unless its kernel thread was interrupted.
 const SPINS: u32 = 64;
 
-/// Taken by one compare-and-exchange and released by one store.
+/// Entered by one compare-and-exchange and left by one store; or plainly, by the kernel thread that has the right.
 ///
-/// `word` is changed by who takes the lock, and then by this one. All bits but the lowest are hints that the last one left.
-#[derive(Debug)]
+/// | field | who writes it |
+/// |---|---|
+/// | `word` | who takes it by compare-and-exchange, and then this one |
+/// | `hints` | who is inside |
+/// | `bias` | see there |
 pub struct Spin {
     word: AtomicU32,
+    hints: AtomicU32,
+    bias: Bias,
+}
+
+/// The inside, until dropped. Preemption is held off.
+pub struct Inside<'a> {
+    spin: &'a Spin,
+    way: Way<'a>,
+}
+
+/// By which way somebody is inside.
+enum Way<'a> {
+    /// By the word: others can go nowhere.
+    #[allow(dead_code)] // Dropped after `drop` has left.
+    Word(Critical),
+    #[allow(dead_code)] // Dropped.
+    Plain(Plainly<'a>),
 }
 
 impl Spin {
     const_fn! {
         /// A free one, with no hints.
         pub fn new() -> Spin {
-            Spin { word: AtomicU32::new(0) }
+            Spin { word: AtomicU32::new(0), hints: AtomicU32::new(0), bias: Bias::new() }
         }
     }
 
-    /// Goes inside. The caller holds off preemption until it has left.
+    /// Goes inside.
+    #[inline(always)]
+    pub fn enter(&self) -> Inside<'_> {
+        let way = match self.bias.enter() {
+            Some(plainly) => Way::Plain(plainly),
+            None => self.enter_by_word(),
+        };
+        Inside { spin: self, way }
+    }
+
     #[inline]
-    pub fn enter(&self) {
+    fn enter_by_word(&self) -> Way<'_> {
+        let critical = critical();
         if !self.try_enter() {
             self.enter_slow();
         }
+        self.bias.withdraw();
+        Way::Word(critical)
     }
 
     #[inline]
     fn try_enter(&self) -> bool {
-        // Relaxed: a guess.
-        let word = self.word.load(Ordering::Relaxed);
-        word & LOCKED == 0
-            // SYNC with `word` store in `leave`: what was done inside.
-            && self.word.compare_exchange(word, word | LOCKED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        // SYNC with `word` store in `leave_by_word`: what was done inside.
+        self.word.compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     #[cold]
@@ -47,7 +77,8 @@ impl Spin {
         loop {
             for _ in 0..SPINS {
                 spin_hint();
-                if self.try_enter() {
+                // Relaxed: a guess.
+                if self.word.load(Ordering::Relaxed) == 0 && self.try_enter() {
                     return;
                 }
             }
@@ -55,22 +86,48 @@ impl Spin {
         }
     }
 
-    /// Leaves the inside, by who is there.
     #[inline]
-    pub fn leave(&self, hints: u32) {
+    fn leave_by_word(&self) {
+        if self.bias.counts() {
+            self.bias.grant();
+        }
         // SYNC with `word` compare_exchange in `try_enter`: what was done inside.
-        self.word.store(hints << 1, Ordering::Release);
+        self.word.store(0, Ordering::Release);
     }
 
     /// What the last one left. Relaxed: who must not miss something learned of it by what synchronizes.
     #[inline]
     pub fn hints(&self) -> u32 {
-        self.word.load(Ordering::Relaxed) >> 1
+        self.hints.load(Ordering::Relaxed)
+    }
+}
+
+impl Inside<'_> {
+    /// Leaves hints for those who will look.
+    #[inline(always)]
+    pub fn hint(&mut self, hints: u32) {
+        // Relaxed: see `hints`.
+        self.spin.hints.store(hints, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Inside<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Way::Word(_) = self.way {
+            self.spin.leave_by_word();
+        }
     }
 }
 
 impl Default for Spin {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl std::fmt::Debug for Spin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Spin").field("hints", &self.hints()).finish_non_exhaustive()
     }
 }

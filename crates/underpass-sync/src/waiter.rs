@@ -4,9 +4,24 @@ use std::time::{Duration, Instant};
 
 #[cfg(not(underpass_loom))]
 pub(crate) use underpass_threads::{
-    Awaited, Control, Critical, Wait, Woken, critical, me, panicking, suspend, yield_now,
+    Awaited, Brief, Control, Critical, Wait, Woken, brief, critical, me, panicking, suspend, yield_now,
 };
 
+#[cfg(not(underpass_loom))]
+pub(crate) use underpass_os::{
+    barrier::{heavy, register as asymmetric},
+    thread::here,
+};
+
+/// The other half of `heavy`, where the kernel has it (`asymmetric`): an order to the compiler.
+#[cfg(not(underpass_loom))]
+#[inline(always)]
+pub(crate) fn light() {
+    std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
+}
+
+#[cfg(underpass_loom)] // For its models.
+pub use stand_in::stand_on;
 #[cfg(underpass_loom)]
 pub(crate) use stand_in::*;
 
@@ -141,11 +156,44 @@ mod stand_in {
         Woken::Woken
     }
 
+    loom::thread_local! {
+        static HERE: Cell<usize> = Cell::new(0);
+    }
+
+    /// The calling thread runs on this kernel thread from now on, alone, and locks may be biased towards that. In models that don't say
+    /// so, none are.
+    pub fn stand_on(kernel_thread: usize) {
+        HERE.with(|here| here.set(kernel_thread));
+    }
+
+    pub fn here() -> usize {
+        HERE.with(Cell::get)
+    }
+
+    pub fn asymmetric() -> bool {
+        true
+    }
+
+    pub fn light() {
+        loom::sync::atomic::fence(Ordering::SeqCst);
+    }
+
+    pub fn heavy() {
+        loom::sync::atomic::fence(Ordering::SeqCst);
+    }
+
     #[derive(Debug)]
     pub struct Critical;
 
     pub fn critical() -> Critical {
         Critical
+    }
+
+    #[derive(Debug)]
+    pub struct Brief;
+
+    pub fn brief() -> Brief {
+        Brief
     }
 
     pub fn panicking() -> bool {

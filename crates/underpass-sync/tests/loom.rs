@@ -8,7 +8,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use std::time::Duration;
-use underpass_sync::{Barrier, Condvar, Mutex, Once, RwLock, Select, Semaphore, Spin, mpmc};
+use underpass_sync::{Barrier, Condvar, Mutex, Once, RwLock, Select, Semaphore, Spin, mpmc, stand_on};
 
 const SOON: Duration = Duration::from_secs(1);
 
@@ -28,24 +28,122 @@ fn together<const N: usize>(bodies: [Box<dyn FnOnce() + Send>; N]) {
     others.into_iter().for_each(|other| other.join().unwrap());
 }
 
+/// A counter under a spin lock; loom checks that nobody else is in the cell.
+type Counter = Arc<(Spin, loom::cell::UnsafeCell<u32>)>;
+
+fn count(counter: &Counter) {
+    let mut inside = counter.0.enter();
+    let times = counter.1.with_mut(|times| unsafe {
+        *times += 1;
+        *times
+    });
+    inside.hint(times);
+}
+
+/// What runs on kernel thread `on` and counts so often.
+fn counting(counter: &Counter, on: usize, often: usize) -> Box<dyn FnOnce() + Send> {
+    let counter = Shared(counter.clone());
+    Box::new(move || {
+        let counter = counter;
+        stand_on(on);
+        (0..often).for_each(|_| count(&counter.0));
+    })
+}
+
 #[test]
 fn a_spin_lock_excludes_two() {
     loom::model(|| {
-        let shared = Arc::new((Spin::new(), loom::cell::UnsafeCell::new(0)));
-        let body = || -> Box<dyn FnOnce() + Send> {
-            let shared = Shared(shared.clone());
-            Box::new(move || {
-                let shared = shared;
-                shared.0.0.enter();
-                let times = shared.0.1.with_mut(|times| unsafe {
-                    *times += 1;
-                    *times
-                });
-                shared.0.0.leave(times);
-            })
+        let counter = Counter::default();
+        together([counting(&counter, 0, 1), counting(&counter, 0, 1)]);
+        assert_eq!(counter.0.hints(), 2);
+    });
+}
+
+/// One that is biased towards kernel thread 16, on which the caller is now.
+fn biased_counter() -> Counter {
+    let counter = Counter::default();
+    stand_on(16);
+    (0..2).for_each(|_| count(&counter));
+    counter
+}
+
+#[test]
+fn a_biased_spin_lock_excludes_two() {
+    bounded(4, || {
+        let counter = biased_counter();
+        together([counting(&counter, 32, 1), counting(&counter, 16, 2)]);
+        assert_eq!(counter.0.hints(), 5);
+    });
+}
+
+#[test]
+fn a_biased_spin_lock_stays_with_its_first_owner() {
+    bounded(3, || {
+        let counter = biased_counter();
+        // The other is there often enough to be given the right, were it not that the first may be about to use its own.
+        together([counting(&counter, 32, 3), counting(&counter, 16, 1)]);
+        assert_eq!(counter.0.hints(), 6);
+    });
+}
+
+/// One that is biased towards kernel thread 16, on which the caller is now.
+fn biased_mutex() -> Arc<Mutex<i32>> {
+    let mutex = Arc::new(Mutex::new(0));
+    stand_on(16);
+    (0..2).for_each(|_| *mutex.lock().unwrap() += 1);
+    mutex
+}
+
+#[test]
+fn a_biased_mutex_excludes_two() {
+    bounded(4, || {
+        let mutex = biased_mutex();
+        let other = mutex.clone();
+        let other = move || {
+            stand_on(32);
+            *other.lock().unwrap() += 1;
         };
-        together([body(), body()]);
-        assert_eq!(shared.0.hints(), 2);
+        let here = mutex.clone();
+        let here = move || (0..2).for_each(|_| *here.lock().unwrap() += 1);
+        together([Box::new(other), Box::new(here)]);
+        assert_eq!(*mutex.lock().unwrap(), 5);
+    });
+}
+
+#[test]
+fn a_biased_mutex_wakes_who_waits() {
+    bounded(2, || {
+        let mutex = biased_mutex();
+        let held = mutex.lock().unwrap();
+        let others = [32, 0].map(|on| {
+            let mutex = mutex.clone();
+            thread::spawn(move || {
+                stand_on(on);
+                *mutex.lock().unwrap() += 1;
+            })
+        });
+        drop(held);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(*mutex.lock().unwrap(), 4);
+    });
+}
+
+#[test]
+fn who_moves_with_a_biased_mutex_releases_it() {
+    bounded(3, || {
+        let mutex = biased_mutex();
+        let mut held = mutex.lock().unwrap();
+        stand_on(48);
+        let other = mutex.clone();
+        let other = thread::spawn(move || {
+            stand_on(16);
+            (0..2).for_each(|_| *other.lock().unwrap() += 1);
+        });
+        *held += 1;
+        drop(held);
+        *mutex.lock().unwrap() += 1;
+        other.join().unwrap();
+        assert_eq!(*mutex.lock().unwrap(), 6);
     });
 }
 

@@ -131,7 +131,7 @@ pub use guards::HeldUp;
 #[cfg(not(underpass_loom))]
 pub use handle::{JoinHandle, Thread, ThreadId, panic_message, park, park_timeout};
 #[cfg(not(underpass_loom))]
-pub use hold::{Critical, NoPreempt, critical, no_preempt};
+pub use hold::{Brief, Critical, NoPreempt, brief, critical, no_preempt};
 #[cfg(not(underpass_loom))]
 pub use hooks::{Switches, current_id, watch_switches};
 #[cfg(not(underpass_loom))]
