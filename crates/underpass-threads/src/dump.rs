@@ -126,8 +126,7 @@ fn off_activation<T: Send + 'static>(look: fn() -> T) -> T {
 }
 
 pub(crate) fn collect() -> Dump {
-    let (answers, silent) = ask::all(report::of_home);
-    let mut records: Vec<Record> = answers.into_iter().flat_map(|(_, records)| records).collect();
+    let (mut records, silent) = of_homes();
     let known: HashSet<u64> = records.iter().map(|record| record.id).collect();
     // Those that can't answer are seen from where they are.
     let mut frames: HashMap<_, _> =
@@ -154,6 +153,26 @@ pub(crate) fn collect() -> Dump {
     }
     let held_up = guards::look_at(&silent);
     Dump { threads, silent, deadlocks: circles::search().0, held_up }
+}
+
+/// What homes say of their threads, and which don't answer. While the one is waited for that does not, threads come to others after their
+/// reports: then all are asked once more.
+fn of_homes() -> (Vec<Record>, Vec<usize>) {
+    let (mut records, mut known) = (Vec::<Record>::new(), HashSet::new());
+    let mut ask = || {
+        let (answers, silent) = ask::all(report::of_home);
+        let all = answers.into_iter().flat_map(|(_, records)| records);
+        records.extend(all.filter(|record| known.insert(record.id)));
+        let overlooked = registry::all()
+            .filter(|control| control.home().is_some_and(|home| !silent.contains(&home)))
+            .any(|control| !known.contains(&control.id()));
+        (silent, overlooked)
+    };
+    let (mut silent, overlooked) = ask();
+    if overlooked && !silent.is_empty() {
+        (silent, _) = ask();
+    }
+    (records, silent)
 }
 
 /// What a thread seems to do of which no home has reported.

@@ -5,13 +5,14 @@ mod common;
 use common::setting;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use underpass_threads::{Builder, dump_on_quit, park};
+use underpass_threads::{Builder, State, dump, dump_on_quit, park};
 
 /// What the child is.
 fn hangs() {
     dump_on_quit().unwrap();
     dump_on_quit().unwrap();
     let _parked = Builder::new().name("parked for ever").spawn(park).unwrap();
+    while !dump().threads.iter().any(|thread| thread.state == State::Blocked && thread.kernel.is_none()) {}
     let computes = Builder::new().name("computes for ever").dedicated().spawn(|| {
         println!("ready");
         loop {
