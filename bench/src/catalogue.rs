@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::role::Role;
 use crate::{Error, Pinning};
-use crate::{callers, kernel, limits, null, sizes};
+use crate::{callers, kernel, limits, null, othreads, sizes, threads};
 
 /// A benchmark.
 #[derive(Debug)]
@@ -27,8 +27,16 @@ pub(crate) struct Scenario {
 }
 
 /// All of them.
-pub static CATALOGUE: &[Benchmark] =
-    &[limits::BENCHMARK, null::BENCHMARK, sizes::BENCHMARK, callers::BENCHMARK, kernel::BENCHMARK];
+pub static CATALOGUE: &[Benchmark] = &[
+    limits::BENCHMARK,
+    null::BENCHMARK,
+    sizes::BENCHMARK,
+    callers::BENCHMARK,
+    kernel::BENCHMARK,
+    threads::BENCHMARK,
+    othreads::SPINLOCKS,
+    othreads::BARRIERS,
+];
 
 /// The one called `name`.
 pub(crate) fn find(name: &str) -> Result<&'static Benchmark, Error> {

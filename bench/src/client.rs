@@ -53,6 +53,11 @@ impl Client {
         &self.role.placement
     }
 
+    /// The directory of the peers, if there are any.
+    pub fn peers(&self) -> Option<&Path> {
+        self.role.peers.as_deref()
+    }
+
     /// The directory for sockets.
     pub fn scratch(&self) -> &Path {
         &self.role.scratch
@@ -77,7 +82,7 @@ impl Client {
     pub fn limit(&self) -> Ping<'_> {
         let place = self.placement();
         match (self.pinning, place.far) {
-            (Pinning::Apart | Pinning::Floating, Some(far)) => self.ping("two-line", Kind::TwoLine, far),
+            (Pinning::Apart | Pinning::Floating | Pinning::Both, Some(far)) => self.ping("two-line", Kind::TwoLine, far),
             _ => self.ping("futex-same-cpu", Kind::Futex, place.near),
         }
     }
@@ -103,6 +108,14 @@ impl Client {
             // Where the parent is gone, this process is about to be killed.
             let _ = tell(&Message::Progress(share));
         }
+    }
+
+    /// Tells people something that is no result.
+    ///
+    /// # Errors
+    /// If the parent is gone.
+    pub fn note(&self, text: &str) -> Result<(), Error> {
+        tell(&Message::Note(text.into()))
     }
 
     /// Reports what was measured in `case`.

@@ -25,7 +25,9 @@ mod limits;
 pub mod lines;
 mod machine;
 mod null;
+mod othreads;
 mod pair;
+mod peers;
 pub mod ping;
 mod placement;
 mod process;
@@ -38,6 +40,7 @@ mod sizes;
 mod socket;
 mod summary;
 mod table;
+mod threads;
 
 pub use catalogue::{Benchmark, CATALOGUE};
 pub use effort::Effort;

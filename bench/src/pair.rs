@@ -18,6 +18,8 @@ pub(crate) enum Message {
     Progress(f64),
     /// A case is done.
     Row(Row),
+    /// Something for people that is no result.
+    Note(String),
     /// The child ends because of this.
     Failed(String),
 }
@@ -68,6 +70,7 @@ pub(crate) fn run(roles: [Role; 2], listener: &mut dyn Listener) -> Result<(), E
         match heard.recv_timeout(PATIENCE) {
             Ok((_, Some(Message::Progress(share)))) => listener.progress(&what, share),
             Ok((_, Some(Message::Row(row)))) => listener.row(&row),
+            Ok((_, Some(Message::Note(text)))) => listener.note(&text),
             Ok((side, Some(Message::Failed(why)))) => return Err(format!("{what}: the {side}: {why}").into()),
             Ok((side, None)) => {
                 let (_, child) = children.iter_mut().find(|(s, _)| *s == side).expect("both were started");

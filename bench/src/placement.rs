@@ -15,6 +15,10 @@ pub enum Pinning {
     Together,
     /// Both on any CPU that this process may use.
     Floating,
+    /// The client on one CPU; there is no server to speak of.
+    Alone,
+    /// The client on two CPUs.
+    Both,
 }
 
 /// The CPUs of a run.
@@ -54,10 +58,11 @@ impl Placement {
     /// The reason, if two CPUs are asked for and there is one.
     pub fn sides(&self, pinning: Pinning) -> Result<(Vec<usize>, Vec<usize>), String> {
         match (pinning, self.far) {
-            (Pinning::Together, _) => Ok((vec![self.near], vec![self.near])),
+            (Pinning::Together | Pinning::Alone, _) => Ok((vec![self.near], vec![self.near])),
             (Pinning::Apart, Some(far)) => Ok((vec![self.near], vec![far])),
             (Pinning::Floating, Some(_)) => Ok((self.all.clone(), self.all.clone())),
-            (Pinning::Apart | Pinning::Floating, None) => Err(self.one_only()),
+            (Pinning::Both, Some(far)) => Ok((vec![self.near, far], vec![far])),
+            (Pinning::Apart | Pinning::Floating | Pinning::Both, None) => Err(self.one_only()),
         }
     }
 
@@ -71,6 +76,8 @@ impl Placement {
         match (pinning, self.far) {
             (Pinning::Apart, Some(far)) => format!("client on CPU {}, server on CPU {far}", self.near),
             (Pinning::Floating, Some(_)) => format!("both on any of {} CPUs", self.all.len()),
+            (Pinning::Both, Some(far)) => format!("on CPUs {} and {far}", self.near),
+            (Pinning::Alone, _) => format!("on CPU {}", self.near),
             (Pinning::Together, _) | (_, None) => format!("both on CPU {}", self.near),
         }
     }
@@ -91,6 +98,7 @@ mod tests {
         assert!(one.sides(Pinning::Apart).unwrap_err().contains("CPU 3"));
         assert!(one.sides(Pinning::Floating).is_err());
         assert_eq!(one.sides(Pinning::Together), Ok((vec![3], vec![3])));
+        assert!(one.sides(Pinning::Alone).is_ok() && one.sides(Pinning::Both).is_err());
     }
 
     #[test]
@@ -98,7 +106,9 @@ mod tests {
         let two = Placement { all: vec![0, 5], near: 0, far: Some(5) };
         assert_eq!(two.sides(Pinning::Apart), Ok((vec![0], vec![5])));
         assert_eq!(two.sides(Pinning::Floating), Ok((vec![0, 5], vec![0, 5])));
+        assert_eq!(two.sides(Pinning::Both), Ok((vec![0, 5], vec![5])));
         assert_eq!(two.describe(Pinning::Apart), "client on CPU 0, server on CPU 5");
+        assert_eq!(two.describe(Pinning::Alone), "on CPU 0");
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub struct Role {
     pub case: Option<String>,
     /// How many calls, where a benchmark makes a fixed number.
     pub calls: u64,
+    /// The directory of the peers, if there are any.
+    pub peers: Option<PathBuf>,
     /// A directory for sockets, which the parent removes.
     pub scratch: PathBuf,
 }

@@ -3,7 +3,8 @@
 use crate::catalogue::{Benchmark, Scenario};
 use crate::role::{Role, Side};
 use crate::scratch::Scratch;
-use crate::{Effort, Error, Placement, Row, catalogue, pair};
+use crate::{Effort, Error, Placement, Row, catalogue, pair, peers};
+use std::path::PathBuf;
 
 /// Who hears what comes out of a run, as it comes.
 pub trait Listener {
@@ -12,6 +13,9 @@ pub trait Listener {
 
     /// `share` (0 to 1) of the scenario `what` is done.
     fn progress(&mut self, what: &str, share: f64);
+
+    /// Something for people that is no result.
+    fn note(&mut self, text: &str);
 }
 
 /// How to run a benchmark.
@@ -23,11 +27,13 @@ pub struct Options {
     pub effort: Effort,
     /// How many calls, where a benchmark makes a fixed number.
     pub calls: u64,
+    /// The directory of the peers, instead of `$UNDERPASS_PEERS` or `peers/target/release`.
+    pub peers: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { case: None, effort: Effort::FULL, calls: 1_000_000 }
+        Self { case: None, effort: Effort::FULL, calls: 1_000_000, peers: None }
     }
 }
 
@@ -46,7 +52,8 @@ pub fn run(name: &str, options: &Options, listener: &mut dyn Listener) -> Result
     if let Some(case) = &options.case {
         known(&benchmarks, case)?;
     }
-    let run = Run { options, placement: Placement::choose()?, scratch: Scratch::new()? };
+    let peers = peers::directory(options.peers.as_deref())?;
+    let run = Run { options, placement: Placement::choose()?, scratch: Scratch::new()?, peers };
     for benchmark in benchmarks {
         for scenario in benchmark.scenarios {
             if scenario.cases.iter().any(|case| run.wants(case)) {
@@ -72,6 +79,7 @@ struct Run<'a> {
     options: &'a Options,
     placement: Placement,
     scratch: Scratch,
+    peers: Option<PathBuf>,
 }
 
 impl Run<'_> {
@@ -110,6 +118,7 @@ impl Run<'_> {
             effort: self.options.effort,
             case: self.options.case.clone(),
             calls: self.options.calls,
+            peers: self.peers.clone(),
             scratch: self.scratch.path().to_owned(),
         }
     }

@@ -2,6 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, Write};
+use std::path::PathBuf;
 use underpass_bench::{CATALOGUE, Effort, Error, Listener, Machine, Row, Table};
 
 /// What `underpass bench` is asked for.
@@ -22,6 +23,9 @@ pub struct Options {
     /// List the benchmarks
     #[arg(long)]
     list: bool,
+    /// Where the peers of `threads` are [default: $UNDERPASS_PEERS, else peers/target/release]
+    #[arg(long, value_name = "DIR")]
+    peers: Option<PathBuf>,
     /// How many calls `kernel` makes
     #[arg(long, default_value_t = underpass_bench::Options::default().calls, hide = true)]
     calls: u64,
@@ -38,7 +42,12 @@ pub fn run(options: &Options) -> Result<(), Error> {
     };
     let effort = if options.quick { Effort::QUICK } else { Effort::FULL };
     let mut printer = Printer::new(out, options.json);
-    let wanted = underpass_bench::Options { case: options.case.clone(), effort, calls: options.calls };
+    let wanted = underpass_bench::Options {
+        case: options.case.clone(),
+        effort,
+        calls: options.calls,
+        peers: options.peers.clone(),
+    };
     let ran = underpass_bench::run(name, &wanted, &mut printer);
     printer.bar.finish_and_clear();
     match printer.written {
@@ -50,9 +59,9 @@ pub fn run(options: &Options) -> Result<(), Error> {
 
 fn list(out: &mut impl Write) -> Result<(), Error> {
     for benchmark in CATALOGUE {
-        writeln!(out, "{:<10}{}", benchmark.name, benchmark.about)?;
+        writeln!(out, "{:<14}{}", benchmark.name, benchmark.about)?;
     }
-    Ok(writeln!(out, "{:<10}all of them, in this order", "all")?)
+    Ok(writeln!(out, "{:<14}all of them, in this order", "all")?)
 }
 
 /// Writes rows to `out`, and meanwhile shows progress on standard error if that is a terminal.
@@ -88,6 +97,10 @@ impl<W: Write> Listener for Printer<W> {
         let out = &mut self.out;
         let written = self.bar.suspend(|| out.write_all(text.as_bytes()).and_then(|()| out.flush()));
         self.written = std::mem::replace(&mut self.written, Ok(())).and(written);
+    }
+
+    fn note(&mut self, text: &str) {
+        self.bar.suspend(|| eprintln!("{text}"));
     }
 
     fn progress(&mut self, what: &str, share: f64) {

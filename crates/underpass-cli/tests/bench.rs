@@ -105,6 +105,81 @@ fn what_is_unknown_is_answered_with_what_is_known() {
     assert!(String::from_utf8(list.stdout).unwrap().lines().any(|line| line.starts_with("callers ")));
 }
 
+/// A directory with a peer that needs 7 ns for a `yield` and 3 for a `lock`, and knows nothing else.
+fn pretended_peer() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("underpass-peer-pretended");
+    let script = r#"#!/bin/sh
+echo '{"peer":"pretended","version":"1","cases":["yield","lock"]}'
+while read -r case count; do
+    case $case in
+    yield) echo $((count * 7)) ;;
+    lock) echo $((count * 3)) ;;
+    quit) exit ;;
+    *) echo error ;;
+    esac
+done
+"#;
+    // Written by another process: a file that this one has open, and another test's child with it, can't be run.
+    let wrote = Command::new("sh")
+        .args(["-c", "printf %s \"$1\" > \"$0\" && chmod 700 \"$0\""])
+        .args([path.as_os_str(), script.as_ref()])
+        .status();
+    assert!(wrote.unwrap().success());
+    directory
+}
+
+#[test]
+fn threads_are_measured_beside_peers_and_kernel_threads() {
+    let peers = pretended_peer();
+    let directory = peers.path().to_str().unwrap();
+    let rows = rows(&bench(None, &["threads", "--quick", "--json", "--peers", directory]));
+    let cases: Vec<_> = rows.iter().map(|row| row["case"].as_str().unwrap()).collect();
+    let all = [
+        "call",
+        "fork",
+        "fork-join",
+        "yield",
+        "lock",
+        "ping-pong",
+        "park",
+        "blocking",
+        "activation-start",
+        "activation-wake",
+        "activation-stop",
+        "spawn-remote",
+    ];
+    assert_eq!(cases, all);
+    for row in &rows {
+        assert_eq!(row["bench"], "threads");
+        let measured = ["ns", "limit_ns", "ratio"].map(|name| row[name].as_f64());
+        let plausible = measured.iter().all(|figure| figure.is_some_and(|figure| figure > 0.0));
+        let skipped = row["skipped"].is_string() && !two_cpus() && row["case"] == "spawn-remote";
+        assert!(plausible || skipped, "{row}");
+        let beside = ["yield", "lock"].contains(&row["case"].as_str().unwrap());
+        assert_eq!(row["peer"] == "pretended" && row["peer_ns"].as_f64().is_some(), beside, "{row}");
+    }
+    let of = |case: &str| rows.iter().find(|row| row["case"] == case).unwrap();
+    let lock = of("lock");
+    assert!((2.9..3.1).contains(&lock["peer_ns"].as_f64().unwrap()), "it says so: {lock}");
+    assert_eq!((&lock["bar"], lock["bar_is"].is_string()), (&1.0.into(), true), "{lock}");
+    assert!(of("fork")["std_ns"].as_f64().unwrap() > 0.0 && of("fork")["limit"] == "std");
+}
+
+#[test]
+fn the_papers_figures_have_a_row_for_each_number_of_threads() {
+    for name in ["othreads-fig5", "othreads-fig6"] {
+        let rows = rows(&bench(None, &[name, "--quick", "--json"]));
+        let cases: Vec<_> = rows.iter().map(|row| row["case"].as_str().unwrap()).collect();
+        assert_eq!(cases, ["1", "2", "8", "20"], "{name}");
+        for row in rows {
+            let measured = ["ns", "limit_ns", "ratio", "elapsed_ns", "std_elapsed_ns", "speedup"];
+            assert!(measured.iter().all(|figure| row[figure].as_f64().is_some_and(|f| f > 0.0)), "{row}");
+            assert_eq!((&row["bench"], &row["limit"]), (&name.into(), &"std".into()));
+        }
+    }
+}
+
 /// The processes whose parent is `parent`.
 fn children(parent: u32) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();

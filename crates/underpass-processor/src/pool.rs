@@ -116,6 +116,11 @@ impl Pool {
         POOL.get().is_some()
     }
 
+    /// This domain's, if it was [`start`](Self::start)ed.
+    pub fn get() -> Option<&'static Pool> {
+        POOL.get()
+    }
+
     /// Something became ready that can't run at once: wakes the monitor if it dozes. Two loads if not. After what became ready was made visible.
     #[inline]
     pub fn heed() {

@@ -41,6 +41,35 @@
 //! * A call blocks the calling thread and no other: a user-level one ([`thread::spawn`]) gives way to others, a kernel
 //!   thread polls a little and then sleeps.
 //! * [`CallError`] says what became of a call that failed, and what to do.
+//!
+//! # Threads without calls
+//!
+//! The threads are of use by themselves. To go from those of `std` to these, change the paths and leave the rest:
+//!
+//! ```
+//! use underpass::sync::{Condvar, Mutex, mpsc}; // was: std::sync
+//! use underpass::io::net::TcpStream; // was: std::net
+//! use underpass::thread; // was: std::thread
+//!
+//! underpass::thread_local! { // was: std::thread_local!
+//!     static NAME: String = thread::current().name().unwrap_or("nobody").to_owned();
+//! }
+//!
+//! let (send, receive) = mpsc::channel();
+//! for number in 0..10_000 {
+//!     let send = send.clone();
+//!     thread::spawn(move || send.send(number)); // some ten ns; std: some ten µs
+//! }
+//! drop(send);
+//! assert_eq!(receive.iter().sum::<u64>(), 49_995_000);
+//!
+//! // What blocks in the kernel by other means goes between brackets, so that other threads run meanwhile.
+//! let lines = thread::spawn(|| thread::blocking(|| std::fs::read_to_string("/proc/cpuinfo")));
+//! assert!(lines.join().unwrap()?.lines().count() > 0);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! [`thread`] tells what else is different, and [`processors`] how many of them run at once.
 
 #![forbid(unsafe_code)]
 
@@ -55,29 +84,93 @@ pub use underpass_wire::Serde;
 /// A result with [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// User-level threads, with the names and shapes of [`std::thread`].
-pub mod thread {
-    pub use underpass_threads::{
-        Builder, JoinHandle, Thread, current, on_user_thread, sleep, spawn, yield_now,
-    };
+pub mod processors;
+pub mod thread;
+
+pub use underpass_threads::thread_local;
+
+/// Locks, conditions, semaphores, barriers and channels, with the names and shapes of [`std::sync`].
+///
+/// Any of them may be shared between user-level threads and plain kernel threads. A user-level thread that waits gives its activation
+/// to others; a kernel thread sleeps in the kernel. A lock of `std` in their place would put a whole activation to sleep, and with it
+/// all threads that live there.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use underpass::sync::{Condvar, Mutex};
+/// use underpass::thread;
+///
+/// let shared = Arc::new((Mutex::new(None), Condvar::new()));
+/// let theirs = Arc::clone(&shared);
+/// let thinker = thread::spawn(move || {
+///     *theirs.0.lock().unwrap() = Some(42);
+///     theirs.1.notify_one();
+/// });
+/// // This is a kernel thread.
+/// let mut answer = shared.0.lock().unwrap();
+/// while answer.is_none() {
+///     answer = shared.1.wait(answer).unwrap();
+/// }
+/// assert_eq!(*answer, Some(42));
+/// # drop(answer);
+/// thinker.join().unwrap();
+/// ```
+///
+/// Channels are in [`mpsc`](sync::mpsc) and [`mpmc`](sync::mpmc), and a [`Select`](sync::Select) waits for several at once:
+///
+/// ```
+/// use underpass::sync::mpmc;
+/// use underpass::thread;
+///
+/// let (send, receive) = mpmc::channel();
+/// let workers: Vec<_> = (0..4)
+///     .map(|_| {
+///         let receive = receive.clone();
+///         thread::spawn(move || receive.iter().sum::<u64>())
+///     })
+///     .collect();
+/// (1..=100).for_each(|number| send.send(number).unwrap());
+/// drop(send);
+/// assert_eq!(workers.into_iter().map(|worker| worker.join().unwrap()).sum::<u64>(), 5_050);
+/// ```
+pub mod sync {
+    pub use underpass_sync::*;
 }
 
-/// How many processors this domain uses.
-pub mod processors {
-    use underpass_processor::Pool;
-
-    /// Has this domain use `count` activations, instead of one for each CPU that it may use.
-    ///
-    /// The same is done by `$UNDERPASS_PROCESSORS`. Returns whether it had an effect: it has none once a thread was spawned or an
-    /// interface exported.
-    ///
-    /// # Examples
-    /// ```
-    /// assert!(underpass::processors::set(1));
-    /// ```
-    pub fn set(count: u32) -> bool {
-        Pool::configure(count)
-    }
+/// Sockets, pipes, timers and child processes that block one thread and nothing else, with the names and shapes of [`std::net`] and
+/// [`std::process`].
+///
+/// What has no name here is wrapped: [`Async`](io::Async) waits for any descriptor that the kernel can poll. What it can't poll (files,
+/// `getaddrinfo`) goes between brackets, [`thread::blocking`].
+///
+/// # Examples
+/// ```
+/// use std::io::{Read, Write};
+/// use underpass::io::net::{TcpListener, TcpStream};
+/// use underpass::thread;
+///
+/// let listener = TcpListener::bind("127.0.0.1:0")?;
+/// let place = listener.local_addr()?;
+/// let server = thread::spawn(move || {
+///     let (mut stream, _) = listener.accept()?;
+///     let mut word = [0; 5];
+///     stream.read_exact(&mut word)?;
+///     stream.write_all(&word)
+/// });
+/// let client = thread::spawn(move || {
+///     let mut stream = TcpStream::connect(place)?;
+///     stream.write_all(b"hello")?;
+///     let mut echo = String::new();
+///     stream.read_to_string(&mut echo)?;
+///     Ok::<_, std::io::Error>(echo)
+/// });
+/// assert_eq!(client.join().unwrap()?, "hello");
+/// # server.join().unwrap()?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub mod io {
+    pub use underpass_io::*;
 }
 
 /// For generated code; not for use by hand, and subject to change.

@@ -1,0 +1,190 @@
+//! The test applications, the same code for both kinds of threads.
+
+use super::meeting::{Meeting, MeetingClient};
+use crate::Error;
+use crate::contest::Subject;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use underpass::CallError;
+
+/// How much is done.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    /// By all threads together.
+    pub(super) operations: u64,
+    /// By a thread between two calls.
+    pub(super) each: u64,
+}
+
+/// The work of each thread: so many operations, then a call, so many times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    threads: u64,
+    calls: u64,
+    operations: u64,
+}
+
+impl Share {
+    fn of(work: Work, threads: u64) -> Self {
+        let mine = work.operations.div_ceil(threads);
+        let calls = (mine / work.each).max(1);
+        Self { threads, calls, operations: mine.div_ceil(calls) }
+    }
+
+    /// Operations of all threads.
+    fn all(self) -> u64 {
+        self.threads * self.calls * self.operations
+    }
+}
+
+/// A lock that is waited for by spinning alone.
+#[derive(Default)]
+pub(super) struct Spinlock {
+    held: AtomicBool,
+    /// What it guards. Relaxed: the lock orders it.
+    count: AtomicU64,
+}
+
+impl Spinlock {
+    pub(super) fn count_one(&self) {
+        // SYNC with `held` store below, by who held it before: the count.
+        while self.held.swap(true, Ordering::Acquire) {
+            // Looks without taking the line from the holder. Relaxed: the swap tells.
+            while self.held.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        }
+        self.count.store(self.count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        // SYNC with `held` swap above, by who comes next.
+        self.held.store(false, Ordering::Release);
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+}
+
+macro_rules! runs {
+    ($(#[$about:meta])* $name:ident, $threads:path, $locks:path) => {
+        $(#[$about])*
+        pub(super) mod $name {
+            use super::{MeetingClient, Share, Spinlock, together};
+            use crate::Error;
+            use std::sync::Arc;
+            use $threads as thread;
+            use $locks as sync;
+
+            /// The ns until all threads have counted with a spin lock.
+            pub(crate) fn spinlocks(meeting: &MeetingClient, share: Share) -> Result<u64, Error> {
+                let lock = Arc::new(Spinlock::default());
+                let counted = Arc::clone(&lock);
+                let ns = run(meeting, share, move || lock.count_one())?;
+                let all = share.all();
+                let counted = counted.count();
+                if counted == all { Ok(ns) } else { Err(format!("{counted} of {all} operations").into()) }
+            }
+
+            /// The ns until all threads have passed the barriers.
+            pub(crate) fn barriers(meeting: &MeetingClient, share: Share) -> Result<u64, Error> {
+                let barrier = Arc::new(sync::Barrier::new(share.threads as usize));
+                run(meeting, share, move || {
+                    barrier.wait();
+                })
+            }
+
+            fn run(
+                meeting: &MeetingClient,
+                share: Share,
+                operation: impl Fn() + Clone + Send + 'static,
+            ) -> Result<u64, Error> {
+                let threads = (0..share.threads).map(|_| {
+                    let (meeting, operation) = (meeting.clone(), operation.clone());
+                    thread::spawn(move || together(&meeting, share, operation))
+                });
+                let threads: Vec<_> = threads.collect();
+                let spans = threads.into_iter().map(|t| Ok(t.join().map_err(|_| "a thread panicked")??));
+                let spans = spans.collect::<Result<Vec<_>, Error>>()?;
+                let begun = spans.iter().map(|span| span.0).min().unwrap_or(0);
+                Ok(spans.iter().map(|span| span.1).max().unwrap_or(0) - begun)
+            }
+        }
+    };
+}
+
+runs!(
+    /// User-level threads.
+    ours, underpass::thread, underpass::sync
+);
+runs!(
+    /// A kernel thread for each.
+    kernel, std::thread, std::sync
+);
+
+/// One thread's part; when it began, once all were there, and when it ended.
+fn together(meeting: &MeetingClient, share: Share, operation: impl Fn()) -> Result<(u64, u64), CallError> {
+    use underpass_os::clock::now_ns;
+    meeting.arrive(share.threads)?;
+    let begun = now_ns();
+    for _ in 0..share.calls {
+        (0..share.operations).for_each(|_| operation());
+        meeting.arrive(share.threads)?;
+    }
+    Ok((begun, now_ns()))
+}
+
+type Function = fn(&MeetingClient, Share) -> Result<u64, Error>;
+
+/// One side of a figure, with so many threads.
+pub(super) struct Run {
+    name: &'static str,
+    function: Function,
+    meeting: MeetingClient,
+    threads: u64,
+    each: u64,
+}
+
+impl Run {
+    pub(super) fn new(
+        name: &'static str,
+        function: Function,
+        meeting: MeetingClient,
+        threads: u64,
+        work: Work,
+    ) -> Self {
+        Self { name, function, meeting, threads, each: work.each }
+    }
+}
+
+impl Subject for Run {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+        let share = Share::of(Work { operations, each: self.each }, self.threads);
+        let ns = (self.function)(&self.meeting, share)?;
+        // The shares may add up to a few more than asked for.
+        Ok((u128::from(ns) * u128::from(operations) / u128::from(share.all())) as u64)
+    }
+
+    /// A run is timed as a whole.
+    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shares_add_up() {
+        let work = Work { operations: 60_000, each: 1_000 };
+        assert_eq!(Share::of(work, 1), Share { threads: 1, calls: 60, operations: 1_000 });
+        for threads in 1..=20 {
+            let share = Share::of(work, threads);
+            let excess = share.all() - work.operations;
+            assert!(excess < threads * (share.calls + 1), "{share:?}");
+        }
+        assert_eq!(Share::of(Work { operations: 10, each: 100 }, 3), Share { threads: 3, calls: 1, operations: 4 });
+    }
+}

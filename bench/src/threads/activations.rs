@@ -1,0 +1,250 @@
+//! What an activation's kernel thread costs when threads block in the kernel (OThreads, Table 1): one is started, woken, stopped.
+//!
+//! A `batch` gives the sum of spans that the threads note; what must come to rest between two of them does so outside.
+
+use super::timed::Timed;
+use super::{package, paper};
+use crate::client::Client;
+use crate::contest::{Contest, Subject};
+use crate::{Effort, Error, Figures};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+use underpass::thread::{blocking, spawn};
+use underpass_os::clock::now_ns;
+
+/// How long to wait for anything: a benchmark that hangs helps nobody.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Long enough for an activation without work to go to sleep.
+const REST: Duration = Duration::from_micros(200);
+
+/// `activation-start`: work comes while all activations are in blocking calls, and runs on a new kernel thread.
+pub(super) fn start(client: &Client) -> Result<(), Error> {
+    underpass::processors::set(1);
+    let mut blocked = Blocked::default();
+    // The first one finds an idle activation.
+    blocked.one_more()?;
+    /// There may be 64 activations at the most where there is one CPU.
+    const ROUNDS: usize = 9;
+    const EACH: u64 = 6;
+    let effort = Effort { least: ROUNDS, most: ROUNDS, ..client.effort() };
+    let mut kernel = Kernel::Starts;
+    let mut progress = |share| client.progress(share);
+    let contest =
+        Contest::of(&mut [&mut blocked, &mut kernel], &[EACH, EACH], effort, &mut progress)?;
+    client.report("activation-start", paper(Figures::of(&contest, 0, 1), (Some(140.0), None)))
+}
+
+/// `activation-wake`: the same, and there is an activation that sleeps.
+pub(super) fn wake(client: &Client) -> Result<(), Error> {
+    underpass::processors::set(1);
+    let mut blocked = Blocked::default();
+    blocked.one_more()?;
+    // It ends, and leaves an activation asleep.
+    spawned()?;
+    let contest = client.contest(&mut [&mut Wakes, &mut Kernel::Wakes], 0, 1)?;
+    drop(blocked);
+    client.report("activation-wake", Figures::of(&contest, 0, 1))
+}
+
+/// `activation-stop`: a blocking call ends while another thread has the processor; until its thread goes on, the other one having ended
+/// at once.
+pub(super) fn stop(client: &Client) -> Result<(), Error> {
+    underpass::processors::set(1);
+    let mut kernel = Timed::kernel("std ping-pong", package::kernel::ping_pong);
+    let contest = client.contest(&mut [&mut Stops, &mut kernel], 0, 1)?;
+    client.report("activation-stop", paper(Figures::of(&contest, 0, 1), (Some(230.0), None)))
+}
+
+/// Something to wait for in the kernel.
+#[derive(Default)]
+struct Gate {
+    open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn open(&self) {
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.opened.notify_all();
+    }
+
+    fn pass(&self) {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.opened.wait_while(open, |open| !*open).unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Threads in blocking calls, one more for each operation; all of them leave with this value.
+#[derive(Default)]
+struct Blocked {
+    end: Arc<Gate>,
+}
+
+impl Blocked {
+    /// The ns until a new thread runs, which then blocks.
+    fn one_more(&mut self) -> Result<u64, Error> {
+        let (tell, told) = mpsc::channel();
+        let end = Arc::clone(&self.end);
+        let begun = now_ns();
+        let thread = spawn(move || {
+            let now = now_ns();
+            blocking(|| {
+                // Where nobody listens, the benchmark has failed.
+                let _ = tell.send(now);
+                end.pass();
+            });
+        });
+        drop(thread);
+        Ok(heard(&told, "work was spawned beside blocking calls")? - begun)
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        self.end.open();
+    }
+}
+
+impl Subject for Blocked {
+    fn name(&self) -> &str {
+        "ours"
+    }
+
+    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+        (0..operations).map(|_| self.one_more()).sum()
+    }
+
+    /// There are not so many activations.
+    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+fn heard(told: &Receiver<u64>, what: &str) -> Result<u64, Error> {
+    let told = told.recv_timeout(PATIENCE);
+    told.map_err(|_| format!("{what}, and it did not run for {} s", PATIENCE.as_secs()).into())
+}
+
+/// The ns until a new thread runs, which then ends.
+fn spawned() -> Result<u64, Error> {
+    let (tell, told) = mpsc::channel();
+    let begun = now_ns();
+    drop(spawn(move || tell.send(now_ns())));
+    Ok(heard(&told, "work was spawned beside a blocking call")? - begun)
+}
+
+/// New threads while one activation is blocked and another sleeps.
+struct Wakes;
+
+impl Wakes {
+    fn once() -> Result<u64, Error> {
+        std::thread::sleep(REST);
+        spawned()
+    }
+}
+
+/// Spans that are noted one by one, as a subject.
+macro_rules! spans {
+    ($subject:ty, $name:literal, $once:expr) => {
+        impl Subject for $subject {
+            fn name(&self) -> &str {
+                $name
+            }
+
+            fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+                (0..operations).map(|_| $once).sum()
+            }
+
+            fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), Error> {
+                for _ in 0..operations {
+                    let span: Result<u64, Error> = $once;
+                    samples.push(span? as f64);
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+spans!(Wakes, "ours", Wakes::once());
+
+/// Ends of blocking calls, each while another thread has the processor.
+struct Stops;
+
+impl Stops {
+    fn once() -> Result<u64, Error> {
+        let (tell, told) = mpsc::channel();
+        drop(spawn(move || {
+            let (gate, back) = (Gate::default(), AtomicBool::new(false));
+            let (gate, back) = (Arc::new(gate), Arc::new(back));
+            let (opens, came_back) = (Arc::clone(&gate), Arc::clone(&back));
+            let ended = blocking(move || {
+                drop(spawn(move || {
+                    opens.open();
+                    // Relaxed: nothing else is told. The CPU is all that it waits for, and not the activation's other threads.
+                    while !came_back.load(Ordering::Relaxed) {
+                        std::thread::yield_now();
+                    }
+                }));
+                gate.pass();
+                let now = now_ns();
+                back.store(true, Ordering::Relaxed);
+                now
+            });
+            tell.send(now_ns() - ended)
+        }));
+        heard(&told, "a blocking call ended beside a thread that ended")
+    }
+}
+
+spans!(Stops, "ours", Stops::once());
+
+/// The like with kernel threads.
+enum Kernel {
+    /// One is started, and runs.
+    Starts,
+    /// One that sleeps is woken, and runs.
+    Wakes,
+}
+
+impl Subject for Kernel {
+    fn name(&self) -> &str {
+        "std"
+    }
+
+    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+        match self {
+            Self::Starts => (0..operations)
+                .map(|_| {
+                    let begun = now_ns();
+                    let ran = std::thread::spawn(now_ns).join().map_err(|_| "reading the clock panicked")?;
+                    Ok(ran - begun)
+                })
+                .sum(),
+            Self::Wakes => wakes(operations),
+        }
+    }
+
+    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+fn wakes(operations: u64) -> Result<u64, Error> {
+    let (call, called): (Sender<()>, _) = mpsc::channel();
+    let (tell, told) = mpsc::channel();
+    let sleeper = std::thread::spawn(move || called.iter().try_for_each(|()| tell.send(now_ns())));
+    let once = |_| {
+        std::thread::sleep(REST);
+        let begun = now_ns();
+        call.send(())?;
+        Ok(heard(&told, "a kernel thread was woken")? - begun)
+    };
+    let sum = (0..operations).map(once).sum();
+    drop(call);
+    sleeper.join().map_err(|_| "reading the clock panicked")??;
+    sum
+}

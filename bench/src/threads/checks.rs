@@ -1,0 +1,53 @@
+//! That the loops of our cases do what they are called: switches are counted.
+
+use super::cases::CASES;
+use std::sync::atomic::{AtomicU64, Ordering};
+use underpass::processors;
+use underpass::thread::{Switches, ThreadId, blocking, spawn, watch_switches};
+
+/// Threads that went on. Relaxed: nothing but the number is told, and the join comes between.
+static RESUMED: AtomicU64 = AtomicU64::new(0);
+
+struct Count;
+
+impl Switches for Count {
+    fn resumes(&self, _: ThreadId) {
+        RESUMED.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn pauses(&self, _: ThreadId) {}
+}
+
+const OPERATIONS: u64 = 1_000;
+
+/// How often a thread goes on in that many operations of a case.
+fn switches(case: &str) -> u64 {
+    let case = CASES.iter().find(|known| known.name == case).unwrap();
+    let before = RESUMED.load(Ordering::Relaxed);
+    let ns = spawn(|| (case.ours)(OPERATIONS)).join().unwrap();
+    assert!(ns > 0, "{} takes time", case.name);
+    RESUMED.load(Ordering::Relaxed) - before
+}
+
+#[test]
+fn each_case_switches_as_often_as_it_says() {
+    processors::set(1);
+    assert!(watch_switches(&Count), "nobody else watches");
+    for (case, each) in [("yield", 1), ("fork", 1), ("fork-join", 2), ("ping-pong", 2), ("park", 2)] {
+        let switches = switches(case);
+        let least = each * OPERATIONS;
+        // Others' time slices may add some.
+        assert!((least..least + OPERATIONS / 2).contains(&switches), "{case}: {switches} switches, not {least}");
+    }
+    for case in ["call", "lock", "blocking"] {
+        let switches = switches(case);
+        assert!(switches < OPERATIONS / 2, "{case} waits for nobody, and there are {switches} switches");
+    }
+}
+
+#[test]
+fn a_blocking_call_is_announced() {
+    processors::set(1);
+    let census = spawn(|| blocking(|| processors::census().unwrap())).join().unwrap();
+    assert!(census.out + census.detached > 0, "{census}");
+}

@@ -1,0 +1,61 @@
+//! User-level threads, with the names and shapes of [`std::thread`].
+//!
+//! A domain has as many *activations* as it may use processors; each is a kernel thread that runs one user-level thread after another.
+//! Starting one allocates nothing, switching is a jump, and a million of them may wait at once.
+//!
+//! # What is different from `std::thread`
+//!
+//! * A thread starts on whichever activation is free, and *stays* on it. So `std::thread_local!`, `Rc`, and `std` guards across a
+//!   wait are as sound as ever; but all threads of an activation share a `std::thread_local!`. A variable of each thread's own is
+//!   made by [`thread_local!`](crate::thread_local).
+//! * What blocks in the kernel blocks the activation. [`sync`](crate::sync) and [`io`](crate::io) don't; anything else goes into
+//!   [`blocking`]. Where that was forgotten, a monitor finds out within milliseconds, has another activation run, and
+//!   [`dump`](dump()) names the thread.
+//! * A thread that computes is preempted when its time slice is over, for the sake of threads that have not started and of other
+//!   activations. Those that live on its own activation wait until it yields; in long computations call [`checkpoint`], or give
+//!   the thread an activation by [`Builder::dedicated`].
+//! * A thread can be asked to end: [`Thread::cancel`]. Sleeping, parking, waiting for conditions, channels, semaphores and I/O then
+//!   return early, and [`cancelled`] tells why.
+//! * The main thread and others of the kernel may use everything here, and sleep in the kernel while they wait.
+//!
+//! # Examples
+//! ```
+//! use underpass::thread;
+//!
+//! let mut numbers = vec![3, 1, 2];
+//! let largest = thread::scope(|scope| {
+//!     let largest = scope.spawn(|| *numbers.iter().max().unwrap());
+//!     largest.join().unwrap()
+//! });
+//! numbers.push(largest);
+//!
+//! let sorter = thread::Builder::new().name("sorter").stack_size(64 * 1024).spawn(move || {
+//!     numbers.sort();
+//!     thread::yield_now();
+//!     numbers
+//! })?;
+//! assert_eq!(sorter.join().unwrap(), [1, 2, 3, 3]);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! A thread that waits is told to stop:
+//!
+//! ```
+//! use std::time::Duration;
+//! use underpass::thread;
+//!
+//! let sleeper = thread::spawn(|| {
+//!     while !thread::cancelled() {
+//!         thread::sleep(Duration::from_secs(3600));
+//!     }
+//! });
+//! sleeper.thread().cancel();
+//! sleeper.join().unwrap();
+//! ```
+
+pub use underpass_threads::{
+    AccessError, Awaited, Builder, Deadlock, Deadlocked, Dump, Found, JoinHandle, LocalKey, NoPreempt, Scope,
+    ScopedJoinHandle, State, Switches, Thread, ThreadId, ThreadReport, Trace, blocking, cancelled, checkpoint,
+    current, current_id, deadlocks, dump, dump_on_quit, no_preempt, on_user_thread, panic_message, panicking,
+    park, park_timeout, scope, sleep, spawn, watch_switches, yield_now,
+};
