@@ -82,7 +82,9 @@ impl Client {
     pub fn limit(&self) -> Ping<'_> {
         let place = self.placement();
         match (self.pinning, place.far) {
-            (Pinning::Apart | Pinning::Floating | Pinning::Both, Some(far)) => self.ping("two-line", Kind::TwoLine, far),
+            (Pinning::Apart | Pinning::Floating | Pinning::Both, Some(far)) => {
+                self.ping("two-line", Kind::TwoLine, far)
+            }
             _ => self.ping("futex-same-cpu", Kind::Futex, place.near),
         }
     }

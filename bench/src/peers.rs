@@ -36,9 +36,12 @@ pub(crate) fn directory(asked: Option<&Path>) -> Result<Option<PathBuf>, Error> 
         let usual = Path::new(USUAL);
         return Ok(executables(usual).is_ok_and(|found| !found.is_empty()).then(|| usual.to_owned()));
     };
-    let found = executables(&named).map_err(|e| format!("{}: {e}; build them with `peers/build`", named.display()))?;
+    let found = executables(&named)
+        .map_err(|e| format!("{}: {e}; build them with `peers/build`", named.display()))?;
     if found.is_empty() {
-        return Err(format!("{} holds no `{PREFIX}...`; build them with `peers/build`", named.display()).into());
+        return Err(
+            format!("{} holds no `{PREFIX}...`; build them with `peers/build`", named.display()).into()
+        );
     }
     Ok(Some(named))
 }
@@ -87,7 +90,8 @@ impl Peer {
         let mut answers = BufReader::new(child.stdout.take().ok_or_else(|| what(&"no standard output"))?);
         let mut line = String::new();
         answers.read_line(&mut line).map_err(|e| what(&e))?;
-        let hello = serde_json::from_str(&line).map_err(|e| what(&format!("it says `{}`: {e}", line.trim())))?;
+        let hello =
+            serde_json::from_str(&line).map_err(|e| what(&format!("it says `{}`: {e}", line.trim())))?;
         Ok(Self { hello, child, orders, answers })
     }
 

@@ -31,7 +31,9 @@ impl Meeting for Place {
             return Ok(());
         }
         let mine = state.1;
-        drop(self.complete.wait_while(state, |state| state.1 == mine).unwrap_or_else(PoisonError::into_inner));
+        drop(
+            self.complete.wait_while(state, |state| state.1 == mine).unwrap_or_else(PoisonError::into_inner),
+        );
         Ok(())
     }
 }

@@ -185,6 +185,9 @@ mod tests {
             let excess = share.all() - work.operations;
             assert!(excess < threads * (share.calls + 1), "{share:?}");
         }
-        assert_eq!(Share::of(Work { operations: 10, each: 100 }, 3), Share { threads: 3, calls: 1, operations: 4 });
+        assert_eq!(
+            Share::of(Work { operations: 10, each: 100 }, 3),
+            Share { threads: 3, calls: 1, operations: 4 }
+        );
     }
 }

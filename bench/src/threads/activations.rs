@@ -32,8 +32,7 @@ pub(super) fn start(client: &Client) -> Result<(), Error> {
     let effort = Effort { least: ROUNDS, most: ROUNDS, ..client.effort() };
     let mut kernel = Kernel::Starts;
     let mut progress = |share| client.progress(share);
-    let contest =
-        Contest::of(&mut [&mut blocked, &mut kernel], &[EACH, EACH], effort, &mut progress)?;
+    let contest = Contest::of(&mut [&mut blocked, &mut kernel], &[EACH, EACH], effort, &mut progress)?;
     client.report("activation-start", paper(Figures::of(&contest, 0, 1), (Some(140.0), None)))
 }
 

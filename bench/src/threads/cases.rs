@@ -4,7 +4,7 @@ use super::package::{kernel, ours};
 use super::timed::Operation;
 use std::hint::black_box;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use underpass_os::clock::now_ns;
 
 /// A case, and what is known of it.
@@ -84,13 +84,7 @@ pub(crate) static CASES: &[Case] = &[
         paper_us: (Some(53.0), Some(271.0)),
         ..NOTHING
     },
-    Case {
-        name: "park",
-        ours: ours::park,
-        kernel: ("std", kernel::park),
-        peers: "park",
-        ..NOTHING
-    },
+    Case { name: "park", ours: ours::park, kernel: ("std", kernel::park), peers: "park", ..NOTHING },
     Case {
         name: "blocking",
         ours: blocking,
@@ -119,26 +113,35 @@ fn call(count: u64) -> u64 {
 /// Switches between two threads that give way to each other.
 fn yields(count: u64) -> u64 {
     use underpass::thread::{spawn, yield_now};
-    let stop = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&stop);
+    // Relaxed, all: both run on one activation.
+    let (turns, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let (counted, seen) = (Arc::clone(&turns), Arc::clone(&stop));
     let other = spawn(move || {
         let mut turns = 0;
-        // Relaxed: both run on one activation.
         while !seen.load(Ordering::Relaxed) {
             turns += 1;
+            counted.store(turns, Ordering::Relaxed);
             yield_now();
         }
-        turns
     });
-    yield_now();
+    // One that has not started is put off for a while.
+    while turns.load(Ordering::Relaxed) == 0 {
+        yield_now();
+    }
+    let cycles = count.div_ceil(2);
+    let before = turns.load(Ordering::Relaxed);
     let begun = now_ns();
-    for _ in 0..count.div_ceil(2) {
+    for _ in 0..cycles {
         yield_now();
     }
     let taken = now_ns() - begun;
+    let turns = turns.load(Ordering::Relaxed) - before;
     stop.store(true, Ordering::Relaxed);
-    let turns: u64 = other.join().expect("it only counts");
-    assert!(turns >= count / 2, "{turns} turns of the other thread in {count} switches");
+    other.join().expect("it only counts");
+    assert!(
+        turns.abs_diff(cycles) <= cycles / 50 + 2,
+        "{turns} turns of the other thread in {cycles} of this one"
+    );
     taken
 }
 

@@ -190,8 +190,7 @@ mod tests {
         let alone = figures(case("blocking"), &contest(&[("ours", 9.0), ("syscall", 200.0)]));
         assert_eq!((alone.limit.as_str(), &alone.more["bar_ns_is"]), ("syscall", &"met".into()));
         assert!(!alone.more.contains_key("bar"));
-        let beside =
-            figures(case("blocking"), &contest(&[("ours", 90.0), ("syscall", 20.0), ("go", 50.0)]));
+        let beside = figures(case("blocking"), &contest(&[("ours", 90.0), ("syscall", 20.0), ("go", 50.0)]));
         assert_eq!((beside.limit.as_str(), &beside.more["bar_is"]), ("go", &"missed".into()));
     }
 

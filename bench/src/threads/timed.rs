@@ -32,7 +32,10 @@ impl Timed {
     }
 
     /// Does `work` where it belongs.
-    fn there<T: Send + 'static>(&self, work: impl FnOnce(Operation) -> T + Send + 'static) -> Result<T, Error> {
+    fn there<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Operation) -> T + Send + 'static,
+    ) -> Result<T, Error> {
         let operation = self.operation;
         match self.on {
             On::Kernel => Ok(work(operation)),

@@ -123,7 +123,7 @@ pub use underpass_threads::thread_local;
 /// use underpass::sync::mpmc;
 /// use underpass::thread;
 ///
-/// let (send, receive) = mpmc::channel();
+/// let (send, receive) = mpmc::unbounded();
 /// let workers: Vec<_> = (0..4)
 ///     .map(|_| {
 ///         let receive = receive.clone();
