@@ -28,6 +28,7 @@ mod reactor;
 mod registration;
 mod source;
 mod timer;
+mod waiting;
 
 pub use cancelled::{Cancelled, is_cancelled};
 pub use descriptor::Async;

@@ -4,6 +4,7 @@ use crate::direction::Directions;
 use crate::lock::{Locked, lock};
 use crate::registration;
 use crate::source::Source;
+use crate::waiting;
 use polling::{Event, Events, Poller};
 use std::collections::HashMap;
 use std::io;
@@ -90,7 +91,7 @@ impl Reactor {
         let source = self.sources().get(&event.key).cloned();
         if let Some(source) = source {
             source.ready(Directions::of(event), taken);
-            taken.drain(..).for_each(underpass_threads::Control::wake);
+            taken.drain(..).for_each(waiting::wake);
         }
     }
 

@@ -4,11 +4,12 @@ use crate::cancelled::Cancelled;
 use crate::direction::{Direction, Directions};
 use crate::lock::lock;
 use crate::reactor::Reactor;
+use crate::waiting;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use underpass_threads::{Awaited, Control, Wait, Woken, me, suspend};
+use underpass_threads::{Awaited, Control, Wait, Woken, me};
 
 /// How long a wait may last.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +86,7 @@ impl Source {
             drop(state);
             // J5.
             let waiting = Waiting { source: self, direction };
-            match suspend(me, &waiting, patience.deadline_ns, patience.cancellable) {
+            match waiting::suspend(me, &waiting, patience.deadline_ns, patience.cancellable) {
                 Woken::Woken => {}
                 Woken::Late => return Err(io::ErrorKind::TimedOut.into()),
                 Woken::Cancelled => return Err(Cancelled.into()),

@@ -2,9 +2,10 @@
 
 use crate::cancelled::Cancelled;
 use crate::descriptor::point;
+use crate::waiting;
 use std::io;
 use std::time::{Duration, Instant};
-use underpass_threads::{Awaited, Control, Wait, Woken, me, suspend};
+use underpass_threads::{Awaited, Control, Wait, Woken, me};
 
 /// Fires once, or again and again.
 ///
@@ -88,7 +89,7 @@ fn following(last: Instant, period: Duration, now: Instant) -> Option<Instant> {
 
 /// Suspends the caller until `deadline_ns`.
 pub(crate) fn rest(deadline_ns: Option<u64>) -> io::Result<()> {
-    match suspend(me(), &Rest, deadline_ns, true) {
+    match waiting::suspend(me(), &Rest, deadline_ns, true) {
         Woken::Woken | Woken::Late => Ok(()),
         Woken::Cancelled => Err(Cancelled.into()),
     }

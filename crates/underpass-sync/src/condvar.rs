@@ -2,7 +2,7 @@
 
 use crate::mutex::MutexGuard;
 use crate::queue::{Place, Queue};
-use crate::waiter::{Patience, Woken, const_fn, me, yield_now};
+use crate::waiter::{Patience, Woken, const_fn, me, wake, yield_now};
 use crate::waiting::{Waiting, nobody};
 use std::fmt;
 use std::sync::{LockResult, PoisonError};
@@ -147,7 +147,7 @@ impl Condvar {
         }
         let who = self.waiters.lock().pop(0);
         if let Some(who) = who {
-            who.wake();
+            wake(who);
         }
     }
 

@@ -36,6 +36,9 @@ mod token;
 mod unwind;
 mod waiter;
 mod waiting;
+#[cfg(not(underpass_loom))]
+#[allow(unsafe_code)] // What is promised to the runtime.
+mod wakes;
 
 pub use barrier::{Barrier, BarrierWaitResult};
 pub use condvar::{Condvar, WaitTimeoutResult};

@@ -3,7 +3,7 @@
 use crate::bias::Bias;
 use crate::holder::{self, FREE_BITS};
 use crate::queue::{Place, Queue, Verdict};
-use crate::waiter::{Patience, Woken, const_fn, me};
+use crate::waiter::{Patience, Woken, const_fn, me, wake};
 use crate::waiting::Waiting;
 use underpass_seam::atomic::{AtomicUsize, Ordering};
 use underpass_seam::spin_hint;
@@ -248,7 +248,7 @@ impl Lock {
         }
         drop(held);
         if let Some((who, ())) = woken {
-            who.wake();
+            wake(who);
         }
     }
 

@@ -4,7 +4,7 @@
 
 use crate::cell::UnsafeCell;
 use crate::spin::{self, Spin};
-use crate::waiter::{Control, const_fn};
+use crate::waiter::{Control, const_fn, wake};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
@@ -214,7 +214,7 @@ impl<'q, D, P, const LISTS: usize> Held<'q, D, P, LISTS> {
                 });
             }
             drop(held);
-            some.into_iter().flatten().for_each(|(who, ())| who.wake());
+            some.into_iter().flatten().for_each(|(who, ())| wake(who));
             if some[BATCH - 1].is_none() {
                 return;
             }

@@ -1,7 +1,7 @@
 //! A number of permits.
 
 use crate::queue::{Held, Place, Queue, Verdict};
-use crate::waiter::{Control, Patience, Woken, const_fn, me};
+use crate::waiter::{Patience, Woken, const_fn, me, wake};
 use crate::waiting::{Waiting, nobody};
 use std::error::Error;
 use std::fmt;
@@ -209,7 +209,7 @@ impl Semaphore {
                 *one = Some(who);
             }
             drop(held);
-            some.into_iter().flatten().for_each(Control::wake);
+            some.into_iter().flatten().for_each(wake);
             if some[BATCH - 1].is_none() {
                 return;
             }

@@ -2,7 +2,7 @@
 
 use crate::holder;
 use crate::queue::{Held, Place, Queue, Verdict};
-use crate::waiter::{Control, Patience, Woken, const_fn, me};
+use crate::waiter::{Control, Patience, Woken, const_fn, me, wake};
 use crate::waiting::Waiting;
 use underpass_seam::atomic::{AtomicUsize, Ordering};
 
@@ -172,7 +172,7 @@ impl Share {
             }
             self.settle(&mut held);
             drop(held);
-            some.into_iter().flatten().for_each(Control::wake);
+            some.into_iter().flatten().for_each(wake);
             if some[BATCH - 1].is_none() {
                 return;
             }

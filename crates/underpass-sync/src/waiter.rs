@@ -3,8 +3,10 @@
 use std::time::{Duration, Instant};
 
 #[cfg(not(underpass_loom))]
+pub(crate) use crate::wakes::{suspend, wake};
+#[cfg(not(underpass_loom))]
 pub(crate) use underpass_threads::{
-    Awaited, Brief, Control, Critical, Wait, Woken, brief, critical, me, panicking, suspend, yield_now,
+    Awaited, Brief, Control, Critical, Wait, Woken, brief, critical, me, panicking, yield_now,
 };
 
 #[cfg(not(underpass_loom))]
@@ -105,8 +107,13 @@ mod stand_in {
         })
     }
 
+    /// Ends a suspension.
+    pub fn wake(who: &'static Control) {
+        who.wake();
+    }
+
     impl Control {
-        pub fn wake(&'static self) {
+        fn wake(&'static self) {
             let mut woken = self.woken.lock().unwrap();
             assert!(!*woken, "a thread is woken once for each suspension");
             *woken = true;

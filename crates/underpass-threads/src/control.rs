@@ -256,8 +256,12 @@ impl Control {
     }
 
     /// Ends the suspension of this thread: exactly once for each that was not abandoned; it may come first.
+    ///
+    /// # Safety
+    /// The caller has taken the thread out of the list into which it was put for one call of [`suspend`](crate::suspend()), that suspension was not abandoned, and
+    /// nobody else wakes it for that. A wake too many would have the thread run twice at once.
     #[inline]
-    pub fn wake(&'static self) {
+    pub unsafe fn wake(&'static self) {
         match self.home() {
             Some(home) => outside::make_ready(self, home),
             None => {

@@ -76,7 +76,8 @@ impl Thread {
     #[inline]
     pub fn unpark(&self) {
         if let Some(waiter) = self.control.token.open() {
-            waiter.wake();
+            // SAFETY: the gate gives each waiter out once, to who opens it or who abandons the wait.
+            unsafe { waiter.wake() };
         }
     }
 
@@ -152,7 +153,10 @@ pub(crate) fn tell_end(control: &'static Control) -> bool {
     match control.ended.open() {
         Some(waiter) if std::ptr::eq(waiter, control) => false,
         waiter => {
-            waiter.inspect(|waiter| waiter.wake());
+            if let Some(waiter) = waiter {
+                // SAFETY: the gate gives each waiter out once.
+                unsafe { waiter.wake() };
+            }
             true
         }
     }
@@ -192,7 +196,8 @@ impl<T> JoinHandle<T> {
         assert!(!std::ptr::eq(me, control), "a thread can't wait for its own end");
         std::mem::forget(self);
         if control.ended.register(me) {
-            suspend(me, &End(control), None, false);
+            // SAFETY: the caller has registered itself just now; `End` withdraws it.
+            unsafe { suspend(me, &End(control), None, false) };
         }
         // SAFETY: it has ended and left a result of this type, and only its one handle takes it.
         let result = unsafe { control.body.take() };
@@ -271,7 +276,9 @@ pub fn park_timeout(span: Duration) {
 #[inline(always)]
 fn park_until(deadline_ns: Option<u64>) {
     let me = current::control();
-    if me.token.register(me) && suspend(me, &Token(me), deadline_ns, true) != crate::Woken::Woken {
+    // SAFETY: the caller has registered itself just now; `Token` withdraws it.
+    let sleeps = || unsafe { suspend(me, &Token(me), deadline_ns, true) };
+    if me.token.register(me) && sleeps() != crate::Woken::Woken {
         return;
     }
     me.token.pass();

@@ -53,7 +53,8 @@ where
     }
     let me = control();
     if done.register(me) {
-        suspend(me, &Ended(&done), None, false);
+        // SAFETY: the caller has registered itself just now; `Ended` withdraws it.
+        unsafe { suspend(me, &Ended(&done), None, false) };
     }
     match result.expect("the call leaves its result before it opens the latch") {
         Ok(value) => value,

@@ -147,9 +147,16 @@ pub fn me() -> &'static Control {
 /// Suspends the calling thread, `me`, until [`Control::wake`]; or until `deadline_ns` or, if it is `cancellable`, its cancellation, if
 /// then `wait` could be abandoned.
 ///
-/// The caller has put `me` into a list from which exactly one takes it out: who will wake it, or `wait.abandon`.
+/// # Safety
+/// `me` is the calling thread. It was put into a list from which exactly one takes it out: either who will [`wake`](Control::wake) it, once, or `wait.abandon`, which says
+/// the truth about that.
 #[inline(always)]
-pub fn suspend(me: &'static Control, wait: &dyn Wait, deadline_ns: Option<u64>, cancellable: bool) -> Woken {
+pub unsafe fn suspend(
+    me: &'static Control,
+    wait: &dyn Wait,
+    deadline_ns: Option<u64>,
+    cancellable: bool,
+) -> Woken {
     match scheduler::running() {
         Some((own, _)) => on_activation(own, me, wait, deadline_ns, cancellable),
         None => in_kernel(me, wait, deadline_ns, cancellable),

@@ -33,7 +33,12 @@ pub(crate) fn wait_for(latch: &Latch) {
 #[inline]
 fn block(latch: &Latch, deadline_ns: Option<u64>) -> bool {
     let me = control();
-    !latch.register(me) || suspend(me, latch, deadline_ns, false) == Woken::Woken
+    if !latch.register(me) {
+        return true;
+    }
+    // SAFETY: the caller has registered itself just now; the latch withdraws it.
+    let woken = unsafe { suspend(me, latch, deadline_ns, false) };
+    woken == Woken::Woken
 }
 
 fn poll_then_block(
@@ -89,7 +94,8 @@ fn sleep_on(latch: &Latch, line: &dyn Line, deadline_ns: Option<u64>) -> bool {
     }
     if registered {
         // Open, so the wake is under way or here.
-        suspend(me, latch, None, false);
+        // SAFETY: the caller has registered itself, once; who opens the latch wakes it.
+        unsafe { suspend(me, latch, None, false) };
     }
     true
 }

@@ -87,8 +87,11 @@ fn a_wake_may_come_before_its_suspension_from_the_thread_itself() {
     }
     let wake_oneself = || {
         for _ in 0..10 {
-            me().wake();
-            assert_eq!(suspend(me(), &Nothing, None, false), Woken::Woken);
+            // SAFETY: for the suspension that follows.
+            unsafe { me().wake() };
+            // SAFETY: its wake came first, and `Nothing` is never abandoned.
+            let woken = unsafe { suspend(me(), &Nothing, None, false) };
+            assert_eq!(woken, Woken::Woken);
         }
     };
     with_processors(&[1], || {

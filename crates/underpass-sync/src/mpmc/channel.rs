@@ -3,7 +3,7 @@
 use super::buffer::{Buffer, Chunk, Refused};
 use crate::queue::{Held, Place, Queue, Verdict};
 use crate::token::Token;
-use crate::waiter::{Control, Patience, Woken, me};
+use crate::waiter::{Control, Patience, Woken, me, wake};
 use crate::waiting::{Waiting, nobody};
 use std::sync::Arc;
 use underpass_seam::atomic::{AtomicUsize, Ordering};
@@ -116,7 +116,7 @@ impl<T> Channel<T> {
             match Self::offer(&mut held, message) {
                 Ok(receiver) => {
                     drop(held);
-                    receiver.inspect(|who| who.wake());
+                    receiver.inspect(|who| wake(who));
                     return Ok(());
                 }
                 Err(Refused::NoRoom(back)) => {
@@ -136,7 +136,7 @@ impl<T> Channel<T> {
         let mut held = self.inside.lock();
         if let Some((message, sender, spent)) = Self::accept(&mut held) {
             drop(held);
-            sender.inspect(|who| who.wake());
+            sender.inspect(|who| wake(who));
             drop(spent);
             return Ok(message);
         }
@@ -319,7 +319,7 @@ impl<T> Channel<T> {
                 *one = held.take(list, |_, _, party| party.take(|_| ()));
             }
             drop(held);
-            some.into_iter().flatten().for_each(|(who, ())| who.wake());
+            some.into_iter().flatten().for_each(|(who, ())| wake(who));
             if some[BATCH - 1].is_none() {
                 return;
             }

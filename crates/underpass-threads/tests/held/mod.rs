@@ -27,7 +27,9 @@ impl Lock {
         }
         waiters.push_back(me);
         drop(waiters);
-        suspend(me, self, deadline_ns, false) == Woken::Woken
+        // SAFETY: it is in the list, out of which `unlock` or `abandon` takes it.
+        let woken = unsafe { suspend(me, self, deadline_ns, false) };
+        woken == Woken::Woken
     }
 
     pub fn unlock(&self) {
@@ -35,7 +37,10 @@ impl Lock {
         let next = waiters.pop_front();
         self.holder.store(next.map_or(0, Control::id), Ordering::Relaxed);
         drop(waiters);
-        next.inspect(|next| next.wake());
+        if let Some(next) = next {
+            // SAFETY: it was in the list until now.
+            unsafe { next.wake() };
+        }
     }
 }
 
