@@ -9,6 +9,9 @@ use std::time::Instant;
 use underpass_sync::{Condvar, Mutex, RwLock, Semaphore, mpmc};
 use underpass_threads::spawn;
 
+/// Its name, and what gives the ns an operation for so many of them.
+type Case = (&'static str, fn(u64) -> f64);
+
 fn ns(count: u64, body: impl FnOnce(u64)) -> f64 {
     let begun = Instant::now();
     body(count);
@@ -84,7 +87,7 @@ fn main() {
     let rounds: u32 = arguments.next().map_or(5, |rounds| rounds.parse().expect("a number of rounds"));
     let count: u64 =
         arguments.next().map_or(1_000_000, |count| count.parse().expect("a number of operations"));
-    let cases: [(&str, fn(u64) -> f64); 6] = [
+    let cases: [Case; 6] = [
         ("std-lock", std_lock),
         ("lock", lock),
         ("read", read),
