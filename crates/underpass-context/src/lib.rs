@@ -26,7 +26,7 @@ pub use context::{Base, Context};
 #[cfg(any(not(target_arch = "x86_64"), underpass_portable))]
 pub use portable::{Base, Context};
 pub use stack::{Stack, Stacks};
-pub use trace::trace_here;
+pub use trace::{trace_here, trace_interrupted, unwinder};
 pub use why::{Pause, Resume};
 
 #[cfg(test)]

@@ -23,11 +23,13 @@ pub(crate) struct Walk<'a> {
     found: usize,
     /// Code up to whose frame none counts.
     after: Option<Range<usize>>,
+    /// Code beyond whose frames nothing is sure.
+    until: Range<usize>,
 }
 
 impl<'a> Walk<'a> {
     pub(crate) fn new(frames: &'a mut [usize], after: Option<Range<usize>>) -> Self {
-        Self { frames, found: 0, after }
+        Self { frames, found: 0, after, until: 0..0 }
     }
 
     /// How many frames were written down.
@@ -36,6 +38,9 @@ impl<'a> Walk<'a> {
     }
 
     fn step(&mut self, ip: usize) -> i32 {
+        if self.until.contains(&ip) {
+            return STOP;
+        }
         if let Some(after) = &self.after {
             if after.contains(&ip) {
                 self.after = None;
@@ -82,4 +87,17 @@ pub fn trace_here(frames: &mut [usize]) -> usize {
     let mut trace = Walk::new(frames, None);
     walk((&raw mut trace).cast());
     trace.found()
+}
+
+/// As [`trace_here`], of what a handler of signals has interrupted at any instruction: the walk ends where it comes to `until`, the code of the
+/// [`unwinder`]. That moves the stack pointer in ways which itself can't follow.
+pub fn trace_interrupted(frames: &mut [usize], until: Range<usize>) -> usize {
+    let mut trace = Walk { until, ..Walk::new(frames, None) };
+    walk((&raw mut trace).cast());
+    trace.found()
+}
+
+/// An address in the code of the system's unwinder.
+pub fn unwinder() -> usize {
+    _Unwind_Backtrace as *const () as usize
 }

@@ -28,7 +28,7 @@ mod watch;
 
 pub use directory::Directory;
 pub use memory::{Blob, Memory};
-pub use peek::Peek;
+pub use peek::{Peek, mapping};
 pub use poller::{Poller, Ready};
 pub use socket::{Credentials, Listening, Received, Socket};
 pub use stack::{GUARD, StackMemory};

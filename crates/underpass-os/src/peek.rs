@@ -2,7 +2,26 @@
 
 use rustix::fs::{Mode, OFlags, open};
 use std::io;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
+
+/// The mapping that `address` lies in, if there is one: of code, that of its library.
+///
+/// # Examples
+/// ```
+/// let here = underpass_os::mapping as *const () as usize;
+/// assert!(underpass_os::mapping(here).unwrap().contains(&here));
+/// assert_eq!(underpass_os::mapping(8), None);
+/// ```
+pub fn mapping(address: usize) -> Option<Range<usize>> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let number = |text| usize::from_str_radix(text, 16).ok();
+    let ranges = maps.lines().filter_map(|line| {
+        let (begin, end) = line.split_once(' ')?.0.split_once('-')?;
+        Some(number(begin)?..number(end)?)
+    });
+    ranges.into_iter().find(|range| range.contains(&address))
+}
 
 /// A way to memory of this process by which nothing is assumed of it: the kernel copies it, or says that it is not there.
 ///

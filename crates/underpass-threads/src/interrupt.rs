@@ -1,7 +1,8 @@
 //! Looking at the stacks of an activation that does not answer: a signal has its own kernel thread do that.
 //!
 //! What the handler interrupts may hold any lock: it takes neither locks nor memory, and runs on the kernel thread's stack for faults. Only
-//! the unwinder of the C library runs there besides, which takes none either (since glibc 2.35).
+//! the system's unwinder runs there besides, which takes none either (since glibc 2.35). Where the unwinder itself was interrupted, the
+//! trace ends.
 
 use crate::outside::Outside;
 use crate::report::{self, FRAMES};
@@ -24,6 +25,9 @@ static WORDS: [AtomicUsize; 1 << 16] = [const { AtomicUsize::new(0) }; 1 << 16];
 /// How many of them are written.
 static WRITTEN: AtomicUsize = AtomicUsize::new(0);
 
+/// Where the code of the unwinder begins and ends.
+static UNWINDER: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
 /// What becomes of a question. Others than these ask the activation of the number that is [`ASKED`] less.
 static STATE: AtomicU32 = AtomicU32::new(IDLE);
 const IDLE: u32 = 0;
@@ -42,6 +46,11 @@ pub(crate) fn look(outside: &Outside) -> HashMap<u64, Box<[usize]>> {
 /// Whether the handler has written everything down.
 fn ask(outside: &Outside) -> bool {
     let number = signal::realtime(SIGNAL);
+    // Anew each time: a library is loaded once, but that is for others to promise.
+    let Some(unwinder) = underpass_os::mapping(underpass_context::unwinder()) else { return false };
+    // Relaxed: `STATE` synchronizes.
+    UNWINDER[0].store(unwinder.start, Ordering::Relaxed);
+    UNWINDER[1].store(unwinder.end, Ordering::Relaxed);
     if signal::install_aside(number, told).is_err() {
         return false;
     }
@@ -101,7 +110,8 @@ fn told(instruction: usize) {
             };
             let mut frames = [0; FRAMES];
             if !holds {
-                report::interrupted(own, instruction, &mut frames, &mut write);
+                let unwinder = UNWINDER[0].load(Ordering::Relaxed)..UNWINDER[1].load(Ordering::Relaxed);
+                report::interrupted(own, instruction, unwinder, &mut frames, &mut write);
             }
             WRITTEN.store(written, Ordering::Relaxed);
             // SYNC with `STATE` load in `ask`: the words.

@@ -12,6 +12,7 @@ use crate::scheduler::Scheduler;
 use crate::suspend::Awaited;
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::ops::Range;
 use underpass_context::{Context, Resume};
 
 /// The most frames of one thread that are reported.
@@ -121,11 +122,12 @@ fn trace(own: &'static Scheduler, context: &Context) -> Box<[usize]> {
 pub(crate) fn interrupted(
     own: &'static Scheduler,
     instruction: usize,
+    unwinder: Range<usize>,
     frames: &mut [usize],
     write: &mut impl FnMut(u64, &[usize]),
 ) {
     let Some(me) = own.current_if_any().or_else(|| own.outside().out.get()) else { return };
-    let found = underpass_context::trace_here(frames);
+    let found = underpass_context::trace_interrupted(frames, unwinder);
     // The handler's own frames are above the one that was interrupted.
     if let Some(begin) = frames[..found].iter().position(|&ip| ip == instruction + 1) {
         write(me.id(), &frames[begin..found]);

@@ -191,3 +191,43 @@ fn dumps_are_taken_while_threads_come_and_go() {
     makers.into_iter().for_each(|maker| maker.join().unwrap());
     assert!(ran.load(Ordering::Relaxed) > 0);
 }
+
+#[test]
+fn dumps_are_taken_while_threads_compute_allocate_and_unwind() {
+    let _watchdog = watchdog();
+    let over = Arc::new(AtomicBool::new(false));
+    let hog = |name: &str, work: fn()| {
+        let over = over.clone();
+        let body = move || {
+            while !over.load(Ordering::Relaxed) {
+                work();
+            }
+        };
+        Builder::new().name(name).dedicated().spawn(body).unwrap()
+    };
+    let hogs = [
+        hog("allocating hog", || {
+            let many: Vec<Vec<u64>> = (0..100).map(|i| vec![i; i as usize]).collect();
+            std::hint::black_box(many);
+        }),
+        hog("unwinding hog", || {
+            let unwound = std::panic::catch_unwind(|| std::panic::resume_unwind(Box::new(7)));
+            assert!(unwound.is_err());
+        }),
+        hog("looking hog", || {
+            drop(std::hint::black_box(std::backtrace::Backtrace::force_capture()));
+        }),
+    ];
+    // Those that compute for as long as a dump is patient don't answer, and are interrupted wherever they are.
+    let names = ["allocating hog", "unwinding hog", "looking hog"];
+    let mut seen = [0; 3];
+    while seen.iter().any(|&times| times < 5) {
+        let dump = dump();
+        for (name, seen) in names.iter().zip(&mut seen) {
+            let thread = dump.threads.iter().find(|thread| thread.name.as_deref() == Some(name)).unwrap();
+            *seen += u32::from(thread.trace.to_string().contains("tests/dump.rs:"));
+        }
+    }
+    over.store(true, Ordering::Relaxed);
+    hogs.into_iter().for_each(|hog| hog.join().unwrap());
+}
