@@ -229,7 +229,11 @@ fn finish(control: &'static Control, end: End) -> Finished {
 impl Scheduler {
     /// The next thread, if it is one that has not started and can do so on `context`.
     fn next_here(&self, context: &Context) -> Option<&'static Control> {
-        let others = !self.outside().ready.is_empty() || self.is_dedicated() || self.has_to_look_around();
+        let outside = self.outside();
+        // A few that wait to start go before those that are ready, up to the next look around: whoever starts many shall not be switched to after each.
+        let others = (outside.free.is_empty() && !outside.ready.is_empty())
+            || self.is_dedicated()
+            || self.has_to_look_around();
         if others || context.size() != STACK {
             return None;
         }

@@ -91,18 +91,25 @@ pub(crate) fn suits(outside: &Outside) -> bool {
 /// How many moves at a time from the common list to a ring.
 const MOVE: usize = 128;
 
+#[cold]
+#[inline(never)]
+fn take_common(own: &Outside) -> Option<&'static Control> {
+    let mut moved = 0;
+    COMMON.take(|next| {
+        moved += 1;
+        moved < MOVE && own.free.put(next).is_ok()
+    })
+}
+
 impl Scheduler {
     /// The thread that is to start or to go on here, from this activation's own ring or the common list.
     #[inline]
     pub(crate) fn take_near(&self) -> Option<&'static Control> {
         let own: &Outside = self.outside();
-        own.free.take().or_else(|| {
-            let mut moved = 0;
-            COMMON.take(|next| {
-                moved += 1;
-                moved < MOVE && own.free.put(next).is_ok()
-            })
-        })
+        match own.free.take() {
+            None if COMMON.has() => take_common(own),
+            taken => taken,
+        }
     }
 
     /// One that wants an activation of its own, if this one has no threads.

@@ -112,7 +112,13 @@ impl Upcall for Threads {
 }
 
 /// Starts this domain's activations, if they aren't yet.
+#[inline]
 pub fn start() -> &'static Pool {
+    Pool::get().unwrap_or_else(start_now)
+}
+
+#[cold]
+fn start_now() -> &'static Pool {
     if !Pool::started() {
         crate::tick::set_once();
         overflow::watch();
