@@ -276,10 +276,12 @@ pub fn park_timeout(span: Duration) {
 #[inline(always)]
 fn park_until(deadline_ns: Option<u64>) {
     let me = current::control();
-    // SAFETY: the caller has registered itself just now; `Token` withdraws it.
-    let sleeps = || unsafe { suspend(me, &Token(me), deadline_ns, true) };
-    if me.token.register(me) && sleeps() != crate::Woken::Woken {
-        return;
+    if me.token.register(me) {
+        // SAFETY: the caller has registered itself just now; `Token` withdraws it.
+        let woken = unsafe { suspend(me, &Token(me), deadline_ns, true) };
+        if woken != crate::Woken::Woken {
+            return;
+        }
     }
     me.token.pass();
 }
