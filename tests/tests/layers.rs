@@ -93,7 +93,6 @@ const ROOMS: &[Room] = &[
         tests: &["underpass-io", "underpass-sync"],
         outside: Some(&["backtrace", "loom"]),
         because: "threads don't know channels: what an idle activation polls is a `Line`",
-        ..BARE
     },
     Room {
         name: "underpass-processor",
