@@ -1,8 +1,9 @@
 //! Waiting for what a mutex guards to change.
 
+use crate::lock::Lock;
 use crate::mutex::MutexGuard;
-use crate::queue::{Place, Queue};
-use crate::waiter::{Patience, Woken, const_fn, me, wake, yield_now};
+use crate::queue::{Entry, Place, Queue, Then};
+use crate::waiter::{Control, Patience, Woken, const_fn, me, wake, yield_now};
 use crate::waiting::{Waiting, nobody};
 use std::fmt;
 use std::sync::{LockResult, PoisonError};
@@ -57,7 +58,8 @@ impl Condvar {
     ///
     /// # Errors
     /// If the mutex is poisoned by then; the guard is in the error.
-    #[inline]
+    // Into the caller, down to the switch: the processor foretells returns after a switch wrongly (decision 0016).
+    #[inline(always)]
     pub fn wait<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
         self.wait_with(guard, Patience::Endless, true).0
     }
@@ -172,7 +174,7 @@ impl Condvar {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn wait_with<'a, T: ?Sized>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -181,16 +183,32 @@ impl Condvar {
     ) -> (LockResult<MutexGuard<'a, T>>, Woken) {
         let me = me();
         let mutex = guard.dissolve();
-        let (woken, ()) = self.waiters.lock().enlist(me, 0, Place::Back, (), |entry| {
-            // In the list already: who changes something from here on finds us.
-            mutex.lock().release();
-            Waiting::new(entry, "a condition", self, &nobody).suspend(me, patience, cancellable)
-        });
+        let wait = Unlocked { condvar: self, lock: mutex.lock(), me, patience, cancellable };
+        let (woken, ()) = self.waiters.lock().enlist_then(me, 0, Place::Back, (), wait);
         if woken == Woken::Cancelled {
             // A loop that doesn't ask whether it is cancelled must not keep out those who would end it.
             yield_now();
         }
         (mutex.lock_again(), woken)
+    }
+}
+
+/// A thread that releases a lock and waits.
+struct Unlocked<'a> {
+    condvar: &'a Condvar,
+    lock: &'a Lock,
+    me: &'static Control,
+    patience: Patience,
+    cancellable: bool,
+}
+
+impl Then<(), (), Woken, 1> for Unlocked<'_> {
+    #[inline(always)]
+    fn then(self, entry: &Entry<'_, (), (), 1>) -> Woken {
+        // In the list already: who changes something from here on finds us.
+        self.lock.release();
+        let waiting = Waiting::new(entry, "a condition", self.condvar, &nobody);
+        waiting.suspend(self.me, self.patience, self.cancellable)
     }
 }
 

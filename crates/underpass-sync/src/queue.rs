@@ -84,6 +84,22 @@ pub(crate) enum Place {
     Back,
 }
 
+/// What a waiter does once it is in its list. No closure, for these can't be made to go into their caller.
+pub(crate) trait Then<D, P, R, const LISTS: usize> {
+    fn then(self, entry: &Entry<'_, D, P, LISTS>) -> R;
+}
+
+struct Closure<F>(F);
+
+impl<D, P, R, F: FnOnce(&Entry<'_, D, P, LISTS>) -> R, const LISTS: usize> Then<D, P, R, LISTS>
+    for Closure<F>
+{
+    #[inline(always)]
+    fn then(self, entry: &Entry<'_, D, P, LISTS>) -> R {
+        (self.0)(entry)
+    }
+}
+
 impl<D, P, const LISTS: usize> Queue<D, P, LISTS> {
     const_fn! {
         pub(crate) fn new(data: D) -> Queue<D, P, LISTS> {
@@ -228,12 +244,25 @@ impl<'q, D, P, const LISTS: usize> Held<'q, D, P, LISTS> {
     /// has ended, it is taken out.
     #[inline]
     pub(crate) fn enlist<R>(
-        mut self,
+        self,
         who: &'static Control,
         list: usize,
         place: Place,
         payload: P,
         then: impl FnOnce(&Entry<'_, D, P, LISTS>) -> R,
+    ) -> (R, P) {
+        self.enlist_then(who, list, place, payload, Closure(then))
+    }
+
+    /// As `enlist`, and goes into the caller.
+    #[inline(always)]
+    pub(crate) fn enlist_then<R>(
+        mut self,
+        who: &'static Control,
+        list: usize,
+        place: Place,
+        payload: P,
+        then: impl Then<D, P, R, LISTS>,
     ) -> (R, P) {
         let body = Body { prev: ptr::null(), next: ptr::null(), ticket: self.next_ticket(), payload };
         let node = Node { who, list, linked: AtomicBool::new(true), body: UnsafeCell::new(body) };
@@ -244,7 +273,7 @@ impl<'q, D, P, const LISTS: usize> Held<'q, D, P, LISTS> {
         // Takes the node out even if `then` unwinds.
         let entry = Entry { queue: self.queue, node: &node };
         drop(self);
-        let result = then(&entry);
+        let result = then.then(&entry);
         drop(entry);
         // Nobody else refers to the node now, which loom checks.
         node.body.with_mut(|_| ());

@@ -25,7 +25,7 @@ impl<'a, D, P, const LISTS: usize> Waiting<'a, D, P, LISTS> {
     }
 
     /// Suspends `me`, whose place it is.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn suspend(&self, me: &'static Control, patience: Patience, cancellable: bool) -> Woken {
         suspend(me, self, patience.deadline_ns(), cancellable)
     }
