@@ -60,7 +60,8 @@ impl Moment {
     fn check(&self) {
         let pool = start();
         let (wanted, patience) = (self.computing.len().min(MAXIMUM as usize), Instant::now());
-        let mut agreed = 0;
+        // Looks too: the whole machine may stand still for a minute.
+        let (mut agreed, mut looks) = (0, 0_u64);
         while agreed < 3 {
             let census = pool.census();
             // Those in blocking calls have a slot only as long as nobody wants it, and no longer than a listener lacks.
@@ -69,11 +70,14 @@ impl Moment {
             let all_begun = self.running.load(Ordering::Relaxed) == self.computing.len();
             let holds = census.adds_up() && running == wanted && listeners == census.maximum - running;
             agreed = if holds && all_begun { agreed + 1 } else { 0 };
+            looks += 1;
             assert!(
-                patience.elapsed() < Duration::from_secs(60),
-                "{} compute, {} call: {census}",
+                patience.elapsed() < Duration::from_secs(60) || looks < 100_000,
+                "{} compute, {} of them have begun, {} call: {census}\n{}",
                 self.computing.len(),
-                self.calling.len()
+                self.running.load(Ordering::Relaxed),
+                self.calling.len(),
+                underpass_threads::dump()
             );
             std::thread::yield_now();
         }
