@@ -97,7 +97,7 @@ impl Scene {
 }
 
 fn welcome() -> Vec<u8> {
-    to_bytes(&(HEAD, 0u8, false, None::<u32>))
+    to_bytes(&(HEAD, 0u8, (false, None::<u32>, false)))
 }
 
 fn violation<R: std::fmt::Debug>(result: Result<R, CallError>) {
@@ -276,7 +276,7 @@ fn an_import_of_nonsense_fails() {
         let failed = scene.import_fails(said, &[]);
         assert!(matches!(failed, ImportError::Refused(..)), "{failed}");
     }
-    let other = to_bytes(&((HEAD.0, VERSION + 1, REGION as u64), 0u8, false, None::<u32>));
+    let other = to_bytes(&((HEAD.0, VERSION + 1, REGION as u64), 0u8, (false, None::<u32>, false)));
     assert!(matches!(scene.import_fails(&other, &[]), ImportError::Version(_)));
     let no_file = scene.import_fails(&welcome(), &[]);
     assert!(matches!(no_file, ImportError::System(..)), "{no_file}");

@@ -20,6 +20,19 @@ pub enum Fence {
     Full,
 }
 
+impl Fence {
+    /// Between what is posted and the look whether anybody must be told.
+    #[inline]
+    pub fn pass(self) {
+        match self {
+            // Pairs with the `membarrier` of the receiver between its step 1 and step 2.
+            Self::Light => std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst),
+            // SYNC with the fence of the receiver between its step 1 and step 2: our cell, or its bit, is seen.
+            Self::Full => fence(Ordering::SeqCst),
+        }
+    }
+}
+
 /// What a poster has to do after a post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bell {
@@ -46,24 +59,32 @@ impl<'a> Attention<'a> {
         Self { word }
     }
 
-    /// *Post, step 2:* after the cell is stored, finds out whether the receiver must be called.
+    /// *Post, step 2:* after the cell is stored, finds out whether the receiver must be called, and takes that upon the caller.
     #[inline]
     pub fn after_post(&self, with: Fence) -> Bell {
-        match with {
-            // Pairs with the `membarrier` of the receiver between its step 1 and step 2.
-            Fence::Light => std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst),
-            // SYNC with the fence of the receiver between its step 1 and step 2: our cell, or its bit, is seen.
-            Fence::Full => fence(Ordering::SeqCst),
-        }
-        // Relaxed: the fences order it.
-        match self.word.load(Ordering::Relaxed) & (PARKED | ASIDE) {
-            0 => Bell::Silent,
-            _ => self.claim(),
+        with.pass();
+        match self.is_set() {
+            false => Bell::Silent,
+            true => self.claim(),
         }
     }
 
+    /// As [`after_post`](Self::after_post), but only says whether the receiver must be called: the caller sees to it later.
+    #[inline]
+    pub fn is_away(&self, with: Fence) -> bool {
+        with.pass();
+        self.is_set()
+    }
+
+    #[inline]
+    fn is_set(&self) -> bool {
+        // Relaxed: the fences order it.
+        self.word.load(Ordering::Relaxed) & (PARKED | ASIDE) != 0
+    }
+
+    /// Takes upon the caller to call the receiver, if nobody else has.
     #[cold]
-    fn claim(&self) -> Bell {
+    pub fn claim(&self) -> Bell {
         // Relaxed: whoever clears the bit rings, and the bell itself synchronizes.
         let before = self.word.fetch_and(!(PARKED | ASIDE), Ordering::Relaxed);
         match (before & ASIDE != 0, before & PARKED != 0) {
@@ -111,6 +132,15 @@ impl<'a> Attention<'a> {
         self.word.fetch_and(!SPARE, Ordering::Relaxed);
         self.word.fetch_add(KNOCK, Ordering::Relaxed);
         true
+    }
+
+    /// *Return:* calls who sleeps on the word after it has donated its processor, whether it left word as the last or as a spare.
+    pub fn recall(&self) -> Bell {
+        match self.is_set() {
+            true => self.claim(),
+            false if self.knock() => Bell::Wake,
+            false => Bell::Silent,
+        }
     }
 
     /// The word, to sleep on.

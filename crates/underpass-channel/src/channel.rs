@@ -2,13 +2,17 @@
 
 use crate::attention::{Attention, Bell, Fence};
 use crate::cell::Cell;
-use crate::layout::{CELL, CELLS, CLIENT_ATTENTION, REPLIES, REQUESTS, SERVER_ATTENTION};
+use crate::donation::Donation;
+use crate::layout::{
+    CELL, CELLS, CLIENT_ATTENTION, DONATION_WORDS, DONATIONS, REPLIES, REQUESTS, SERVER_ATTENTION,
+};
 use crate::region::{Region, RegionSink, RegionSource};
 use crate::ring::{Receiving, Sending};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use underpass_os::futex::{self, Scope};
+use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_wire::DecodeError;
 
 /// Which end of a channel.
@@ -70,7 +74,50 @@ impl Channel {
     #[inline]
     pub fn post(&self, cell: &Cell) -> Bell {
         self.sending.post(cell);
-        Attention::new(self.region.attention(self.peer_attention)).after_post(self.fence)
+        self.peer().after_post(self.fence)
+    }
+
+    /// Posts a message, and only says whether the peer must be called: the caller sees to that later, by [`claim`](Self::claim).
+    #[inline]
+    pub fn post_and_look(&self, cell: &Cell) -> bool {
+        self.sending.post(cell);
+        self.peer().is_away(self.fence)
+    }
+
+    /// Posts a message, unless `deferred` is not zero by then without a look whether the peer must be called: then whoever lowers it does that.
+    #[inline]
+    pub fn post_unless(&self, cell: &Cell, deferred: &AtomicU32) -> Bell {
+        self.sending.post(cell);
+        self.fence.pass();
+        // Relaxed: the fence orders it, as it does the look at the attention.
+        if deferred.load(Ordering::Relaxed) != 0 { Bell::Silent } else { self.peer().after_post(self.fence) }
+    }
+
+    /// How the peer is to be called, if nobody else does.
+    pub fn claim(&self) -> Bell {
+        self.peer().claim()
+    }
+
+    /// How the peer is to be called that has donated its processor, if it sleeps still.
+    pub fn recall(&self) -> Bell {
+        self.peer().recall()
+    }
+
+    /// The donation word of `cpu`, if there is one.
+    pub fn donation(&self, cpu: usize) -> Option<Donation<'_>> {
+        (cpu < DONATION_WORDS).then(|| Donation::new(self.region.attention(DONATIONS + 4 * cpu)))
+    }
+
+    /// *Donate:* wakes the peer's listener of `cpu`; `false` if there is none that sleeps.
+    pub fn donate(&self, cpu: usize) -> bool {
+        let Some(donation) = self.donation(cpu).filter(Donation::donate) else { return false };
+        futex::wake(donation.word(), Scope::Shared, 1);
+        true
+    }
+
+    #[inline]
+    fn peer(&self) -> Attention<'_> {
+        Attention::new(self.region.attention(self.peer_attention))
     }
 
     /// The receiving end.
@@ -92,7 +139,7 @@ impl Channel {
 
     /// Calls a spare processor of the peer, if one sleeps while the other is slow; says whether it did.
     pub fn knock(&self) -> bool {
-        let knocked = Attention::new(self.region.attention(self.peer_attention)).knock();
+        let knocked = self.peer().knock();
         if knocked {
             self.wake_peer();
         }

@@ -3,15 +3,16 @@
 //! ```text
 //! byte 0      server's attention   written by the server when it sleeps, cleared by the client that wakes it
 //! byte 128    client's attention   the same, the other way round
-//! byte 256    request ring         CELLS cells of 64 bytes: written by the client, read by the server
+//! byte 256    donation words       one for each CPU: written by the server's listener of that CPU, cleared by who donates
+//! byte 512    request ring         CELLS cells of 64 bytes: written by the client, read by the server
 //!             reply ring           the same, the other way round
 //! page        A-stacks             CELLS areas of STACK bytes, one for each slot: written by whose turn it is
 //! ```
 //!
-//! Offsets are counted in bytes. The words of a ring are 64 bits wide, an attention is 32 bits wide.
+//! Offsets are counted in bytes. The words of a ring are 64 bits wide, an attention and a donation word are 32 bits wide.
 
 /// The version of this layout; two domains must agree on it.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Cells in a ring, slots of a binding, and so the most calls at once over one binding.
 ///
@@ -36,8 +37,14 @@ pub const SERVER_ATTENTION: usize = 0;
 /// Where the client's attention word lies.
 pub const CLIENT_ATTENTION: usize = 128;
 
+/// Where the donation words begin.
+pub const DONATIONS: usize = 256;
+
+/// Donation words: processors of CPUs beyond are not donated.
+pub const DONATION_WORDS: usize = 64;
+
 /// Where the request ring begins.
-pub const REQUESTS: usize = 256;
+pub const REQUESTS: usize = DONATIONS + 4 * DONATION_WORDS;
 
 /// Where the reply ring begins.
 pub const REPLIES: usize = REQUESTS + RING;
@@ -56,5 +63,6 @@ const _: () = {
     assert!(CELLS.is_power_of_two(), "positions wrap by a mask");
     assert!(REQUESTS.is_multiple_of(CELL) && REPLIES.is_multiple_of(CELL), "a cell is one cache line");
     assert!(STACKS.is_multiple_of(PAGE) && REGION.is_multiple_of(PAGE), "A-stacks are pages of their own");
+    assert!(DONATIONS >= CLIENT_ATTENTION + 2 * CELL, "donations disturb no attention");
     assert!(CLIENT_ATTENTION >= SERVER_ATTENTION + 2 * CELL, "the attentions don't share a pair of lines");
 };

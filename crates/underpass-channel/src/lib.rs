@@ -14,6 +14,7 @@ mod blob;
 mod cell;
 #[cfg(not(underpass_loom))]
 mod channel;
+mod donation;
 pub mod layout;
 #[cfg(not(underpass_loom))]
 mod region;
@@ -26,6 +27,7 @@ pub use blob::{BlobSink, BlobSource};
 pub use cell::{Cell, INLINE, Place};
 #[cfg(not(underpass_loom))]
 pub use channel::{Channel, Side};
+pub use donation::Donation;
 #[cfg(not(underpass_loom))]
 pub use region::{Region, RegionSink, RegionSource};
 pub use ring::{Damaged, Receiving, Sending, Taking};

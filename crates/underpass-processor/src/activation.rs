@@ -20,6 +20,8 @@ pub struct Activation {
     steps: Apart<AtomicU32>,
     parker: Parker,
     number: usize,
+    /// The CPU of a listener.
+    cpu: Option<usize>,
     pool: &'static Pool,
     thread: OnceLock<Tid>,
     /// It has begun a blocking call before. Its own.
@@ -28,12 +30,14 @@ pub struct Activation {
 
 impl Activation {
     /// One without a kernel thread yet, for ever.
-    pub(crate) fn leak(number: usize, pool: &'static Pool) -> &'static Self {
+    pub(crate) fn leak(number: usize, cpu: Option<usize>, pool: &'static Pool) -> &'static Self {
+        let state = if cpu.is_some() { state::LISTENING } else { state::ASLEEP };
         Box::leak(Box::new(Self {
-            seat: Apart(Seat::new(number, state::ASLEEP)),
+            seat: Apart(Seat::new(number, state)),
             steps: Apart(AtomicU32::new(0)),
             parker: Parker::new(),
             number,
+            cpu,
             pool,
             thread: OnceLock::new(),
             bracketed: AtomicBool::new(false),
@@ -43,6 +47,12 @@ impl Activation {
     /// Its number, counted from 0 in the order in which activations were started.
     pub fn number(&self) -> usize {
         self.number
+    }
+
+    /// The CPU to whose processor it listens, and which it never leaves, if it is a listener: it serves calls when that is donated.
+    #[inline]
+    pub fn listens_on(&self) -> Option<usize> {
+        self.cpu
     }
 
     /// Where it sleeps when it is idle.
@@ -70,8 +80,14 @@ impl Activation {
         preempt::begin(self);
         // From now on it can be interrupted.
         self.thread.get_or_init(underpass_os::thread::current);
-        let _held = preempt::critical();
-        self.pool.welcome(self.seat());
+        match self.cpu {
+            // Should that fail, it serves as well, but a processor that is donated may be another.
+            Some(cpu) => drop(underpass_os::cpu::confine(&[cpu])),
+            None => {
+                let _held = preempt::critical();
+                self.pool.welcome(self.seat());
+            }
+        }
     }
 
     /// At every switch, by its own kernel thread: another thread runs.
@@ -90,7 +106,7 @@ impl Activation {
     /// thread running, and calls [`answer`](Self::answer).
     #[inline]
     pub fn summoned(&self) -> bool {
-        self.seat().hint() != state::RUNNING
+        !state::runs(self.seat().hint())
     }
 
     /// Gives the processor up where that was asked, and comes back with one. With preemption disabled, and no thread running.
@@ -127,10 +143,47 @@ impl Activation {
     /// kernel thread, with preemption disabled.
     pub fn idle(&self, sleep: impl FnOnce(bool)) {
         let _held = preempt::critical();
-        let last = turns::retire(self.pool, self.seat());
+        let last = turns::retire(self.pool, self.seat(), state::ASLEEP);
         self.pool.leave_work(self);
         sleep(last);
         turns::resume(self.pool, self.seat());
+    }
+
+    /// A listener with nothing to do: has neither a slot nor a donated processor from now on. By its own kernel thread, with preemption disabled.
+    pub fn listen(&self) {
+        let _held = preempt::critical();
+        if self.seat().advance(state::LENT, state::LISTENING) {
+            // SYNC with `lent` load in `is_alone`.
+            self.pool.lent.fetch_sub(1, Ordering::SeqCst);
+        } else if self.seat().hint() != state::LISTENING {
+            turns::retire(self.pool, self.seat(), state::LISTENING);
+        }
+    }
+
+    /// Whether no other activation runs, and this one has announced to the others that it does not: who would leave it work does so with a full fence then, since
+    /// only activations use less. Between its slot's release, or on a donated processor, and its sleep.
+    pub fn is_alone(&self) -> bool {
+        // SYNC with `lent` fetch_add in `lend`, and the steps on the word of the slots: who comes to a processor after this look does so after our
+        // announcement, and sees it.
+        self.pool.counts().running == 0 && self.pool.lent.load(Ordering::SeqCst) == u32::from(self.is_lent())
+    }
+
+    /// A listener was given a processor by another domain. As [`listen`](Self::listen).
+    pub fn lend(&self) {
+        self.pool.lent.fetch_add(1, Ordering::SeqCst);
+        let lent = self.seat().advance(state::LISTENING, state::LENT);
+        debug_assert!(lent, "nobody else moves a listener that listens");
+    }
+
+    /// Whether it runs on a processor that another domain has donated.
+    pub fn is_lent(&self) -> bool {
+        self.seat().hint() == state::LENT
+    }
+
+    /// A listener has work of its own: comes back with a slot. As [`listen`](Self::listen).
+    pub fn stop_listening(&self) {
+        let _held = preempt::critical();
+        turns::regain(self.pool, self.seat(), state::LISTENING);
     }
 
     /// OThreads' `Begin_BlockingCall`: the calling thread, which this activation runs, is about to block in the kernel. Others may have the

@@ -35,6 +35,10 @@ pub struct Census {
     pub preempted: usize,
     /// Activations that are idle: the listeners, and those beyond.
     pub asleep: usize,
+    /// Listeners that run on a processor that another domain has donated.
+    pub lent: usize,
+    /// Listeners that wait for one.
+    pub listening: usize,
 }
 
 impl Census {
@@ -61,6 +65,8 @@ impl Census {
             ready: at(state::WAITING),
             preempted: at(state::PREEMPTED),
             asleep: at(state::ASLEEP),
+            lent: at(state::LENT),
+            listening: at(state::LISTENING),
         }
     }
 
@@ -82,7 +88,7 @@ impl fmt::Display for Census {
         write!(
             f,
             "{} of {} processors taken, {} activations: {} run, {} give way, {} blocked in brackets ({} without a processor), \
-             {} blocked otherwise, {} wait, {} preempted, {} idle",
+             {} blocked otherwise, {} wait, {} preempted, {} idle, {} run on donated processors, {} listen for one",
             self.running,
             self.maximum,
             self.activations,
@@ -94,6 +100,8 @@ impl fmt::Display for Census {
             self.ready,
             self.preempted,
             self.asleep,
+            self.lent,
+            self.listening,
         )
     }
 }

@@ -77,7 +77,7 @@ pub use pool::{Pool, Upcall};
 #[cfg(not(underpass_loom))]
 pub use roster::MOST_ACTIVATIONS;
 #[cfg(not(underpass_loom))]
-pub use sleep::{Role, sleep};
+pub use sleep::{Donee, Role, sleep, sleep_and_donate};
 #[cfg(not(underpass_loom))]
 pub use spin::{Spin, set_wake_up_cost};
 #[cfg(not(underpass_loom))]

@@ -48,6 +48,39 @@ pub trait Line: Send + Sync {
     /// Calls a spare processor of the peer, if something was posted since the peer was last called.
     fn knock(&self);
 
+    /// Whether calls wait at a peer that has no processor, and that was not called for them: it is to be given one.
+    #[inline]
+    fn owed(&self) -> bool {
+        false
+    }
+
+    /// *Donate:* wakes the peer's listener of this CPU for what is [`owed`](Self::owed); `false` if none sleeps. The caller goes to sleep at
+    /// once, with the line parked or spare, and gets its processor back by a wake-up.
+    fn donate(&self) -> bool {
+        false
+    }
+
+    /// Calls the peer for what is [`owed`](Self::owed), onto a processor of its own.
+    fn call(&self) {}
+
+    /// A listener of this CPU is about to sleep: the word on which it waits for a processor from this line's peer, and its value, if it can.
+    fn listen(&self, cpu: usize) -> Option<(&AtomicU32, u32)> {
+        let _ = cpu;
+        None
+    }
+
+    /// Whether this line's peer has donated the processor of this CPU since [`listen`](Self::listen).
+    fn came(&self, cpu: usize) -> bool {
+        let _ = cpu;
+        false
+    }
+
+    /// Serves on a processor that the peer has donated, from now on: bells wait for the return.
+    fn borrow(&self) {}
+
+    /// Gives the processor back: calls the peer.
+    fn hand_back(&self) {}
+
     /// Whether the peer may be running on another CPU than this thread, so that polling can pay.
     fn elsewhere(&self) -> bool;
 

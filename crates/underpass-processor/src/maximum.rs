@@ -4,23 +4,29 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use underpass_os::{cpu, quota};
 
-/// What the program asked for; 0 if nothing.
-static CONFIGURED: AtomicU32 = AtomicU32::new(0);
+/// What the program asked for.
+static CONFIGURED: AtomicU32 = AtomicU32::new(NOTHING);
+const NOTHING: u32 = u32::MAX;
 
-/// The program asks for this many; for none in particular if 0.
-pub(crate) fn configure(processors: u32) {
+/// The program asks for this many, or for none in particular.
+pub(crate) fn configure(processors: Option<u32>) {
     // Relaxed, here and below: a number by itself.
-    CONFIGURED.store(processors, Ordering::Relaxed);
+    CONFIGURED.store(processors.unwrap_or(NOTHING).min(NOTHING), Ordering::Relaxed);
 }
 
 /// The number that the program or its environment asks for.
 fn asked_for() -> Option<usize> {
     static SET: OnceLock<Option<usize>> = OnceLock::new();
-    let set = || std::env::var("UNDERPASS_PROCESSORS").ok()?.parse().ok().filter(|&n| n > 0);
+    let set = || std::env::var("UNDERPASS_PROCESSORS").ok()?.parse().ok();
     match CONFIGURED.load(Ordering::Relaxed) {
-        0 => *SET.get_or_init(set),
+        NOTHING => *SET.get_or_init(set),
         n => Some(n as usize),
     }
+}
+
+/// Whether this domain is to serve calls on donated processors alone.
+pub(crate) fn donated_only() -> bool {
+    asked_for() == Some(0)
 }
 
 /// Whether the number may change by itself.
@@ -35,5 +41,6 @@ pub(crate) fn cpus() -> usize {
 
 /// The number asked for, else the CPUs, or what the control groups grant if that is less.
 pub(crate) fn wanted() -> usize {
-    asked_for().unwrap_or_else(|| cpus().min(quota::processors().unwrap_or(usize::MAX)))
+    // Threads that no call runs need one.
+    asked_for().map(|n| n.max(1)).unwrap_or_else(|| cpus().min(quota::processors().unwrap_or(usize::MAX)))
 }

@@ -62,6 +62,9 @@ impl Parker {
     pub fn word(&self) -> &AtomicU32 {
         &self.word
     }
+
+    /// What the word holds then.
+    pub const SLEEPS: u32 = ASLEEP;
 }
 
 #[cfg(not(underpass_loom))]

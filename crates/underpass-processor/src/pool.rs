@@ -3,6 +3,7 @@
 use crate::bell::Bell;
 use crate::monitor::Monitor;
 use crate::roster::{MOST_ACTIVATIONS, Roster};
+use crate::seat::Seat;
 use crate::slots::{Counts, Slots};
 use crate::steward::{self, Births};
 use crate::{Activation, Census, maximum, preempt, tally, turns};
@@ -22,6 +23,12 @@ pub trait Upcall: Send + Sync {
 
     /// Whether this activation, if it were called now, would take some of the [`unstarted`](Self::unstarted) work.
     fn takes(&self, activation: &Activation) -> bool {
+        let _ = activation;
+        true
+    }
+
+    /// Whether this activation, if it were called now, would serve calls.
+    fn serves(&self, activation: &Activation) -> bool {
         let _ = activation;
         true
     }
@@ -54,6 +61,8 @@ pub struct Pool {
     pub(crate) births: Births,
     /// Whether somebody has begun a blocking call: [`UNUSED`], [`USED`] or [`KNOWN`].
     brackets: AtomicU32,
+    /// Listeners that run on donated processors.
+    pub(crate) lent: AtomicU32,
     /// The lock of changes of the maximum.
     changes: Mutex<()>,
 }
@@ -63,10 +72,13 @@ static POOL: OnceLock<Pool> = OnceLock::new();
 pub(crate) static BELL: Bell = Bell::new();
 
 impl Pool {
-    /// Asks for `processors` at the most instead of as many as this domain may use; for the latter again if it is 0.
+    /// Asks for `processors` at the most; with `None` for as many as this domain may use, as at first.
+    ///
+    /// With none at all the domain serves calls on processors that its callers donate (the paper's S = 0), and has one for threads
+    /// that no call runs.
     ///
     /// Says whether that came before the start. Afterwards it changes the maximum; who runs beyond it finishes its slice.
-    pub fn configure(processors: u32) -> bool {
+    pub fn configure(processors: Option<u32>) -> bool {
         maximum::configure(processors);
         let pool = POOL.get();
         pool.inspect(|pool| pool.update_maximum());
@@ -107,8 +119,14 @@ impl Pool {
             upcall,
             births: Births::new(maximum),
             brackets: AtomicU32::new(UNUSED),
+            lent: AtomicU32::new(0),
             changes: Mutex::new(()),
         }
+    }
+
+    /// Whether this domain is to serve calls on donated processors alone.
+    pub fn donated_only() -> bool {
+        maximum::donated_only()
     }
 
     /// Whether the activations were started.
@@ -163,6 +181,22 @@ impl Pool {
     fn request_now(&self) {
         let _held = preempt::critical();
         turns::request(self);
+    }
+
+    /// Calls have come, and whoever looks may not be enough for them: calls an activation that sleeps, if a processor is free for it.
+    pub fn invite(&self) {
+        let serves = |seat: &Seat| {
+            self.roster.get(seat.number()).is_some_and(|activation| self.upcall.serves(activation))
+        };
+        if self.slots.counts().free() {
+            let _held = preempt::critical();
+            turns::invite(self, serves);
+        }
+    }
+
+    /// Has a listener started for each CPU, if none was: to serve calls on processors that other domains donate.
+    pub fn listen(&self) {
+        self.births.want_listeners();
     }
 
     /// Before it sleeps an activation looks for work that it would take; it sees that others do what it wouldn't.

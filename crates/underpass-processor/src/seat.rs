@@ -20,8 +20,19 @@ pub mod state {
     pub const PREEMPTED: u32 = 6;
     /// Idle: it waits for calls and for work.
     pub const ASLEEP: u32 = 7;
+    /// Runs on a processor that another domain has donated, and needs no slot.
+    pub const LENT: u32 = 8;
+    /// A listener that waits for a processor.
+    pub const LISTENING: u32 = 9;
     /// How many states there are.
-    pub const COUNT: usize = 8;
+    pub const COUNT: usize = 10;
+
+    /// Whether who is in this state may go on running threads. In one instruction: asked at each switch.
+    #[inline]
+    pub(crate) fn runs(state: u32) -> bool {
+        const { assert!(RUNNING == 0 && LENT == 8) };
+        state & !LENT == RUNNING
+    }
 }
 
 /// A state, and since when its activation waits. Who moves it from where to where is the README's table.

@@ -29,6 +29,27 @@ pub fn sleep<L: ?Sized + Line>(
     deadline_ns: Option<u64>,
     ready: impl Fn() -> bool,
 ) {
+    sleep_and_donate(own, lines, role, None, deadline_ns, ready);
+}
+
+/// Whom the processor of a sleeper is donated to.
+#[derive(Debug)]
+pub struct Donee<'a, L: ?Sized> {
+    /// The line at whose peer calls wait.
+    pub line: &'a L,
+    /// No other thread of this domain runs that leaves work for the sleeper with less than a full fence.
+    pub alone: bool,
+}
+
+/// As [`sleep`], and gives the processor to the peer of one of `lines` meanwhile, if one is named.
+pub fn sleep_and_donate<L: ?Sized + Line>(
+    own: &Parker,
+    lines: &[impl Deref<Target = L>],
+    role: Role,
+    donee: Option<Donee<'_, L>>,
+    deadline_ns: Option<u64>,
+    ready: impl Fn() -> bool,
+) {
     if !own.prepare() {
         return;
     }
@@ -47,21 +68,47 @@ pub fn sleep<L: ?Sized + Line>(
             watched.push(Watched { word: line.word(), expected, scope: Scope::Shared });
         }
     }
-    // S2, and I3 of the README of this crate: posters and who leaves work have a light barrier only. One CPU for both sides would
-    // need none, but they may be moved apart at any moment.
-    barrier::heavy();
-    tally().entered_kernel(1);
     // A spare leaves what has come to who looks; if that one is held up, `ready` says so, or a knock will.
     let quiet = || role == Role::Spare || lines.iter().all(|line| line.quiet());
-    if !ready() && quiet() {
-        lines.iter().for_each(|line| line.knock());
-        tally().slept();
-        if futex::wait_any(&watched, deadline_ns) == Woken::Unsupported {
-            without_waitv(own, lines, deadline_ns);
+    // D2: with one line alone to hear of, that of the donee, who will call in any case.
+    let brief = watched.len() == 2 && donee.as_ref().is_some_and(|donee| donee.alone);
+    let donee = donee.map(|donee| donee.line);
+    if !brief {
+        drain();
+    }
+    if !ready() && (brief || quiet()) {
+        let donated = donee.is_some_and(give);
+        if brief && !donated {
+            drain();
+        }
+        if !brief || donated || quiet() {
+            let donated_to = donee.filter(|_| donated);
+            let others = lines.iter().filter(|line| !donated_to.is_some_and(|to| std::ptr::addr_eq(to, &***line)));
+            others.for_each(|line| line.knock());
+            tally().slept();
+            if futex::wait_any(&watched, deadline_ns) == Woken::Unsupported {
+                without_waitv(own, lines, deadline_ns);
+            }
         }
     }
     lines.iter().for_each(|line| line.look());
     own.wake_up();
+}
+
+/// S2, and I3 of the README of this crate: posters and who leaves work have a light barrier only. One CPU for both sides would
+/// need none, but they may be moved apart at any moment.
+fn drain() {
+    barrier::heavy();
+    tally().entered_kernel(1);
+}
+
+/// Donates this processor; where nobody listens for it, the peer is called onto one of its own.
+fn give(line: &(impl Line + ?Sized)) -> bool {
+    let given = line.donate();
+    if !given {
+        line.call();
+    }
+    given
 }
 
 /// Where a sleep can watch one word only, every line is put aside: the clerk hears the sockets and calls.

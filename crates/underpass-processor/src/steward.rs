@@ -23,6 +23,8 @@ pub(crate) struct Births {
     substitutes: AtomicUsize,
     /// The maximum is to be looked at.
     review: AtomicBool,
+    /// Listeners are wanted.
+    listeners: AtomicBool,
     bell: Bell,
     /// The lock of births, and an activation for which no kernel thread could be had.
     spare: Mutex<Option<&'static Activation>>,
@@ -36,6 +38,7 @@ impl Births {
             limit: AtomicUsize::new(limit(maximum)),
             substitutes: AtomicUsize::new(0),
             review: AtomicBool::new(false),
+            listeners: AtomicBool::new(false),
             bell: Bell::new(),
             spare: Mutex::new(None),
         }
@@ -64,6 +67,14 @@ impl Births {
     fn enough(&self, maximum: usize) -> usize {
         let limit = self.limit.load(Ordering::Relaxed);
         (maximum + self.substitutes.load(Ordering::Relaxed)).min(limit / 2).max(maximum)
+    }
+
+    /// Listeners are wanted. Says whether that is news.
+    pub(crate) fn want_listeners(&self) {
+        // Relaxed, as above.
+        if !self.listeners.swap(true, Ordering::Relaxed) {
+            self.call();
+        }
     }
 
     pub(crate) fn set_limit(&self, maximum: usize) {
@@ -126,14 +137,19 @@ impl Births {
 impl Pool {
     /// Starts activations as long as those that aren't blocked in the kernel are too few to run or listen on all processors.
     pub(crate) fn fill(&'static self) {
-        while self.roster.len() < self.births.enough(self.maximum()) || turns::short(self) {
+        while self.natives() < self.births.enough(self.maximum()) || turns::short(self) {
             if self.slots.take() {
                 self.births.put_slot();
             }
-            if !self.give_birth() {
+            if !self.give_birth(None) {
                 return self.bury();
             }
         }
+    }
+
+    /// Activations that are no listeners.
+    fn natives(&self) -> usize {
+        self.roster.iter().filter(|activation| activation.listens_on().is_none()).count()
     }
 
     /// Starts those that were asked for.
@@ -154,22 +170,37 @@ impl Pool {
             }
             self.births.put_slot();
         }
-        if !self.give_birth() {
+        if !self.give_birth(None) {
             self.bury();
         }
     }
 
-    /// Starts an activation, which takes a slot that lies there, or waits for its turn. `false` if there are too many, or the kernel gives
-    /// no kernel thread.
-    fn give_birth(&'static self) -> bool {
+    /// Starts a listener for each CPU that this kernel thread may use, once.
+    fn give_listeners(&'static self, begun: &mut bool) {
+        if !self.births.listeners.load(Ordering::Relaxed) || std::mem::replace(begun, true) {
+            return;
+        }
+        // Without them calls are served all the same, on processors of our own.
+        for cpu in underpass_os::cpu::allowed().unwrap_or_default() {
+            if !self.give_birth(Some(cpu)) {
+                return;
+            }
+        }
+    }
+
+    /// Starts an activation, which takes a slot that lies there, or waits for its turn; or a listener of `cpu`. `false` if there are too many,
+    /// or the kernel gives no kernel thread.
+    fn give_birth(&'static self, cpu: Option<usize>) -> bool {
         let mut spare = self.births.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let number = self.roster.len();
         if number >= self.births.limit.load(Ordering::Relaxed) {
             return false;
         }
-        let activation = spare.take().unwrap_or_else(|| Activation::leak(number, self));
+        let kept = spare.take_if(|spare| spare.listens_on() == cpu);
+        let activation = kept.unwrap_or_else(|| Activation::leak(number, cpu, self));
         let upcall = self.upcall;
-        let begun = start(&format!("activation-{number}"), move || {
+        let name = cpu.map_or_else(|| format!("activation-{number}"), |cpu| format!("listener-{cpu}"));
+        let begun = start(&name, move || {
             activation.begin();
             upcall.activate(activation)
         });
@@ -207,8 +238,10 @@ fn limit(maximum: usize) -> usize {
 
 /// The steward's life.
 pub(crate) fn run(pool: &'static Pool) -> ! {
+    let mut listening = false;
     loop {
         pool.give_births();
+        pool.give_listeners(&mut listening);
         if pool.births.review.swap(false, Ordering::Relaxed) {
             pool.update_maximum();
         }

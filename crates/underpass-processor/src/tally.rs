@@ -11,6 +11,9 @@ pub struct Tally {
     preemptions: AtomicU64,
     compensations: AtomicU64,
     started: AtomicU64,
+    donations: AtomicU64,
+    loans: AtomicU64,
+    returns: AtomicU64,
 }
 
 static TALLY: Tally = Tally {
@@ -20,6 +23,9 @@ static TALLY: Tally = Tally {
     preemptions: AtomicU64::new(0),
     compensations: AtomicU64::new(0),
     started: AtomicU64::new(0),
+    donations: AtomicU64::new(0),
+    loans: AtomicU64::new(0),
+    returns: AtomicU64::new(0),
 };
 
 /// This domain's.
@@ -59,6 +65,37 @@ impl Tally {
     /// Counts an activation started.
     pub fn started(&self) {
         self.started.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a processor donated to another domain, which is a system call.
+    pub fn donated(&self) {
+        self.donations.fetch_add(1, Ordering::Relaxed);
+        self.entered_kernel(1);
+    }
+
+    /// Counts a processor that another domain has donated.
+    pub fn borrowed(&self) {
+        self.loans.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a donated processor that was returned.
+    pub fn returned(&self) {
+        self.returns.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Processors donated to other domains so far.
+    pub fn donations(&self) -> u64 {
+        self.donations.load(Ordering::Relaxed)
+    }
+
+    /// Processors that other domains have donated so far.
+    pub fn loans(&self) -> u64 {
+        self.loans.load(Ordering::Relaxed)
+    }
+
+    /// Donated processors that were returned so far.
+    pub fn returns(&self) -> u64 {
+        self.returns.load(Ordering::Relaxed)
     }
 
     /// Times that an activation gave its processor up because it was asked to, so far.

@@ -98,7 +98,7 @@ pub fn detach(world: &impl World) -> bool {
 
 /// Whether fewer activations could run than there are slots, the others being blocked in the kernel.
 pub fn short(world: &impl World) -> bool {
-    let able = |seat: &&Seat| !matches!(seat.hint(), state::DETACHED | state::STUCK);
+    let able = |seat: &&Seat| !matches!(seat.hint(), state::DETACHED | state::STUCK | state::LISTENING | state::LENT);
     (world.seats().filter(able).count() as u32) < world.slots().counts().maximum
 }
 
@@ -185,7 +185,7 @@ pub fn enlist(world: &impl World) {
     }
 }
 
-/// Takes a slot, or waits for one; `from` is `DETACHED`, `STUCK` or `ASLEEP`. On return it has one, or lost it again to the monitor.
+/// Takes a slot, or waits for one; `from` is `DETACHED`, `STUCK`, `ASLEEP` or `LISTENING`. On return it has one, or lost it again to the monitor.
 pub fn regain(world: &impl World, seat: &Seat, from: u32) {
     if world.slots().take() {
         if !seat.seat(from) {
@@ -270,11 +270,11 @@ pub fn end(seat: &Seat) -> bool {
     seat.advance(state::OUT, state::RUNNING) || seat.hint() != state::DETACHED
 }
 
-/// *Idling*, `I1`: moves the seat to `ASLEEP`, and says whether no slot is taken any more.
-pub fn retire(world: &impl World, seat: &Seat) -> bool {
+/// *Idling*, `I1`: moves the seat to `ASLEEP`, or a listener's to `LISTENING`, and says whether no slot is taken any more.
+pub fn retire(world: &impl World, seat: &Seat, to: u32) -> bool {
     loop {
         match seat.hint() {
-            at @ (state::RUNNING | state::PREEMPTING) if seat.advance(at, state::ASLEEP) => break,
+            at @ (state::RUNNING | state::PREEMPTING) if seat.advance(at, to) => break,
             state::STUCK => regain(world, seat, state::STUCK),
             _ => {}
         }
@@ -283,6 +283,21 @@ pub fn retire(world: &impl World, seat: &Seat) -> bool {
         release(world);
     }
     release(world) == Some(0)
+}
+
+/// *Invite*: calls have come that any activation may serve. If a processor is free, calls one that sleeps.
+pub fn invite(world: &impl World, serves: impl Fn(&Seat) -> bool) {
+    if !world.slots().counts().free() || !world.slots().take() {
+        return;
+    }
+    let sleeper =
+        world.seats().find(|seat| seat.hint() == state::ASLEEP && serves(seat) && seat.seat(state::ASLEEP));
+    match sleeper {
+        Some(seat) => world.rouse(seat),
+        None => {
+            release(world);
+        }
+    }
 }
 
 /// After the sleep: comes back with a slot, its own or one that it was handed.

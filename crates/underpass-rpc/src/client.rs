@@ -13,10 +13,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use underpass_channel::layout::CELLS;
 use underpass_channel::{Bell, Cell, Channel, Place, Slot, Slots};
-use underpass_os::{barrier, clock};
+use underpass_os::{barrier, clock, cpu};
 use underpass_processor::Line;
 use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering, fence};
-use underpass_threads::wait_on;
+use underpass_threads::{alone, wait_on};
 use underpass_wire::{Decode, DecodeError, Encode};
 
 /// The client's end of a binding.
@@ -40,6 +40,8 @@ pub(crate) struct ClientEnd {
     sleepers: AtomicU32,
     aside: AtomicBool,
     unrung: Unrung,
+    /// Calls wait at the server, which has no processor, and nobody has called it.
+    owed: AtomicBool,
     meeting: Meeting,
     kernel: KernelCount,
 }
@@ -73,6 +75,7 @@ impl ClientEnd {
             sleepers: AtomicU32::new(0),
             aside: AtomicBool::new(false),
             unrung: Unrung::default(),
+            owed: AtomicBool::new(false),
             meeting,
             kernel: KernelCount::default(),
         }
@@ -97,9 +100,9 @@ impl ClientEnd {
         let cell = fill(&self.channel, &self.mailbox, slot, procedure, arguments).map_err(unsent)?;
         linkage.count.out(A::FIXED.unwrap_or_else(|| arguments.size()) as u64);
         linkage.expect();
-        match self.channel.post(&cell) {
-            Bell::Silent => self.unrung.note(),
-            bell => self.ring(bell),
+        match self.channel.post_and_look(&cell) {
+            false => self.unrung.note(),
+            true => self.server_is_away(),
         }
         if cell.place == Place::Blob {
             self.kernel.entered(BLOB_OUT);
@@ -183,14 +186,26 @@ impl ClientEnd {
         }
     }
 
+    /// The server has no processor that looks. If this thread's has nothing else to do it will be donated; else the server is
+    /// called onto one of its own, unless that would only take this one away.
+    #[cold]
+    fn server_is_away(&self) {
+        if self.meeting.defers || alone() {
+            // Relaxed: for this very kernel thread, or a hint to another that idles.
+            self.owed.store(true, Ordering::Relaxed);
+        } else {
+            self.ring(self.channel.claim());
+        }
+    }
+
     #[cold]
     fn ring(&self, bell: Bell) {
-        self.kernel.woke();
         match bell {
             Bell::Wake => self.channel.wake_peer(),
             Bell::Socket => self.mailbox.ring(),
-            Bell::Silent => {}
+            Bell::Silent => return,
         }
+        self.kernel.woke();
     }
 
     /// Gives up a call; `false` if its reply is here.
@@ -414,6 +429,28 @@ impl Line for ClientEnd {
     fn knock(&self) {
         if self.slots.leased(CELLS) > 0 && self.unrung.take() && self.channel.knock() {
             self.kernel.woke();
+        }
+    }
+
+    #[inline]
+    fn owed(&self) -> bool {
+        self.owed.load(Ordering::Relaxed)
+    }
+
+    fn donate(&self) -> bool {
+        self.owed.store(false, Ordering::Relaxed);
+        let donated = self.channel.donate(cpu::current());
+        if donated {
+            self.kernel.donated();
+        }
+        donated
+    }
+
+    fn call(&self) {
+        self.owed.store(false, Ordering::Relaxed);
+        // Where the server has no other processor it shares this one, which is the kernel's to divide.
+        if !(self.meeting.defers && self.donate()) {
+            self.ring(self.channel.claim());
         }
     }
 

@@ -19,6 +19,12 @@ pub struct Counters {
     pub wakeups_avoided: u64,
     /// Times that a processor of this domain went to sleep. For a binding: that a caller did.
     pub sleeps: u64,
+    /// Processors given to servers that had none.
+    pub donations_given: u64,
+    /// Processors that clients gave.
+    pub donations_taken: u64,
+    /// Of these, returned.
+    pub donations_returned: u64,
     /// Bytes of arguments and results sent.
     pub bytes_out: u64,
     /// Bytes of arguments and results received.
@@ -44,6 +50,9 @@ impl Counters {
             wakeups_sent: op(self.wakeups_sent, other.wakeups_sent),
             wakeups_avoided: op(self.wakeups_avoided, other.wakeups_avoided),
             sleeps: op(self.sleeps, other.sleeps),
+            donations_given: op(self.donations_given, other.donations_given),
+            donations_taken: op(self.donations_taken, other.donations_taken),
+            donations_returned: op(self.donations_returned, other.donations_returned),
             bytes_out: op(self.bytes_out, other.bytes_out),
             bytes_in: op(self.bytes_in, other.bytes_in),
         }
@@ -85,6 +94,9 @@ impl SlotCount {
 pub(crate) struct KernelCount {
     wakeups: AtomicU64,
     sleeps: AtomicU64,
+    given: AtomicU64,
+    taken: AtomicU64,
+    returned: AtomicU64,
     other: AtomicU64,
 }
 
@@ -93,6 +105,22 @@ impl KernelCount {
     pub(crate) fn woke(&self) {
         self.wakeups.fetch_add(1, Ordering::Relaxed);
         tally().woke();
+    }
+
+    /// A processor was given to the peer.
+    pub(crate) fn donated(&self) {
+        self.given.fetch_add(1, Ordering::Relaxed);
+        tally().donated();
+    }
+
+    /// The peer gave a processor; the domain's tally has it already.
+    pub(crate) fn borrowed(&self) {
+        self.taken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The peer has it back.
+    pub(crate) fn returned(&self) {
+        self.returned.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The sleep itself is in the domain's tally already.
@@ -110,8 +138,12 @@ impl KernelCount {
         let (wakeups, sleeps) = (self.wakeups.load(Ordering::Relaxed), self.sleeps.load(Ordering::Relaxed));
         sum.wakeups_sent += wakeups;
         sum.sleeps += sleeps;
-        // A sleep is two system calls: the barrier and the sleep.
-        sum.kernel_entries += wakeups + 2 * sleeps + self.other.load(Ordering::Relaxed);
+        let given = self.given.load(Ordering::Relaxed);
+        sum.donations_given += given;
+        sum.donations_taken += self.taken.load(Ordering::Relaxed);
+        sum.donations_returned += self.returned.load(Ordering::Relaxed);
+        // A sleep is two system calls: the barrier, or the donation, and the sleep.
+        sum.kernel_entries += wakeups + 2 * sleeps.max(given) + self.other.load(Ordering::Relaxed);
         sum.wakeups_avoided += (sum.calls + sum.served).saturating_sub(wakeups);
     }
 }
@@ -166,5 +198,8 @@ pub fn counters() -> Counters {
     sum.kernel_entries = tally.kernel_entries();
     sum.wakeups_sent = tally.wakeups();
     sum.sleeps = tally.sleeps();
+    sum.donations_given = tally.donations();
+    sum.donations_taken = tally.loans();
+    sum.donations_returned = tally.returns();
     sum
 }

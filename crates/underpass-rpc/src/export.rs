@@ -66,7 +66,7 @@ impl Server {
         self.exports.iter().try_for_each(|(name, _)| name::check(name)).map_err(ExportError::BadName)?;
         self.directory.ensure().map_err(|e| ExportError::Directory(self.directory.path().into(), e))?;
         barrier::register();
-        underpass_threads::start();
+        underpass_threads::start().listen();
         for (name, service) in self.exports {
             let path = self.directory.join(&name);
             let listening =

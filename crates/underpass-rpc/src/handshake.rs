@@ -4,6 +4,7 @@ use std::io;
 use underpass_channel::Fence;
 use underpass_channel::layout::{REGION, VERSION};
 use underpass_os::{barrier, cpu};
+use underpass_processor::Pool;
 use underpass_wire::{Decode, Encode};
 
 const MAGIC: u32 = 0x5552_5043;
@@ -19,7 +20,12 @@ pub(crate) struct Manner {
     barriers: bool,
     /// The only CPU that it may use, if there is but one.
     only_cpu: Option<u32>,
+    /// It serves calls on donated processors alone.
+    donated_only: bool,
 }
+
+/// A manner as it travels.
+type Parts = (bool, Option<u32>, bool);
 
 impl Manner {
     /// This domain's.
@@ -28,7 +34,15 @@ impl Manner {
             Ok(&[only]) => Some(only as u32),
             _ => None,
         };
-        Self { barriers: barrier::register(), only_cpu }
+        Self { barriers: barrier::register(), only_cpu, donated_only: Pool::donated_only() }
+    }
+
+    fn parts(self) -> Parts {
+        (self.barriers, self.only_cpu, self.donated_only)
+    }
+
+    fn of((barriers, only_cpu, donated_only): Parts) -> Self {
+        Self { barriers, only_cpu, donated_only }
     }
 
     /// The fence that both can do with.
@@ -39,7 +53,14 @@ impl Manner {
     /// Where the two may meet.
     pub(crate) fn meeting(self, theirs: Self) -> Meeting {
         let both = self.only_cpu.zip(theirs.only_cpu);
-        Meeting { elsewhere: both.is_none_or(|(a, b)| a != b), shares: both.is_none_or(|(a, b)| a == b) }
+        // Who serves on donated processors alone runs where its client has stopped.
+        let by_turns = self.donated_only || theirs.donated_only;
+        let elsewhere = !by_turns && both.is_none_or(|(a, b)| a != b);
+        Meeting {
+            elsewhere,
+            shares: both.is_none_or(|(a, b)| a == b),
+            defers: !elsewhere && both.is_none_or(|(a, b)| a == b),
+        }
     }
 }
 
@@ -50,6 +71,8 @@ pub(crate) struct Meeting {
     pub(crate) elsewhere: bool,
     /// Perhaps on the same CPU, one after the other.
     pub(crate) shares: bool,
+    /// Never otherwise: a processor of the peer's own would be this one.
+    pub(crate) defers: bool,
 }
 
 /// Client to server: what it wants.
@@ -87,7 +110,7 @@ fn read<T: Decode>(mut bytes: &[u8]) -> Option<T> {
 
 impl Hello {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        written(&(head(), self.hash, self.manner.barriers, self.manner.only_cpu))
+        written(&(head(), self.hash, self.manner.parts()))
     }
 
     /// The hello, or the answer to give instead.
@@ -98,16 +121,15 @@ impl Hello {
         if spoken != head() {
             return Err(Answer::OtherVersion { version: VERSION });
         }
-        let (_, hash, barriers, only_cpu): (Head, u64, bool, Option<u32>) =
-            read(bytes).ok_or_else(|| Answer::Failed { why: "a damaged hello".to_owned() })?;
-        Ok(Self { hash, manner: Manner { barriers, only_cpu } })
+        let (_, hash, manner): (Head, u64, Parts) = read(bytes).ok_or_else(|| Answer::Failed { why: "a damaged hello".to_owned() })?;
+        Ok(Self { hash, manner: Manner::of(manner) })
     }
 }
 
 impl Answer {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         match self {
-            Self::Welcome { manner } => written(&(head(), 0u8, manner.barriers, manner.only_cpu)),
+            Self::Welcome { manner } => written(&(head(), 0u8, manner.parts())),
             Self::OtherVersion { version } => written(&(head(), 1u8, *version)),
             Self::OtherInterface { hash, text } => written(&(head(), 2u8, *hash, cut(text))),
             Self::Failed { why } => written(&(head(), 3u8, cut(why))),
@@ -120,9 +142,7 @@ impl Answer {
             read(bytes).filter(|(head, _): &(Head, u8)| head.0 == MAGIC).ok_or_else(nonsense)?;
         match kind {
             _ if found.1 != VERSION => Some(Self::OtherVersion { version: found.1 }),
-            0 => read(bytes).map(|(_, _, barriers, only_cpu): (Head, u8, bool, Option<u32>)| Self::Welcome {
-                manner: Manner { barriers, only_cpu },
-            }),
+            0 => read(bytes).map(|(_, _, manner): (Head, u8, Parts)| Self::Welcome { manner: Manner::of(manner) }),
             1 => read(bytes).map(|(_, _, version): (Head, u8, u32)| Self::OtherVersion { version }),
             2 => read(bytes)
                 .map(|(_, _, hash, text): (Head, u8, u64, String)| Self::OtherInterface { hash, text }),
@@ -147,7 +167,7 @@ mod tests {
 
     #[test]
     fn messages_survive_the_socket() {
-        let manner = Manner { barriers: true, only_cpu: Some(1) };
+        let manner = Manner { barriers: true, only_cpu: Some(1), donated_only: true };
         let hello = Hello { hash: 7, manner };
         assert_eq!(Hello::from_bytes(&hello.to_bytes()), Ok(hello));
         for answer in [
@@ -162,7 +182,7 @@ mod tests {
 
     #[test]
     fn damaged_messages_are_told() {
-        let bytes = Hello { hash: 7, manner: Manner { barriers: true, only_cpu: None } }.to_bytes();
+        let bytes = Hello { hash: 7, manner: Manner { barriers: true, only_cpu: None, donated_only: false } }.to_bytes();
         for end in 0..bytes.len() {
             assert!(Hello::from_bytes(&bytes[..end]).is_err());
         }
@@ -181,11 +201,14 @@ mod tests {
 
     #[test]
     fn polling_pays_unless_both_have_the_same_only_cpu() {
-        let on = |only_cpu| Manner { barriers: false, only_cpu };
-        let at = |elsewhere, shares| Meeting { elsewhere, shares };
+        let on = |only_cpu| Manner { barriers: false, only_cpu, donated_only: false };
+        let at = |elsewhere, shares| Meeting { elsewhere, shares, defers: !elsewhere };
         assert_eq!(on(Some(1)).meeting(on(Some(1))), at(false, true));
         assert_eq!(on(Some(1)).meeting(on(Some(0))), at(true, false));
         assert_eq!(on(None).meeting(on(None)), at(true, true));
         assert_eq!(on(Some(1)).meeting(on(None)), at(true, true));
+        let donated = Manner { donated_only: true, ..on(None) };
+        assert_eq!(on(Some(1)).meeting(donated), at(false, true));
+        assert_eq!(donated.meeting(on(None)), at(false, true));
     }
 }

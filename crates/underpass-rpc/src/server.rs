@@ -11,8 +11,8 @@ use std::sync::Arc;
 use underpass_channel::layout::CELLS;
 use underpass_channel::{Bell, Cell, Channel, Place};
 use underpass_processor::Line;
-use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering};
-use underpass_threads::{panic_message, rouse};
+use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use underpass_threads::{invite, panic_message};
 
 /// One slot, as the server knows it: what the region says of it is an allegation.
 #[derive(Debug, Default)]
@@ -31,6 +31,10 @@ pub(crate) struct ServerEnd {
     closed: AtomicBool,
     meeting: Meeting,
     unrung: Unrung,
+    /// Processors on loan from this client: its bells wait for their return.
+    lent: AtomicU32,
+    /// The CPUs, as bits, whose listeners have said in the region that they listen. Each listener's own bit.
+    listening: AtomicU64,
     kernel: KernelCount,
 }
 
@@ -44,6 +48,8 @@ impl ServerEnd {
             closed: AtomicBool::new(false),
             meeting,
             unrung: Unrung::default(),
+            lent: AtomicU32::new(0),
+            listening: AtomicU64::new(0),
             kernel: KernelCount::default(),
         }
     }
@@ -68,7 +74,7 @@ impl ServerEnd {
     /// Something came over the socket.
     pub(crate) fn news(&self, news: News) {
         if news.bell {
-            rouse();
+            invite();
         }
         if news.nonsense || news.gone || news.closing {
             self.close();
@@ -79,7 +85,7 @@ impl ServerEnd {
     #[inline]
     fn run(&self, cell: &Cell, slot: &Served) {
         // A bell that came over the socket is answered by looking at this line again, as its caller does.
-        let bytes = match Bytes::of(&self.channel, &self.mailbox, cell, rouse) {
+        let bytes = match Bytes::of(&self.channel, &self.mailbox, cell, invite) {
             Ok(bytes) => bytes,
             Err(Unread::Violation(_)) => return self.violated(),
             Err(Unread::NoFile) => {
@@ -112,7 +118,7 @@ impl ServerEnd {
     fn reply(&self, reply: &Cell, slot: &Served) {
         // Release: with the post, before which the client can't use the slot again.
         slot.busy.store(false, Ordering::Release);
-        match self.channel.post(reply) {
+        match self.channel.post_unless(reply, &self.lent) {
             Bell::Silent => self.unrung.note(),
             bell => self.ring(bell),
         }
@@ -132,12 +138,12 @@ impl ServerEnd {
 
     #[cold]
     fn ring(&self, bell: Bell) {
-        self.kernel.woke();
         match bell {
             Bell::Wake => self.channel.wake_peer(),
             Bell::Socket => self.mailbox.ring(),
-            Bell::Silent => {}
+            Bell::Silent => return,
         }
+        self.kernel.woke();
     }
 
     /// The client broke the rules: closes this binding, and no other.
@@ -228,6 +234,40 @@ impl Line for ServerEnd {
         if self.unrung.take() && self.channel.knock() {
             self.kernel.woke();
         }
+    }
+
+    fn listen(&self, cpu: usize) -> Option<(&AtomicU32, u32)> {
+        let donation = self.channel.donation(cpu).filter(|_| !self.is_closed())?;
+        // Relaxed, here and below: the listener's own bit.
+        let bit = 1 << cpu;
+        if self.listening.fetch_or(bit, Ordering::Relaxed) & bit != 0 && donation.came() {
+            // It came in between: a value that the word doesn't hold.
+            return Some((donation.word(), !donation.word().load(Ordering::Relaxed)));
+        }
+        Some((donation.word(), donation.listen()))
+    }
+
+    fn came(&self, cpu: usize) -> bool {
+        let Some(donation) = self.channel.donation(cpu) else { return false };
+        let bit = 1 << cpu;
+        let came = self.listening.load(Ordering::Relaxed) & bit != 0 && donation.came();
+        if came {
+            self.listening.fetch_and(!bit, Ordering::Relaxed);
+        }
+        came
+    }
+
+    fn borrow(&self) {
+        self.kernel.borrowed();
+        // Relaxed: bells that ring meanwhile ring for nothing.
+        self.lent.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn hand_back(&self) {
+        // SYNC with the fence in `post_unless`: who defers its bell has posted before this, and its client looks when it has been called.
+        self.lent.fetch_sub(1, Ordering::SeqCst);
+        self.kernel.returned();
+        self.ring(self.channel.recall());
     }
 
     fn elsewhere(&self) -> bool {

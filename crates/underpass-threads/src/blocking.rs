@@ -50,6 +50,10 @@ impl Out {
     fn begin(own: &'static Scheduler, me: &'static Control) -> Self {
         own.outside().out.set(me);
         own.outside().current.clear();
+        if own.is_listener() {
+            // Who has donated this processor has more use for it now.
+            own.hand_back();
+        }
         own.activation().begin_blocking();
         if !own.sees_no_lines() {
             own.leave_lines();

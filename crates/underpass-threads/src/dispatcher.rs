@@ -20,17 +20,20 @@ pub(crate) fn run(own: &'static Scheduler) {
     let _office = Office { own, me };
     let mut spin = Spin::default();
     let mut passes = 0u32;
+    let listens = own.is_listener();
     loop {
         if own.stale() {
             own.lines();
         }
         let (mut served, mut pays, mut shares) = (false, false, false);
         for number in 0.. {
-            let Some(line) = own.line(number) else { break };
+            let line = if listens { own.lent(number) } else { own.line(number) };
+            let Some(line) = line else { break };
             served |= line.poll();
-            pays |= line.elsewhere();
+            // Who has donated this processor waits for it.
+            pays |= !listens && line.elsewhere();
             shares |= line.shares();
-            if !own.may_serve(&**line) {
+            if !listens && !own.may_serve(&**line) {
                 continue;
             }
             for _ in 0..SHARE {

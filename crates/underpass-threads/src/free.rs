@@ -82,7 +82,8 @@ pub(crate) fn any() -> bool {
 /// Whether the activation of this outside would take some of them: a hint, exact after a heavy barrier.
 pub(crate) fn suits(outside: &Outside) -> bool {
     // Relaxed, both: others' looks are hints.
-    !outside.dedicated.load(Ordering::Relaxed)
+    outside.activation.listens_on().is_none()
+        && !outside.dedicated.load(Ordering::Relaxed)
         && (COMMON.has()
             || (DEDICATED.has() && outside.live.load(Ordering::Relaxed) == 0)
             || outside::all().any(|outside| !outside.free.is_empty()))
@@ -107,7 +108,7 @@ impl Scheduler {
     pub(crate) fn take_near(&self) -> Option<&'static Control> {
         let own: &Outside = self.outside();
         match own.free.take() {
-            None if COMMON.has() => take_common(own),
+            None if COMMON.has() && !self.is_listener() => take_common(own),
             taken => taken,
         }
     }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use underpass_os::clock::now_ns;
-use underpass_processor::{Line, Role, Spin, sleep};
+use underpass_processor::{Donee, Line, Role, Spin, sleep_and_donate};
 
 impl Scheduler {
     /// Whether other threads want this processor: a hint for who polls.
@@ -22,8 +22,13 @@ impl Scheduler {
     pub(crate) fn wanted(&self) -> bool {
         self.wanted_soon()
             || self.timer_due()
-            || free::any()
-            || (self.dispatcher.get().is_none() && self.lines().iter().any(|line| line.pending()))
+            || (free::any() && !self.is_listener())
+            || (self.dispatcher.get().is_none() && self.calls_pending())
+    }
+
+    /// Whether calls have come that this activation might serve.
+    fn calls_pending(&self) -> bool {
+        if self.is_listener() { self.lent_pending() } else { self.lines().iter().any(|line| line.pending()) }
     }
 
     /// Takes the replies that have come for others; says whether anything but the current thread wants this processor.
@@ -76,7 +81,7 @@ impl Scheduler {
         self.lines.borrow().clone()
     }
 
-    fn timer_due(&self) -> bool {
+    pub(crate) fn timer_due(&self) -> bool {
         self.timers().borrow().next().is_some_and(|deadline| deadline <= now_ns())
     }
 
@@ -91,10 +96,14 @@ impl Scheduler {
         let lines = self.lines();
         lines.iter().for_each(|line| {
             line.poll();
+            // This activation has other things to do: the peer gets no processor of it so soon.
+            if line.owed() {
+                line.call();
+            }
         });
         if self.dispatcher.get().is_none()
-            && lines.iter().any(|line| line.pending())
-            && self.may_dispatch(&lines)
+            && self.calls_pending()
+            && (self.is_listener() || self.may_dispatch(&lines))
         {
             self.begin_dispatcher();
         }
@@ -108,6 +117,9 @@ impl Scheduler {
 
     /// Polls until there is something to do, then returns; or sleeps.
     pub(crate) fn idle(&'static self) {
+        if let Some(cpu) = self.activation().listens_on() {
+            return self.idle_listener(cpu);
+        }
         let mut spin = Spin::default();
         self.fire();
         loop {
@@ -123,6 +135,9 @@ impl Scheduler {
                 if !replied && lines.iter().any(|line| line.pending()) && self.may_dispatch(&lines) {
                     return self.begin_dispatcher();
                 }
+                if self.donate() {
+                    return;
+                }
                 if self.stale() || !pays || !spin.again(shares) || spin.fresh_batch() {
                     break;
                 }
@@ -135,27 +150,39 @@ impl Scheduler {
                 break;
             }
         }
-        self.sleep();
+        self.sleep(None);
         // More than one call has come: another processor may help. It looks in the same way whether there are more.
         let calls = |line: &Rc<Arc<dyn Line>>| usize::from(line.pending()) + usize::from(line.backlog());
         if self.lines().iter().map(calls).sum::<usize>() > 1 {
-            outside::rouse();
+            outside::invite();
         }
     }
 
-    fn sleep(&'static self) {
+    /// Gives this processor to a peer at which calls of ours wait without one, and sleeps until it comes back or there is something to do; says whether
+    /// there was such a peer.
+    #[inline]
+    pub(crate) fn donate(&'static self) -> bool {
+        let lines = self.lines.borrow().clone();
+        let Some(line) = lines.iter().find(|line| line.owed()) else { return false };
+        self.sleep(Some(&***line));
+        true
+    }
+
+    fn sleep(&'static self, donee: Option<&dyn Line>) {
         outside::follow(self.number());
         let lines = self.lines();
         let deadline = self.timers().borrow().next();
         let watched: Vec<&dyn Line> = lines.iter().map(|line| &***line).collect();
         tick::set();
-        self.activation().idle(|last| {
+        let rest = |last: bool| {
             let others = outside::all().nth(1).is_some();
             let role = if last { Role::Last { others } } else { Role::Spare };
             if last {
                 outside::set_watched(true);
             }
-            sleep(self.activation().parker(), &watched, role, deadline, || {
+            let alone = || self.activation().is_alone();
+            let donee = donee.map(|line| Donee { line, alone: alone() });
+            sleep_and_donate(self.activation().parker(), &watched, role, donee, deadline, || {
                 // What was added since must be watched too; calls that nobody takes are to be served.
                 (role == Role::Spare && watched.iter().any(|line| line.pending() && persists(*line)))
                     || self.busy()
@@ -166,7 +193,13 @@ impl Scheduler {
             if last {
                 outside::set_watched(false);
             }
-        });
+        };
+        if self.activation().is_lent() {
+            // It goes on with the same processor, when that comes back.
+            rest(true);
+        } else {
+            self.activation().idle(rest);
+        }
         tick::set();
     }
 

@@ -58,6 +58,8 @@ mod kernel;
 #[cfg(not(underpass_loom))]
 mod latch;
 #[cfg(not(underpass_loom))]
+mod listener;
+#[cfg(not(underpass_loom))]
 mod local;
 #[cfg(not(underpass_loom))]
 mod mailbox;
@@ -139,7 +141,7 @@ pub use latch::Latch;
 #[cfg(not(underpass_loom))]
 pub use local::{AccessError, LocalKey};
 #[cfg(not(underpass_loom))]
-pub use outside::{rouse, rouse_all, start};
+pub use outside::{invite, rouse, rouse_all, start};
 #[cfg(not(underpass_loom))]
 pub use panicking::panicking;
 #[cfg(not(underpass_loom))]
@@ -153,4 +155,4 @@ pub use suspend::{Awaited, Wait, Woken, me, suspend};
 #[cfg(not(underpass_loom))]
 pub use trace::Trace;
 #[cfg(not(underpass_loom))]
-pub use wait::wait_on;
+pub use wait::{alone, wait_on};

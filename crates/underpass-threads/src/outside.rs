@@ -94,6 +94,11 @@ impl Upcall for Threads {
         if_begun(activation.number()).is_none_or(crate::free::suits)
     }
 
+    fn serves(&self, activation: &Activation) -> bool {
+        // Relaxed: a hint.
+        if_begun(activation.number()).is_none_or(|outside| !outside.dedicated.load(Ordering::Relaxed))
+    }
+
     fn ready(&self, activation: &Activation) -> bool {
         if_begun(activation.number()).is_some_and(|outside| !outside.ready.is_empty() || outside.has_told())
     }
@@ -158,6 +163,12 @@ pub fn rouse() {
     // SYNC with the heavy barrier in `sleep`: our work, or the sleep of who would do it, is seen.
     barrier::light();
     start().request();
+}
+
+/// Calls have come, and who looks may not be enough for them: calls one activation that sleeps, if a processor is free for it.
+pub fn invite() {
+    barrier::light();
+    start().invite();
 }
 
 /// Calls every activation that sleeps: the lines have changed, and what they hold of the old ones is to be let go of.
@@ -231,8 +242,8 @@ impl Outside {
         let held = critical();
         self.errands.lock().unwrap_or_else(PoisonError::into_inner).push(errand);
         drop(held);
-        // SYNC with `any_errands` swap in `errands`; the list itself is under its lock.
-        self.any_errands.store(true, Ordering::Release);
+        // SYNC with `any_errands` swap in `errands`; the list itself is under its lock. A swap, since some sleep without a heavy barrier.
+        self.any_errands.swap(true, Ordering::AcqRel);
         self.look_up();
     }
 

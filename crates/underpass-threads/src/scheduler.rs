@@ -5,6 +5,7 @@ use crate::control::{Control, flag};
 use crate::free;
 use crate::handle::Thread;
 use crate::hooks;
+use crate::listener::Listener;
 use crate::outside::Outside;
 use crate::registry::Unused;
 use crate::timers::Timers;
@@ -42,6 +43,7 @@ pub(crate) struct Scheduler {
     timers: RefCell<Timers>,
     pub(crate) view: RefCell<View>,
     pub(crate) lines: RefCell<Lines>,
+    pub(crate) listener: Listener,
 }
 
 thread_local! {
@@ -97,6 +99,7 @@ impl Scheduler {
             timers: RefCell::default(),
             view: RefCell::default(),
             lines: RefCell::new(Rc::new([])),
+            listener: Listener::default(),
         }));
         OWN.set(Some(own));
         own
@@ -230,6 +233,10 @@ impl Scheduler {
     fn find(&self) -> Option<&'static Control> {
         if self.is_dedicated() {
             return None;
+        }
+        if self.is_listener() {
+            // Its own alone: it has a processor for a while only.
+            return self.take_near();
         }
         self.take_dedicated().or_else(|| self.take_near()).or_else(|| self.steal())
     }

@@ -5,7 +5,7 @@ use crate::latch::Latch;
 use crate::scheduler::{self, Scheduler};
 use crate::suspend::{Wait, Woken, suspend};
 use underpass_os::clock::now_ns;
-use underpass_processor::{Line, Role, Spin, sleep};
+use underpass_processor::{Donee, Line, Role, Spin, sleep_and_donate};
 
 /// Waits until `latch` is open; `false` if `deadline_ns` passes first.
 ///
@@ -22,6 +22,12 @@ pub fn wait_on(latch: &Latch, line: Option<&dyn Line>, deadline_ns: Option<u64>)
         (None, Some(line)) => sleep_on(latch, line, deadline_ns),
         (_, None) => block(latch, deadline_ns),
     }
+}
+
+/// Whether nothing but the calling thread wants its processor: a hint.
+#[inline]
+pub fn alone() -> bool {
+    scheduler::running().is_none_or(|(own, _)| !own.wanted_soon())
 }
 
 /// Waits until `latch` is open.
@@ -48,7 +54,7 @@ fn poll_then_block(
     deadline_ns: Option<u64>,
 ) -> bool {
     let mut spin = Spin::default();
-    while !own.wanted_soon() {
+    while !own.wanted_soon() && !line.owed() {
         if line.poll() && latch.is_open() {
             return true;
         }
@@ -74,7 +80,7 @@ fn sleep_on(latch: &Latch, line: &dyn Line, deadline_ns: Option<u64>) -> bool {
         if latch.is_open() || (line.poll() && latch.is_open()) {
             break;
         }
-        if line.elsewhere() && spin.again(line.shares()) {
+        if !line.owed() && line.elsewhere() && spin.again(line.shares()) {
             continue;
         }
         if deadline_ns.is_some_and(|deadline| deadline <= now_ns()) {
@@ -89,7 +95,9 @@ fn sleep_on(latch: &Latch, line: &dyn Line, deadline_ns: Option<u64>) -> bool {
         registered = true;
         line.enter();
         let role = Role::Last { others: false };
-        sleep(me.parker(), &[line], role, deadline_ns, || latch.is_open());
+        // Whoever wakes this thread calls its parker, by a full fence.
+        let donee = line.owed().then_some(Donee { line, alone: true });
+        sleep_and_donate(me.parker(), &[line], role, donee, deadline_ns, || latch.is_open());
         line.leave();
     }
     if registered {

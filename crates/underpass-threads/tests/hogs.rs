@@ -19,7 +19,7 @@ fn one_processor() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         watchdog();
-        Pool::configure(1);
+        Pool::configure(Some(1));
     });
 }
 

@@ -15,7 +15,7 @@ pub fn procedure(name: &str) -> u16 {
 
 /// What a client says first.
 pub fn hello() -> Vec<u8> {
-    to_bytes(&(HEAD, ProbeClient::descriptor().hash, false, None::<u32>))
+    to_bytes(&(HEAD, ProbeClient::descriptor().hash, (false, None::<u32>, false)))
 }
 
 pub fn connect(name: &str) -> Socket {

@@ -233,9 +233,9 @@ fn a_hello_of_garbage_is_refused() {
     let scene = Scene::new("hello");
     let honest = hello();
     let (magic, hash) = (HEAD.0, ProbeClient::descriptor().hash);
-    let other_version = to_bytes(&((magic, VERSION + 1, REGION as u64), hash, false, None::<u32>));
-    let other_region = to_bytes(&((magic, VERSION, 1u64 << 40), hash, false, None::<u32>));
-    let other_interface = to_bytes(&(HEAD, !hash, false, None::<u32>));
+    let other_version = to_bytes(&((magic, VERSION + 1, REGION as u64), hash, (false, None::<u32>, false)));
+    let other_region = to_bytes(&((magic, VERSION, 1u64 << 40), hash, (false, None::<u32>, false)));
+    let other_interface = to_bytes(&(HEAD, !hash, (false, None::<u32>, false)));
     let no_bool = [&honest[..24], &[7, 9]].concat();
     for said in [&[0][..], &[255; 16], &[7; 60_000], &honest[..honest.len() - 1], &honest[..4], &no_bool] {
         refused(&scene, said, Some(3));

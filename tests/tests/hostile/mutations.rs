@@ -4,7 +4,7 @@ use crate::SERVER;
 use crate::client::{self, procedure};
 use crate::end::{End, announcement, blob, gone};
 use std::sync::atomic::{AtomicBool, Ordering};
-use underpass_channel::layout::{CELLS, CLIENT_ATTENTION, LARGEST, SERVER_ATTENTION, STACK, STACKS};
+use underpass_channel::layout::{CELLS, CLIENT_ATTENTION, DONATIONS, LARGEST, SERVER_ATTENTION, STACK, STACKS};
 use underpass_channel::{Cell, INLINE, Place, Words};
 use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of, until};
 
@@ -53,7 +53,8 @@ fn mutate(end: &End, numbers: &mut Numbers, procedures: &[u16]) {
     match numbers.below(16) {
         0..3 => end.region.word(numbers.below(STACKS / 8)).store(random, Ordering::Relaxed),
         3..5 => {
-            let word = numbers.of(&[SERVER_ATTENTION, CLIENT_ATTENTION]);
+            let donation = DONATIONS + 4 * numbers.below(4);
+            let word = numbers.of(&[SERVER_ATTENTION, CLIENT_ATTENTION, donation]);
             let value = numbers.of(&[0, 1, 2, 3, 4, 7, random as u32]);
             end.region.attention(word).store(value, Ordering::Relaxed);
         }

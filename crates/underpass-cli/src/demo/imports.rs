@@ -120,6 +120,7 @@ fn sum(a: Counters, b: Counters) -> Counters {
         sleeps: a.sleeps + b.sleeps,
         bytes_out: a.bytes_out + b.bytes_out,
         bytes_in: a.bytes_in + b.bytes_in,
+        ..Counters::default()
     }
 }
 
