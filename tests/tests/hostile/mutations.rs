@@ -50,7 +50,10 @@ fn cell(numbers: &mut Numbers, procedures: &[u16]) -> Cell {
 fn mutate(end: &End, numbers: &mut Numbers, procedures: &[u16]) {
     let random = numbers.next();
     // Relaxed: the server must cope with any order.
-    match numbers.below(16) {
+    match numbers.below(17) {
+        // It has spoilt its own bells perhaps: calls the server in some other way.
+        16 if numbers.below(2) == 0 => drop(end.channel.donate(numbers.below(4))),
+        16 => end.channel.wake_peer(),
         0..3 => end.region.word(numbers.below(STACKS / 8)).store(random, Ordering::Relaxed),
         3..5 => {
             let donation = DONATIONS + 4 * numbers.below(4);
