@@ -8,10 +8,10 @@ use underpass_os::{cpu, quota};
 static CONFIGURED: AtomicU32 = AtomicU32::new(NOTHING);
 const NOTHING: u32 = u32::MAX;
 
-/// The program asks for this many, or for none in particular.
-pub(crate) fn configure(processors: Option<u32>) {
+/// The program asks for this many.
+pub(crate) fn configure(processors: u32) {
     // Relaxed, here and below: a number by itself.
-    CONFIGURED.store(processors.unwrap_or(NOTHING).min(NOTHING), Ordering::Relaxed);
+    CONFIGURED.store(processors.min(NOTHING - 1), Ordering::Relaxed);
 }
 
 /// The number that the program or its environment asks for.

@@ -72,13 +72,13 @@ static POOL: OnceLock<Pool> = OnceLock::new();
 pub(crate) static BELL: Bell = Bell::new();
 
 impl Pool {
-    /// Asks for `processors` at the most; with `None` for as many as this domain may use, as at first.
+    /// Asks for `processors` at the most, instead of as many as this domain may use.
     ///
     /// With none at all the domain serves calls on processors that its callers donate (the paper's S = 0), and has one for threads
     /// that no call runs.
     ///
     /// Says whether that came before the start. Afterwards it changes the maximum; who runs beyond it finishes its slice.
-    pub fn configure(processors: Option<u32>) -> bool {
+    pub fn configure(processors: u32) -> bool {
         maximum::configure(processors);
         let pool = POOL.get();
         pool.inspect(|pool| pool.update_maximum());

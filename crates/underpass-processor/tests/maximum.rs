@@ -22,7 +22,7 @@ fn as_many_run_as_may() {
     // All four start, and take turns.
     fake::settles(|census| census.running == 2 && census.ready + census.preempted == 2);
     for maximum in [1, 3, 2, 4, 1] {
-        assert!(!Pool::configure(Some(maximum)));
+        assert!(!Pool::configure(maximum));
         assert_eq!(pool.maximum(), maximum as usize);
         fake::settles(|census| census.running == maximum as usize);
     }

@@ -19,7 +19,7 @@ fn one_processor() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         watchdog();
-        Pool::configure(Some(1));
+        Pool::configure(1);
     });
 }
 

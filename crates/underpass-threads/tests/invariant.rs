@@ -99,7 +99,7 @@ impl Moment {
 
 #[test]
 fn it_holds_at_random_moments() {
-    Pool::configure(Some(MAXIMUM));
+    Pool::configure(MAXIMUM);
     let mut seed = 0x2545_f491_4f6c_dd1d;
     for _ in 0..25 {
         let moment = Moment::bring_about(&mut seed);

@@ -102,7 +102,7 @@ fn work(number: u64, round: u64, shared: &Mutex<BTreeMap<u64, u64>>) {
 #[test]
 fn preempted_threads_lose_nothing() {
     let slices = slices();
-    Pool::configure(Some(2));
+    Pool::configure(2);
     let stop = Arc::new(AtomicBool::new(false));
     let shared = Arc::new(Mutex::new(BTreeMap::new()));
     let (steady, brief) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));

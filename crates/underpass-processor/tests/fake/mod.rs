@@ -109,7 +109,7 @@ impl Upcall for Fake {
 
 /// Starts the domain with that maximum, and ends the process if the test takes far too long.
 pub fn start(maximum: u32) -> &'static Pool {
-    assert!(Pool::configure(Some(maximum)));
+    assert!(Pool::configure(maximum));
     let pool = Pool::start(&Fake);
     std::thread::spawn(move || {
         let end = Instant::now() + Duration::from_secs(100);
