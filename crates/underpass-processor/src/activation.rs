@@ -155,8 +155,11 @@ impl Activation {
         if self.seat().advance(state::LENT, state::LISTENING) {
             // SYNC with `lent` load in `is_alone`.
             self.pool.lent.fetch_sub(1, Ordering::SeqCst);
-        } else if self.seat().hint() != state::LISTENING {
-            turns::retire(self.pool, self.seat(), state::LISTENING);
+        } else if self.seat().hint() != state::LISTENING
+            && turns::retire(self.pool, self.seat(), state::LISTENING)
+        {
+            // It listens to those alone who donate.
+            turns::invite(self.pool);
         }
     }
 

@@ -3,7 +3,6 @@
 use crate::bell::Bell;
 use crate::monitor::Monitor;
 use crate::roster::{MOST_ACTIVATIONS, Roster};
-use crate::seat::Seat;
 use crate::slots::{Counts, Slots};
 use crate::steward::{self, Births};
 use crate::{Activation, Census, maximum, preempt, tally, turns};
@@ -185,12 +184,9 @@ impl Pool {
 
     /// Calls have come, and whoever looks may not be enough for them: calls an activation that sleeps, if a processor is free for it.
     pub fn invite(&self) {
-        let serves = |seat: &Seat| {
-            self.roster.get(seat.number()).is_some_and(|activation| self.upcall.serves(activation))
-        };
         if self.slots.counts().free() {
             let _held = preempt::critical();
-            turns::invite(self, serves);
+            turns::invite(self);
         }
     }
 

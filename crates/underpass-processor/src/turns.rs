@@ -23,6 +23,9 @@ pub trait World {
     /// Whether this seat's activation would take some of the unstarted work.
     fn takes(&self, seat: &Seat) -> bool;
 
+    /// Whether this seat's activation would serve calls.
+    fn serves(&self, seat: &Seat) -> bool;
+
     /// Has an activation started, for which the slot is that the caller has in hand; `false` if there are too many.
     fn beget(&self) -> bool;
 
@@ -80,7 +83,7 @@ pub fn free(world: &impl World) {
     fence_after_change();
     if world.unstarted() {
         request(world);
-    } else if left == 0 && world.slots().take() {
+    } else if left == 0 && world.slots().take() && !hand_to(world, |seat| world.serves(seat)) {
         // Where nobody runs, one who sleeps has to know that it is the last, and listens: it is called to find out, or one is started.
         hand_over(world);
     }
@@ -149,9 +152,13 @@ pub fn hand_over(world: &impl World) {
 
 /// Hands the slot in hand over to one who sleeps, if one does.
 pub fn hand_to_sleeper(world: &impl World) -> bool {
-    let sleeper = world
-        .seats()
-        .find(|seat| seat.hint() == state::ASLEEP && world.takes(seat) && seat.seat(state::ASLEEP));
+    hand_to(world, |seat| world.takes(seat))
+}
+
+fn hand_to(world: &impl World, suits: impl Fn(&Seat) -> bool) -> bool {
+    let mut seats = world.seats();
+    let sleeper =
+        seats.find(|seat| seat.hint() == state::ASLEEP && suits(seat) && seat.seat(state::ASLEEP));
     if let Some(seat) = sleeper {
         world.rouse(seat);
     }
@@ -285,18 +292,14 @@ pub fn retire(world: &impl World, seat: &Seat, to: u32) -> bool {
     release(world) == Some(0)
 }
 
-/// *Invite*: calls have come that any activation may serve. If a processor is free, calls one that sleeps.
-pub fn invite(world: &impl World, serves: impl Fn(&Seat) -> bool) {
-    if !world.slots().counts().free() || !world.slots().take() {
-        return;
-    }
-    let sleeper =
-        world.seats().find(|seat| seat.hint() == state::ASLEEP && serves(seat) && seat.seat(state::ASLEEP));
-    match sleeper {
-        Some(seat) => world.rouse(seat),
-        None => {
-            release(world);
-        }
+/// *Invite*: calls have come that any activation may serve, or nobody runs any more. If a processor is free, calls one that sleeps: it looks for
+/// calls, and if it is the last, listens for more in its next sleep.
+pub fn invite(world: &impl World) {
+    if world.slots().counts().free()
+        && world.slots().take()
+        && !hand_to(world, |seat| world.serves(seat))
+    {
+        release(world);
     }
 }
 

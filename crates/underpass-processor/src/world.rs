@@ -36,6 +36,10 @@ impl World for Pool {
         self.roster.get(seat.number()).is_some_and(|activation| self.upcall.takes(activation))
     }
 
+    fn serves(&self, seat: &Seat) -> bool {
+        self.roster.get(seat.number()).is_some_and(|activation| self.upcall.serves(activation))
+    }
+
     fn beget(&self) -> bool {
         self.births.beget(self.roster.len())
     }

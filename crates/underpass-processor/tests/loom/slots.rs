@@ -107,6 +107,10 @@ impl World for Place {
         true
     }
 
+    fn serves(&self, _: &Seat) -> bool {
+        true
+    }
+
     fn beget(&self) -> bool {
         self.unborn.fetch_add(1, Ordering::AcqRel);
         drop(self.kernel.lock().unwrap());
