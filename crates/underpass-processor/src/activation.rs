@@ -178,6 +178,13 @@ impl Activation {
         debug_assert!(lent, "nobody else moves a listener that listens");
     }
 
+    /// A listener has more to do than it was lent a processor for: goes on with a slot, when it is its turn. As [`listen`](Self::listen).
+    pub fn stop_borrowing(&self) {
+        let _held = preempt::critical();
+        self.pool.lent.fetch_sub(1, Ordering::SeqCst);
+        turns::regain(self.pool, self.seat(), state::LENT);
+    }
+
     /// Whether it runs on a processor that another domain has donated.
     pub fn is_lent(&self) -> bool {
         self.seat().hint() == state::LENT

@@ -20,20 +20,20 @@ pub(crate) fn run(own: &'static Scheduler) {
     let _office = Office { own, me };
     let mut spin = Spin::default();
     let mut passes = 0u32;
-    let listens = own.is_listener();
     loop {
         if own.stale() {
             own.lines();
         }
         let (mut served, mut pays, mut shares) = (false, false, false);
+        let lent = own.activation().is_lent();
         for number in 0.. {
-            let line = if listens { own.lent(number) } else { own.line(number) };
+            let line = if lent { own.lent(number) } else { own.line(number) };
             let Some(line) = line else { break };
             served |= line.poll();
-            // Who has donated this processor waits for it.
-            pays |= !listens && line.elsewhere();
+            // A listener does not wait: who has donated its processor does.
+            pays |= !own.is_listener() && line.elsewhere();
             shares |= line.shares();
-            if !listens && !own.may_serve(&**line) {
+            if !lent && !own.may_serve(&**line) {
                 continue;
             }
             for _ in 0..SHARE {

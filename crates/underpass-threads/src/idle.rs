@@ -28,7 +28,7 @@ impl Scheduler {
 
     /// Whether calls have come that this activation might serve.
     fn calls_pending(&self) -> bool {
-        if self.is_listener() { self.lent_pending() } else { self.lines().iter().any(|line| line.pending()) }
+        if self.activation().is_lent() { self.lent_pending() } else { self.lines().iter().any(|line| line.pending()) }
     }
 
     /// Takes the replies that have come for others; says whether anything but the current thread wants this processor.
@@ -87,6 +87,9 @@ impl Scheduler {
 
     /// Takes the replies that have come, and sees to the calls that have come.
     pub(crate) fn poll(&'static self) {
+        if self.is_listener() {
+            self.overstay();
+        }
         if self.stale() {
             self.lines();
         }
@@ -103,7 +106,7 @@ impl Scheduler {
         });
         if self.dispatcher.get().is_none()
             && self.calls_pending()
-            && (self.is_listener() || self.may_dispatch(&lines))
+            && (self.activation().is_lent() || self.may_dispatch(&lines))
         {
             self.begin_dispatcher();
         }

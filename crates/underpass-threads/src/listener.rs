@@ -75,8 +75,18 @@ impl Scheduler {
         }
     }
 
+    /// Threads keep a listener busy: it returns what it was lent before long, since its client waits for that with replies in hand perhaps, and goes on
+    /// with a processor of our own (URPC, 3.1.3: the client has become underpowered).
+    pub(crate) fn overstay(&self) {
+        if self.activation().is_lent() && now_ns() - self.listener.last.get() > LASTS {
+            self.hand_back();
+            self.activation().stop_borrowing();
+        }
+    }
+
     /// Sleeps until it comes to a processor: one that is donated, or one of our own, if there is something else to do.
     fn listen(&'static self, cpu: usize) {
+        outside::follow(self.number());
         self.activation().listen();
         loop {
             let lines = self.lines();
@@ -112,17 +122,18 @@ impl Scheduler {
     }
 
     fn borrow(&self, lines: Vec<Rc<Arc<dyn Line>>>) {
+        let lasts = self.lasts();
         tally().borrowed();
         lines.iter().for_each(|line| line.borrow());
         // Where all share one CPU, another processor of ours would take this one away.
-        let lasts = lines.iter().any(|line| line.elsewhere()) && self.lasts();
+        let lasts = lasts && lines.iter().any(|line| line.elsewhere());
         *self.listener.lent.borrow_mut() = lines;
         if lasts {
             outside::invite();
         }
     }
 
-    /// Whether so many processors have come lately that one of our own is worth its wake-up.
+    /// Notes that a processor has come. Whether so many have lately that one of our own is worth its wake-up.
     fn lasts(&self) -> bool {
         let now = now_ns();
         let soon = now - self.listener.last.replace(now) < LASTS;
