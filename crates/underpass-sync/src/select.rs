@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Several things that could be done with channels, the first of which that can be done is done: in the spirit of crossbeam's `Select`,
-/// with a function for each case. The macro [`select!`](crate::select!) writes it with arms.
+/// with a function for each case.
 ///
 /// A channel whose other end is gone counts as one with which something can be done. If several can be done at once, which one is
 /// left open, and none is left out for ever.
