@@ -1,13 +1,14 @@
 //! The interface that the benchmarks call, and calls of it as a subject.
 
-use crate::Error;
 use crate::contest::Subject;
+use crate::counted::{Both, Counted, Tally};
 use crate::role::Role;
+use crate::{Error, Figures};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use underpass::sync::Barrier;
 use underpass::{CallError, Server};
-use underpass_os::clock::now_ns;
+use underpass_os::clock::{self, now_ns};
 
 /// What the client calls.
 #[underpass::interface]
@@ -20,47 +21,8 @@ pub trait Probe {
     fn get(&self, len: u64) -> Result<Vec<u8>, CallError>;
     /// Gives what the server's domain has counted so far.
     fn counted(&self) -> Result<Counted, CallError>;
-}
-
-/// A domain's counters, as far as the benchmarks want them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, underpass::Wire)]
-pub struct Counted {
-    /// System calls made for calls.
-    pub kernel_entries: u64,
-    /// Times that a processor went to sleep.
-    pub sleeps: u64,
-    /// Wake-ups sent.
-    pub wakeups: u64,
-}
-
-impl Counted {
-    /// What this domain has counted so far.
-    pub fn here() -> Self {
-        let counters = underpass::counters();
-        Self {
-            kernel_entries: counters.kernel_entries,
-            sleeps: counters.sleeps,
-            wakeups: counters.wakeups_sent,
-        }
-    }
-
-    /// What was counted since `earlier`.
-    pub fn since(self, earlier: Self) -> Self {
-        Self {
-            kernel_entries: self.kernel_entries.saturating_sub(earlier.kernel_entries),
-            sleeps: self.sleeps.saturating_sub(earlier.sleeps),
-            wakeups: self.wakeups.saturating_sub(earlier.wakeups),
-        }
-    }
-
-    /// Both together.
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            kernel_entries: self.kernel_entries + other.kernel_entries,
-            sleeps: self.sleeps + other.sleeps,
-            wakeups: self.wakeups + other.wakeups,
-        }
-    }
+    /// Gives the ns of processor time that the server's process has used so far.
+    fn cpu_ns(&self) -> Result<u64, CallError>;
 }
 
 struct Answers;
@@ -81,6 +43,10 @@ impl Probe for Answers {
     fn counted(&self) -> Result<Counted, CallError> {
         Ok(Counted::here())
     }
+
+    fn cpu_ns(&self) -> Result<u64, CallError> {
+        Ok(clock::cpu_ns())
+    }
 }
 
 /// The exported name; the directory is the run's own.
@@ -97,9 +63,20 @@ pub(crate) fn serve(_: &Role) -> Result<(), Error> {
     Ok(Server::new().export(NAME, Probe::serve(Answers)).run()?)
 }
 
+/// The same by a domain that has no processor of its own, but those that its callers donate (URPC's S = 0).
+pub(crate) fn serve_donated(role: &Role) -> Result<(), Error> {
+    underpass::processors::set(0);
+    serve(role)
+}
+
+/// One more binding of the interface.
+pub(crate) fn bind() -> Result<ProbeClient, Error> {
+    Ok(ProbeClient::import_within(NAME, APPEAR)?)
+}
+
 /// Imports the interface, which starts the runtime's kernel threads, on the CPUs that this kernel thread may use now.
 pub(crate) fn import() -> Result<ProbeClient, Error> {
-    let probe = ProbeClient::import_within(NAME, APPEAR)?;
+    let probe = bind()?;
     // A first call by a user-level thread, so that there are activations before the measuring thread settles elsewhere.
     let first = probe.with_deadline(ANSWER);
     underpass::thread::spawn(move || first.null()).join().map_err(|_| "the first caller panicked")??;
@@ -111,51 +88,93 @@ pub(crate) trait Call: Fn() -> Result<(), CallError> + Clone + Send + 'static {}
 
 impl<F: Fn() -> Result<(), CallError> + Clone + Send + 'static> Call for F {}
 
-/// Calls made by user-level threads of this domain, one or many at once.
+/// Calls made by threads of this domain, one or many at once.
 pub(crate) struct Calls<F> {
     name: String,
-    threads: u64,
+    by: By,
     call: F,
+    probe: Option<ProbeClient>,
+    tally: Tally,
+}
+
+/// Who calls.
+#[derive(Clone, Copy)]
+enum By {
+    /// So many user-level threads.
+    Users(u64),
+    /// The kernel thread that measures.
+    Kernel,
 }
 
 impl<F: Call> Calls<F> {
-    /// `threads` threads that make `call` again and again.
+    /// `threads` user-level threads that make `call` again and again.
     pub(crate) fn new(name: &str, threads: u64, call: F) -> Self {
-        Self { name: name.into(), threads: threads.max(1), call }
+        Self { name: name.into(), by: By::Users(threads.max(1)), call, probe: None, tally: Tally::default() }
     }
 
-    /// Has each thread warm up, and all begin `work` together; gives what they return.
-    pub(crate) fn together<T, W>(&self, work: W) -> Result<Vec<T>, Error>
+    /// The same by the kernel thread that measures.
+    pub(crate) fn by_kernel_thread(name: &str, call: F) -> Self {
+        Self { by: By::Kernel, ..Self::new(name, 1, call) }
+    }
+
+    /// Has both domains' counters read before and after each batch, by calls of `probe`.
+    pub(crate) fn counted(self, probe: &ProbeClient) -> Self {
+        Self { probe: Some(probe.clone()), ..self }
+    }
+
+    /// With what was counted.
+    pub(crate) fn tell(&self, figures: Figures) -> Figures {
+        self.tally.tell(figures)
+    }
+
+    /// How many call.
+    pub(crate) fn threads(&self) -> u64 {
+        match self.by {
+            By::Users(threads) => threads,
+            By::Kernel => 1,
+        }
+    }
+
+    /// Has each thread warm up, and all begin `work`, which is `share` calls, together; gives what they return.
+    fn together<T, W>(&mut self, share: u64, work: W) -> Result<Vec<T>, Error>
     where
         T: Send + 'static,
         W: Fn(&F) -> Result<T, CallError> + Clone + Send + 'static,
     {
-        let start = Arc::new(Start { missing: AtomicUsize::new(self.threads as usize) });
-        let threads = (0..self.threads).map(|_| {
-            let (call, work, start) = (self.call.clone(), work.clone(), Arc::clone(&start));
-            underpass::thread::spawn(move || {
+        let threads = self.threads();
+        let gate = Arc::new(Barrier::new(threads as usize));
+        let caller = |leads: bool| {
+            let (call, work, gate) = (self.call.clone(), work.clone(), Arc::clone(&gate));
+            let probe = self.probe.clone().filter(|_| leads);
+            move || {
                 let warm = warm_up(&call);
-                start.wait();
-                warm.and_then(|()| work(&call))
-            })
-        });
-        let threads: Vec<_> = threads.collect();
-        threads.into_iter().map(|t| Ok(t.join().map_err(|_| "a calling thread panicked")??)).collect()
-    }
-}
-
-/// Where threads that are ready wait for the last one.
-struct Start {
-    missing: AtomicUsize,
-}
-
-impl Start {
-    fn wait(&self) {
-        // Relaxed: nothing but the number matters.
-        self.missing.fetch_sub(1, Ordering::Relaxed);
-        while self.missing.load(Ordering::Relaxed) > 0 {
-            underpass::thread::yield_now();
+                // All have come, one reads what has been counted, all go; and the other way round.
+                gate.wait();
+                let before = probe.as_ref().map(Both::before);
+                gate.wait();
+                let done = warm.and_then(|()| work(&call));
+                gate.wait();
+                let after = probe.as_ref().map(Both::after);
+                (done, before.zip(after))
+            }
+        };
+        let done: Vec<_> = match self.by {
+            By::Kernel => vec![caller(true)()],
+            By::Users(_) => {
+                let threads = (0..threads).map(|n| underpass::thread::spawn(caller(n == 0)));
+                let threads: Vec<_> = threads.collect();
+                let joined = threads.into_iter().map(|t| t.join().map_err(|_| "a calling thread panicked"));
+                joined.collect::<Result<_, _>>()?
+            }
+        };
+        let mut results = Vec::with_capacity(done.len());
+        for (result, counted) in done {
+            results.push(result?);
+            if let Some((before, after)) = counted {
+                self.tally.add(share * threads, &before?, &after?);
+            }
         }
+        Ok(results)
     }
 }
 
@@ -176,8 +195,9 @@ impl<F: Call> Subject for Calls<F> {
     }
 
     fn batch(&mut self, operations: u64) -> Result<u64, Error> {
-        let share = operations.div_ceil(self.threads);
-        let spans = self.together(move |call| {
+        let threads = self.threads();
+        let share = operations.div_ceil(threads);
+        let spans = self.together(share, move |call| {
             let start = now_ns();
             for _ in 0..share {
                 call()?;
@@ -187,12 +207,12 @@ impl<F: Call> Subject for Calls<F> {
         let start = spans.iter().map(|span| span.0).min().unwrap_or(0);
         let end = spans.iter().map(|span| span.1).max().unwrap_or(0);
         // The shares may add up to a few more calls than asked for.
-        Ok((u128::from(end - start) * u128::from(operations) / u128::from(share * self.threads)) as u64)
+        Ok((u128::from(end - start) * u128::from(operations) / u128::from(share * threads)) as u64)
     }
 
     fn single(&mut self, operations: u64, samples: &mut Vec<f64>) -> Result<(), Error> {
-        let share = operations.div_ceil(self.threads);
-        let taken = self.together(move |call| {
+        let share = operations.div_ceil(self.threads());
+        let taken = self.together(share, move |call| {
             let mut taken = Vec::with_capacity(share as usize);
             let mut before = now_ns();
             for _ in 0..share {

@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::role::Role;
 use crate::{Error, Pinning};
-use crate::{callers, kernel, limits, null, othreads, sizes, threads};
+use crate::{limits, othreads, sizes, threads, urpc};
 
 /// A benchmark.
 #[derive(Debug)]
@@ -29,10 +29,8 @@ pub(crate) struct Scenario {
 /// All of them.
 pub static CATALOGUE: &[Benchmark] = &[
     limits::BENCHMARK,
-    null::BENCHMARK,
+    urpc::BENCHMARK,
     sizes::BENCHMARK,
-    callers::BENCHMARK,
-    kernel::BENCHMARK,
     threads::BENCHMARK,
     othreads::SPINLOCKS,
     othreads::BARRIERS,
@@ -48,6 +46,12 @@ pub(crate) fn find(name: &str) -> Result<&'static Benchmark, Error> {
     })
 }
 
+/// Whether `case` is to be measured where `wanted` is: that very case, those below it (`null` wants `null/pinned`), or all.
+pub(crate) fn selects(wanted: Option<&str>, case: &str) -> bool {
+    let Some(wanted) = wanted else { return true };
+    case.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 impl Benchmark {
     pub(crate) fn scenario(&self, name: &str) -> Result<&Scenario, Error> {
         let found = self.scenarios.iter().find(|scenario| scenario.name == name);
@@ -61,8 +65,18 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_answered_with_the_known_ones() {
-        let error = find("nul").unwrap_err().to_string();
-        assert!(error.contains("`nul`") && error.contains("null") && error.contains("--list"), "{error}");
+        let error = find("urp").unwrap_err().to_string();
+        assert!(error.contains("`urp`") && error.contains("urpc") && error.contains("--list"), "{error}");
+    }
+
+    #[test]
+    fn a_case_is_wanted_by_its_name_or_its_group() {
+        for wanted in [None, Some("null"), Some("null/donated"), Some("null/donated/pinned")] {
+            assert!(selects(wanted, "null/donated/pinned"), "{wanted:?}");
+        }
+        for other in ["nul", "null/don", "null/donated/pinned/1", "donated"] {
+            assert!(!selects(Some(other), "null/donated/pinned"), "{other}");
+        }
     }
 
     #[test]

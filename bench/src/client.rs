@@ -1,9 +1,10 @@
 //! What the client of a scenario has to work with.
 
+use crate::catalogue::selects;
 use crate::contest::{Contest, Subject};
 use crate::lines::Lines;
 use crate::pair::{Message, tell};
-use crate::ping::{Kind, Orders, Ping};
+use crate::ping::{Kind, LatePing, Orders, Ping};
 use crate::role::Role;
 use crate::{Effort, Error, Figures, Pinning, Placement, Row};
 use std::cell::Cell;
@@ -33,19 +34,19 @@ impl Client {
         self.role.effort
     }
 
-    /// How many calls to make, where that is fixed.
-    pub fn calls(&self) -> u64 {
-        self.role.calls
-    }
-
     /// Whether `case` is to be measured.
     pub fn wants(&self, case: &str) -> bool {
-        self.role.case.as_ref().is_none_or(|wanted| wanted == case)
+        selects(self.role.case.as_deref(), case)
     }
 
     /// Whether long lists of cases are to be cut short.
     pub fn few(&self) -> bool {
         self.role.effort.few && self.role.case.is_none()
+    }
+
+    /// Where the two sides run.
+    pub fn pinning(&self) -> Pinning {
+        self.pinning
     }
 
     /// The CPUs.
@@ -78,14 +79,19 @@ impl Client {
         Ping::new(name, &self.orders, kind, cpu)
     }
 
+    /// The same, one round at a time, each after `pause` in which both sides sleep.
+    pub fn late_ping(&self, name: &'static str, cpu: usize, pause: Duration) -> LatePing<'_> {
+        LatePing::new(name, &self.orders, cpu, pause)
+    }
+
     /// The limit of a call under this scenario's pinning: two lines, or a round trip by the kernel if there is one CPU.
     pub fn limit(&self) -> Ping<'_> {
         let place = self.placement();
         match (self.pinning, place.far) {
-            (Pinning::Apart | Pinning::Floating | Pinning::Both, Some(far)) => {
-                self.ping("two-line", Kind::TwoLine, far)
+            (Pinning::Together | Pinning::Alone | Pinning::Split { servers: 0, .. }, _) | (_, None) => {
+                self.ping("futex-same-cpu", Kind::Futex, place.near)
             }
-            _ => self.ping("futex-same-cpu", Kind::Futex, place.near),
+            (_, Some(far)) => self.ping("two-line", Kind::TwoLine, far),
         }
     }
 

@@ -10,21 +10,19 @@
 //! a client and a server ([`Role`]); they share a page of words ([`lines`]); the client measures ([`contest`]) and
 //! reports rows ([`Row`]), which the parent passes on ([`run()`]).
 //!
-//! *Read first:* `contest.rs`, then `null.rs`.
+//! *Read first:* `contest.rs`, then `urpc/null.rs`.
 #![deny(unsafe_code)]
 
-mod callers;
 mod calls;
 mod catalogue;
 mod client;
 pub mod contest;
+mod counted;
 mod effort;
-mod kernel;
 mod limits;
 #[allow(unsafe_code, reason = "two processes share the words; each block says why it may")]
 pub mod lines;
 mod machine;
-mod null;
 mod othreads;
 mod pair;
 mod peers;
@@ -41,6 +39,7 @@ mod socket;
 mod summary;
 mod table;
 mod threads;
+mod urpc;
 
 pub use catalogue::{Benchmark, CATALOGUE};
 pub use effort::Effort;

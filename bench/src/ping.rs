@@ -7,6 +7,7 @@ pub use crate::responder::Kind;
 use crate::responder::{sleep_until, spin_until};
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use underpass_os::clock::now_ns;
 use underpass_os::futex::{self, Scope};
 
@@ -123,6 +124,47 @@ impl Subject for Ping<'_> {
     }
 }
 
+/// Round trips by the kernel of which each begins when both sides have slept for a while.
+#[derive(Debug)]
+pub struct LatePing<'a> {
+    name: &'static str,
+    orders: &'a Orders,
+    cpu: usize,
+    pause: Duration,
+}
+
+impl<'a> LatePing<'a> {
+    /// One called `name`, with the responder on `cpu`, and this kernel thread asleep for `pause` before each round.
+    pub fn new(name: &'static str, orders: &'a Orders, cpu: usize, pause: Duration) -> Self {
+        Self { name, orders, cpu, pause }
+    }
+}
+
+impl Subject for LatePing<'_> {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+        // The first one waits until the responder has moved to its CPU, and is not timed.
+        let first = self.orders.give(Kind::Futex, self.cpu, 1 + operations)?;
+        self.orders.round(Kind::Futex, first)?;
+        let mut ns = 0;
+        for round in first + 1..=first + operations {
+            std::thread::sleep(self.pause);
+            let start = now_ns();
+            self.orders.round(Kind::Futex, round)?;
+            ns += now_ns() - start;
+        }
+        Ok(ns)
+    }
+
+    /// The rounds are single already.
+    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,5 +195,7 @@ mod tests {
             }
             assert_eq!(samples.len(), 6, "{kind:?}");
         }
+        let mut late = LatePing::new("test", &orders, place.near, Duration::from_millis(1));
+        assert!(late.batch(2).unwrap() > 0);
     }
 }

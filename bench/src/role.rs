@@ -44,10 +44,8 @@ pub struct Role {
     pub placement: Placement,
     /// How long to measure.
     pub effort: Effort,
-    /// The only case that is wanted, if not all are.
+    /// The case that is wanted, or the group of cases, if not all are.
     pub case: Option<String>,
-    /// How many calls, where a benchmark makes a fixed number.
-    pub calls: u64,
     /// The directory of the peers, if there are any.
     pub peers: Option<PathBuf>,
     /// A directory for sockets, which the parent removes.

@@ -45,6 +45,8 @@ pub struct Figures {
     pub samples: usize,
     /// What more the case tells: names and numbers.
     pub more: Map<String, Value>,
+    /// What only the JSON tells.
+    pub detail: Map<String, Value>,
 }
 
 impl Figures {
@@ -70,6 +72,27 @@ impl Figures {
             rounds: slices.len(),
             samples: subject.singles.len(),
             more: Map::new(),
+            detail: Map::new(),
+        }
+    }
+
+    /// Those of something that was measured once, beside a constant.
+    pub fn one(ns: f64, limit: &str, limit_ns: f64) -> Self {
+        let ratio = ns / limit_ns;
+        Self {
+            ns,
+            min_ns: ns,
+            max_ns: ns,
+            p99_ns: ns,
+            limit: limit.into(),
+            limit_ns,
+            ratio,
+            ratio_p10: ratio,
+            ratio_p90: ratio,
+            rounds: 1,
+            samples: 0,
+            more: Map::new(),
+            detail: Map::new(),
         }
     }
 
@@ -78,6 +101,19 @@ impl Figures {
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.more.insert(name.into(), value.into());
         self
+    }
+
+    /// With one more thing to tell in the JSON alone.
+    #[must_use]
+    pub fn with_detail(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.detail.insert(name.into(), value.into());
+        self
+    }
+
+    /// With a bar called `name`, what it is, and whether it is met.
+    #[must_use]
+    pub fn judged(self, name: &str, bar: f64, met: bool) -> Self {
+        self.with(name, bar).with(&format!("{name}_is"), if met { "met" } else { "missed" })
     }
 }
 
@@ -97,6 +133,8 @@ struct Line<'a> {
     spread: Option<Spread>,
     #[serde(flatten)]
     more: Option<&'a Map<String, Value>>,
+    #[serde(flatten)]
+    detail: Option<&'a Map<String, Value>>,
     pinning: &'a str,
     #[serde(flatten)]
     machine: &'a Machine,
@@ -137,6 +175,7 @@ impl Row {
                 samples: f.samples,
             }),
             more: figures.map(|f| &f.more),
+            detail: figures.map(|f| &f.detail),
             pinning: &self.pinning,
             machine,
         };
@@ -166,8 +205,9 @@ pub(crate) mod tests {
             rounds: 41,
             samples: 1000,
             more: Map::new(),
+            detail: Map::new(),
         };
-        let figures = figures.with("socket_ns", 9_500.0).with("speedup", 90.9);
+        let figures = figures.with("socket_ns", 9_500.0).with("speedup", 90.9).with_detail("calls", 7);
         Row { bench: "null".into(), case: case.into(), pinning: "both on CPU 0".into(), result: Ok(figures) }
     }
 
@@ -180,6 +220,7 @@ pub(crate) mod tests {
         assert_eq!((&value["ns"], &value["p99_ns"]), (&104.5.into(), &180.0.into()));
         assert_eq!((&value["limit"], &value["limit_ns"]), (&"two-line".into(), &95.0.into()));
         assert_eq!((&value["ratio"], &value["socket_ns"]), (&1.1.into(), &9_500.0.into()));
+        assert_eq!(value["calls"], 7);
         assert_eq!((&value["cpu"], &value["processors"]), (&"Test".into(), &2.into()));
         assert!(value.as_object().unwrap().values().all(|v| !v.is_object()), "{json}");
     }

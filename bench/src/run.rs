@@ -21,19 +21,17 @@ pub trait Listener {
 /// How to run a benchmark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The only case that is wanted, if not all are.
+    /// The case that is wanted, or the group of cases, if not all are.
     pub case: Option<String>,
     /// How long to measure.
     pub effort: Effort,
-    /// How many calls, where a benchmark makes a fixed number.
-    pub calls: u64,
     /// The directory of the peers, instead of `$UNDERPASS_PEERS` or `peers/target/release`.
     pub peers: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { case: None, effort: Effort::FULL, calls: 1_000_000, peers: None }
+        Self { case: None, effort: Effort::FULL, peers: None }
     }
 }
 
@@ -68,7 +66,7 @@ pub fn run(name: &str, options: &Options, listener: &mut dyn Listener) -> Result
 fn known(benchmarks: &[&Benchmark], case: &str) -> Result<(), Error> {
     let scenarios = benchmarks.iter().flat_map(|benchmark| benchmark.scenarios);
     let cases: Vec<&str> = scenarios.flat_map(|scenario| scenario.cases).copied().collect();
-    if cases.contains(&case) {
+    if cases.iter().any(|known| catalogue::selects(Some(case), known)) {
         return Ok(());
     }
     Err(format!("no case is called `{case}`; there are {}", cases.join(", ")).into())
@@ -84,7 +82,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn wants(&self, case: &str) -> bool {
-        self.options.case.as_ref().is_none_or(|wanted| wanted == case)
+        catalogue::selects(self.options.case.as_deref(), case)
     }
 
     fn scenario(
@@ -117,7 +115,6 @@ impl Run<'_> {
             placement: self.placement.clone(),
             effort: self.options.effort,
             case: self.options.case.clone(),
-            calls: self.options.calls,
             peers: self.peers.clone(),
             scratch: self.scratch.path().to_owned(),
         }
@@ -130,9 +127,9 @@ mod tests {
 
     #[test]
     fn an_unknown_case_is_answered_with_the_known_ones() {
-        let null = catalogue::find("null").unwrap();
-        assert!(known(&[null], "one-cpu").is_ok());
-        let error = known(&[null], "two-cpus").unwrap_err().to_string();
-        assert!(error.contains("`two-cpus`") && error.contains("pinned, floating, one-cpu"), "{error}");
+        let urpc = catalogue::find("urpc").unwrap();
+        assert!(known(&[urpc], "null/one-cpu").is_ok() && known(&[urpc], "null").is_ok());
+        let error = known(&[urpc], "two-cpus").unwrap_err().to_string();
+        assert!(error.contains("`two-cpus`") && error.contains("null/pinned, null/floating"), "{error}");
     }
 }

@@ -36,12 +36,12 @@ impl Table {
             let _ = writeln!(text, "\n{} · {}", row.bench, row.pinning);
             let _ = writeln!(
                 text,
-                "  {:<16}{:>11}{:>11}{:>11}{:>11}   {:<16}{:>11}{:>9}",
+                "  {:<27}{:>11}{:>11}{:>11}{:>11}   {:<16}{:>11}{:>9}",
                 "case", "median", "min", "p99", "max", "beside", "median", "ratio"
             );
             self.bench = Some(bench);
         }
-        let _ = write!(text, "  {:<16}", row.case);
+        let _ = write!(text, "  {:<27}", row.case);
         match &row.result {
             Ok(figures) => figures_line(&mut text, figures),
             Err(reason) => {

@@ -127,19 +127,15 @@ fn figures(case: &Case, contest: &Contest) -> Figures {
     if let Some(peer) = peer {
         figures = figures.with("peer", contest.measured[peer].name.as_str()).with("peer_ns", ns(peer));
         if let Some(bar) = case.bar {
-            let verdict = verdict(figures.ratio <= bar);
-            figures = figures.with("bar", bar).with("bar_is", verdict);
+            let met = figures.ratio <= bar;
+            figures = figures.judged("bar", bar, met);
         }
     }
     if let Some(bar) = case.bar_ns {
-        let verdict = verdict(figures.ns <= bar);
-        figures = figures.with("bar_ns", bar).with("bar_ns_is", verdict);
+        let met = figures.ns <= bar;
+        figures = figures.judged("bar_ns", bar, met);
     }
     paper(figures, case.paper_us)
-}
-
-fn verdict(met: bool) -> &'static str {
-    if met { "met" } else { "missed" }
 }
 
 /// With what the papers measured, in µs: user-level, and kernel threads.

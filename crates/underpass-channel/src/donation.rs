@@ -24,7 +24,11 @@ impl<'a> Donation<'a> {
     pub fn listen(&self) -> u32 {
         // Relaxed: the sleep begins only if the word holds this value still, which the kernel looks at.
         let word = self.word.load(Ordering::Relaxed);
-        if word & LISTENING != 0 { word } else { self.word.fetch_or(LISTENING, Ordering::Relaxed) | LISTENING }
+        if word & LISTENING != 0 {
+            word
+        } else {
+            self.word.fetch_or(LISTENING, Ordering::Relaxed) | LISTENING
+        }
     }
 
     /// *Donate:* whether the listener sleeps; then it is the caller's to wake.

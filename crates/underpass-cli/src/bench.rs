@@ -11,7 +11,7 @@ pub struct Options {
     /// The benchmark, or `all`
     #[arg(value_name = "NAME", required_unless_present = "list")]
     name: Option<String>,
-    /// Only this case
+    /// Only this case, or those below it: `null` is `null/pinned` and all that begin so
     #[arg(long, value_name = "CASE")]
     case: Option<String>,
     /// Print one JSON object a line
@@ -26,9 +26,6 @@ pub struct Options {
     /// Where the peers of `threads` are [default: $UNDERPASS_PEERS, else peers/target/release]
     #[arg(long, value_name = "DIR")]
     peers: Option<PathBuf>,
-    /// How many calls `kernel` makes
-    #[arg(long, default_value_t = underpass_bench::Options::default().calls, hide = true)]
-    calls: u64,
 }
 
 /// Runs a benchmark, or lists them.
@@ -42,12 +39,8 @@ pub fn run(options: &Options) -> Result<(), Error> {
     };
     let effort = if options.quick { Effort::QUICK } else { Effort::FULL };
     let mut printer = Printer::new(out, options.json);
-    let wanted = underpass_bench::Options {
-        case: options.case.clone(),
-        effort,
-        calls: options.calls,
-        peers: options.peers.clone(),
-    };
+    let wanted =
+        underpass_bench::Options { case: options.case.clone(), effort, peers: options.peers.clone() };
     let ran = underpass_bench::run(name, &wanted, &mut printer);
     printer.bar.finish_and_clear();
     match printer.written {

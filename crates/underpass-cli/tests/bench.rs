@@ -58,51 +58,95 @@ fn every_limit_has_its_row() {
     }
 }
 
-#[test]
-fn calls_are_measured_beside_their_limit() {
-    let rows = rows(&bench(None, &["null", "--quick", "--json", "--case", "one-cpu"]));
-    let [row] = &rows[..] else { panic!("one case was asked for, not {rows:?}") };
-    assert_eq!((&row["case"], &row["limit"]), (&"one-cpu".into(), &"futex-same-cpu".into()));
-    assert!(row["ratio"].as_f64().unwrap() > 0.0, "{row}");
+/// The cases that need two CPUs, and those that don't, of a quick run of `urpc`.
+const APART: [&str; 5] =
+    ["null/pinned", "null/floating", "null/donated/floating", "null/kernel-thread/pinned", "throughput"];
+const ANYWHERE: [&str; 8] = [
+    "null/donated/pinned",
+    "null/one-cpu",
+    "null/idle",
+    "null/kernel-thread/donated",
+    "idle/server",
+    "idle/client",
+    "trickle/client",
+    "trickle/server",
+];
+
+/// Looks at one row of `urpc`.
+fn check_urpc(row: &Value) {
+    assert_eq!(row["bench"], "urpc");
+    let case = row["case"].as_str().unwrap();
+    assert!(APART.contains(&case) || ANYWHERE.contains(&case), "{row}");
+    let measured = ["ns", "p99_ns", "limit_ns", "ratio"].map(|name| row[name].as_f64());
+    assert!(measured.iter().all(|figure| figure.is_some_and(|figure| figure > 0.0)), "{row}");
+    if !case.starts_with("idle/") && !case.starts_with("trickle/") {
+        let numbers = ["T", "C", "S", "calls_per_s", "calls_counted", "server_served", "client_calls"];
+        assert!(numbers.iter().all(|number| row[number].as_u64().is_some()), "{row}");
+        assert!(row["kernel_entries_per_call"].as_f64().is_some(), "{row}");
+        assert!(row["client_calls"].as_u64() >= row["calls_counted"].as_u64(), "{row}");
+    }
+    if case != "throughput" {
+        let bars =
+            ["bar", "bar_seconds"].map(|bar| row[bar].is_number() && row[format!("{bar}_is")].is_string());
+        assert!(bars.contains(&true), "{row}");
+    }
 }
 
 #[test]
-fn counted_calls_are_made() {
-    let rows = rows(&bench(None, &["kernel", "--quick", "--json", "--case", "one-cpu", "--calls", "5000"]));
-    assert!(rows[0]["calls"].as_u64().unwrap() >= 100, "{rows:?}");
+fn calls_are_measured_beside_their_limits() {
+    let rows = rows(&bench(None, &["urpc", "--quick", "--json"]));
+    let cases: Vec<_> = rows.iter().map(|row| row["case"].as_str().unwrap()).collect();
+    for case in APART.iter().chain(&ANYWHERE) {
+        assert!(cases.contains(case), "{case} is not among {cases:?}");
+    }
+    for row in rows.iter().filter(|row| two_cpus() || !row["skipped"].is_string()) {
+        check_urpc(row);
+    }
+    let donated: Vec<_> = rows.iter().filter(|row| row["case"] == "null/donated/pinned").collect();
+    assert_eq!(donated.iter().map(|row| row["T"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 16]);
+    assert!(donated.iter().all(|row| row["S"] == 0 && row["client_donations_given"].as_u64().unwrap() > 0));
     assert!(
-        rows[0]["entries_per_call"].as_f64().unwrap() > 0.0,
-        "one CPU can't be shared without the kernel"
+        donated[0]["kernel_entries_per_call"].as_f64().unwrap() > 1.0,
+        "somebody has to give the CPU away"
     );
+    let late = rows.iter().find(|row| row["case"] == "null/idle").unwrap();
+    assert!(late["limit"].as_str().unwrap().starts_with("futex-") && late["futex-same-cpu_ns"].is_number());
 }
 
 #[test]
 fn with_one_cpu_what_needs_two_is_skipped() {
     // On a kernel thread of its own, which the confinement ends with.
-    let output = std::thread::spawn(|| bench(Some(1), &["null", "--quick", "--json"])).join().unwrap();
-    let rows = rows(&output);
-    let skipped = |row: &Value| row["skipped"].as_str().is_some_and(|why| why.contains("needs two CPUs"));
-    let cases: Vec<_> = rows.iter().map(|row| (row["case"].as_str().unwrap(), skipped(row))).collect();
-    assert_eq!(cases, [("pinned", true), ("floating", true), ("one-cpu", false)]);
+    let output = std::thread::spawn(|| bench(Some(1), &["urpc", "--quick", "--json"])).join().unwrap();
+    for row in rows(&output) {
+        let skipped = row["skipped"].as_str().is_some_and(|why| why.contains("CPU"));
+        let case = row["case"].as_str().unwrap();
+        assert!(skipped != ANYWHERE.contains(&case), "{row}");
+        if !skipped {
+            check_urpc(&row);
+        }
+    }
 }
 
 #[test]
 fn people_get_a_table_with_the_machine() {
-    let output = bench(None, &["null", "--quick", "--case", "one-cpu"]);
+    let output = bench(None, &["urpc", "--quick", "--case", "null/one-cpu"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.lines().next().is_some_and(|heading| heading.contains("Linux")), "{text}");
-    assert!(text.contains("ratio") && text.contains("one-cpu") && text.contains("futex-same-cpu"), "{text}");
+    for word in ["ratio", "null/one-cpu", "futex-same-cpu", "kernel entries per call"] {
+        assert!(text.contains(word), "{text}");
+    }
+    assert!(!text.contains("null/pinned") && !text.contains("wakeups"), "{text}");
 }
 
 #[test]
 fn what_is_unknown_is_answered_with_what_is_known() {
-    for arguments in [&["nul"][..], &["null", "--case", "nul"]] {
+    for arguments in [&["nul"][..], &["urpc", "--case", "nul"]] {
         let output = bench(None, arguments);
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && text.contains("`nul`") && text.contains("there are"), "{text}");
     }
     let list = bench(None, &["--list"]);
-    assert!(String::from_utf8(list.stdout).unwrap().lines().any(|line| line.starts_with("callers ")));
+    assert!(String::from_utf8(list.stdout).unwrap().lines().any(|line| line.starts_with("urpc ")));
 }
 
 /// A directory with a peer that needs 7 ns for a `yield` and 3 for a `lock`, and knows nothing else.

@@ -16,6 +16,18 @@ pub fn now_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
+/// Nanoseconds of processor time that all threads of this process have used, in and out of the kernel.
+///
+/// # Examples
+/// ```
+/// let before = underpass_os::clock::cpu_ns();
+/// assert!(underpass_os::clock::cpu_ns() >= before);
+/// ```
+pub fn cpu_ns() -> u64 {
+    let t = clock_gettime(ClockId::ProcessCPUTime);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
 /// A point of [`now_ns`] as the kernel takes it.
 pub(crate) fn timespec(ns: u64) -> Timespec {
     Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }

@@ -83,7 +83,8 @@ pub fn sleep_and_donate<L: ?Sized + Line>(
         }
         if !brief || donated || quiet() {
             let donated_to = donee.filter(|_| donated);
-            let others = lines.iter().filter(|line| !donated_to.is_some_and(|to| std::ptr::addr_eq(to, &***line)));
+            let others =
+                lines.iter().filter(|line| !donated_to.is_some_and(|to| std::ptr::addr_eq(to, &***line)));
             others.for_each(|line| line.knock());
             tally().slept();
             if futex::wait_any(&watched, deadline_ns) == Woken::Unsupported {

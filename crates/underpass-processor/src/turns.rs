@@ -101,7 +101,9 @@ pub fn detach(world: &impl World) -> bool {
 
 /// Whether fewer activations could run than there are slots, the others being blocked in the kernel.
 pub fn short(world: &impl World) -> bool {
-    let able = |seat: &&Seat| !matches!(seat.hint(), state::DETACHED | state::STUCK | state::LISTENING | state::LENT);
+    let able = |seat: &&Seat| {
+        !matches!(seat.hint(), state::DETACHED | state::STUCK | state::LISTENING | state::LENT)
+    };
     (world.seats().filter(able).count() as u32) < world.slots().counts().maximum
 }
 
@@ -157,8 +159,7 @@ pub fn hand_to_sleeper(world: &impl World) -> bool {
 
 fn hand_to(world: &impl World, suits: impl Fn(&Seat) -> bool) -> bool {
     let mut seats = world.seats();
-    let sleeper =
-        seats.find(|seat| seat.hint() == state::ASLEEP && suits(seat) && seat.seat(state::ASLEEP));
+    let sleeper = seats.find(|seat| seat.hint() == state::ASLEEP && suits(seat) && seat.seat(state::ASLEEP));
     if let Some(seat) = sleeper {
         world.rouse(seat);
     }
@@ -295,10 +296,7 @@ pub fn retire(world: &impl World, seat: &Seat, to: u32) -> bool {
 /// *Invite*: calls have come that any activation may serve, or nobody runs any more. If a processor is free, calls one that sleeps: it looks for
 /// calls, and if it is the last, listens for more in its next sleep.
 pub fn invite(world: &impl World) {
-    if world.slots().counts().free()
-        && world.slots().take()
-        && !hand_to(world, |seat| world.serves(seat))
-    {
+    if world.slots().counts().free() && world.slots().take() && !hand_to(world, |seat| world.serves(seat)) {
         release(world);
     }
 }

@@ -121,7 +121,8 @@ impl Hello {
         if spoken != head() {
             return Err(Answer::OtherVersion { version: VERSION });
         }
-        let (_, hash, manner): (Head, u64, Parts) = read(bytes).ok_or_else(|| Answer::Failed { why: "a damaged hello".to_owned() })?;
+        let (_, hash, manner): (Head, u64, Parts) =
+            read(bytes).ok_or_else(|| Answer::Failed { why: "a damaged hello".to_owned() })?;
         Ok(Self { hash, manner: Manner::of(manner) })
     }
 }
@@ -142,7 +143,8 @@ impl Answer {
             read(bytes).filter(|(head, _): &(Head, u8)| head.0 == MAGIC).ok_or_else(nonsense)?;
         match kind {
             _ if found.1 != VERSION => Some(Self::OtherVersion { version: found.1 }),
-            0 => read(bytes).map(|(_, _, manner): (Head, u8, Parts)| Self::Welcome { manner: Manner::of(manner) }),
+            0 => read(bytes)
+                .map(|(_, _, manner): (Head, u8, Parts)| Self::Welcome { manner: Manner::of(manner) }),
             1 => read(bytes).map(|(_, _, version): (Head, u8, u32)| Self::OtherVersion { version }),
             2 => read(bytes)
                 .map(|(_, _, hash, text): (Head, u8, u64, String)| Self::OtherInterface { hash, text }),
@@ -182,7 +184,8 @@ mod tests {
 
     #[test]
     fn damaged_messages_are_told() {
-        let bytes = Hello { hash: 7, manner: Manner { barriers: true, only_cpu: None, donated_only: false } }.to_bytes();
+        let bytes = Hello { hash: 7, manner: Manner { barriers: true, only_cpu: None, donated_only: false } }
+            .to_bytes();
         for end in 0..bytes.len() {
             assert!(Hello::from_bytes(&bytes[..end]).is_err());
         }

@@ -28,7 +28,11 @@ impl Scheduler {
 
     /// Whether calls have come that this activation might serve.
     fn calls_pending(&self) -> bool {
-        if self.activation().is_lent() { self.lent_pending() } else { self.lines().iter().any(|line| line.pending()) }
+        if self.activation().is_lent() {
+            self.lent_pending()
+        } else {
+            self.lines().iter().any(|line| line.pending())
+        }
     }
 
     /// Takes the replies that have come for others; says whether anything but the current thread wants this processor.

@@ -4,7 +4,9 @@ use crate::SERVER;
 use crate::client::{self, procedure};
 use crate::end::{End, announcement, blob, gone};
 use std::sync::atomic::{AtomicBool, Ordering};
-use underpass_channel::layout::{CELLS, CLIENT_ATTENTION, DONATIONS, LARGEST, SERVER_ATTENTION, STACK, STACKS};
+use underpass_channel::layout::{
+    CELLS, CLIENT_ATTENTION, DONATIONS, LARGEST, SERVER_ATTENTION, STACK, STACKS,
+};
 use underpass_channel::{Cell, INLINE, Place, Words};
 use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of, until};
 

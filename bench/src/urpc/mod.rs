@@ -1,0 +1,83 @@
+//! `urpc`: what a call costs where both sides have a processor, where they share one, and where nobody has called for a while
+//! (URPC, sections 4.2 to 4.4 and 5.5).
+//!
+//! C is the number of the client's processors, S that of the server's, T that of the threads that call. Where S is 0 the server
+//! has no processor but those that its callers donate.
+
+mod load;
+mod null;
+mod rest;
+
+use crate::calls::{Call, Calls, serve, serve_donated};
+use crate::catalogue::{Benchmark, Scenario};
+use crate::client::Client;
+use crate::contest::Contest;
+use crate::{Error, Figures, Pinning};
+
+pub(crate) const BENCHMARK: Benchmark = Benchmark {
+    name: "urpc",
+    about: "a call that does nothing: at the limit, donated, late, many at once; what idle and slow servers burn",
+    scenarios: &[
+        served("null/pinned", &["null/pinned"], Pinning::Apart, |client| null::running(client, null::PINNED)),
+        served("null/floating", &["null/floating"], Pinning::Floating, |client| {
+            null::running(client, null::FLOATING)
+        }),
+        donated("null/donated/pinned", &["null/donated/pinned"], Pinning::Together, |client| {
+            null::donated(client, "null/donated/pinned")
+        }),
+        donated("null/donated/floating", &["null/donated/floating"], Pinning::Floating, |client| {
+            null::donated(client, "null/donated/floating")
+        }),
+        served("null/one-cpu", &["null/one-cpu"], Pinning::Together, |client| {
+            null::running(client, null::ONE_CPU)
+        }),
+        served("null/idle", &["null/idle"], Pinning::Any, null::idle),
+        served("null/kernel-thread/pinned", &["null/kernel-thread/pinned"], Pinning::Apart, |client| {
+            null::kernel_thread(client, "null/kernel-thread/pinned", ONE_EACH)
+        }),
+        donated("null/kernel-thread/donated", &["null/kernel-thread/donated"], Pinning::Together, |client| {
+            null::kernel_thread(client, "null/kernel-thread/donated", ONE_TO_SHARE)
+        }),
+        served("throughput", &["throughput"], Pinning::Apart, load::throughput),
+        served("idle", &["idle/server", "idle/client"], Pinning::Any, rest::idle),
+        served("trickle", &["trickle/client", "trickle/server"], Pinning::Any, rest::trickle),
+    ],
+};
+
+type Cases = &'static [&'static str];
+type Part = fn(&Client) -> Result<(), Error>;
+
+/// The server has processors of its own.
+const fn served(name: &'static str, cases: Cases, pinning: Pinning, client: Part) -> Scenario {
+    Scenario { name, cases, pinning, client, server: serve }
+}
+
+/// It has none.
+const fn donated(name: &'static str, cases: Cases, pinning: Pinning, client: Part) -> Scenario {
+    Scenario { name, cases, pinning, client, server: serve_donated }
+}
+
+/// The processors of client and server, C and S.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Processors {
+    clients: usize,
+    servers: usize,
+}
+
+const ONE_EACH: Processors = Processors { clients: 1, servers: 1 };
+const ONE_TO_SHARE: Processors = Processors { clients: 1, servers: 0 };
+
+/// The figures of subject `of`, which is `calls` by T threads, beside subject `beside`.
+fn figures<F: Call>(
+    contest: &Contest,
+    (of, beside): (usize, usize),
+    (calls, processors): (&Calls<F>, Processors),
+) -> Figures {
+    let Processors { clients, servers } = processors;
+    let figures = Figures::of(contest, of, beside);
+    let rate = (1e9 / figures.ns).round();
+    let figures = figures.with("T", calls.threads()).with("C", clients).with("S", servers);
+    let limit = &contest.measured[beside].singles;
+    let figures = if limit.is_empty() { figures } else { figures.with_detail("limit_p99_ns", limit.p99()) };
+    calls.tell(figures.with("calls_per_s", rate as u64))
+}
