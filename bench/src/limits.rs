@@ -7,7 +7,7 @@ use crate::catalogue::{Benchmark, Scenario};
 use crate::client::Client;
 use crate::contest::Subject;
 use crate::ping::Kind;
-use crate::role::Role;
+use crate::role::idle;
 use crate::{Error, Figures, Pinning, process};
 
 pub(crate) const BENCHMARK: Benchmark = Benchmark {
@@ -18,7 +18,8 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
         cases: &["two-line", "one-line", "futex-cross-cpu", "call", "syscall", "futex-same-cpu"],
         pinning: Pinning::Together,
         client,
-        server,
+        // The responder does it all.
+        server: idle,
     }],
 };
 
@@ -47,11 +48,4 @@ fn client(client: &Client) -> Result<(), Error> {
         client.row(case, pinning, Ok(Figures::of(&contest, 1, 0)))?;
     }
     Ok(())
-}
-
-/// The responder does it all.
-fn server(_: &Role) -> Result<(), Error> {
-    loop {
-        std::thread::park();
-    }
 }

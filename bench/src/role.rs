@@ -4,6 +4,7 @@ use crate::client::Client;
 use crate::lines::Lines;
 use crate::pair::{Message, tell};
 use crate::responder::respond;
+use crate::urpc::count::Counted;
 use crate::{Effort, Error, Placement, catalogue};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -52,6 +53,14 @@ pub struct Role {
     pub scratch: PathBuf,
 }
 
+/// What a child may be told.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Task {
+    Role(Box<Role>),
+    Counted(Counted),
+}
+
 /// Plays the role that `text` describes; standard input is the shared page, standard output the way to the parent.
 ///
 /// The process is killed when its parent ends. What this returns is its exit status: if the role fails, the parent is told why.
@@ -60,14 +69,25 @@ pub struct Role {
 /// If there is no parent that can be told: `text` is no role, or the parent is gone.
 pub fn play(text: &str) -> Result<ExitCode, Error> {
     process::die_with_parent()?;
-    let role: Role = serde_json::from_str(text)
+    let task: Task = serde_json::from_str(text)
         .map_err(|e| format!("this command is for `underpass bench` itself, which starts it ({e})"))?;
+    let role = match task {
+        Task::Role(role) => *role,
+        Task::Counted(counted) => return counted.perform().map(|()| ExitCode::SUCCESS),
+    };
     if std::os::unix::process::parent_id() != role.parent {
         return Err("the benchmark that started this process is gone".into());
     }
     let Err(error) = perform(role) else { return Ok(ExitCode::SUCCESS) };
     tell(&Message::Failed(error.to_string()))?;
     Ok(ExitCode::FAILURE)
+}
+
+/// The server of a scenario in which there is nothing to serve.
+pub(crate) fn idle(_: &Role) -> Result<(), Error> {
+    loop {
+        std::thread::park();
+    }
 }
 
 fn perform(role: Role) -> Result<(), Error> {

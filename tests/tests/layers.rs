@@ -135,9 +135,10 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "underpass-bench",
-        rooms: &["underpass", "underpass-os"],
+        rooms: &["underpass", "underpass-channel", "underpass-os", "underpass-threads"],
         outside: None,
-        because: "benchmarks use what a user uses, and of underpass-os the memory and futexes of the raw limits",
+        because: "benchmarks use what a user uses, of underpass-os the memory and futexes of the raw limits, and for Table II the \
+                  channel and the latches that a call is made of",
         ..BARE
     },
     Room {

@@ -15,7 +15,7 @@ use crate::catalogue::{Benchmark, Scenario};
 use crate::client::Client;
 use crate::contest::{Contest, Subject};
 use crate::peers::{self, Peer};
-use crate::role::Role;
+use crate::role::idle;
 use crate::{Effort, Error, Figures, Pinning};
 use cases::{CASES, Case};
 use std::time::Duration;
@@ -50,13 +50,6 @@ const fn scenario(
         _ => idle,
     };
     Scenario { name, cases, pinning, client, server }
-}
-
-/// There is nothing to serve.
-fn idle(_: &Role) -> Result<(), Error> {
-    loop {
-        std::thread::park();
-    }
 }
 
 /// Operations of ours in a sample: a reading of the clock costs as much as some.

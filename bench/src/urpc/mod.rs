@@ -4,14 +4,18 @@
 //! C is the number of the client's processors, S that of the server's, T that of the threads that call. Where S is 0 the server
 //! has no processor but those that its callers donate.
 
+pub(crate) mod count;
 mod load;
 mod null;
+mod parts;
 mod rest;
+mod table2;
 
 use crate::calls::{Call, Calls, serve, serve_donated};
 use crate::catalogue::{Benchmark, Scenario};
 use crate::client::Client;
 use crate::contest::Contest;
+use crate::role::idle;
 use crate::{Error, Figures, Pinning};
 
 pub(crate) const BENCHMARK: Benchmark = Benchmark {
@@ -39,6 +43,13 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
             null::kernel_thread(client, "null/kernel-thread/donated", ONE_TO_SHARE)
         }),
         served("throughput", &["throughput"], Pinning::Apart, load::throughput),
+        Scenario {
+            name: "table2",
+            cases: &table2::CASES,
+            pinning: Pinning::Alone,
+            client: table2::client,
+            server: idle,
+        },
         served("idle", &["idle/server", "idle/client"], Pinning::Any, rest::idle),
         served("trickle", &["trickle/client", "trickle/server"], Pinning::Any, rest::trickle),
     ],

@@ -1,0 +1,94 @@
+//! Instructions of the components, as callgrind counts them.
+//!
+//! The benchmark runs itself under `valgrind`, which collects while the function of one component runs. What starting costs cancels
+//! out in the difference of two counts.
+
+use super::parts::{Callers, Component, MESSAGES, Parts};
+use crate::Error;
+use crate::pair::SUBCOMMAND;
+use serde::{Deserialize, Serialize};
+use std::process::Command;
+
+/// Rounds of the two counts.
+const ROUNDS: [u64; 2] = [50, 150];
+
+/// What the counted child does: so many rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counted {
+    /// How many.
+    rounds: u64,
+    /// Whether user-level threads are resumed, instead of messages passed.
+    threads: bool,
+}
+
+impl Counted {
+    /// Does it.
+    pub(crate) fn perform(self) -> Result<(), Error> {
+        let Self { rounds, threads } = self;
+        if threads {
+            let thread = underpass::thread::spawn(move || {
+                let callers = Callers::new();
+                (0..rounds).for_each(|_| callers.part_client_dispatch());
+                callers.end()
+            });
+            return thread.join().map_err(|_| "the counted thread panicked")?;
+        }
+        let mut parts = Parts::new()?;
+        for _ in 0..rounds {
+            parts.pass(|_, part| part());
+        }
+        if parts.passed() { Ok(()) } else { Err("not all messages have passed".into()) }
+    }
+}
+
+/// Instructions that a message takes in these components together.
+pub(super) fn instructions(components: &[Component]) -> Result<f64, Error> {
+    components.iter().map(|&component| one(component)).sum()
+}
+
+fn one(component: Component) -> Result<f64, Error> {
+    let [few, many] = ROUNDS;
+    let more = collected(component, many)?.saturating_sub(collected(component, few)?);
+    if more == 0 {
+        return Err(
+            format!("callgrind has seen no `{}`: is this program stripped?", function(component)).into()
+        );
+    }
+    Ok(more as f64 / ((many - few) * MESSAGES as u64) as f64)
+}
+
+/// The function that is the component.
+fn function(component: Component) -> &'static str {
+    match component {
+        Component::ClientSend => "part_client_send",
+        Component::ServerPoll => "part_server_poll",
+        Component::ServerReceive => "part_server_receive",
+        Component::ServerDispatch => "part_server_dispatch",
+        Component::ServerSend => "part_server_send",
+        Component::ClientPoll => "part_client_poll",
+        Component::ClientReceive => "part_client_receive",
+        Component::ClientDispatch => "part_client_dispatch",
+    }
+}
+
+/// Instructions of this component in a child that does `rounds`.
+fn collected(component: Component, rounds: u64) -> Result<u64, Error> {
+    let threads = component == Component::ClientDispatch;
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+    if !threads {
+        // Threads leave the function in the middle and come back to it: for them everything is collected.
+        valgrind.arg(format!("--toggle-collect=*{}*", function(component)));
+    }
+    valgrind.arg(format!("/proc/{}/exe", std::process::id()));
+    valgrind.args([SUBCOMMAND, &serde_json::to_string(&Counted { rounds, threads })?]);
+    let output = valgrind.output().map_err(|e| format!("valgrind can't be run ({e}); is it installed?"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        let why = said.lines().find(|line| line.contains("terminat")).unwrap_or("it failed");
+        return Err(format!("valgrind can't run it: {} ({why})", output.status).into());
+    }
+    let count = said.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
+    count.ok_or_else(|| "callgrind has told no count".into())
+}
