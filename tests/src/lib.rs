@@ -8,5 +8,5 @@ mod watchdog;
 
 pub use probe::{Everything, Other, OtherClient, Plain, Probe, ProbeClient, Shape, Subject, Trouble, Unlike};
 pub use server::{Room, ServerProcess};
-pub use system::{fds_of, kernel_threads_of, state_of, switches_of, ticks_of};
+pub use system::{fds_of, kernel_threads_of, kib_of, state_of, switches_of, ticks_of};
 pub use watchdog::{Watchdog, until};

@@ -18,6 +18,7 @@ use underpass_tests::{Other, Probe, ProbeClient, Subject, Unlike, until};
 fn main() -> Result<(), Box<dyn Error>> {
     // No server outlives its test.
     underpass_os::process::die_with_parent()?;
+    underpass_os::process::raise_files()?;
     if let Ok(cpu) = std::env::var("UNDERPASS_TEST_CPU") {
         underpass_os::cpu::confine(&[cpu.parse()?])?;
     }

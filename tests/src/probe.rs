@@ -2,7 +2,7 @@
 #![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use underpass::{CallError, Wire, thread};
 
@@ -121,6 +121,10 @@ pub trait Probe {
     fn kernel_entries(&self) -> Result<(u64, u64), CallError>;
     /// Bytes of arguments that have come here, those of calls under way included.
     fn arrived(&self) -> Result<u64, CallError>;
+    /// How many ends of bindings its domain looks at.
+    fn active(&self) -> Result<u64, CallError>;
+    /// The calls that have come before this one, of all callers.
+    fn turn(&self) -> Result<u64, CallError>;
 }
 
 /// Another interface.
@@ -134,6 +138,7 @@ pub trait Other {
 #[derive(Debug, Default)]
 pub struct Subject {
     met: AtomicU32,
+    turns: AtomicU64,
 }
 
 impl Probe for Subject {
@@ -206,6 +211,14 @@ impl Probe for Subject {
 
     fn arrived(&self) -> Result<u64, CallError> {
         Ok(underpass::counters().bytes_in)
+    }
+
+    fn active(&self) -> Result<u64, CallError> {
+        Ok(underpass::active_bindings() as u64)
+    }
+
+    fn turn(&self) -> Result<u64, CallError> {
+        Ok(self.turns.fetch_add(1, Ordering::SeqCst))
     }
 }
 

@@ -50,3 +50,10 @@ pub fn ticks_of(pid: u32) -> u64 {
     let after = stat.rsplit(')').next().unwrap_or_default();
     after.split_whitespace().skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum()
 }
+
+/// A field of `pid`'s status in KiB: `RssAnon`, `RssShmem`, `VmPTE`.
+pub fn kib_of(pid: u32, field: &str) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}

@@ -8,8 +8,13 @@ const PARKED: u32 = 1;
 const ASIDE: u32 = 2;
 /// Another processor of the receiver's sleeps on this word while one runs: knock if that one is slow.
 const SPARE: u32 = 4;
+/// The line is dormant: as `ASIDE`, until the receiver is told or makes the line active by itself, however often it sleeps meanwhile.
+const DORMANT: u32 = 8;
 /// Knocks are counted above the bits, so that a sleeper that is about to sleep sees the word change.
-const KNOCK: u32 = 8;
+const KNOCK: u32 = 16;
+
+/// Any of them has a post call the receiver.
+const AWAY: u32 = PARKED | ASIDE | DORMANT;
 
 /// The fence between a post and the look at the peer's attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,15 +84,15 @@ impl<'a> Attention<'a> {
     #[inline]
     fn is_set(&self) -> bool {
         // Relaxed: the fences order it.
-        self.word.load(Ordering::Relaxed) & (PARKED | ASIDE) != 0
+        self.word.load(Ordering::Relaxed) & AWAY != 0
     }
 
     /// Takes upon the caller to call the receiver, if nobody else has.
     #[cold]
     pub fn claim(&self) -> Bell {
         // Relaxed: whoever clears the bit rings, and the bell itself synchronizes.
-        let before = self.word.fetch_and(!(PARKED | ASIDE), Ordering::Relaxed);
-        match (before & ASIDE != 0, before & PARKED != 0) {
+        let before = self.word.fetch_and(!AWAY, Ordering::Relaxed);
+        match (before & (ASIDE | DORMANT) != 0, before & PARKED != 0) {
             (true, _) => Bell::Socket,
             (false, true) => Bell::Wake,
             (false, false) => Bell::Silent,
@@ -109,6 +114,25 @@ impl<'a> Attention<'a> {
     /// The barrier and a last look at the ring must follow.
     pub fn set_aside(&self) {
         self.word.fetch_or(ASIDE, Ordering::Relaxed);
+    }
+
+    /// *Put away, step A2:* the line becomes dormant. The barrier and a last look at the ring must follow.
+    pub fn retire(&self) {
+        // Relaxed: the barrier that follows orders it.
+        self.word.fetch_or(DORMANT, Ordering::Relaxed);
+    }
+
+    /// The line is active: whoever runs looks at it. A poster may have cleared the bit, and then rings.
+    pub fn revive(&self) {
+        // Relaxed: it tells of nothing but itself; those who sleep are called afterwards.
+        self.word.fetch_and(!DORMANT, Ordering::Relaxed);
+    }
+
+    /// Whether the receiver's line is dormant: no listener of it waits for a processor. After the fence of a post.
+    #[inline]
+    pub fn is_dormant(&self) -> bool {
+        // Relaxed: the fence of the post orders it.
+        self.word.load(Ordering::Relaxed) & DORMANT != 0
     }
 
     /// Says that one processor of several goes to sleep while another runs; gives the value to sleep on.
@@ -164,6 +188,21 @@ mod tests {
         assert_eq!(attention.after_post(Fence::Full), Bell::Silent);
         attention.set_aside();
         assert_eq!(attention.after_post(Fence::Full), Bell::Socket);
+        assert_eq!(attention.after_post(Fence::Full), Bell::Silent);
+    }
+
+    #[test]
+    fn a_dormant_line_stays_so_whoever_wakes() {
+        let word = AtomicU32::new(0);
+        let attention = Attention::new(&word);
+        attention.retire();
+        attention.park(false);
+        attention.look();
+        assert!(attention.is_dormant());
+        assert_eq!(attention.after_post(Fence::Full), Bell::Socket);
+        assert_eq!(attention.after_post(Fence::Full), Bell::Silent);
+        attention.retire();
+        attention.revive();
         assert_eq!(attention.after_post(Fence::Full), Bell::Silent);
     }
 

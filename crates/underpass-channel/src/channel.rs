@@ -108,8 +108,12 @@ impl Channel {
         (cpu < DONATION_WORDS).then(|| Donation::new(self.region.attention(DONATIONS + 4 * cpu)))
     }
 
-    /// *Donate:* wakes the peer's listener of `cpu`; `false` if there is none that sleeps.
+    /// *Donate:* wakes the peer's listener of `cpu`; `false` if there is none that sleeps. After a post, for it.
     pub fn donate(&self, cpu: usize) -> bool {
+        // A word that still says that somebody listens may be nobody's any more.
+        if self.peer().is_dormant() {
+            return false;
+        }
         let Some(donation) = self.donation(cpu).filter(Donation::donate) else { return false };
         futex::wake(donation.word(), Scope::Shared, 1);
         true

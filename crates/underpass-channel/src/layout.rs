@@ -12,7 +12,7 @@
 //! Offsets are counted in bytes. The words of a ring are 64 bits wide, an attention and a donation word are 32 bits wide.
 
 /// The version of this layout; two domains must agree on it.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Cells in a ring, slots of a binding, and so the most calls at once over one binding.
 ///

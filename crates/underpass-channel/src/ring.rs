@@ -93,6 +93,12 @@ impl<W: Words> Receiving<W> {
         self.words.word(self.at(next)).load(Ordering::Relaxed) as u32 == next.wrapping_add(1)
     }
 
+    /// How many cells have been taken, modulo 2³²: a hint, for who asks whether anything has come since.
+    pub fn position(&self) -> u32 {
+        // Relaxed: see above.
+        self.next.load(Ordering::Relaxed)
+    }
+
     /// Whether a second cell seems to have come behind the first: a hint.
     pub fn backlog(&self) -> bool {
         let second = self.next.load(Ordering::Relaxed).wrapping_add(1);

@@ -250,3 +250,93 @@ fn a_knock_is_not_lost_on_a_spare() {
         assert_eq!(take(&receiving).what, 7);
     });
 }
+
+/// A line that one side puts away while the other posts on it. The flag is the list of active lines, under its lock.
+struct Dormancy {
+    word: AtomicU32,
+    active: Mutex<bool>,
+}
+
+impl Dormancy {
+    /// As `lines::put_away` does it: A1, A2, the barrier, A4.
+    fn put_away(&self, receiving: &Receiving<Shared<Boxed>>) {
+        let mut active = self.active.lock().unwrap();
+        *active = false;
+        Attention::new(&self.word).retire();
+        fence(Ordering::SeqCst);
+        if !receiving.try_lock().is_some_and(|taking| taking.is_empty()) {
+            Attention::new(&self.word).revive();
+            *active = true;
+        }
+    }
+
+    /// As the clerk does it when the socket rings.
+    fn activate(&self) {
+        let mut active = self.active.lock().unwrap();
+        if !*active {
+            Attention::new(&self.word).revive();
+            *active = true;
+        }
+    }
+}
+
+#[test]
+fn a_post_on_a_line_that_is_put_away_makes_it_active() {
+    loom::model(|| {
+        let (sending, receiving) = ring(2);
+        let line = Arc::new(Dormancy { word: AtomicU32::new(0), active: Mutex::new(true) });
+        let theirs = line.clone();
+        let poster = thread::spawn(move || {
+            sending.post(&Cell::new(0, 7));
+            if Attention::new(&theirs.word).after_post(Fence::Full) == Bell::Socket {
+                theirs.activate();
+            }
+        });
+        // A processor that has not seen yet that the line was put away sleeps on its word once more.
+        let late = line.clone();
+        let sleeper = thread::spawn(move || {
+            let attention = Attention::new(&late.word);
+            attention.park(false);
+            attention.look();
+        });
+        line.put_away(&receiving);
+        poster.join().unwrap();
+        sleeper.join().unwrap();
+        assert!(*line.active.lock().unwrap(), "somebody looks at what was posted");
+    });
+}
+
+#[test]
+fn a_call_of_a_line_that_is_put_away_makes_it_active() {
+    // The client's side: what it asks is whether a call is under way, and the caller finds by itself that nobody looks.
+    loom::model(|| {
+        let slots = Arc::new(Slots::new(1));
+        let dormant = Arc::new(AtomicBool::new(false));
+        let active = Arc::new(Mutex::new(true));
+        let caller = {
+            let (slots, dormant, active) = (slots.clone(), dormant.clone(), active.clone());
+            thread::spawn(move || {
+                let slot = slots.lease().unwrap();
+                fence(Ordering::SeqCst);
+                if dormant.load(Ordering::Relaxed) {
+                    let mut active = active.lock().unwrap();
+                    dormant.store(false, Ordering::Relaxed);
+                    *active = true;
+                }
+                slot
+            })
+        };
+        let mut list = active.lock().unwrap();
+        *list = false;
+        dormant.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if slots.leased(1) > 0 {
+            dormant.store(false, Ordering::Relaxed);
+            *list = true;
+        }
+        drop(list);
+        let slot = caller.join().unwrap();
+        assert!(*active.lock().unwrap(), "somebody looks for the reply");
+        slots.give_back(slot);
+    });
+}

@@ -1,6 +1,6 @@
 //! This process, as its parent and the kernel see it.
 
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit};
 use std::io;
 use std::os::fd::AsFd;
 
@@ -10,6 +10,16 @@ use std::os::fd::AsFd;
 /// What `prctl` says.
 pub fn die_with_parent() -> io::Result<()> {
     Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
+}
+
+/// Lets this process open as many files as it may ever: each binding takes one on either side. Gives that number.
+///
+/// # Errors
+/// What `setrlimit` says.
+pub fn raise_files() -> io::Result<u64> {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?;
+    Ok(maximum.unwrap_or(u64::MAX))
 }
 
 /// The effective user of this process.

@@ -42,7 +42,7 @@ mod sleep;
 #[cfg(not(underpass_loom))]
 mod slots;
 #[cfg(not(underpass_loom))]
-mod spin;
+pub mod spin;
 #[cfg(not(underpass_loom))]
 mod steward;
 #[cfg(not(underpass_loom))]

@@ -39,6 +39,24 @@ pub trait Line: Send + Sync {
     /// Says that this domain will look only when told over the socket.
     fn set_aside(&self);
 
+    /// Whether this line has carried anything since this was asked last, or since it became active. Asked under the lock of [`lines`](crate::lines).
+    fn used(&self) -> bool {
+        true
+    }
+
+    /// *A2:* says that this domain does not look at this line any more, until it is called over the socket or makes a call.
+    fn retire(&self) {}
+
+    /// *A4:* whether nothing has come or is awaited. `false` if that can't be told now.
+    fn rests(&self) -> bool {
+        false
+    }
+
+    /// Says that this domain looks at this line again; `false` if it is closed. Under the lock of [`lines`](crate::lines).
+    fn revive(&self) -> bool {
+        true
+    }
+
     /// A plain kernel thread is about to sleep on this line by itself.
     fn enter(&self) {}
 

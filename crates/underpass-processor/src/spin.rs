@@ -14,7 +14,7 @@ pub fn set_wake_up_cost(ns: u64) {
 }
 
 /// Polls between two looks at the clock.
-const BATCH: u32 = 64;
+pub const BATCH: u32 = 64;
 
 /// The look at the clock at which an idle processor first gives way to others that are ready on its CPU; it does so again
 /// after twice as many, and so on. On a CPU that others wanted the last time, and on one that nobody did.

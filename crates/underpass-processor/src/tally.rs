@@ -14,6 +14,7 @@ pub struct Tally {
     donations: AtomicU64,
     loans: AtomicU64,
     returns: AtomicU64,
+    activated: AtomicU64,
 }
 
 static TALLY: Tally = Tally {
@@ -26,6 +27,7 @@ static TALLY: Tally = Tally {
     donations: AtomicU64::new(0),
     loans: AtomicU64::new(0),
     returns: AtomicU64::new(0),
+    activated: AtomicU64::new(0),
 };
 
 /// This domain's.
@@ -81,6 +83,16 @@ impl Tally {
     /// Counts a donated processor that was returned.
     pub fn returned(&self) {
         self.returns.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a dormant line that became active.
+    pub fn activated(&self) {
+        self.activated.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Dormant lines that became active so far.
+    pub fn revivals(&self) -> u64 {
+        self.activated.load(Ordering::Relaxed)
     }
 
     /// Processors donated to other domains so far.

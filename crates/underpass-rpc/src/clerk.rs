@@ -8,7 +8,7 @@ use crate::handshake::{Answer, Hello, LONGEST, Manner, Meeting};
 use crate::mailbox::Mailbox;
 use crate::server::ServerEnd;
 use crate::service::Service;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -34,7 +34,7 @@ pub(crate) struct Exported {
 /// What the clerk watches under a key.
 enum Watched {
     Export(Arc<Exported>),
-    Newcomer { socket: Socket, export: u64, since: u64 },
+    Newcomer { socket: Socket, export: u64 },
     Client { end: Arc<ClientEnd>, line: Arc<dyn Line> },
     Server { end: Arc<ServerEnd>, line: Arc<dyn Line>, export: u64 },
 }
@@ -43,8 +43,18 @@ enum Watched {
 struct Table {
     next: u64,
     rows: HashMap<u64, Watched>,
+    /// The keys of the newcomers among them, and since when they are silent. Keys grow, so the first is the oldest.
+    newcomers: BTreeMap<u64, u64>,
     /// Exports that accept nobody until then, because files ran out.
     paused: Vec<(u64, u64)>,
+}
+
+impl Table {
+    /// Takes out who has kept silent the longest.
+    fn dismiss_oldest(&mut self) -> Option<Watched> {
+        let (key, _) = self.newcomers.pop_first()?;
+        self.rows.remove(&key)
+    }
 }
 
 /// This domain's clerk.
@@ -84,6 +94,9 @@ impl Clerk {
         table.next += 1;
         let key = table.next;
         self.poller.add(row.file(), key)?;
+        if matches!(row, Watched::Newcomer { .. }) {
+            table.newcomers.insert(key, clock::now_ns());
+        }
         table.rows.insert(key, row);
         Ok(key)
     }
@@ -97,6 +110,7 @@ impl Clerk {
     pub(crate) fn withdraw(&self, key: u64) {
         let mut table = self.table();
         let gone: Vec<_> = table.rows.extract_if(|&row, watched| row == key || watched.is_of(key)).collect();
+        table.newcomers.retain(|row, _| gone.iter().all(|(other, _)| other != row));
         drop(table);
         for (_, watched) in gone {
             self.poller.remove(watched.file());
@@ -144,11 +158,8 @@ impl Clerk {
     /// Until when the clerk can sleep, in ns from now.
     fn timeout(&self) -> Option<u64> {
         let table = self.table();
-        let newcomers = table.rows.values().filter_map(|row| match row {
-            Watched::Newcomer { since, .. } => Some(since + PATIENCE),
-            _ => None,
-        });
-        let next = newcomers.chain(table.paused.iter().map(|(_, until)| *until)).min();
+        let oldest = table.newcomers.first_key_value().map(|(_, since)| since + PATIENCE);
+        let next = table.paused.iter().map(|(_, until)| *until).chain(oldest).min();
         next.map(|next| next.saturating_sub(clock::now_ns()))
     }
 
@@ -156,8 +167,9 @@ impl Clerk {
     fn tidy(&self) {
         let now = clock::now_ns();
         let mut table = self.table();
-        let late = |row: &Watched| matches!(row, Watched::Newcomer { since, .. } if since + PATIENCE <= now);
-        drop(table.rows.extract_if(|_, row| late(row)).collect::<Vec<_>>());
+        while table.newcomers.first_key_value().is_some_and(|(_, since)| since + PATIENCE <= now) {
+            table.dismiss_oldest();
+        }
         let Table { rows, paused, .. } = &mut *table;
         paused.retain(|&(key, until)| {
             if let (true, Some(Watched::Export(exported))) = (until <= now, rows.get(&key)) {
@@ -179,8 +191,9 @@ impl Clerk {
             }
             Some(Watched::Newcomer { .. }) => {
                 let newcomer = table.rows.remove(&key);
+                table.newcomers.remove(&key);
                 drop(table);
-                if let Some(Watched::Newcomer { socket, export, .. }) = newcomer {
+                if let Some(Watched::Newcomer { socket, export }) = newcomer {
                     self.poller.remove(&socket);
                     self.greet(socket, export);
                 }
@@ -215,8 +228,7 @@ impl Clerk {
             match exported.listening.accept() {
                 Ok(socket) => {
                     // A newcomer that can't be watched is sent off.
-                    let _ = self
-                        .watch(Watched::Newcomer { socket, export: key, since: clock::now_ns() }, Some(key));
+                    let _ = self.watch(Watched::Newcomer { socket, export: key }, Some(key));
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -228,12 +240,8 @@ impl Clerk {
     /// Sends off who has kept silent the longest, if that many do: silence must not keep others out.
     fn make_room(&self) {
         let mut table = self.table();
-        let silent = table.rows.iter().filter(|(_, row)| matches!(row, Watched::Newcomer { .. }));
-        // Keys grow, so the least is the oldest.
-        let (count, oldest) =
-            silent.fold((0, u64::MAX), |(count, oldest), (&key, _)| (count + 1, oldest.min(key)));
-        if count >= NEWCOMERS
-            && let Some(row) = table.rows.remove(&oldest)
+        if table.newcomers.len() >= NEWCOMERS
+            && let Some(row) = table.dismiss_oldest()
         {
             self.poller.remove(row.file());
         }
@@ -277,10 +285,10 @@ impl Clerk {
 
     /// Serves a binding from now on.
     fn serve(&self, channel: Channel, socket: Socket, service: &Service, meeting: Meeting, export: u64) {
-        let end = Arc::new(ServerEnd::new(channel, Mailbox::new(socket), service.stub.clone(), meeting));
+        let end = ServerEnd::new(channel, Mailbox::new(socket), service.stub.clone(), meeting);
         let line: Arc<dyn Line> = end.clone();
         counters::enlist(Arc::downgrade(&end) as _);
-        lines::add(line.clone());
+        let active = lines::add(line.clone());
         let row = Watched::Server { end: end.clone(), line: line.clone(), export };
         if self.watch(row, Some(export)).is_err() {
             // Nobody would hear of the client's death: better no binding.
@@ -289,7 +297,9 @@ impl Clerk {
             return forget(&line);
         }
         // Processors that sleep don't watch this line yet.
-        rouse_all();
+        if active {
+            rouse_all();
+        }
     }
 }
 
@@ -322,8 +332,9 @@ impl Watched {
 
 /// No processor looks at `line` any more, nor holds on to it in its sleep.
 fn forget(line: &Arc<dyn Line>) {
-    lines::remove(line);
-    rouse_all();
+    if lines::remove(line) {
+        rouse_all();
+    }
 }
 
 /// Makes the server's end of a channel.

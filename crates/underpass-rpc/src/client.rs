@@ -9,14 +9,14 @@ use crate::mailbox::{Mailbox, News};
 use crate::message::{BLOB_IN, BLOB_OUT, Bytes, NO_FILE, Unread, Unsent, fill};
 use crate::queue::Queue;
 use crate::unrung::Unrung;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use underpass_channel::layout::CELLS;
 use underpass_channel::{Bell, Cell, Channel, Place, Slot, Slots};
 use underpass_os::{barrier, clock, cpu};
-use underpass_processor::Line;
+use underpass_processor::{Line, lines};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering, fence};
-use underpass_threads::{alone, wait_on};
+use underpass_threads::{alone, rouse_all, wait_on};
 use underpass_wire::{Decode, DecodeError, Encode};
 
 /// The client's end of a binding.
@@ -28,6 +28,7 @@ use underpass_wire::{Decode, DecodeError, Encode};
 /// | `closed`, `why` | the clerk, or who finds a violation; never reset |
 /// | `sleepers` | plain kernel threads around a sleep on this line |
 /// | `aside` | who puts the line aside, because it can't sleep on its word |
+/// | `dormant`, `seen` | under the lock of the lines |
 /// | `unrung` | callers |
 pub(crate) struct ClientEnd {
     channel: Channel,
@@ -36,6 +37,8 @@ pub(crate) struct ClientEnd {
     linkage: Box<[Linkage]>,
     queue: Queue,
     closed: AtomicBool,
+    /// No activation looks at this line.
+    dormant: AtomicBool,
     why: Mutex<Option<CallError>>,
     sleepers: AtomicU32,
     aside: AtomicBool,
@@ -44,6 +47,9 @@ pub(crate) struct ClientEnd {
     owed: AtomicBool,
     meeting: Meeting,
     kernel: KernelCount,
+    /// How many replies had come when `used` was last asked.
+    seen: AtomicU32,
+    own: Weak<Self>,
 }
 
 /// Gives a slot back, and its bytes with it, whatever happens to the call.
@@ -63,14 +69,15 @@ impl Drop for Leased<'_> {
 }
 
 impl ClientEnd {
-    pub(crate) fn new(channel: Channel, mailbox: Mailbox, meeting: Meeting) -> Self {
-        Self {
+    pub(crate) fn new(channel: Channel, mailbox: Mailbox, meeting: Meeting) -> Arc<Self> {
+        Arc::new_cyclic(|own| Self {
             channel,
             mailbox,
             slots: Slots::default(),
             linkage: (0..CELLS).map(|_| Linkage::default()).collect(),
             queue: Queue::default(),
             closed: AtomicBool::new(false),
+            dormant: AtomicBool::new(false),
             why: Mutex::new(None),
             sleepers: AtomicU32::new(0),
             aside: AtomicBool::new(false),
@@ -78,7 +85,9 @@ impl ClientEnd {
             owed: AtomicBool::new(false),
             meeting,
             kernel: KernelCount::default(),
-        }
+            seen: AtomicU32::new(u32::MAX),
+            own: own.clone(),
+        })
     }
 
     pub(crate) fn mailbox(&self) -> &Mailbox {
@@ -101,15 +110,17 @@ impl ClientEnd {
         linkage.count.out(A::FIXED.unwrap_or_else(|| arguments.size()) as u64);
         linkage.expect();
         match self.channel.post_and_look(&cell) {
-            false => self.unrung.note(),
+            false => {
+                self.unrung.note();
+            }
             true => self.server_is_away(),
         }
         if cell.place == Place::Blob {
             self.kernel.entered(BLOB_OUT);
         }
-        // After the post, so that either this sees the close or the close sees the call (see `close`).
-        if self.closed.load(Ordering::Relaxed) {
-            self.lose_all();
+        // After the post, so that either this sees the close or the close sees the call (see `close`); and likewise with `put_away` of the lines.
+        if self.closed.load(Ordering::Relaxed) | self.dormant.load(Ordering::Relaxed) {
+            self.unsettled();
         }
         if !wait_on(&linkage.latch, Some(self), deadline) && self.abandon(linkage) {
             // The slot is quarantined until the server answers.
@@ -120,6 +131,17 @@ impl ClientEnd {
         let result = self.read(&reply, linkage);
         drop(leased);
         result
+    }
+
+    #[cold]
+    fn unsettled(&self) {
+        if self.is_closed() {
+            self.lose_all();
+        } else if let Some(own) = self.own.upgrade()
+            && lines::activate(&(own as Arc<dyn Line>))
+        {
+            rouse_all();
+        }
     }
 
     #[inline]
@@ -430,6 +452,31 @@ impl Line for ClientEnd {
         if self.slots.leased(CELLS) > 0 && self.unrung.take() && self.channel.knock() {
             self.kernel.woke();
         }
+    }
+
+    fn used(&self) -> bool {
+        // Relaxed: under the lock of the lines.
+        let position = self.channel.receiving().position();
+        self.seen.swap(position, Ordering::Relaxed) != position
+    }
+
+    fn retire(&self) {
+        // Relaxed: the barrier of who puts the line away orders it.
+        self.dormant.store(true, Ordering::Relaxed);
+    }
+
+    fn rests(&self) -> bool {
+        self.slots.leased(CELLS) == 0
+    }
+
+    fn revive(&self) -> bool {
+        if self.is_closed() {
+            return false;
+        }
+        self.dormant.store(false, Ordering::Relaxed);
+        // Its next sweep finds it used.
+        self.seen.store(self.channel.receiving().position().wrapping_sub(1), Ordering::Relaxed);
+        true
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 //! What was done, counted without a shared counter on the path of a call.
 
 use std::sync::{Mutex, PoisonError, Weak};
-use underpass_processor::tally;
+use underpass_processor::{lines, tally};
 use underpass_seam::atomic::{AtomicU64, Ordering};
 
 /// What a binding, or a whole domain, has done so far.
@@ -19,6 +19,8 @@ pub struct Counters {
     pub wakeups_avoided: u64,
     /// Times that a processor of this domain went to sleep. For a binding: that a caller did.
     pub sleeps: u64,
+    /// Bindings that nobody looked at any more, made active by a call. For the domain alone.
+    pub revivals: u64,
     /// Processors given to servers that had none.
     pub donations_given: u64,
     /// Processors that clients gave.
@@ -50,6 +52,7 @@ impl Counters {
             wakeups_sent: op(self.wakeups_sent, other.wakeups_sent),
             wakeups_avoided: op(self.wakeups_avoided, other.wakeups_avoided),
             sleeps: op(self.sleeps, other.sleeps),
+            revivals: op(self.revivals, other.revivals),
             donations_given: op(self.donations_given, other.donations_given),
             donations_taken: op(self.donations_taken, other.donations_taken),
             donations_returned: op(self.donations_returned, other.donations_returned),
@@ -156,6 +159,8 @@ pub(crate) trait Counted: Send + Sync {
 #[derive(Default)]
 struct Ends {
     living: Vec<Weak<dyn Counted>>,
+    /// As many in the list are worth a look for those that live no more.
+    full: usize,
     gone: Counters,
 }
 
@@ -165,7 +170,10 @@ static ENDS: Mutex<Option<Ends>> = Mutex::new(None);
 pub(crate) fn enlist(end: Weak<dyn Counted>) {
     let mut ends = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
     let ends = ends.get_or_insert_default();
-    ends.living.retain(|end| end.strong_count() > 0);
+    if ends.living.len() >= ends.full {
+        ends.living.retain(|end| end.strong_count() > 0);
+        ends.full = 2 * ends.living.len() + 16;
+    }
     ends.living.push(end);
 }
 
@@ -198,8 +206,20 @@ pub fn counters() -> Counters {
     sum.kernel_entries = tally.kernel_entries();
     sum.wakeups_sent = tally.wakeups();
     sum.sleeps = tally.sleeps();
+    sum.revivals = tally.revivals();
     sum.donations_given = tally.donations();
     sum.donations_taken = tally.loans();
     sum.donations_returned = tally.returns();
     sum
+}
+
+/// How many ends of bindings the processors of this domain look at: those that have carried calls lately, or are new. All others cost no time until their
+/// next call, which rings over the socket.
+///
+/// # Examples
+/// ```
+/// assert_eq!(underpass_rpc::active_bindings(), 0);
+/// ```
+pub fn active_bindings() -> usize {
+    lines::active()
 }

@@ -53,6 +53,11 @@ pub(crate) fn bind(
 ) -> Result<Bound, ImportError> {
     let path = path_of(directory, name)?;
     let Some(within) = within else { return attempt(directory, name, &path, descriptor) };
+    // The end of a watch takes the kernel milliseconds: none while the server is there.
+    match attempt(directory, name, &path, descriptor) {
+        Err(ImportError::NotExported(_) | ImportError::Dead(_)) => {}
+        other => return other,
+    }
     let deadline = clock::deadline_ns(within);
     loop {
         // Before the attempt, so that no appearance between the two is missed.
@@ -121,7 +126,7 @@ fn attempt(
             })?;
             let channel = Channel::adopt(file.as_fd(), own.fence(manner))
                 .map_err(system("the server's memory can't be used"))?;
-            let end = Arc::new(ClientEnd::new(channel, Mailbox::new(socket), own.meeting(manner)));
+            let end = ClientEnd::new(channel, Mailbox::new(socket), own.meeting(manner));
             let key = clerk()
                 .and_then(|clerk| clerk.bound(&end))
                 .map_err(system("the binding can't be watched"))?;

@@ -29,7 +29,7 @@ mod service;
 mod stub;
 mod unrung;
 
-pub use counters::{Counters, counters};
+pub use counters::{Counters, active_bindings, counters};
 pub use error::{CallError, Error, ExportError, FromCallError, ImportError, Outcome};
 pub use export::{Running, Server};
 pub use incoming::{Dispatch, Incoming, Refused};

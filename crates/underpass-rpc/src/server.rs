@@ -7,12 +7,15 @@ use crate::mailbox::{Mailbox, News};
 use crate::message::{BLOB_IN, BLOB_OUT, Bytes, NO_FILE, Unread, fill};
 use crate::unrung::Unrung;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use underpass_channel::layout::CELLS;
 use underpass_channel::{Bell, Cell, Channel, Place};
-use underpass_processor::Line;
+use underpass_processor::{Line, lines};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use underpass_threads::{invite, panic_message};
+use underpass_threads::{invite, panic_message, rouse_all};
+
+/// A number of calls that none come to at once: a new line counts as used.
+const FRESH: u32 = u32::MAX;
 
 /// One slot, as the server knows it: what the region says of it is an allegation.
 #[derive(Debug, Default)]
@@ -36,11 +39,19 @@ pub(crate) struct ServerEnd {
     /// The CPUs, as bits, whose listeners have said in the region that they listen. Each listener's own bit.
     listening: AtomicU64,
     kernel: KernelCount,
+    /// How many calls had come when `used` was last asked.
+    seen: AtomicU32,
+    own: Weak<Self>,
 }
 
 impl ServerEnd {
-    pub(crate) fn new(channel: Channel, mailbox: Mailbox, stub: Arc<dyn Dispatch>, meeting: Meeting) -> Self {
-        Self {
+    pub(crate) fn new(
+        channel: Channel,
+        mailbox: Mailbox,
+        stub: Arc<dyn Dispatch>,
+        meeting: Meeting,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|own| Self {
             channel,
             mailbox,
             stub,
@@ -51,7 +62,9 @@ impl ServerEnd {
             lent: AtomicU32::new(0),
             listening: AtomicU64::new(0),
             kernel: KernelCount::default(),
-        }
+            seen: AtomicU32::new(FRESH),
+            own: own.clone(),
+        })
     }
 
     pub(crate) fn channel(&self) -> &Channel {
@@ -74,18 +87,26 @@ impl ServerEnd {
     /// Something came over the socket.
     pub(crate) fn news(&self, news: News) {
         if news.bell {
-            invite();
+            self.heard();
         }
         if news.nonsense || news.gone || news.closing {
             self.close();
         }
     }
 
+    /// The client rang over the socket: some processor has to look at this line.
+    fn heard(&self) {
+        let own = self.own.upgrade().map(|own| own as Arc<dyn Line>);
+        match own.is_some_and(|own| lines::activate(&own)) {
+            true => rouse_all(),
+            false => invite(),
+        }
+    }
+
     /// Runs a call and posts its reply.
     #[inline]
     fn run(&self, cell: &Cell, slot: &Served) {
-        // A bell that came over the socket is answered by looking at this line again, as its caller does.
-        let bytes = match Bytes::of(&self.channel, &self.mailbox, cell, invite) {
+        let bytes = match Bytes::of(&self.channel, &self.mailbox, cell, || self.heard()) {
             Ok(bytes) => bytes,
             Err(Unread::Violation(_)) => return self.violated(),
             Err(Unread::NoFile) => {
@@ -119,8 +140,16 @@ impl ServerEnd {
         // Release: with the post, before which the client can't use the slot again.
         slot.busy.store(false, Ordering::Release);
         match self.channel.post_unless(reply, &self.lent) {
-            Bell::Silent => self.unrung.note(),
+            Bell::Silent if self.unrung.note() => self.knock_now(),
+            Bell::Silent => {}
             bell => self.ring(bell),
+        }
+    }
+
+    #[cold]
+    fn knock_now(&self) {
+        if self.channel.knock() {
+            self.kernel.woke();
         }
     }
 
@@ -231,9 +260,38 @@ impl Line for ServerEnd {
 
     fn knock(&self) {
         // One processor of the client's may be busy with a thread, while another sleeps whose threads wait for replies.
-        if self.unrung.take() && self.channel.knock() {
-            self.kernel.woke();
+        if self.unrung.take() {
+            self.knock_now();
         }
+    }
+
+    fn used(&self) -> bool {
+        // Relaxed: under the lock of the lines.
+        let position = self.channel.receiving().position();
+        self.seen.swap(position, Ordering::Relaxed) != position
+    }
+
+    fn retire(&self) {
+        self.channel.own_attention().retire();
+        self.unrung.retire();
+    }
+
+    fn rests(&self) -> bool {
+        if self.unrung.take_left() {
+            self.knock_now();
+        }
+        self.quiet()
+    }
+
+    fn revive(&self) -> bool {
+        if self.is_closed() {
+            return false;
+        }
+        self.channel.own_attention().revive();
+        self.unrung.revive();
+        // Its next sweep finds it used.
+        self.seen.store(self.channel.receiving().position().wrapping_sub(1), Ordering::Relaxed);
+        true
     }
 
     fn listen(&self, cpu: usize) -> Option<(&AtomicU32, u32)> {

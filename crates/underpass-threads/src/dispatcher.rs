@@ -48,6 +48,9 @@ pub(crate) fn run(own: &'static Scheduler) {
             }
         }
         passes = passes.wrapping_add(1);
+        if passes.is_multiple_of(GLANCE) {
+            own.passed(GLANCE);
+        }
         if own.wanted_soon() || (passes.is_multiple_of(GLANCE) && own.wanted()) {
             own.yield_now();
             spin.reset();

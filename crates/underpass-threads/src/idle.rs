@@ -8,7 +8,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use underpass_os::clock::now_ns;
-use underpass_processor::{Donee, Line, Role, Spin, sleep_and_donate};
+use underpass_processor::spin::BATCH;
+use underpass_processor::{Donee, Line, Role, Spin, lines, sleep_and_donate};
 
 impl Scheduler {
     /// Whether other threads want this processor: a hint for who polls.
@@ -100,6 +101,7 @@ impl Scheduler {
         if self.lines.borrow().is_empty() {
             return;
         }
+        self.passed(1);
         let lines = self.lines();
         lines.iter().for_each(|line| {
             line.poll();
@@ -113,6 +115,14 @@ impl Scheduler {
             && (self.activation().is_lent() || self.may_dispatch(&lines))
         {
             self.begin_dispatcher();
+        }
+    }
+
+    /// Notes that this activation has looked at all lines so many times: those that carry nothing are put away in the end.
+    pub(crate) fn passed(&self, times: u32) {
+        if lines::passed(times) {
+            // Nobody holds on to a dormant line in its sleep.
+            outside::rouse_all();
         }
     }
 
@@ -149,6 +159,9 @@ impl Scheduler {
                     break;
                 }
             }
+            if pays {
+                self.passed(BATCH);
+            }
             if self.wanted_soon() || self.timer_due() || self.may_find() {
                 return;
             }
@@ -158,6 +171,7 @@ impl Scheduler {
             }
         }
         self.sleep(None);
+        self.passed(lines::SLEEP);
         // More than one call has come: another processor may help. It looks in the same way whether there are more.
         let calls = |line: &Rc<Arc<dyn Line>>| usize::from(line.pending()) + usize::from(line.backlog());
         if self.lines().iter().map(calls).sum::<usize>() > 1 {

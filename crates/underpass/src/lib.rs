@@ -75,7 +75,8 @@
 
 pub use underpass_macros::{Wire, interface};
 pub use underpass_rpc::{
-    CallError, Counters, Error, ExportError, ImportError, Outcome, Running, Server, Service, counters,
+    CallError, Counters, Error, ExportError, ImportError, Outcome, Running, Server, Service, active_bindings,
+    counters,
 };
 pub use underpass_wire::Descriptor;
 #[cfg(feature = "serde")]
