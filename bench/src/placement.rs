@@ -101,15 +101,19 @@ impl Placement {
         match (pinning, self.far) {
             (Pinning::Apart, Some(far)) => format!("client on CPU {}, server on CPU {far}", self.near),
             (Pinning::Floating | Pinning::Any, Some(_)) => format!("both on any of {} CPUs", self.all.len()),
-            (Pinning::Split { clients, servers: 0 }, _) => format!("both on the same {clients} CPUs"),
+            (Pinning::Split { clients, servers: 0 }, _) => format!("both on the same {}", cpus(clients)),
             (Pinning::Split { clients, servers }, _) => {
-                format!("client on {clients} CPUs, server on {servers} others")
+                format!("client on {}, server on {} of its own", cpus(clients), cpus(servers))
             }
             (Pinning::Both, Some(far)) => format!("on CPUs {} and {far}", self.near),
             (Pinning::Alone, _) => format!("on CPU {}", self.near),
             (Pinning::Together, _) | (_, None) => format!("both on CPU {}", self.near),
         }
     }
+}
+
+fn cpus(count: usize) -> String {
+    if count == 1 { "1 CPU".into() } else { format!("{count} CPUs") }
 }
 
 fn topology(cpu: usize, what: &str) -> Option<String> {

@@ -64,7 +64,9 @@ fn figures_line(text: &mut String, figures: &Figures) {
 
 fn more(more: &Map<String, Value>) -> String {
     let words = more.iter().map(|(name, value)| match (value, name.strip_suffix("_ns")) {
-        (Value::Number(n), Some(name)) => format!("{name} {}", time(n.as_f64().unwrap_or(f64::NAN))),
+        (Value::Number(n), Some(name)) => {
+            format!("{} {}", name.replace('_', " "), time(n.as_f64().unwrap_or(f64::NAN)))
+        }
         (Value::Number(n), None) if n.is_f64() => {
             format!("{} {}", name.replace('_', " "), number(n.as_f64().unwrap_or(f64::NAN)))
         }

@@ -1,13 +1,15 @@
-//! `throughput`: calls a second by more and more threads (URPC, section 4.3).
+//! `throughput` and `figures`: latency of a call and calls a second, by more and more threads, and on more and more processors (URPC,
+//! section 4.3).
 //!
 //! Two sides that both have a processor are a pipeline: the slower one bounds it, by the components of a call that are its own. While one thread waits for its reply the others call, and neither processor waits for a cache line on every call.
 
 use super::null::null;
 use super::parts::Sum;
-use super::{ONE_EACH, figures};
-use crate::Error;
+use super::{ONE_EACH, ONE_TO_SHARE, Processors, figures};
 use crate::calls;
 use crate::client::Client;
+use crate::contest::Contest;
+use crate::{Effort, Error};
 
 /// The number of threads whose calls are judged.
 const JUDGED: u64 = 16;
@@ -30,6 +32,65 @@ pub(super) fn throughput(client: &Client) -> Result<(), Error> {
         let met = figures.ratio <= BAR || 1e9 / figures.ns >= BAR_CALLS_PER_S;
         let judged = if threads == JUDGED { figures.judged("bar", BAR, met) } else { figures };
         client.report("throughput", judged)?;
+    }
+    Ok(())
+}
+
+/// The numbers of threads of Figures 3 and 4, and more.
+const FIGURE_THREADS: [u64; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 32];
+/// Those of a quick run.
+const FEW: [u64; 2] = [1, 4];
+
+/// There are many rows.
+const SHARE: u32 = 4;
+
+/// What the paper's text says of a point of its figures.
+struct Point {
+    /// 0 for any that is large.
+    threads: u64,
+    processors: Processors,
+    us: Option<f64>,
+    calls_per_s: Option<f64>,
+}
+
+const PAPER: [Point; 4] = [
+    Point { threads: 1, processors: ONE_EACH, us: Some(93.0), calls_per_s: Some(10_300.0) },
+    Point { threads: 2, processors: ONE_EACH, us: Some(112.0), calls_per_s: Some(17_850.0) },
+    Point { threads: 0, processors: TWO_EACH, us: None, calls_per_s: Some(23_800.0) },
+    Point { threads: 1, processors: ONE_TO_SHARE, us: Some(375.0), calls_per_s: None },
+];
+
+const TWO_EACH: Processors = Processors { clients: 2, servers: 2 };
+
+/// When T is large: every processor has a call, and another one is there.
+fn is_large(threads: u64, Processors { clients, servers }: Processors) -> bool {
+    threads > (clients + servers) as u64
+}
+
+/// One line of Figure 3, and of Figure 4.
+pub(super) fn figure(client: &Client, case: &str, processors: Processors) -> Result<(), Error> {
+    let probe = calls::import()?;
+    client.settle()?;
+    let effort = client.effort();
+    let effort = Effort { budget: effort.budget / SHARE, ..effort };
+    let wanted = |threads: &u64| !effort.few || FEW.contains(threads);
+    let all: Vec<u64> = FIGURE_THREADS.into_iter().filter(wanted).collect();
+    for (part, &threads) in all.iter().enumerate() {
+        let (mut limit, mut calls) = (client.limit(), null("callers", threads, &probe));
+        let mut progress = |share| client.progress((part as f64 + share) / all.len() as f64);
+        let contest = Contest::hold(&mut [&mut limit, &mut calls], effort, &mut progress)?;
+        let mut figures = figures(&contest, (1, 0), (&calls, processors));
+        figures = figures.with("latency_ns", contest.measured[1].singles.median());
+        let same = |point: &&Point| {
+            let large = point.threads == 0 && is_large(threads, processors);
+            (point.threads == threads || large) && point.processors == processors
+        };
+        if let Some(point) = PAPER.iter().find(same) {
+            figures = point.us.into_iter().fold(figures, |f, us| f.with("paper_latency_ns", us * 1e3));
+            figures =
+                point.calls_per_s.into_iter().fold(figures, |f, rate| f.with("paper_calls_per_s", rate));
+        }
+        client.report(case, figures)?;
     }
     Ok(())
 }

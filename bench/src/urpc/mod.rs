@@ -18,6 +18,22 @@ use crate::contest::Contest;
 use crate::role::idle;
 use crate::{Error, Figures, Pinning};
 
+/// A line of Figures 3 and 4, for so many processors of the client and of the server.
+macro_rules! figure {
+    ($clients:literal, $servers:literal) => {
+        Scenario {
+            name: concat!("figures/C", $clients, "S", $servers),
+            cases: &[concat!("figures/C", $clients, "S", $servers)],
+            pinning: Pinning::Split { clients: $clients, servers: $servers },
+            client: |client| {
+                let processors = Processors { clients: $clients, servers: $servers };
+                load::figure(client, concat!("figures/C", $clients, "S", $servers), processors)
+            },
+            server: if $servers == 0 { serve_donated } else { serve },
+        }
+    };
+}
+
 pub(crate) const BENCHMARK: Benchmark = Benchmark {
     name: "urpc",
     about: "a call that does nothing: at the limit, donated, late, many at once; what idle and slow servers burn",
@@ -43,6 +59,26 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
             null::kernel_thread(client, "null/kernel-thread/donated", ONE_TO_SHARE)
         }),
         served("throughput", &["throughput"], Pinning::Apart, load::throughput),
+        figure!(1, 0),
+        figure!(2, 0),
+        figure!(4, 0),
+        figure!(8, 0),
+        figure!(1, 1),
+        figure!(1, 2),
+        figure!(1, 4),
+        figure!(1, 8),
+        figure!(2, 1),
+        figure!(2, 2),
+        figure!(2, 4),
+        figure!(2, 8),
+        figure!(4, 1),
+        figure!(4, 2),
+        figure!(4, 4),
+        figure!(4, 8),
+        figure!(8, 1),
+        figure!(8, 2),
+        figure!(8, 4),
+        figure!(8, 8),
         Scenario {
             name: "table2",
             cases: &table2::CASES,

@@ -86,7 +86,7 @@ const ANYWHERE: [&str; 18] = [
 fn check_urpc(row: &Value) {
     assert_eq!(row["bench"], "urpc");
     let case = row["case"].as_str().unwrap();
-    assert!(APART.contains(&case) || ANYWHERE.contains(&case), "{row}");
+    assert!(APART.contains(&case) || ANYWHERE.contains(&case) || case.starts_with("figures/"), "{row}");
     let measured = ["ns", "p99_ns", "limit_ns", "ratio"].map(|name| row[name].as_f64());
     assert!(measured.iter().all(|figure| figure.is_some_and(|figure| figure > 0.0)), "{row}");
     if case.starts_with("table2/") {
@@ -99,7 +99,10 @@ fn check_urpc(row: &Value) {
         assert!(row["kernel_entries_per_call"].as_f64().is_some(), "{row}");
         assert!(row["client_calls"].as_u64() >= row["calls_counted"].as_u64(), "{row}");
     }
-    if case != "throughput" || row["T"] == 16 {
+    if case.starts_with("figures/") {
+        assert!(row["latency_ns"].as_f64().is_some_and(|ns| ns > 0.0), "{row}");
+        assert_eq!(case, format!("figures/C{}S{}", row["C"], row["S"]), "{row}");
+    } else if case != "throughput" || row["T"] == 16 {
         let bars =
             ["bar", "bar_seconds"].map(|bar| row[bar].is_number() && row[format!("{bar}_is")].is_string());
         assert!(bars.contains(&true), "{row}");
@@ -113,9 +116,16 @@ fn calls_are_measured_beside_their_limits() {
     for case in APART.iter().chain(&ANYWHERE) {
         assert!(cases.contains(case), "{case} is not among {cases:?}");
     }
-    for row in rows.iter().filter(|row| two_cpus() || !row["skipped"].is_string()) {
+    let skipped = |row: &Value| row["skipped"].is_string();
+    let few =
+        |row: &Value| row["case"].as_str().is_some_and(|case| case.starts_with("figures/")) || !two_cpus();
+    assert!(rows.iter().all(|row| !skipped(row) || few(row)), "{rows:?}");
+    for row in rows.iter().filter(|row| !row["skipped"].is_string()) {
         check_urpc(row);
     }
+    let lines: Vec<_> = rows.iter().filter(|row| row["case"] == "figures/C1S0").collect();
+    assert_eq!(lines.iter().map(|row| row["T"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 4]);
+    assert_eq!(lines[0]["paper_latency_ns"], 375e3);
     let donated: Vec<_> = rows.iter().filter(|row| row["case"] == "null/donated/pinned").collect();
     assert_eq!(donated.iter().map(|row| row["T"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 16]);
     assert!(donated.iter().all(|row| row["S"] == 0 && row["client_donations_given"].as_u64().unwrap() > 0));
@@ -143,7 +153,9 @@ fn with_one_cpu_what_needs_two_is_skipped() {
     for row in rows(&output) {
         let skipped = row["skipped"].as_str().is_some_and(|why| why.contains("CPU"));
         let case = row["case"].as_str().unwrap();
-        assert!(skipped != ANYWHERE.contains(&case), "{row}");
+        // The paper's S = 0.
+        let runs = ANYWHERE.contains(&case) || case == "figures/C1S0";
+        assert!(skipped != runs, "{row}");
         if !skipped {
             check_urpc(&row);
         }
