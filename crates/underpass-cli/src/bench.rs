@@ -1,5 +1,6 @@
 //! `underpass bench`: rows for people or for machines, as they come.
 
+use crate::curves;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -23,6 +24,9 @@ pub struct Options {
     /// List the benchmarks
     #[arg(long)]
     list: bool,
+    /// Draw Figures 3 and 4 of `urpc` into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
     /// Where the peers of `threads` are [default: $UNDERPASS_PEERS, else peers/target/release]
     #[arg(long, value_name = "DIR")]
     peers: Option<PathBuf>,
@@ -43,6 +47,10 @@ pub fn run(options: &Options) -> Result<(), Error> {
         underpass_bench::Options { case: options.case.clone(), effort, peers: options.peers.clone() };
     let ran = underpass_bench::run(name, &wanted, &mut printer);
     printer.bar.finish_and_clear();
+    if let (Some(file), Ok(())) = (&options.svg, &ran) {
+        let drawn = curves::draw(&printer.rows)?;
+        std::fs::write(file, drawn).map_err(|e| format!("{} can't be written: {e}", file.display()))?;
+    }
     match printer.written {
         // Whoever read the rows has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -65,6 +73,8 @@ struct Printer<W> {
     table: Option<Table>,
     headed: bool,
     bar: ProgressBar,
+    /// All so far.
+    rows: Vec<Row>,
     /// The first failure to write.
     written: io::Result<()>,
 }
@@ -74,12 +84,13 @@ impl<W: Write> Printer<W> {
         let style = ProgressStyle::with_template("{msg:<24} {bar:40} {percent:>3} %").expect("a template");
         let bar = ProgressBar::new(1_000).with_style(style);
         let table = (!json).then(Table::new);
-        Self { out, machine: Machine::this(), table, headed: json, bar, written: Ok(()) }
+        Self { out, machine: Machine::this(), table, headed: json, bar, rows: Vec::new(), written: Ok(()) }
     }
 }
 
 impl<W: Write> Listener for Printer<W> {
     fn row(&mut self, row: &Row) {
+        self.rows.push(row.clone());
         let mut text = match &mut self.table {
             Some(table) => table.row(row),
             None => row.json(&self.machine) + "\n",

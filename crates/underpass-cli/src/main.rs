@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod curves;
 mod demo;
+mod svg;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

@@ -3,7 +3,7 @@
 use super::figure::{EDITOR_COLOUR, FILES_COLOUR, INK, T1_COLOUR, T2_COLOUR, WINDOWS_COLOUR, style};
 use super::numbers::{grouped, three, time};
 use super::outcome::Outcome;
-use super::svg::{Anchor, Sheet};
+use crate::svg::{Anchor, Sheet};
 
 /// The columns of the figures: where, and how a cell stands there.
 const COLUMNS: [(f64, Anchor); 7] = [

@@ -4,8 +4,8 @@ use super::caption;
 use super::event::{Domain, Thread};
 use super::numbers::{bytes, grouped, time};
 use super::outcome::Outcome;
-use super::svg::{Anchor, Sheet, tick};
 use super::timeline::{Call, Timeline};
+use crate::svg::{Anchor, Sheet, tick};
 
 const WIDTH: f64 = 1_120.0;
 const AXIS: f64 = 96.0;

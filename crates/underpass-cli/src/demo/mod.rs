@@ -28,7 +28,6 @@ mod scan;
 mod screen;
 mod show;
 mod sockets;
-mod svg;
 mod switches;
 mod text;
 mod timeline;
