@@ -8,6 +8,8 @@
 //! `underpass-test-server NAME block N` imports NAME, calls it from N user-level threads that wait there for one more, and
 //! says so when all do.
 //!
+//! `underpass-test-server NAME compute MS` imports NAME and has it compute again and again.
+//!
 //! With `$UNDERPASS_TEST_CPU` it uses that CPU only.
 #![forbid(unsafe_code)]
 
@@ -33,6 +35,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             let client = ProbeClient::import(&name)?;
             loop {
                 client.nap(20)?;
+            }
+        }
+        "compute" => {
+            let (client, ms) = (ProbeClient::import(&name)?, number()?.parse()?);
+            loop {
+                client.compute(ms)?;
             }
         }
         "loop" => return call_again_and_again(&name, number()?.parse()?),

@@ -2,8 +2,9 @@
 #![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use underpass::{CallError, Wire, thread};
 
 /// An error of the implementation's own.
@@ -113,6 +114,14 @@ pub trait Probe {
     fn panic(&self, message: &str) -> Result<(), CallError>;
     /// Calls `add` of the `Probe` under `name`.
     fn call_back(&self, name: &str, a: u8, b: u8) -> Result<u8, CallError>;
+    /// Calls the same of the `Probe` under the first of `names` for the others, and naps where there are none; says how many there were.
+    fn chain(&self, names: &[String], ms: u64) -> Result<u32, CallError>;
+    /// Computes.
+    fn compute(&self, ms: u64) -> Result<(), CallError>;
+    /// Blocks its kernel thread without saying so until `others` calls have come to [`meet`](Self::meet) or here.
+    fn block(&self, others: u32) -> Result<(), CallError>;
+    /// Processors that its domain has donated, was lent, and has returned.
+    fn donations(&self) -> Result<(u64, u64, u64), CallError>;
     /// Ends its process.
     fn die(&self) -> Result<(), CallError>;
     /// Its process.
@@ -139,6 +148,7 @@ pub trait Other {
 pub struct Subject {
     met: AtomicU32,
     turns: AtomicU64,
+    next: Mutex<BTreeMap<String, ProbeClient>>,
 }
 
 impl Probe for Subject {
@@ -194,6 +204,45 @@ impl Probe for Subject {
     fn call_back(&self, name: &str, a: u8, b: u8) -> Result<u8, CallError> {
         let back = ProbeClient::import(name).map_err(|e| CallError::Panicked(e.to_string()))?;
         back.add(a, b)
+    }
+
+    fn chain(&self, names: &[String], ms: u64) -> Result<u32, CallError> {
+        let Some((name, others)) = names.split_first() else {
+            if ms > 0 {
+                thread::sleep(Duration::from_millis(ms));
+            }
+            return Ok(0);
+        };
+        let known = self.next.lock().unwrap().get(name).cloned();
+        let next = match known {
+            Some(next) => next,
+            None => {
+                let next = ProbeClient::import(name).map_err(|e| CallError::Panicked(e.to_string()))?;
+                self.next.lock().unwrap().entry(name.clone()).or_insert(next).clone()
+            }
+        };
+        Ok(next.chain(others, ms)? + 1)
+    }
+
+    fn compute(&self, ms: u64) -> Result<(), CallError> {
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_millis(ms) {
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+
+    fn block(&self, others: u32) -> Result<(), CallError> {
+        self.met.fetch_add(1, Ordering::SeqCst);
+        while self.met.load(Ordering::SeqCst) < others {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    fn donations(&self) -> Result<(u64, u64, u64), CallError> {
+        let counters = underpass::counters();
+        Ok((counters.donations_given, counters.donations_taken, counters.donations_returned))
     }
 
     fn die(&self) -> Result<(), CallError> {

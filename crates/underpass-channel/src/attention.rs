@@ -91,7 +91,11 @@ impl<'a> Attention<'a> {
     #[cold]
     pub fn claim(&self) -> Bell {
         // Relaxed: whoever clears the bit rings, and the bell itself synchronizes.
-        let before = self.word.fetch_and(!AWAY, Ordering::Relaxed);
+        self.clear(Ordering::Relaxed)
+    }
+
+    fn clear(&self, order: Ordering) -> Bell {
+        let before = self.word.fetch_and(!AWAY, order);
         match (before & (ASIDE | DORMANT) != 0, before & PARKED != 0) {
             (true, _) => Bell::Socket,
             (false, true) => Bell::Wake,
@@ -158,12 +162,17 @@ impl<'a> Attention<'a> {
         true
     }
 
-    /// *Return:* calls who sleeps on the word after it has donated its processor, whether it left word as the last or as a spare.
+    /// *Return:* how to call who sleeps on the word after it has donated its processor, whatever others have cleared since: the word has
+    /// changed for it.
     pub fn recall(&self) -> Bell {
-        match self.is_set() {
-            true => self.claim(),
-            false if self.knock() => Bell::Wake,
-            false => Bell::Silent,
+        // SYNC with `word` fetch_or in `park` and the barrier that follows: what was posted on the loan, if the bell finds nobody asleep.
+        match self.clear(Ordering::Release) {
+            Bell::Silent => {
+                // SYNC as above.
+                self.word.fetch_add(KNOCK, Ordering::Release);
+                Bell::Wake
+            }
+            bell => bell,
         }
     }
 
@@ -215,5 +224,19 @@ mod tests {
         assert!(attention.knock());
         assert_ne!(word.load(Ordering::Relaxed), expected);
         assert!(!attention.knock());
+    }
+
+    #[test]
+    fn who_has_donated_is_called_in_any_case() {
+        let word = AtomicU32::new(0);
+        let attention = Attention::new(&word);
+        let expected = attention.park(false);
+        assert_eq!(attention.recall(), Bell::Wake);
+        assert_ne!(word.load(Ordering::Relaxed), expected);
+        let expected = attention.spare();
+        assert_eq!(attention.recall(), Bell::Wake);
+        assert_ne!(word.load(Ordering::Relaxed), expected);
+        attention.set_aside();
+        assert_eq!(attention.recall(), Bell::Socket);
     }
 }

@@ -12,7 +12,6 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use underpass_os::futex::{self, Scope};
-use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_wire::DecodeError;
 
 /// Which end of a channel.
@@ -84,13 +83,10 @@ impl Channel {
         self.peer().is_away(self.fence)
     }
 
-    /// Posts a message, unless `deferred` is not zero by then without a look whether the peer must be called: then whoever lowers it does that.
+    /// Posts a message on a processor that the peer has donated: it is called when that goes back, by [`recall`](Self::recall).
     #[inline]
-    pub fn post_unless(&self, cell: &Cell, deferred: &AtomicU32) -> Bell {
+    pub fn post_on_loan(&self, cell: &Cell) {
         self.sending.post(cell);
-        self.fence.pass();
-        // Relaxed: the fence orders it, as it does the look at the attention.
-        if deferred.load(Ordering::Relaxed) != 0 { Bell::Silent } else { self.peer().after_post(self.fence) }
     }
 
     /// How the peer is to be called, if nobody else does.
@@ -98,7 +94,7 @@ impl Channel {
         self.peer().claim()
     }
 
-    /// How the peer is to be called that has donated its processor, if it sleeps still.
+    /// How the peer is to be called that has donated its processor.
     pub fn recall(&self) -> Bell {
         self.peer().recall()
     }

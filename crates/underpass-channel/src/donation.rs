@@ -1,6 +1,6 @@
 //! The word on which a server's listener waits for a donated processor. The protocol and its proof are in `README.md`.
 
-use underpass_seam::atomic::{AtomicU32, Ordering};
+use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// The listener of this word's CPU sleeps, or is about to: clear the bit and wake it.
 const LISTENING: u32 = 1;
@@ -41,6 +41,12 @@ impl<'a> Donation<'a> {
         self.word.fetch_and(!LISTENING, Ordering::AcqRel) & LISTENING != 0
     }
 
+    /// The listener will not sleep on this word; `false` if a processor has come already.
+    pub fn withdraw(&self) -> bool {
+        // SYNC with `word` fetch_and in `donate`.
+        self.word.fetch_and(!LISTENING, Ordering::AcqRel) & LISTENING != 0
+    }
+
     /// Whether a processor came since [`listen`](Self::listen).
     pub fn came(&self) -> bool {
         // SYNC with `word` fetch_and in `donate`.
@@ -50,6 +56,34 @@ impl<'a> Donation<'a> {
     /// The word, to sleep on.
     pub fn word(&self) -> &'a AtomicU32 {
         self.word
+    }
+}
+
+/// The client's private note that calls wait at a server without a processor, for which nobody has called it.
+#[derive(Debug, Default)]
+pub struct Owed {
+    noted: AtomicBool,
+}
+
+impl Owed {
+    /// *D2:* a call was posted, and the server is away.
+    pub fn note(&self) {
+        // SYNC with `noted` swap in `settle`: the post. Who settles it for the poster has the server look after that.
+        // A swap, so that a note over a note leaves the other's to be read.
+        self.noted.swap(true, Ordering::Release);
+    }
+
+    /// Whether there is something to settle: a hint.
+    #[inline]
+    pub fn is_noted(&self) -> bool {
+        // Relaxed: `settle` orders it.
+        self.noted.load(Ordering::Relaxed)
+    }
+
+    /// *D4:* the caller sees to it now that the server looks at all that was posted before the notes until now.
+    pub fn settle(&self) {
+        // SYNC with `noted` swap in `note`.
+        self.noted.swap(false, Ordering::Acquire);
     }
 }
 
@@ -69,5 +103,17 @@ mod tests {
         assert!(!donation.donate());
         assert!(donation.came());
         assert_ne!(word.load(Ordering::Relaxed), expected);
+    }
+
+    #[test]
+    fn who_listens_no_more_is_given_nothing() {
+        let word = AtomicU32::new(0);
+        let donation = Donation::new(&word);
+        donation.listen();
+        assert!(donation.withdraw());
+        assert!(!donation.donate());
+        donation.listen();
+        assert!(donation.donate());
+        assert!(!donation.withdraw());
     }
 }

@@ -5,6 +5,9 @@ use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use std::sync::Arc as Shared;
+#[path = "loom/donation.rs"]
+mod donation;
+
 use underpass_channel::{Attention, Bell, Boxed, Cell, Fence, Receiving, Sending, Slots};
 
 /// The kernel's side of a futex: whether to sleep is decided under the same lock under which one is woken.

@@ -57,11 +57,18 @@ pub trait Line: Send + Sync {
         true
     }
 
-    /// A plain kernel thread is about to sleep on this line by itself.
+    /// A plain kernel thread, or a listener for its threads, is about to sleep on this line by itself.
     fn enter(&self) {}
 
-    /// The thread that [`enter`](Self::enter)ed sleeps no more. If others still do, a bell that was theirs is passed on.
-    fn leave(&self) {}
+    /// Who [`enter`](Self::enter)ed sleeps no more, and has `own` calls of its own under way at the least. If others wait too, a bell that was theirs is passed on.
+    fn leave(&self, own: u32) {
+        let _ = own;
+    }
+
+    /// Whether replies are awaited on this line.
+    fn awaits(&self) -> bool {
+        false
+    }
 
     /// Calls a spare processor of the peer, if something was posted since the peer was last called.
     fn knock(&self);
@@ -85,6 +92,12 @@ pub trait Line: Send + Sync {
     fn listen(&self, cpu: usize) -> Option<(&AtomicU32, u32)> {
         let _ = cpu;
         None
+    }
+
+    /// A listener of this CPU can't watch this line's word: nobody shall think that it does. `false` if the processor has come already.
+    fn ignore(&self, cpu: usize) -> bool {
+        let _ = cpu;
+        true
     }
 
     /// Whether this line's peer has donated the processor of this CPU since [`listen`](Self::listen).

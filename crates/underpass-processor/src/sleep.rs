@@ -3,8 +3,12 @@
 use crate::parker::{ASLEEP, Parker};
 use crate::{Line, tally};
 use std::ops::Deref;
-use underpass_os::barrier;
 use underpass_os::futex::{self, MOST_WORDS, Scope, Watched, Woken};
+use underpass_os::{barrier, clock};
+
+/// Who has donated its processor looks after this long, in ns, at what has come, and calls the peer for what has not: a procedure may
+/// stay on it. Longer than a tick of the kernel's clock, so that to set it and to take it back costs no interrupt.
+const PATIENCE: u64 = 20_000_000;
 
 /// As what a processor sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +20,8 @@ pub enum Role {
     },
     /// Somebody else runs and will look: only knocks and calls wake it.
     Spare,
+    /// It waits for replies of its own, whatever others of the domain do: the caller has entered the lines, and leaves them afterwards.
+    Guest,
 }
 
 /// Sleeps until `own` is called, a message of one of `lines` comes, or `deadline_ns` passes; or does not begin to, if
@@ -55,6 +61,7 @@ pub fn sleep_and_donate<L: ?Sized + Line>(
     }
     let mut watched: Vec<Watched<'_>> = Vec::with_capacity(MOST_WORDS.min(lines.len() + 1));
     watched.push(Watched { word: own.word(), expected: ASLEEP, scope: Scope::Private });
+    let mut awaited = false;
     for line in lines {
         if watched.len() == MOST_WORDS {
             line.set_aside();
@@ -62,37 +69,48 @@ pub fn sleep_and_donate<L: ?Sized + Line>(
         }
         let announced = match role {
             Role::Last { others } => line.park(others),
+            Role::Guest => line.park(false),
             Role::Spare => line.spare(),
         };
         if let Some(expected) = announced {
             watched.push(Watched { word: line.word(), expected, scope: Scope::Shared });
+            awaited |= donee.as_ref().is_some_and(|donee| std::ptr::addr_eq(donee.line, &raw const **line));
         }
     }
+    // Who watches no word of the donee would not have the processor back: its peer is called.
+    let donee = donee.filter(|donee| awaited || call(donee.line));
     // A spare leaves what has come to who looks; if that one is held up, `ready` says so, or a knock will.
     let quiet = || role == Role::Spare || lines.iter().all(|line| line.quiet());
-    // D2: with one line alone to hear of, that of the donee, who will call in any case.
+    // D3: with one line alone to hear of, that of the donee, who will call in any case.
     let brief = watched.len() == 2 && donee.as_ref().is_some_and(|donee| donee.alone);
     let donee = donee.map(|donee| donee.line);
     if !brief {
         drain();
     }
-    if !ready() && (brief || quiet()) {
+    if !ready() && quiet() {
         let donated = donee.is_some_and(give);
         if brief && !donated {
             drain();
         }
         if !brief || donated || quiet() {
             let donated_to = donee.filter(|_| donated);
-            let others =
-                lines.iter().filter(|line| !donated_to.is_some_and(|to| std::ptr::addr_eq(to, &***line)));
+            let others = lines
+                .iter()
+                .filter(|line| !donated_to.is_some_and(|to| std::ptr::addr_eq(to, &raw const **line)));
             others.for_each(|line| line.knock());
             tally().slept();
-            if futex::wait_any(&watched, deadline_ns) == Woken::Unsupported {
-                without_waitv(own, lines, deadline_ns);
+            let patience = donated.then(|| clock::now_ns() + PATIENCE);
+            let until = deadline_ns.into_iter().chain(patience).min();
+            match (futex::wait_any(&watched, until), donated_to) {
+                (Woken::Unsupported, _) => without_waitv(own, lines, until),
+                (Woken::Late, Some(line)) => line.call(),
+                _ => {}
             }
         }
     }
-    lines.iter().for_each(|line| line.look());
+    if role != Role::Guest {
+        lines.iter().for_each(|line| line.look());
+    }
     own.wake_up();
 }
 
@@ -103,13 +121,14 @@ fn drain() {
     tally().entered_kernel(1);
 }
 
-/// Donates this processor; where nobody listens for it, the peer is called onto one of its own.
+fn call(line: &(impl Line + ?Sized)) -> bool {
+    line.call();
+    false
+}
+
+/// D5. Donates this processor; where nobody listens for it, the peer is called onto one of its own.
 fn give(line: &(impl Line + ?Sized)) -> bool {
-    let given = line.donate();
-    if !given {
-        line.call();
-    }
-    given
+    line.donate() || call(line)
 }
 
 /// Where a sleep can watch one word only, every line is put aside: the clerk hears the sockets and calls.

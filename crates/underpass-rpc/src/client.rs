@@ -12,7 +12,7 @@ use crate::unrung::Unrung;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use underpass_channel::layout::CELLS;
-use underpass_channel::{Bell, Cell, Channel, Place, Slot, Slots};
+use underpass_channel::{Bell, Cell, Channel, Owed, Place, Slot, Slots};
 use underpass_os::{barrier, clock, cpu};
 use underpass_processor::{Line, lines};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering, fence};
@@ -43,8 +43,7 @@ pub(crate) struct ClientEnd {
     sleepers: AtomicU32,
     aside: AtomicBool,
     unrung: Unrung,
-    /// Calls wait at the server, which has no processor, and nobody has called it.
-    owed: AtomicBool,
+    owed: Owed,
     meeting: Meeting,
     kernel: KernelCount,
     /// How many replies had come when `used` was last asked.
@@ -82,7 +81,7 @@ impl ClientEnd {
             sleepers: AtomicU32::new(0),
             aside: AtomicBool::new(false),
             unrung: Unrung::default(),
-            owed: AtomicBool::new(false),
+            owed: Owed::default(),
             meeting,
             kernel: KernelCount::default(),
             seen: AtomicU32::new(u32::MAX),
@@ -213,8 +212,7 @@ impl ClientEnd {
     #[cold]
     fn server_is_away(&self) {
         if self.meeting.defers || alone() {
-            // Relaxed: for this very kernel thread, or a hint to another that idles.
-            self.owed.store(true, Ordering::Relaxed);
+            self.owed.note();
         } else {
             self.ring(self.channel.claim());
         }
@@ -438,14 +436,18 @@ impl Line for ClientEnd {
         self.kernel.slept();
     }
 
-    fn leave(&self) {
+    fn leave(&self, own: u32) {
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
         self.channel.own_attention().look();
         // Whoever waits besides this thread, and may sleep, must not lose its bell; it said so before it slept.
         fence(Ordering::SeqCst);
-        if self.sleepers.load(Ordering::SeqCst) > 0 || self.slots.leased(CELLS) > 1 {
+        if self.sleepers.load(Ordering::SeqCst) > 0 || self.slots.leased(CELLS) > own {
             self.rearm();
         }
+    }
+
+    fn awaits(&self) -> bool {
+        self.slots.leased(CELLS) > 0
     }
 
     fn knock(&self) {
@@ -481,11 +483,11 @@ impl Line for ClientEnd {
 
     #[inline]
     fn owed(&self) -> bool {
-        self.owed.load(Ordering::Relaxed)
+        self.owed.is_noted()
     }
 
     fn donate(&self) -> bool {
-        self.owed.store(false, Ordering::Relaxed);
+        self.owed.settle();
         let donated = self.channel.donate(cpu::current());
         if donated {
             self.kernel.donated();
@@ -494,7 +496,7 @@ impl Line for ClientEnd {
     }
 
     fn call(&self) {
-        self.owed.store(false, Ordering::Relaxed);
+        self.owed.settle();
         // Where the server has no other processor it shares this one, which is the kernel's to divide.
         if !(self.meeting.defers && self.donate()) {
             self.ring(self.channel.claim());

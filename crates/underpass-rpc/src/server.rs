@@ -12,7 +12,7 @@ use underpass_channel::layout::CELLS;
 use underpass_channel::{Bell, Cell, Channel, Place};
 use underpass_processor::{Line, lines};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use underpass_threads::{invite, panic_message, rouse_all};
+use underpass_threads::{invite, lent_by, panic_message, rouse_all};
 
 /// A number of calls that none come to at once: a new line counts as used.
 const FRESH: u32 = u32::MAX;
@@ -34,7 +34,7 @@ pub(crate) struct ServerEnd {
     closed: AtomicBool,
     meeting: Meeting,
     unrung: Unrung,
-    /// Processors on loan from this client: its bells wait for their return.
+    /// Processors on loan from this client.
     lent: AtomicU32,
     /// The CPUs, as bits, whose listeners have said in the region that they listen. Each listener's own bit.
     listening: AtomicU64,
@@ -139,7 +139,11 @@ impl ServerEnd {
     fn reply(&self, reply: &Cell, slot: &Served) {
         // Release: with the post, before which the client can't use the slot again.
         slot.busy.store(false, Ordering::Release);
-        match self.channel.post_unless(reply, &self.lent) {
+        // Relaxed: who is lent by this line has raised it itself.
+        if self.lent.load(Ordering::Relaxed) != 0 && lent_by(self) {
+            return self.channel.post_on_loan(reply);
+        }
+        match self.channel.post(reply) {
             Bell::Silent if self.unrung.note() => self.knock_now(),
             Bell::Silent => {}
             bell => self.ring(bell),
@@ -305,6 +309,16 @@ impl Line for ServerEnd {
         Some((donation.word(), donation.listen()))
     }
 
+    fn ignore(&self, cpu: usize) -> bool {
+        let Some(donation) = self.channel.donation(cpu) else { return true };
+        let bit = 1 << cpu;
+        let withdrawn = self.listening.load(Ordering::Relaxed) & bit == 0 || donation.withdraw();
+        if withdrawn {
+            self.listening.fetch_and(!bit, Ordering::Relaxed);
+        }
+        withdrawn
+    }
+
     fn came(&self, cpu: usize) -> bool {
         let Some(donation) = self.channel.donation(cpu) else { return false };
         let bit = 1 << cpu;
@@ -317,13 +331,12 @@ impl Line for ServerEnd {
 
     fn borrow(&self) {
         self.kernel.borrowed();
-        // Relaxed: bells that ring meanwhile ring for nothing.
+        // Relaxed, here and below: whom it concerns is the listener itself.
         self.lent.fetch_add(1, Ordering::Relaxed);
     }
 
     fn hand_back(&self) {
-        // SYNC with the fence in `post_unless`: who defers its bell has posted before this, and its client looks when it has been called.
-        self.lent.fetch_sub(1, Ordering::SeqCst);
+        self.lent.fetch_sub(1, Ordering::Relaxed);
         self.kernel.returned();
         self.ring(self.channel.recall());
     }

@@ -52,7 +52,7 @@ impl Out {
         own.outside().current.clear();
         if own.is_listener() {
             // Who has donated this processor has more use for it now.
-            own.hand_back();
+            own.quit();
         }
         own.activation().begin_blocking();
         if !own.sees_no_lines() {

@@ -37,6 +37,9 @@ pub(crate) fn run(own: &'static Scheduler) {
                 continue;
             }
             for _ in 0..SHARE {
+                if lent && own.overstay() {
+                    break;
+                }
                 match own.serving(me, || line.serve()) {
                     None => return,
                     Some(false) => break,

@@ -215,12 +215,7 @@ impl Scheduler {
                 outside::set_watched(false);
             }
         };
-        if self.activation().is_lent() {
-            // It goes on with the same processor, when that comes back.
-            rest(true);
-        } else {
-            self.activation().idle(rest);
-        }
+        self.activation().idle(rest);
         tick::set();
     }
 

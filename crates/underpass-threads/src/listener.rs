@@ -9,9 +9,10 @@ use crate::scheduler::Scheduler;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use underpass_os::barrier;
 use underpass_os::clock::now_ns;
 use underpass_os::futex::{self, MOST_WORDS, Scope, Watched};
-use underpass_processor::{Line, Parker, tally};
+use underpass_processor::{Donee, Line, Parker, Role, sleep_and_donate, tally};
 
 /// Processors that come within this time of one another, in ns, show work that lasts.
 const LASTS: u64 = 100_000;
@@ -61,7 +62,7 @@ impl Scheduler {
         if self.dispatcher.get().is_none() && self.lent_pending() {
             return self.begin_dispatcher();
         }
-        if !self.donate() {
+        if !self.pass_on() {
             self.hand_back();
             self.listen(cpu);
         }
@@ -69,19 +70,69 @@ impl Scheduler {
 
     /// Gives every processor back that was donated.
     pub(crate) fn hand_back(&self) {
+        let mut left = false;
         for line in self.listener.lent.take() {
             tally().returned();
+            left |= line.pending();
             line.hand_back();
         }
+        if left {
+            // Their client has called nobody else for them.
+            outside::invite();
+        }
+    }
+
+    /// Whether this runs on a processor that the peer of `line` has donated.
+    pub(crate) fn is_lent_by(&self, line: &dyn Line) -> bool {
+        self.listener.lent.borrow().iter().any(|lent| std::ptr::addr_eq(&raw const ***lent, line))
+    }
+
+    /// Gives a donated processor on to a peer at which calls of ours wait without one, and sleeps until it comes back or there is something to
+    /// do; says whether there was such a peer.
+    fn pass_on(&'static self) -> bool {
+        let lines = self.lines();
+        let Some(donee) = lines.iter().find(|line| line.owed()) else { return false };
+        if !self.activation().is_lent() {
+            // What it runs on is a slot of ours, for which there is other use.
+            lines.iter().filter(|line| line.owed()).for_each(|line| line.call());
+            return false;
+        }
+        if self.take_up() {
+            return true;
+        }
+        outside::follow(self.number());
+        let awaited = self.visit(&lines);
+        let deadline = self.timers().borrow().next();
+        let donee = Donee { line: &***donee, alone: self.activation().is_alone() };
+        let ready = || self.busy() || self.timer_due() || self.stale();
+        sleep_and_donate(self.activation().parker(), &awaited, Role::Guest, Some(donee), deadline, ready);
+        awaited.iter().for_each(|line| line.leave(0));
+        true
+    }
+
+    /// The lines on which replies are awaited, if any of its threads may wait for one. The others of the domain look at the calls.
+    fn visit<'a>(&self, lines: &'a [Rc<Arc<dyn Line>>]) -> Vec<&'a dyn Line> {
+        if self.live() == 0 {
+            return Vec::new();
+        }
+        let awaited: Vec<_> = lines.iter().map(|line| &***line).filter(|line| line.awaits()).collect();
+        awaited.iter().for_each(|line| line.enter());
+        awaited
     }
 
     /// Threads keep a listener busy: it returns what it was lent before long, since its client waits for that with replies in hand perhaps, and goes on
     /// with a processor of our own (URPC, 3.1.3: the client has become underpowered).
-    pub(crate) fn overstay(&self) {
-        if self.activation().is_lent() && now_ns() - self.listener.last.get() > LASTS {
+    ///
+    /// Says whether it did.
+    pub(crate) fn overstay(&self) -> bool {
+        let late = self.activation().is_lent() && now_ns() - self.listener.last.get() > LASTS;
+        if late {
             self.hand_back();
-            self.activation().stop_borrowing();
+            if !self.take_up() {
+                self.activation().stop_borrowing();
+            }
         }
+        late
     }
 
     /// Sleeps until it comes to a processor: one that is donated, or one of our own, if there is something else to do.
@@ -96,29 +147,83 @@ impl Scheduler {
                 self.activation().lend();
                 return self.borrow(came);
             }
+            if self.live() > 0 {
+                lines.iter().for_each(|line| {
+                    line.poll();
+                });
+            }
             if self.busy() || self.timer_due() {
-                return self.activation().stop_listening();
+                let came = self.withdraw(cpu);
+                if came.is_empty() {
+                    return self.activation().stop_listening();
+                }
+                self.activation().lend();
+                return self.borrow(came);
             }
         }
     }
 
+    /// It will not look for donated processors soon: nobody shall think that it does. Gives those that have come already.
+    fn withdraw(&self, cpu: usize) -> Vec<Rc<Arc<dyn Line>>> {
+        self.lines().iter().filter(|line| !line.ignore(cpu) && line.came(cpu)).cloned().collect()
+    }
+
+    /// As `withdraw`, on loan: those that have come are on loan too. Says whether there were any.
+    fn take_up(&self) -> bool {
+        let came = self.activation().listens_on().map(|cpu| self.withdraw(cpu)).unwrap_or_default();
+        let any = !came.is_empty();
+        if any {
+            self.borrow(came);
+        }
+        any
+    }
+
+    /// It is about to block: gives back what it has been lent, and what comes at this moment.
+    pub(crate) fn quit(&self) {
+        self.take_up();
+        self.hand_back();
+    }
+
     fn sleep_for_processors(&self, cpu: usize, lines: &[Rc<Arc<dyn Line>>]) {
+        let awaited = self.visit(lines);
+        if self.activation().parker().prepare() {
+            self.watch(cpu, lines, &awaited);
+            self.activation().parker().wake_up();
+        }
+        awaited.iter().for_each(|line| line.leave(0));
+    }
+
+    fn watch(&self, cpu: usize, lines: &[Rc<Arc<dyn Line>>], awaited: &[&dyn Line]) {
         let deadline = self.timers().borrow().next();
         let parker = self.activation().parker();
-        if !parker.prepare() {
-            return;
-        }
-        let mut watched = Vec::with_capacity(MOST_WORDS.min(lines.len() + 1));
+        let mut watched = Vec::with_capacity(MOST_WORDS.min(lines.len() + awaited.len() + 1));
         watched.push(Watched { word: parker.word(), expected: Parker::SLEEPS, scope: Scope::Private });
-        let words = lines.iter().filter_map(|line| line.listen(cpu)).take(MOST_WORDS - 1);
-        watched.extend(words.map(|(word, expected)| Watched { word, expected, scope: Scope::Shared }));
+        for line in awaited {
+            if watched.len() == MOST_WORDS / 2 {
+                line.set_aside();
+            } else if let Some(expected) = line.park(false) {
+                watched.push(Watched { word: line.word(), expected, scope: Scope::Shared });
+            }
+        }
+        let mut came = false;
+        for line in lines {
+            if watched.len() == MOST_WORDS {
+                came |= !line.ignore(cpu);
+            } else if let Some((word, expected)) = line.listen(cpu) {
+                watched.push(Watched { word, expected, scope: Scope::Shared });
+            }
+        }
         // Whatever others leave with a listener they leave by a read-modify-write, which is a full fence here, as `prepare` is: no
-        // barrier is needed. It takes no unstarted threads of others, which come with less.
-        if !self.busy() && !self.timer_due() && !self.stale() {
+        // barrier is needed, but for replies. It takes no unstarted threads of others, which come with less.
+        if !awaited.is_empty() {
+            barrier::heavy();
+            tally().entered_kernel(1);
+        }
+        let quiet = || awaited.iter().all(|line| line.quiet());
+        if !came && !self.busy() && !self.timer_due() && !self.stale() && quiet() {
             tally().slept();
             futex::wait_any(&watched, deadline);
         }
-        parker.wake_up();
     }
 
     fn borrow(&self, lines: Vec<Rc<Arc<dyn Line>>>) {
@@ -127,7 +232,7 @@ impl Scheduler {
         lines.iter().for_each(|line| line.borrow());
         // Where all share one CPU, another processor of ours would take this one away.
         let lasts = lasts && lines.iter().any(|line| line.elsewhere());
-        *self.listener.lent.borrow_mut() = lines;
+        self.listener.lent.borrow_mut().extend(lines);
         if lasts {
             outside::invite();
         }

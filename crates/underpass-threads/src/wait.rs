@@ -30,6 +30,12 @@ pub fn alone() -> bool {
     scheduler::running().is_none_or(|(own, _)| !own.wanted_soon())
 }
 
+/// Whether the calling thread runs on a processor that the peer of `line` has donated, and that is to go back.
+#[inline]
+pub fn lent_by(line: &dyn Line) -> bool {
+    scheduler::running().is_some_and(|(own, _)| own.is_lent_by(line))
+}
+
 /// Waits until `latch` is open.
 pub(crate) fn wait_for(latch: &Latch) {
     wait_on(latch, None, None);
@@ -94,11 +100,10 @@ fn sleep_on(latch: &Latch, line: &dyn Line, deadline_ns: Option<u64>) -> bool {
         }
         registered = true;
         line.enter();
-        let role = Role::Last { others: false };
         // Whoever wakes this thread calls its parker, by a full fence.
         let donee = line.owed().then_some(Donee { line, alone: true });
-        sleep_and_donate(me.parker(), &[line], role, donee, deadline_ns, || latch.is_open());
-        line.leave();
+        sleep_and_donate(me.parker(), &[line], Role::Guest, donee, deadline_ns, || latch.is_open());
+        line.leave(1);
     }
     if registered {
         // Open, so the wake is under way or here.

@@ -1,0 +1,314 @@
+/*
+ * Donation: two clients, one server, CPUs processors. The steps are named as in the proof (src/README.md).
+ *
+ * Checked: every call is answered and everything comes to rest (no invalid end state), no processor is lost or given twice (assertions).
+ * `tests/model` runs it, and with each step taken out in turn, by -DBREAK=number, which must be found.
+ *
+ * What it leaves out: the order of memory (loom has that) and spurious wake-ups, which only help.
+ */
+
+#ifndef CPUS
+#define CPUS 2
+#endif
+#ifndef BREAK
+#define BREAK 0
+#endif
+/* Steps that may be left out. */
+#define NO_CHANGE_AT_RECALL 1   /* L6 only clears the bit, and is silent where it is clear */
+#define NO_LOOK_AT_L3 2         /* the listener sleeps though its word has changed */
+#define NO_RING_AT_D5 3         /* who finds no listener calls nobody */
+#define NO_LOOK_AT_S3 4         /* natives sleep without a look after they have announced it */
+#define NO_RECALL 5             /* L6 is left out */
+#define NO_WAKE_AT_D5 6         /* D5 clears the bit and wakes nobody */
+#define NO_REARM 8              /* who sleeps beside the client takes its bell, and leaves without announcing it again */
+#define NO_INVITE 7             /* N9: a loan ends with calls left, and nobody is called */
+
+#define CLIENTS 2
+#ifndef CALLS
+#define CALLS (2 - c)           /* two of the first client, one of the second */
+#endif
+
+/* What a word holds, as far as it is asked for; `changes` counts knocks. */
+typedef Line {
+    bool server_parked;         /* the natives sleep */
+    bool client_parked;
+    byte changes;
+    bool listening[CPUS];       /* donation words */
+    byte requests;              /* posted, not taken */
+    byte replies;
+    byte posted;
+    byte answered;
+};
+Line line[CLIENTS];
+
+/* The kernel's futexes: who sleeps, and who was woken. */
+bool client_asleep[CLIENTS];
+bool watcher_asleep[CLIENTS];
+bool called[CLIENTS];           /* the parker of the client */
+bool native_asleep;
+bool listener_asleep[CPUS];
+
+/* Who has the processor of a CPU on loan: a client + 1. */
+byte loan[CPUS];
+byte done;
+
+#define cpu_of(c) ((c) % CPUS)
+
+/* A bell on the server's attention of a line. */
+inline ring(c) {
+    if
+    :: line[c].server_parked -> line[c].server_parked = false; native_asleep = false
+    :: else
+    fi
+}
+
+/* A bell on a client's attention wakes one of its sleepers: which, the kernel says. */
+inline wake_client(c) {
+    if
+    :: client_asleep[c] -> client_asleep[c] = false
+    :: watcher_asleep[c] -> watcher_asleep[c] = false
+    :: !client_asleep[c] && !watcher_asleep[c]
+    fi
+}
+
+/* Takes the replies that have come, for the calls of both sleepers; wakes the other if its reply is among them. */
+inline take_replies(c) {
+    line[c].answered = line[c].answered + line[c].replies;
+    line[c].replies = 0
+}
+
+/* A client: posts its calls together or one by one, and donates for what is owed. */
+proctype Client(byte c) {
+    byte value;
+    bool owed, lent;
+    do
+    :: line[c].answered == CALLS -> break
+    :: line[c].answered < CALLS ->
+        /* D1, D2 */
+        do
+        :: line[c].posted < CALLS ->
+            atomic { line[c].requests++; line[c].posted++ };
+            if
+            :: line[c].server_parked -> owed = true
+            :: else
+            fi
+        :: line[c].posted > line[c].answered + line[c].replies || line[c].posted == CALLS -> break
+        od;
+        atomic { take_replies(c) };
+        if
+        :: line[c].answered == CALLS -> break
+        :: line[c].answered == line[c].posted -> goto again
+        :: else
+        fi;
+        /* D3: S1 */
+        atomic { line[c].client_parked = true; value = line[c].changes };
+        /* S3, also where the path is brief: what it may miss there is told by L6. */
+        if
+        :: line[c].replies > 0 -> goto look
+        :: else
+        fi;
+        lent = false;
+        if
+        :: owed ->
+            /* D4, D5 */
+            owed = false;
+            if
+            :: atomic { line[c].listening[cpu_of(c)] -> line[c].listening[cpu_of(c)] = false; lent = true };
+#if BREAK != NO_WAKE_AT_D5
+                listener_asleep[cpu_of(c)] = false
+#endif
+            :: atomic { else ->
+#if BREAK != NO_RING_AT_D5
+                ring(c)
+#else
+                skip
+#endif
+                }
+            fi
+        :: else
+        fi;
+        /* D6 */
+        if
+        :: atomic { line[c].client_parked && line[c].changes == value && !called[c] -> client_asleep[c] = true };
+            !client_asleep[c]
+        :: atomic { else }
+        fi;
+look:   atomic { line[c].client_parked = false; value = 0; called[c] = false };
+again:  skip
+    od;
+    done++
+}
+
+/* Another sleeper on the first client's attention, with no call of its own by now: it takes what comes, and announces the sleep of the others again. */
+proctype Watcher(byte c) {
+    byte value;
+    do
+    :: done < CLIENTS ->
+        atomic { line[c].client_parked = true; value = line[c].changes };
+        if
+        :: atomic { line[c].replies == 0 && line[c].client_parked && line[c].changes == value -> watcher_asleep[c] = true };
+end_asleep: !watcher_asleep[c]
+        :: atomic { else }
+        fi;
+#if BREAK != NO_REARM
+        line[c].client_parked = true;
+#endif
+        atomic {
+            value = 0;
+            /* Delivers, by which the client is called, whose they are. */
+            if
+            :: line[c].replies > 0 -> take_replies(c); client_asleep[c] = false; called[c] = true
+            :: else
+            fi
+        }
+    :: done == CLIENTS -> break
+    od
+}
+
+/* Whether a donation word differs from what L1 left. */
+#if BREAK != NO_LOOK_AT_L3
+#define CHANGED (came[0] || came[1] || !line[0].listening[cpu] || !line[1].listening[cpu])
+#else
+#define CHANGED (came[0] || came[1])
+#endif
+
+/* The listener of a CPU. */
+proctype Listener(byte cpu) {
+    byte c;
+    bool came[CLIENTS], said[CLIENTS];
+    do
+    :: true ->
+        /* L1 */
+        d_step {
+            c = 0;
+            do
+            :: c < CLIENTS ->
+                if
+                :: said[c] && !line[c].listening[cpu] -> came[c] = true
+                :: else -> line[c].listening[cpu] = true; said[c] = true
+                fi;
+                c++
+            :: else -> break
+            od;
+            c = 0
+        }
+        /* L3 */
+        atomic {
+            if
+            :: CHANGED -> skip
+            :: else -> listener_asleep[cpu] = true
+            fi
+        };
+end_listening:
+        !listener_asleep[cpu];
+        /* L4 */
+        d_step {
+            c = 0;
+            do
+            :: c < CLIENTS ->
+                came[c] = said[c] && !line[c].listening[cpu];
+                if
+                :: came[c] -> said[c] = false; loan[cpu]++
+                :: else
+                fi;
+                c++
+            :: else -> break
+            od;
+            c = 0
+        }
+        /* L5, L6 */
+        do
+        :: c < CLIENTS && came[c] ->
+            do
+            :: atomic { line[c].requests > 0 -> line[c].requests--; line[c].replies++ }
+            :: line[c].requests == 0 -> break
+            /* It has overstayed, or a procedure blocks. */
+            :: line[c].requests > 0 ->
+#if BREAK != NO_INVITE
+                native_asleep = false;
+#endif
+                break
+            od;
+            assert(loan[cpu] > 0);
+            loan[cpu]--;
+            came[c] = false;
+#if BREAK == NO_RECALL
+            skip;
+#elif BREAK == NO_CHANGE_AT_RECALL
+            if
+            :: atomic { line[c].client_parked -> line[c].client_parked = false; wake_client(c) }
+            :: atomic { else }
+            fi;
+#else
+            atomic {
+                if
+                :: line[c].client_parked -> line[c].client_parked = false
+                :: else -> line[c].changes = (line[c].changes + 1) % 4
+                fi
+            };
+            wake_client(c);
+#endif
+            c++
+        :: c < CLIENTS && !came[c] -> c++
+        :: c == CLIENTS -> c = 0; break
+        od
+    od
+}
+
+/* The natives: S1 to S4 on both lines, and P1 to P3 for their replies. */
+proctype Native() {
+    byte c;
+    bool some;
+    do
+    :: true ->
+        /* Looks. */
+        some = false;
+        c = 0;
+        do
+        :: c < CLIENTS ->
+            if
+            :: atomic { line[c].requests > 0 -> line[c].requests--; some = true };
+                line[c].replies++;
+                atomic {
+                    if
+                    :: line[c].client_parked -> line[c].client_parked = false; wake_client(c)
+                    :: else
+                    fi
+                }
+            :: atomic { else }
+            fi;
+            c++
+        :: else -> c = 0; break
+        od;
+        if
+        :: some
+        :: else ->
+            /* S1 */
+            atomic { native_asleep = true; line[0].server_parked = true; line[1].server_parked = true };
+#if BREAK != NO_LOOK_AT_S3
+            /* S3 */
+            if
+            :: line[0].requests > 0 || line[1].requests > 0 -> native_asleep = false
+            :: else
+            fi;
+#endif
+            /* S4: who has rung has cleared it. */
+end_asleep: !native_asleep;
+            atomic { line[0].server_parked = false; line[1].server_parked = false }
+        fi
+    od
+}
+
+init {
+    byte i;
+    atomic {
+        run Native();
+        for (i : 0 .. CPUS - 1) { run Listener(i) }
+        for (i : 0 .. CLIENTS - 1) { run Client(i) }
+#ifdef WATCHED
+        run Watcher(0)
+#endif
+    }
+    /* Only an end state in which both clients have their replies is valid. */
+    done == CLIENTS
+}

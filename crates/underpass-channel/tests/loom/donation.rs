@@ -1,0 +1,231 @@
+//! Donation: D1 to D6 against L1 to L6 of the proof, and the races that it names.
+
+use super::{Futex, bounded, post, ring, take, try_take};
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, Ordering, fence};
+use loom::thread;
+use std::sync::Arc as Shared;
+use underpass_channel::{Attention, Bell, Boxed, Cell, Donation, Fence, Owed, Receiving, Sending};
+
+/// What a listener shares with its donors, and its ends of the rings.
+struct Server {
+    word: Arc<Futex>,
+    client: Arc<Futex>,
+    requests: Receiving<Shared<Boxed>>,
+    replies: Sending<Shared<Boxed>>,
+}
+
+/// A client's ends, and the words.
+struct Client {
+    attention: Arc<Futex>,
+    word: Arc<Futex>,
+    own: Arc<Futex>,
+    requests: Sending<Shared<Boxed>>,
+    replies: Receiving<Shared<Boxed>>,
+}
+
+/// A client and a server whose natives sleep.
+fn pair(cells: u32) -> (Client, Server) {
+    let [attention, word, own] = [(); 3].map(|()| Arc::new(Futex::new()));
+    let ((requests, incoming), (outgoing, replies)) = (ring(cells), ring(cells));
+    Attention::new(&attention.word).park(false);
+    let server = Server { word: word.clone(), client: own.clone(), requests: incoming, replies: outgoing };
+    (Client { attention, word, own, requests, replies }, server)
+}
+
+fn answer(request: &Cell) -> Cell {
+    Cell::new(request.slot, request.what + 100)
+}
+
+impl Server {
+    /// L1.
+    fn listen(&self) -> u32 {
+        Donation::new(&self.word.word).listen()
+    }
+
+    /// L3 to L6, once.
+    fn serve(&self, expected: u32) {
+        let donation = Donation::new(&self.word.word);
+        self.word.sleep(expected);
+        // The kernel's lock is no part of what the protocol may rely on, so `came` has to synchronize.
+        if donation.came() {
+            while let Some(request) = try_take(&self.requests) {
+                self.replies.post(&answer(&request));
+            }
+            self.recall();
+        }
+    }
+
+    /// L6.
+    fn recall(&self) {
+        if Attention::new(&self.client.word).recall() == Bell::Wake {
+            self.client.wake();
+        }
+    }
+}
+
+impl Client {
+    /// D1.
+    fn post(&self, slot: u16) {
+        self.requests.post(&Cell::new(slot, slot));
+        assert!(Attention::new(&self.attention.word).is_away(Fence::Full), "nobody looks");
+    }
+
+    /// D3 to D6, without a barrier; what D5 rings for is in `native`. Says whether anything is owed still.
+    fn donate(&self, native: impl FnOnce()) -> bool {
+        let attention = Attention::new(&self.own.word);
+        let expected = attention.park(false);
+        let quiet = self.is_quiet();
+        if quiet {
+            if Donation::new(&self.word.word).donate() {
+                self.word.wake();
+                self.own.sleep(expected);
+            } else if Attention::new(&self.attention.word).claim() == Bell::Wake {
+                native();
+            }
+        }
+        attention.look();
+        !quiet
+    }
+
+    /// S1 to S4.
+    fn sleep(&self) {
+        let attention = Attention::new(&self.own.word);
+        let expected = attention.park(false);
+        fence(Ordering::SeqCst);
+        if self.is_quiet() {
+            self.own.sleep(expected);
+        }
+        attention.look();
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.replies.try_lock().is_some_and(|taking| taking.is_empty())
+    }
+}
+
+#[test]
+fn a_processor_is_donated_and_comes_back() {
+    loom::model(|| {
+        let (client, server) = pair(1);
+        let server = Arc::new(server);
+        let other = server.clone();
+        let listener = thread::spawn(move || other.serve(other.listen()));
+        client.post(7);
+        // Where the listener is not there yet a native serves.
+        let mut rang = false;
+        assert!(!client.donate(|| rang = true), "nobody else replies");
+        if rang {
+            let request = take(&server.requests);
+            server.replies.post(&answer(&request));
+        }
+        let reply = try_take(&client.replies);
+        assert_eq!(reply.expect("who wakes has the reply").what, 107);
+        if rang {
+            // So that the listener ends.
+            while !Donation::new(&client.word.word).donate() {
+                thread::yield_now();
+            }
+            client.word.wake();
+        }
+        listener.join().unwrap();
+    });
+}
+
+#[test]
+fn a_reply_of_another_processor_is_found_in_the_end() {
+    bounded(3, || {
+        let (client, server) = pair(2);
+        let server = Arc::new(server);
+        let expected = server.listen();
+        client.post(0);
+        client.post(1);
+        // A native has taken the first call, and posts its reply at any time.
+        let request = take(&server.requests);
+        let (native, lent) = (server.clone(), server.clone());
+        let native = thread::spawn(move || post(&native.replies, &native.client, &answer(&request)));
+        let listener = thread::spawn(move || lent.serve(expected));
+        let (mut owed, mut replies) = (true, 0);
+        while replies < 2 {
+            match try_take(&client.replies) {
+                Some(_) => replies += 1,
+                None if owed => owed = client.donate(|| panic!("the listener listens")),
+                None => client.sleep(),
+            }
+        }
+        native.join().unwrap();
+        listener.join().unwrap();
+    });
+}
+
+#[test]
+fn of_two_donors_one_finds_the_listener() {
+    loom::model(|| {
+        let word = Arc::new(Futex::new());
+        let donation = Donation::new(&word.word);
+        let expected = donation.listen();
+        let donors: Vec<_> = (0..2)
+            .map(|_| {
+                let word = word.clone();
+                thread::spawn(move || {
+                    let donated = Donation::new(&word.word).donate();
+                    if donated {
+                        word.wake();
+                    }
+                    donated
+                })
+            })
+            .collect();
+        word.sleep(expected);
+        let found = donors.into_iter().map(|donor| donor.join().unwrap()).filter(|&donated| donated).count();
+        assert!(found == 1 && donation.came());
+    });
+}
+
+#[test]
+fn who_withdraws_has_the_processor_or_nobody_gives_it() {
+    loom::model(|| {
+        let word = Arc::new(Futex::new());
+        let donation = Donation::new(&word.word);
+        donation.listen();
+        let posted = Arc::new(AtomicBool::new(false));
+        let (other, theirs) = (word.clone(), posted.clone());
+        let donor = thread::spawn(move || {
+            theirs.store(true, Ordering::Relaxed);
+            Donation::new(&other.word).donate()
+        });
+        let withdrawn = donation.withdraw();
+        if !withdrawn {
+            assert!(posted.load(Ordering::Relaxed), "what came with the processor is seen");
+        }
+        assert_ne!(donor.join().unwrap(), withdrawn);
+    });
+}
+
+#[test]
+fn who_settles_for_another_has_its_call_served() {
+    bounded(3, || {
+        let (client, server) = pair(2);
+        let client = Arc::new(client);
+        let owed = Arc::new(Owed::default());
+        let expected = server.listen();
+        let (poster, note) = (client.clone(), owed.clone());
+        let poster = thread::spawn(move || {
+            poster.post(0);
+            note.note();
+        });
+        let (donor, note) = (client.clone(), owed.clone());
+        let donor = thread::spawn(move || {
+            donor.post(1);
+            note.note();
+            note.settle();
+            assert!(Donation::new(&donor.word.word).donate());
+            donor.word.wake();
+        });
+        server.serve(expected);
+        let served = (0..2).take_while(|_| try_take(&client.replies).is_some()).count();
+        poster.join().unwrap();
+        donor.join().unwrap();
+        assert!(served == 2 || owed.is_noted(), "{served} calls were served, and none is owed");
+    });
+}

@@ -1,0 +1,200 @@
+//! Processors that callers donate: calls of servers that have none of their own.
+
+use std::process::Command;
+use underpass::{CallError, thread};
+use underpass_os::cpu;
+use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, until};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
+
+/// It serves on donated processors alone.
+fn without_processors(command: &mut Command) {
+    command.env("UNDERPASS_PROCESSORS", "0");
+}
+
+fn start(of: &str) -> (ServerProcess, ProbeClient) {
+    let server = ServerProcess::start_with(SERVER, &Room::name(of), "probe", without_processors);
+    let client = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
+    (server, client)
+}
+
+/// Calls until the server's listeners have begun, and take what is donated.
+fn warm(client: &ProbeClient) {
+    until("a processor to be taken", || {
+        client.null().unwrap();
+        (client.donations().unwrap().1 > 0).then_some(())
+    });
+}
+
+#[test]
+fn a_server_without_processors_serves_on_its_callers() {
+    let _watchdog = Watchdog::new("a_server_without_processors_serves_on_its_callers");
+    let (_server, client) = start("donated");
+    warm(&client);
+    let (_, taken, _) = client.donations().unwrap();
+    for n in 0..1000u32 {
+        assert_eq!(client.add(n as u8, 1), Ok((n as u8).wrapping_add(1)));
+    }
+    let (given, now, returned) = client.donations().unwrap();
+    assert!(now - taken > 20, "{} of 1,000 calls came with a processor", now - taken);
+    assert_eq!(given, 0);
+    assert!(
+        now - returned <= cpu::allowed().unwrap().len() as u64,
+        "but the one of this call, {now} - {returned}"
+    );
+}
+
+#[test]
+fn threads_and_kernel_threads_donate() {
+    let _watchdog = Watchdog::new("threads_and_kernel_threads_donate");
+    let (_server, client) = start("threads");
+    warm(&client);
+    let before = client.counters().donations_given;
+    let inside = client.clone();
+    thread::spawn(move || (0..300).for_each(|_| inside.null().unwrap())).join().unwrap();
+    let given = client.counters().donations_given - before;
+    assert!(given > 10, "{given} donations for 300 calls of a thread");
+}
+
+#[test]
+fn one_donation_serves_all_calls_that_wait() {
+    let _watchdog = Watchdog::new("one_donation_serves_all_calls_that_wait");
+    let (_server, client) = start("amortised");
+    warm(&client);
+    // All threads live on one activation.
+    let inside = client.clone();
+    let (calls, given) = thread::spawn(move || {
+        let before = inside.counters();
+        let threads: Vec<_> = (0..16)
+            .map(|_| {
+                let client = inside.clone();
+                thread::spawn(move || (0..200).for_each(|_| client.null().unwrap()))
+            })
+            .collect();
+        threads.into_iter().for_each(|t| t.join().unwrap());
+        let now = inside.counters();
+        (now.calls - before.calls, now.donations_given - before.donations_given)
+    })
+    .join()
+    .unwrap();
+    assert_eq!(calls, 3200);
+    assert!(given < calls / 2, "{given} donations for {calls} calls");
+}
+
+/// A chain of three servers, the last of which naps for so long.
+fn chain(of: &str, naps: &[u64], last: impl FnOnce(&mut Command)) -> u64 {
+    let first = start(&format!("{of}-a"));
+    let second = start(&format!("{of}-b"));
+    let third = ServerProcess::start_with(SERVER, &Room::name(&format!("{of}-c")), "probe", last);
+    let names = [second.0.name().to_owned(), third.name().to_owned()];
+    warm(&first.1);
+    for &ms in naps {
+        assert_eq!(first.1.chain(&names, ms), Ok(2));
+    }
+    second.1.donations().unwrap().0 + first.1.donations().unwrap().0
+}
+
+#[test]
+fn a_processor_goes_along_a_chain_and_back() {
+    let _watchdog = Watchdog::new("a_processor_goes_along_a_chain_and_back");
+    let given = chain("chain", &[0; 300], without_processors);
+    assert!(given > 10, "{given} donations of the servers for 300 calls of one through the other");
+}
+
+#[test]
+fn a_listener_hears_of_replies_that_come_without_a_processor() {
+    let _watchdog = Watchdog::new("a_listener_hears_of_replies_that_come_without_a_processor");
+    // The last naps, or has processors of its own: the others have given theirs back when its reply comes.
+    chain("late", &[30; 10], without_processors);
+    chain("own", &[0, 1, 30, 0, 1, 30], |_| {});
+}
+
+#[test]
+fn a_call_does_not_wait_for_what_blocks_behind_it() {
+    let _watchdog = Watchdog::new("a_call_does_not_wait_for_what_blocks_behind_it");
+    let (_server, client) = start("behind");
+    warm(&client);
+    let inside = client.clone();
+    // The reply to the first call is there before the second blocks the donated processor, until the third comes.
+    let done = thread::spawn(move || {
+        let quick = {
+            let client = inside.clone();
+            thread::spawn(move || client.null())
+        };
+        let blocks = {
+            let client = inside.clone();
+            thread::spawn(move || client.block(2))
+        };
+        quick.join().unwrap().unwrap();
+        inside.meet(2).unwrap();
+        blocks.join().unwrap()
+    });
+    assert_eq!(done.join().unwrap(), Ok(()));
+}
+
+#[test]
+fn a_busy_server_returns_the_processor() {
+    let _watchdog = Watchdog::new("a_busy_server_returns_the_processor");
+    let (_server, client) = start("busy");
+    warm(&client);
+    let (inside, computing) = (client.clone(), client.clone());
+    thread::spawn(move || {
+        let calls: Vec<_> = (0..8)
+            .map(|_| {
+                let client = computing.clone();
+                thread::spawn(move || client.compute(2))
+            })
+            .collect();
+        calls.into_iter().for_each(|c| c.join().unwrap().unwrap());
+        inside.null().unwrap();
+    })
+    .join()
+    .unwrap();
+    let (_, taken, returned) = client.donations().unwrap();
+    assert!(returned > 0 && taken - returned <= cpu::allowed().unwrap().len() as u64, "{taken} - {returned}");
+}
+
+#[test]
+fn a_server_killed_on_a_donated_processor_leaves_it() {
+    let _watchdog = Watchdog::new("a_server_killed_on_a_donated_processor_leaves_it");
+    let (mut server, client) = start("killed");
+    warm(&client);
+    let inside = client.clone();
+    let call = thread::spawn(move || inside.compute(3_600_000));
+    let kernel = std::thread::spawn(move || client.compute(3_600_000));
+    until("the calls to be there", || (underpass_tests::ticks_of(server.pid()) > 20).then_some(()));
+    server.kill();
+    assert!(matches!(call.join().unwrap(), Err(CallError::PeerDied(_))));
+    assert!(matches!(kernel.join().unwrap(), Err(CallError::PeerDied(_))));
+}
+
+#[test]
+fn a_client_killed_while_its_processor_is_lent_leaves_the_server_to_others() {
+    let _watchdog = Watchdog::new("a_client_killed_while_its_processor_is_lent_leaves_the_server_to_others");
+    let (server, client) = start("orphan");
+    warm(&client);
+    for _ in 0..5 {
+        let (_, before, _) = client.donations().unwrap();
+        let mut other = Command::new(SERVER).args([server.name(), "compute", "20"]).spawn().unwrap();
+        until("it to donate", || (client.donations().unwrap().1 > before + 20).then_some(()));
+        other.kill().unwrap();
+        other.wait().unwrap();
+        (0..100).for_each(|_| client.null().unwrap());
+    }
+    let (_, taken, returned) = client.donations().unwrap();
+    assert!(taken - returned <= cpu::allowed().unwrap().len() as u64, "{taken} - {returned}");
+}
+
+#[test]
+fn both_sides_on_one_cpu_take_turns() {
+    let _watchdog = Watchdog::new("both_sides_on_one_cpu_take_turns");
+    let only = cpu::allowed().unwrap()[0].to_string();
+    let name = Room::name("one-cpu");
+    let _server = ServerProcess::start_with(SERVER, &name, "probe", |command| {
+        command.env("UNDERPASS_TEST_CPU", &only);
+    });
+    let mut command = Command::new(SERVER);
+    command.args([&name, "loop", "2000"]).env("UNDERPASS_TEST_CPU", &only);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
