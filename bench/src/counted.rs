@@ -41,6 +41,7 @@ counted!(
     wakeups_sent,
     wakeups_avoided,
     sleeps,
+    revivals,
     donations_given,
     donations_taken,
     donations_returned

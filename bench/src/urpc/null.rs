@@ -176,3 +176,28 @@ impl Subject for LateCalls {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fast_machine_is_judged_by_ns_and_a_slow_one_by_the_ratio() {
+        let judged = |ns, limit| PINNED.judge(Figures::one(ns, "two-line", limit)).more;
+        assert_eq!((&judged(59.0, 30.0)["bar"], &judged(59.0, 30.0)["bar_is"]), (&2.0.into(), &"met".into()));
+        assert_eq!(judged(61.0, 30.0)["bar_is"], "missed");
+        assert_eq!(
+            (&judged(370.0, 300.0)["bar"], &judged(370.0, 300.0)["bar_is"]),
+            (&1.25.into(), &"met".into())
+        );
+        assert_eq!(judged(380.0, 300.0)["bar_is"], "missed");
+    }
+
+    #[test]
+    fn rare_calls_are_judged_where_both_sides_run() {
+        let mut figures = Figures::one(100.0, "two-line", 100.0);
+        figures.p99_ns = 201.0;
+        assert_eq!(PINNED.judge(figures.clone()).more["p99_bar_is"], "missed");
+        assert!(!ONE_CPU.judge(figures).more.contains_key("p99_bar"));
+    }
+}
