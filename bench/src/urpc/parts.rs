@@ -123,7 +123,9 @@ impl Parts {
         for call in self.calls.drain(..) {
             let Some(reply) = Cell::inline(call.slot, 0, &[]) else { continue };
             self.busy[usize::from(call.slot)].store(false, Ordering::Release);
-            black_box(self.server.post_unless(&reply, &self.lent));
+            if black_box(&self.lent).load(Ordering::Relaxed) == 0 {
+                black_box(self.server.post(&reply));
+            }
         }
     }
 
