@@ -42,7 +42,7 @@ mod sleep;
 #[cfg(not(underpass_loom))]
 mod slots;
 #[cfg(not(underpass_loom))]
-pub mod spin;
+mod spin;
 #[cfg(not(underpass_loom))]
 mod steward;
 #[cfg(not(underpass_loom))]
@@ -79,6 +79,6 @@ pub use roster::MOST_ACTIVATIONS;
 #[cfg(not(underpass_loom))]
 pub use sleep::{Donee, Role, sleep, sleep_and_donate};
 #[cfg(not(underpass_loom))]
-pub use spin::{Spin, set_wake_up_cost};
+pub use spin::{Habit, Spin, set_wake_up_cost, wake_up_cost};
 #[cfg(not(underpass_loom))]
 pub use tally::{Tally, tally};

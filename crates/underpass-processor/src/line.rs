@@ -112,6 +112,11 @@ pub trait Line: Send + Sync {
     /// Gives the processor back: calls the peer.
     fn hand_back(&self) {}
 
+    /// A spin for a message of this line alone, or one that a call of this line has ended, found something or did not. Counted.
+    fn spun(&self, paid: bool) {
+        let _ = paid;
+    }
+
     /// Whether the peer may be running on another CPU than this thread, so that polling can pay.
     fn elsewhere(&self) -> bool;
 

@@ -16,6 +16,9 @@ pub(crate) const ASLEEP: u32 = 2;
 #[derive(Debug)]
 pub struct Parker {
     word: AtomicU32,
+    /// When its sleeper was called, until that one wakes. Anybody's: a measurement.
+    #[cfg(not(underpass_loom))]
+    called: std::sync::atomic::AtomicU64,
 }
 
 impl Default for Parker {
@@ -27,7 +30,11 @@ impl Default for Parker {
 impl Parker {
     /// Nobody has called.
     pub fn new() -> Self {
-        Self { word: AtomicU32::new(RUNNING) }
+        Self {
+            word: AtomicU32::new(RUNNING),
+            #[cfg(not(underpass_loom))]
+            called: std::sync::atomic::AtomicU64::new(0),
+        }
     }
 
     /// Calls the sleeper; says whether it sleeps, or is about to, and nobody had called yet: then it is to be woken.
@@ -56,6 +63,8 @@ impl Parker {
     pub fn wake_up(&self) {
         // SYNC with `word` swap in `announce`: what the caller did.
         self.word.swap(RUNNING, Ordering::AcqRel);
+        #[cfg(not(underpass_loom))]
+        self.measure();
     }
 
     /// The word to sleep on while it says that its owner sleeps.
@@ -75,9 +84,20 @@ impl Parker {
         let asleep = self.announce();
         if asleep {
             crate::tally().woke();
+            // Relaxed, here and in `measure`: if it wakes by itself meanwhile, its next sleep is measured too long.
+            self.called.store(underpass_os::clock::now_ns(), Ordering::Relaxed);
             futex::wake(&self.word, Scope::Private, 1);
         }
         asleep
+    }
+
+    /// Notes how long the wake-up took that ended this sleep, if one did.
+    fn measure(&self) {
+        let called = self.called.load(Ordering::Relaxed);
+        if called != 0 {
+            self.called.store(0, Ordering::Relaxed);
+            crate::spin::saw_wake_up(underpass_os::clock::now_ns().saturating_sub(called));
+        }
     }
 
     /// Sleeps until called or `deadline_ns`, or does not begin to if called already. May return for no reason.

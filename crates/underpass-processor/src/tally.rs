@@ -15,6 +15,7 @@ pub struct Tally {
     loans: AtomicU64,
     returns: AtomicU64,
     activated: AtomicU64,
+    spins: [AtomicU64; 2],
 }
 
 static TALLY: Tally = Tally {
@@ -28,6 +29,7 @@ static TALLY: Tally = Tally {
     loans: AtomicU64::new(0),
     returns: AtomicU64::new(0),
     activated: AtomicU64::new(0),
+    spins: [const { AtomicU64::new(0) }; 2],
 };
 
 /// This domain's.
@@ -83,6 +85,21 @@ impl Tally {
     /// Counts a donated processor that was returned.
     pub fn returned(&self) {
         self.returns.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a spin of more than a batch of polls, and whether it found something.
+    pub fn spun(&self, paid: bool) {
+        self.spins[usize::from(paid)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Spins that found something, so far.
+    pub fn spins_paid(&self) -> u64 {
+        self.spins[1].load(Ordering::Relaxed)
+    }
+
+    /// Spins that found nothing, so far.
+    pub fn spins_in_vain(&self) -> u64 {
+        self.spins[0].load(Ordering::Relaxed)
     }
 
     /// Counts a dormant line that became active.

@@ -503,6 +503,10 @@ impl Line for ClientEnd {
         }
     }
 
+    fn spun(&self, paid: bool) {
+        self.kernel.spun(paid);
+    }
+
     fn elsewhere(&self) -> bool {
         self.meeting.elsewhere
     }

@@ -19,6 +19,10 @@ pub struct Counters {
     pub wakeups_avoided: u64,
     /// Times that a processor of this domain went to sleep. For a binding: that a caller did.
     pub sleeps: u64,
+    /// Spins that ended because something came: more than a batch of polls (some 2 µs), and less than a wake-up costs. For a binding: those that its own message ended.
+    pub spins_paid: u64,
+    /// Spins that ended in a sleep. For a binding: those of callers, who waited for it alone.
+    pub spins_in_vain: u64,
     /// Bindings that nobody looked at any more, made active by a call. For the domain alone.
     pub revivals: u64,
     /// Processors given to servers that had none.
@@ -52,6 +56,8 @@ impl Counters {
             wakeups_sent: op(self.wakeups_sent, other.wakeups_sent),
             wakeups_avoided: op(self.wakeups_avoided, other.wakeups_avoided),
             sleeps: op(self.sleeps, other.sleeps),
+            spins_paid: op(self.spins_paid, other.spins_paid),
+            spins_in_vain: op(self.spins_in_vain, other.spins_in_vain),
             revivals: op(self.revivals, other.revivals),
             donations_given: op(self.donations_given, other.donations_given),
             donations_taken: op(self.donations_taken, other.donations_taken),
@@ -100,6 +106,7 @@ pub(crate) struct KernelCount {
     given: AtomicU64,
     taken: AtomicU64,
     returned: AtomicU64,
+    spins: [AtomicU64; 2],
     other: AtomicU64,
 }
 
@@ -126,6 +133,11 @@ impl KernelCount {
         self.returned.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// The domain's tally has it already.
+    pub(crate) fn spun(&self, paid: bool) {
+        self.spins[usize::from(paid)].fetch_add(1, Ordering::Relaxed);
+    }
+
     /// The sleep itself is in the domain's tally already.
     pub(crate) fn slept(&self) {
         self.sleeps.fetch_add(1, Ordering::Relaxed);
@@ -145,6 +157,8 @@ impl KernelCount {
         sum.donations_given += given;
         sum.donations_taken += self.taken.load(Ordering::Relaxed);
         sum.donations_returned += self.returned.load(Ordering::Relaxed);
+        sum.spins_in_vain += self.spins[0].load(Ordering::Relaxed);
+        sum.spins_paid += self.spins[1].load(Ordering::Relaxed);
         // A sleep is two system calls: the barrier, or the donation, and the sleep.
         sum.kernel_entries += wakeups + 2 * sleeps.max(given) + self.other.load(Ordering::Relaxed);
         sum.wakeups_avoided += (sum.calls + sum.served).saturating_sub(wakeups);
@@ -206,6 +220,8 @@ pub fn counters() -> Counters {
     sum.kernel_entries = tally.kernel_entries();
     sum.wakeups_sent = tally.wakeups();
     sum.sleeps = tally.sleeps();
+    sum.spins_paid = tally.spins_paid();
+    sum.spins_in_vain = tally.spins_in_vain();
     sum.revivals = tally.revivals();
     sum.donations_given = tally.donations();
     sum.donations_taken = tally.loans();

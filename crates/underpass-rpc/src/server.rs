@@ -341,6 +341,10 @@ impl Line for ServerEnd {
         self.ring(self.channel.recall());
     }
 
+    fn spun(&self, paid: bool) {
+        self.kernel.spun(paid);
+    }
+
     fn elsewhere(&self) -> bool {
         self.meeting.elsewhere
     }

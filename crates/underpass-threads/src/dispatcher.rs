@@ -3,11 +3,17 @@
 //! A dispatcher runs a procedure on its own stack. If the procedure pauses, that thread is the call's from then on, the
 //! activation starts another dispatcher, and the first ends when its call has ended. So the stack of a dispatcher is the
 //! E-stack of its call (LRPC), taken from the pool only when a call has come.
+//!
+//! Clients are served by turns: at most [`SHARE`] calls of a line, then the next line is looked at, and whoever dispatches next goes on there. So
+//! while one client floods, another's call waits for `SHARE` of the flood's calls on each activation that serves, and not for those that the
+//! flood has waiting.
 
 use crate::control::Control;
 use crate::outside;
 use crate::scheduler::Scheduler;
-use underpass_processor::Spin;
+use std::rc::Rc;
+use std::sync::Arc;
+use underpass_processor::{Line, Spin};
 
 /// The most calls of one line in a row while others may wait.
 const SHARE: u32 = 8;
@@ -18,7 +24,7 @@ const GLANCE: u32 = 64;
 pub(crate) fn run(own: &'static Scheduler) {
     let me = own.current();
     let _office = Office { own, me };
-    let mut spin = Spin::default();
+    let mut spin = Spin::new(&own.habit);
     let mut passes = 0u32;
     loop {
         if own.stale() {
@@ -26,9 +32,8 @@ pub(crate) fn run(own: &'static Scheduler) {
         }
         let (mut served, mut pays, mut shares) = (false, false, false);
         let lent = own.activation().is_lent();
-        for number in 0.. {
-            let line = if lent { own.lent(number) } else { own.line(number) };
-            let Some(line) = line else { break };
+        for _ in 0..own.count_lines() {
+            let Some(line) = own.next_line() else { break };
             served |= line.poll();
             // A listener does not wait: who has donated its processor does.
             pays |= !own.is_listener() && line.elsewhere();
@@ -44,6 +49,10 @@ pub(crate) fn run(own: &'static Scheduler) {
                     None => return,
                     Some(false) => break,
                     Some(true) => served = true,
+                }
+                if spin.has_begun() {
+                    line.spun(true);
+                    spin.reset();
                 }
                 if own.wanted_soon() {
                     break;
@@ -82,6 +91,24 @@ impl Drop for Office {
 }
 
 impl Scheduler {
+    /// How many lines the dispatcher serves by turns.
+    fn count_lines(&self) -> usize {
+        if self.activation().is_lent() { self.count_lent() } else { self.lines.borrow().len() }
+    }
+
+    /// The line whose turn it is, of those on loan or of all.
+    #[inline]
+    fn next_line(&self) -> Option<Rc<Arc<dyn Line>>> {
+        let line = |number| if self.activation().is_lent() { self.lent(number) } else { self.line(number) };
+        let turn = self.line_turn.get();
+        let found = line(turn).map(|line| (line, turn)).or_else(|| Some((line(0)?, 0)));
+        // Now, since a procedure that pauses has another dispatcher go on.
+        found.map(|(line, number)| {
+            self.line_turn.set(number + 1);
+            line
+        })
+    }
+
     fn is_dispatcher(&self, control: &'static Control) -> bool {
         self.dispatcher.get().is_some_and(|dispatcher| std::ptr::eq(dispatcher, control))
     }

@@ -8,7 +8,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use underpass_os::clock::now_ns;
-use underpass_processor::spin::BATCH;
 use underpass_processor::{Donee, Line, Role, Spin, lines, sleep_and_donate};
 
 impl Scheduler {
@@ -137,7 +136,7 @@ impl Scheduler {
         if let Some(cpu) = self.activation().listens_on() {
             return self.idle_listener(cpu);
         }
-        let mut spin = Spin::default();
+        let mut spin = Spin::new(&self.habit);
         self.fire();
         loop {
             let lines = self.lines();
@@ -160,7 +159,7 @@ impl Scheduler {
                 }
             }
             if pays {
-                self.passed(BATCH);
+                self.passed(Spin::BATCH);
             }
             if self.wanted_soon() || self.timer_due() || self.may_find() {
                 return;
@@ -170,7 +169,10 @@ impl Scheduler {
                 break;
             }
         }
+        drop(spin);
+        let began = now_ns();
         self.sleep(None);
+        self.habit.slept(now_ns() - began);
         self.passed(lines::SLEEP);
         // More than one call has come: another processor may help. It looks in the same way whether there are more.
         let calls = |line: &Rc<Arc<dyn Line>>| usize::from(line.pending()) + usize::from(line.backlog());

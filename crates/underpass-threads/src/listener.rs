@@ -41,6 +41,11 @@ impl Scheduler {
         self.listener.lent.borrow().get(number).cloned()
     }
 
+    /// How many lines a listener has to serve.
+    pub(crate) fn count_lent(&self) -> usize {
+        self.listener.lent.borrow().len()
+    }
+
     /// Whether calls wait that a listener is to serve.
     pub(crate) fn lent_pending(&self) -> bool {
         self.listener.lent.borrow().iter().any(|line| line.pending())

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use underpass_context::{Base, Context, Pause, Resume};
 use underpass_processor::lines::View;
-use underpass_processor::{Activation, Line, Pool, preempt};
+use underpass_processor::{Activation, Habit, Line, Pool, preempt};
 
 /// Turns between two looks at the lines, the timers and the unstarted while threads keep an activation busy.
 pub(crate) const TURNS: u32 = 32;
@@ -43,6 +43,11 @@ pub(crate) struct Scheduler {
     timers: RefCell<Timers>,
     pub(crate) view: RefCell<View>,
     pub(crate) lines: RefCell<Lines>,
+    /// How soon calls and replies come when it is idle, and how soon the reply that a thread of it polls for.
+    pub(crate) habit: Habit,
+    pub(crate) reply_habit: Habit,
+    /// The number of the line whose turn it is to be served.
+    pub(crate) line_turn: Cell<usize>,
     pub(crate) listener: Listener,
 }
 
@@ -99,6 +104,9 @@ impl Scheduler {
             timers: RefCell::default(),
             view: RefCell::default(),
             lines: RefCell::new(Rc::new([])),
+            habit: Habit::new(),
+            reply_habit: Habit::new(),
+            line_turn: Cell::new(0),
             listener: Listener::default(),
         }));
         OWN.set(Some(own));

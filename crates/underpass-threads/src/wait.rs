@@ -5,7 +5,7 @@ use crate::latch::Latch;
 use crate::scheduler::{self, Scheduler};
 use crate::suspend::{Wait, Woken, suspend};
 use underpass_os::clock::now_ns;
-use underpass_processor::{Donee, Line, Role, Spin, sleep_and_donate};
+use underpass_processor::{Donee, Habit, Line, Role, Spin, sleep_and_donate};
 
 /// Waits until `latch` is open; `false` if `deadline_ns` passes first.
 ///
@@ -59,9 +59,12 @@ fn poll_then_block(
     line: &dyn Line,
     deadline_ns: Option<u64>,
 ) -> bool {
-    let mut spin = Spin::default();
+    let mut spin = Spin::new(&own.reply_habit);
     while !own.wanted_soon() && !line.owed() {
         if line.poll() && latch.is_open() {
+            if spin.has_begun() {
+                line.spun(true);
+            }
             return true;
         }
         if !line.elsewhere() || !spin.again(line.shares()) || (spin.fresh_batch() && own.glance()) {
@@ -74,12 +77,30 @@ fn poll_then_block(
             return latch.is_open();
         }
     }
-    block(latch, deadline_ns)
+    if !spin.over() {
+        return block(latch, deadline_ns);
+    }
+    if spin.in_vain() {
+        line.spun(false);
+    }
+    let began = now_ns();
+    let open = block(latch, deadline_ns);
+    own.reply_habit.slept(now_ns() - began);
+    open
+}
+
+thread_local! {
+    /// How soon the replies come that this plain kernel thread polls for.
+    static HABIT: Habit = const { Habit::new() };
 }
 
 fn sleep_on(latch: &Latch, line: &dyn Line, deadline_ns: Option<u64>) -> bool {
+    HABIT.with(|habit| sleep_by_habit(habit, latch, line, deadline_ns))
+}
+
+fn sleep_by_habit(habit: &Habit, latch: &Latch, line: &dyn Line, deadline_ns: Option<u64>) -> bool {
     let me = control();
-    let mut spin = Spin::default();
+    let mut spin = Spin::new(habit);
     // Once registered, it ends by `wake` or by `abandon`.
     let mut registered = false;
     loop {
@@ -102,8 +123,19 @@ fn sleep_on(latch: &Latch, line: &dyn Line, deadline_ns: Option<u64>) -> bool {
         line.enter();
         // Whoever wakes this thread calls its parker, by a full fence.
         let donee = line.owed().then_some(Donee { line, alone: true });
+        let began = now_ns();
         sleep_and_donate(me.parker(), &[line], Role::Guest, donee, deadline_ns, || latch.is_open());
         line.leave(1);
+        if spin.in_vain() {
+            line.spun(false);
+        }
+        if spin.over() {
+            habit.slept(now_ns() - began);
+            spin.reset();
+        }
+    }
+    if spin.has_begun() && !spin.over() {
+        line.spun(true);
     }
     if registered {
         // Open, so the wake is under way or here.

@@ -1,0 +1,141 @@
+//! A client that floods takes its share, and no more.
+
+mod common;
+
+use common::with_processors;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use underpass_processor::{Line, lines};
+use underpass_threads::{rouse_all, yield_now};
+
+/// The most calls of one line in a row, as the dispatcher says.
+const SHARE: u64 = 8;
+
+/// A client that always has calls waiting, until `left` is used up, and beside it one that makes a call now and then.
+struct Both {
+    left: AtomicU64,
+    /// Calls of the flood that were begun.
+    flood: AtomicU64,
+    /// What `flood` was when the other's call came, or `NONE`.
+    came: AtomicU64,
+    served: AtomicU64,
+    /// The most calls of the flood that were begun while one of the other's waited.
+    most: AtomicU64,
+    pauses: bool,
+}
+
+const NONE: u64 = u64::MAX;
+
+impl Both {
+    /// The other's call comes while one of the flood is served.
+    fn serve_flood(&self) -> bool {
+        if self.left.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |left| left.checked_sub(1)).is_err() {
+            return false;
+        }
+        let number = self.flood.fetch_add(1, Ordering::AcqRel) + 1;
+        if number.is_multiple_of(5) {
+            let _ = self.came.compare_exchange(NONE, number, Ordering::AcqRel, Ordering::Relaxed);
+        }
+        if self.pauses {
+            yield_now();
+        }
+        true
+    }
+
+    fn serve_other(&self) -> bool {
+        let came = self.came.swap(NONE, Ordering::AcqRel);
+        if came != NONE {
+            let waited = self.flood.load(Ordering::Acquire).saturating_sub(came);
+            self.most.fetch_max(waited, Ordering::AcqRel);
+            self.served.fetch_add(1, Ordering::AcqRel);
+        }
+        came != NONE
+    }
+}
+
+struct End {
+    both: Arc<Both>,
+    floods: bool,
+    word: AtomicU32,
+}
+
+impl Line for End {
+    fn poll(&self) -> bool {
+        false
+    }
+    fn pending(&self) -> bool {
+        match self.floods {
+            true => self.both.left.load(Ordering::Acquire) > 0,
+            false => self.both.came.load(Ordering::Acquire) != NONE,
+        }
+    }
+    fn serve(&self) -> bool {
+        if self.floods { self.both.serve_flood() } else { self.both.serve_other() }
+    }
+    fn park(&self, _: bool) -> Option<u32> {
+        None
+    }
+    fn spare(&self) -> Option<u32> {
+        None
+    }
+    fn quiet(&self) -> bool {
+        !self.pending()
+    }
+    fn word(&self) -> &AtomicU32 {
+        &self.word
+    }
+    fn look(&self) {}
+    fn set_aside(&self) {}
+    fn knock(&self) {}
+    fn elsewhere(&self) -> bool {
+        false
+    }
+    fn shares(&self) -> bool {
+        false
+    }
+}
+
+/// Floods with many calls, and gives the most that the other's call waited for.
+fn flood(pauses: bool) -> u64 {
+    const CALLS: u64 = 20_000;
+    let both = Arc::new(Both {
+        left: AtomicU64::new(CALLS),
+        flood: AtomicU64::new(0),
+        came: AtomicU64::new(NONE),
+        served: AtomicU64::new(0),
+        most: AtomicU64::new(0),
+        pauses,
+    });
+    // The flood first: who always began with the first line would never come to the other.
+    let ends = [true, false].map(|floods| {
+        let line: Arc<dyn Line> = Arc::new(End { both: both.clone(), floods, word: AtomicU32::new(0) });
+        lines::add(line.clone());
+        line
+    });
+    rouse_all();
+    while ends.iter().any(|line| line.pending()) {
+        std::thread::yield_now();
+    }
+    assert!(ends.iter().all(lines::remove));
+    rouse_all();
+    assert!(both.served.load(Ordering::Acquire) > CALLS / 100, "the other was served all the time");
+    both.most.load(Ordering::Acquire)
+}
+
+#[test]
+fn a_flood_delays_anothers_call_by_its_share() {
+    with_processors(&[1], || {
+        underpass_threads::spawn(|| ()).join().unwrap();
+        assert!(flood(false) <= SHARE);
+    });
+}
+
+#[test]
+fn a_flood_of_procedures_that_pause_does_not_either() {
+    with_processors(&[1], || {
+        underpass_threads::spawn(|| ()).join().unwrap();
+        // Each that pauses is begun by a dispatcher of its own, and the next goes on with the next line.
+        let waited = flood(true);
+        assert!(waited <= SHARE, "{waited}");
+    });
+}
