@@ -41,6 +41,8 @@ counted!(
     wakeups_sent,
     wakeups_avoided,
     sleeps,
+    spins_paid,
+    spins_in_vain,
     revivals,
     donations_given,
     donations_taken,
