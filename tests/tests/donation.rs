@@ -198,3 +198,64 @@ fn both_sides_on_one_cpu_take_turns() {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
 }
+
+#[test]
+fn an_urgent_call_has_the_processor_of_a_busy_caller() {
+    let _watchdog = Watchdog::new("an_urgent_call_has_the_processor_of_a_busy_caller");
+    let (_server, client) = start("urgent");
+    warm(&client);
+    let urgent = client.urgent();
+    let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let given = thread::spawn(move || {
+        let told = done.clone();
+        // It is ready always, on the same activation.
+        let sibling = thread::spawn(move || {
+            while !told.load(std::sync::atomic::Ordering::Relaxed) {
+                thread::yield_now();
+            }
+        });
+        let before = urgent.counters().donations_given;
+        (0..300).for_each(|_| urgent.null().unwrap());
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        sibling.join().unwrap();
+        urgent.counters().donations_given - before
+    })
+    .join()
+    .unwrap();
+    assert!(given > 10, "{given} donations for 300 urgent calls");
+}
+
+/// How long eight domains call one another, in seconds; `$UNDERPASS_TEST_LONG` has them do so for a minute.
+fn span() -> std::time::Duration {
+    std::time::Duration::from_secs(if std::env::var_os("UNDERPASS_TEST_LONG").is_some() { 60 } else { 3 })
+}
+
+#[test]
+fn eight_domains_on_two_processors_call_one_another() {
+    let _watchdog = Watchdog::new("eight_domains_on_two_processors_call_one_another");
+    const DOMAINS: usize = 8;
+    let servers: Vec<_> = (0..DOMAINS)
+        .map(|n| ServerProcess::start(SERVER, &Room::name(&format!("eight-{n}")), "probe"))
+        .collect();
+    let names: Vec<_> = servers.iter().map(|server| server.name().to_owned()).collect();
+    let end = std::time::Instant::now() + span();
+    // Each begins with another, and goes through all.
+    let callers: Vec<_> = (0..DOMAINS)
+        .map(|n| {
+            let mut names = names.clone();
+            names.rotate_left(n);
+            std::thread::spawn(move || {
+                let first = ProbeClient::import(&names[0]).unwrap();
+                let mut calls = 0;
+                while std::time::Instant::now() < end {
+                    assert_eq!(first.chain(&names[1..], 0), Ok(DOMAINS as u32 - 1));
+                    calls += 1;
+                }
+                calls
+            })
+        })
+        .collect();
+    for caller in callers {
+        assert!(caller.join().unwrap() > 0);
+    }
+}

@@ -10,7 +10,7 @@ use proc_macro::TokenStream;
 /// # What it generates
 /// For a trait `FileCache`:
 /// * `FileCacheClient`, the client stub, which implements `FileCache` by calling another process, and has `import`,
-///   `import_within`, `with_deadline`, `counters` and `descriptor`. If the interface is exported by this very process, its
+///   `import_within`, `with_deadline`, `urgent`, `counters` and `descriptor`. If the interface is exported by this very process, its
 ///   calls are direct. It is `Clone + Debug + Send + Sync`, and has the trait's documentation.
 /// * `FileCache::serve(implementation)`, a provided method that makes a service for `Server::export`.
 /// * The descriptor: procedures, types, sizes and a hash, by which the two processes find out at import whether they speak

@@ -45,6 +45,8 @@ pub struct Donee<'a, L: ?Sized> {
     pub line: &'a L,
     /// No other thread of this domain runs that leaves work for the sleeper with less than a full fence.
     pub alone: bool,
+    /// The sleeper has other things to do: where nobody listens for its processor, it doesn't sleep.
+    pub forced: bool,
 }
 
 /// As [`sleep`], and gives the processor to the peer of one of `lines` meanwhile, if one is named.
@@ -82,6 +84,7 @@ pub fn sleep_and_donate<L: ?Sized + Line>(
     // A spare leaves what has come to who looks; if that one is held up, `ready` says so, or a knock will.
     let quiet = || role == Role::Spare || lines.iter().all(|line| line.quiet());
     // D3: with one line alone to hear of, that of the donee, who will call in any case.
+    let forced = donee.as_ref().is_some_and(|donee| donee.forced);
     let brief = watched.len() == 2 && donee.as_ref().is_some_and(|donee| donee.alone);
     let donee = donee.map(|donee| donee.line);
     if !brief {
@@ -92,7 +95,7 @@ pub fn sleep_and_donate<L: ?Sized + Line>(
         if brief && !donated {
             drain();
         }
-        if !brief || donated || quiet() {
+        if donated || (!forced && (!brief || quiet())) {
             let donated_to = donee.filter(|_| donated);
             let others = lines
                 .iter()

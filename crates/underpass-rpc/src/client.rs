@@ -16,7 +16,7 @@ use underpass_channel::{Bell, Cell, Channel, Owed, Place, Slot, Slots};
 use underpass_os::{barrier, clock, cpu};
 use underpass_processor::{Line, lines};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering, fence};
-use underpass_threads::{alone, rouse_all, wait_on};
+use underpass_threads::{alone, force, rouse_all, wait_on};
 use underpass_wire::{Decode, DecodeError, Encode};
 
 /// The client's end of a binding.
@@ -100,6 +100,7 @@ impl ClientEnd {
         procedure: u16,
         arguments: &A,
         within: Option<Duration>,
+        urgent: bool,
     ) -> Result<R, CallError> {
         let deadline = within.map(clock::deadline_ns);
         let mut leased = self.lease(deadline)?;
@@ -112,7 +113,7 @@ impl ClientEnd {
             false => {
                 self.unrung.note();
             }
-            true => self.server_is_away(),
+            true => self.server_is_away(urgent),
         }
         if cell.place == Place::Blob {
             self.kernel.entered(BLOB_OUT);
@@ -120,6 +121,9 @@ impl ClientEnd {
         // After the post, so that either this sees the close or the close sees the call (see `close`); and likewise with `put_away` of the lines.
         if self.closed.load(Ordering::Relaxed) | self.dormant.load(Ordering::Relaxed) {
             self.unsettled();
+        }
+        if urgent && self.owed() {
+            force(&linkage.latch, self, deadline);
         }
         if !wait_on(&linkage.latch, Some(self), deadline) && self.abandon(linkage) {
             // The slot is quarantined until the server answers.
@@ -207,11 +211,11 @@ impl ClientEnd {
         }
     }
 
-    /// The server has no processor that looks. If this thread's has nothing else to do it will be donated; else the server is
+    /// The server has no processor that looks. If this thread's has nothing else to do, or the call is urgent, it will be donated; else the server is
     /// called onto one of its own, unless that would only take this one away.
     #[cold]
-    fn server_is_away(&self) {
-        if self.meeting.defers || alone() {
+    fn server_is_away(&self, urgent: bool) {
+        if urgent || self.meeting.defers || alone() {
             self.owed.note();
         } else {
             self.ring(self.channel.claim());

@@ -14,6 +14,7 @@ use underpass_wire::{Decode, Descriptor, Encode};
 pub struct Stub<L: ?Sized> {
     to: To<L>,
     within: Option<Duration>,
+    urgent: bool,
 }
 
 /// LRPC's first branch of a client stub: where is the implementation?
@@ -28,7 +29,7 @@ impl<L: ?Sized> Clone for Stub<L> {
             To::Here(local) => To::Here(local.clone()),
             To::There(bound) => To::There(bound.clone()),
         };
-        Self { to, within: self.within }
+        Self { to, within: self.within, urgent: self.urgent }
     }
 }
 
@@ -38,7 +39,11 @@ impl<L: ?Sized> fmt::Debug for Stub<L> {
             To::Here(_) => &"this domain",
             To::There(bound) => bound,
         };
-        f.debug_struct("Stub").field("to", to).field("within", &self.within).finish()
+        f.debug_struct("Stub")
+            .field("to", to)
+            .field("within", &self.within)
+            .field("urgent", &self.urgent)
+            .finish()
     }
 }
 
@@ -59,7 +64,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
             Some(local) => To::Here(local.clone()),
             None => To::There(Arc::new(import::bind(&directory, name, descriptor, within)?)),
         };
-        Ok(Self { to, within: None })
+        Ok(Self { to, within: None, urgent: false })
     }
 
     /// The implementation, if it is in this very domain: call it directly.
@@ -78,7 +83,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     #[inline]
     pub fn call<A: Encode + ?Sized, R: Decode>(&self, procedure: u16, arguments: &A) -> Result<R, CallError> {
         match &self.to {
-            To::There(bound) => bound.end.call(procedure, arguments, self.within),
+            To::There(bound) => bound.end.call(procedure, arguments, self.within, self.urgent),
             To::Here(_) => Err(CallError::Closed(crate::error::Outcome::NotStarted)),
         }
     }
@@ -97,5 +102,14 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     #[must_use]
     pub fn with_deadline(&self, within: Duration) -> Self {
         Self { within: Some(within), ..self.clone() }
+    }
+
+    /// The same binding, whose calls force their caller's processor to a server that has none (URPC, 3.1): other threads of this domain that are ready
+    /// on it wait until it comes back. For single-threaded callers, real-time ones, I/O of high latency, and priority.
+    ///
+    /// Where the server has a processor it changes nothing.
+    #[must_use]
+    pub fn urgent(&self) -> Self {
+        Self { urgent: true, ..self.clone() }
     }
 }

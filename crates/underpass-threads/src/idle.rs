@@ -204,7 +204,7 @@ impl Scheduler {
                 outside::set_watched(true);
             }
             let alone = || self.activation().is_alone();
-            let donee = donee.map(|line| Donee { line, alone: alone() });
+            let donee = donee.map(|line| Donee { line, alone: alone(), forced: false });
             sleep_and_donate(self.activation().parker(), &watched, role, donee, deadline, || {
                 // What was added since must be watched too; calls that nobody takes are to be served.
                 (role == Role::Spare && watched.iter().any(|line| line.pending() && persists(*line)))

@@ -108,7 +108,7 @@ impl Scheduler {
         outside::follow(self.number());
         let awaited = self.visit(&lines);
         let deadline = self.timers().borrow().next();
-        let donee = Donee { line: &***donee, alone: self.activation().is_alone() };
+        let donee = Donee { line: &***donee, alone: self.activation().is_alone(), forced: false };
         let ready = || self.busy() || self.timer_due() || self.stale();
         sleep_and_donate(self.activation().parker(), &awaited, Role::Guest, Some(donee), deadline, ready);
         awaited.iter().for_each(|line| line.leave(0));
@@ -233,8 +233,10 @@ impl Scheduler {
 
     fn borrow(&self, lines: Vec<Rc<Arc<dyn Line>>>) {
         let lasts = self.lasts();
-        tally().borrowed();
-        lines.iter().for_each(|line| line.borrow());
+        for line in &lines {
+            tally().borrowed();
+            line.borrow();
+        }
         // Where all share one CPU, another processor of ours would take this one away.
         let lasts = lasts && lines.iter().any(|line| line.elsewhere());
         self.listener.lent.borrow_mut().extend(lines);

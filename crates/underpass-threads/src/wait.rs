@@ -1,6 +1,7 @@
 //! Waiting for a latch: the caller's context stays loaded while there is nothing else to do, and gives way when there is.
 
 use crate::current::control;
+use crate::hold::critical;
 use crate::latch::Latch;
 use crate::scheduler::{self, Scheduler};
 use crate::suspend::{Wait, Woken, suspend};
@@ -34,6 +35,19 @@ pub fn alone() -> bool {
 #[inline]
 pub fn lent_by(line: &dyn Line) -> bool {
     scheduler::running().is_some_and(|(own, _)| own.is_lent_by(line))
+}
+
+/// *Forced donation* (URPC, 3.1): gives the calling thread's processor to the peer of `line`, where a call is owed that opens `latch`, though other threads
+/// may be ready. They wait until it comes back. Does nothing on a plain kernel thread, whose wait does the same.
+#[cold]
+pub fn force(latch: &Latch, line: &dyn Line, deadline_ns: Option<u64>) {
+    let Some((own, _)) = scheduler::running() else { return };
+    // What is told meanwhile wakes it, and is looked at when this thread pauses.
+    let _held = critical();
+    line.enter();
+    let donee = Some(Donee { line, alone: false, forced: true });
+    sleep_and_donate(own.activation().parker(), &[line], Role::Guest, donee, deadline_ns, || latch.is_open());
+    line.leave(1);
 }
 
 /// Waits until `latch` is open.
@@ -122,7 +136,7 @@ fn sleep_by_habit(habit: &Habit, latch: &Latch, line: &dyn Line, deadline_ns: Op
         registered = true;
         line.enter();
         // Whoever wakes this thread calls its parker, by a full fence.
-        let donee = line.owed().then_some(Donee { line, alone: true });
+        let donee = line.owed().then_some(Donee { line, alone: true, forced: false });
         let began = now_ns();
         sleep_and_donate(me.parker(), &[line], Role::Guest, donee, deadline_ns, || latch.is_open());
         line.leave(1);

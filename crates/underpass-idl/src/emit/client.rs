@@ -59,6 +59,12 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
                 Self { stub: self.stub.with_deadline(time) }
             }
 
+            /// The same binding; a call of this copy of it gives its caller's processor to a server that has none, though other threads are ready.
+            #[must_use]
+            #vis fn urgent(&self) -> Self {
+                Self { stub: self.stub.urgent() }
+            }
+
             /// What this binding has cost so far.
             #vis fn counters(&self) -> #private::Counters {
                 self.stub.counters()

@@ -167,7 +167,9 @@ pub(super) fn is_taken(name: &Ident) -> Result<()> {
     let by = match name.unraw().to_string().as_str() {
         "serve" => "the trait gets `serve`, which makes a service of an implementation",
         "import" | "import_within" => "the client stub has it, to import the interface",
-        "descriptor" | "counters" | "with_deadline" => "the client stub has a method of that name itself",
+        "descriptor" | "counters" | "with_deadline" | "urgent" => {
+            "the client stub has a method of that name itself"
+        }
         _ => return Ok(()),
     };
     Err(Error::new_spanned(name, format!("`{name}` is taken ({by}): give the method another name")))

@@ -95,6 +95,11 @@ impl ArgumentsClient {
             stub: self.stub.with_deadline(time),
         }
     }
+    /// The same binding; a call of this copy of it gives its caller's processor to a server that has none, though other threads are ready.
+    #[must_use]
+    fn urgent(&self) -> Self {
+        Self { stub: self.stub.urgent() }
+    }
     /// What this binding has cost so far.
     fn counters(&self) -> crate::mock::__private::Counters {
         self.stub.counters()

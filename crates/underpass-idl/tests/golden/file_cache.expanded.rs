@@ -75,6 +75,11 @@ impl FileCacheClient {
             stub: self.stub.with_deadline(time),
         }
     }
+    /// The same binding; a call of this copy of it gives its caller's processor to a server that has none, though other threads are ready.
+    #[must_use]
+    pub fn urgent(&self) -> Self {
+        Self { stub: self.stub.urgent() }
+    }
     /// What this binding has cost so far.
     pub fn counters(&self) -> ::underpass::__private::Counters {
         self.stub.counters()

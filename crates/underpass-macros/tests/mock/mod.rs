@@ -151,4 +151,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     pub fn with_deadline(&self, _: std::time::Duration) -> Self {
         self.clone()
     }
+
+    pub fn urgent(&self) -> Self {
+        self.clone()
+    }
 }
