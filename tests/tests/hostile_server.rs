@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use underpass::{CallError, ImportError, thread};
-use underpass_channel::layout::{CELL_WORDS, CELLS, LARGEST, REGION, REPLIES, STACK, VERSION};
+use underpass_channel::layout::{LARGEST, LINE_WORDS, LINES, REGION, REPLIES, SLOTS, STACK, VERSION};
 use underpass_channel::{Boxed, Cell, Channel, Fence, INLINE, Region, Sending, Words};
 use underpass_os::{Directory, Listening, Memory, Socket};
 use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of, until};
@@ -122,7 +122,7 @@ fn a_reply_that_no_honest_server_writes_closes_the_binding() {
         |call| Cell { length: INLINE as u32 + 1, ..done(call, &[]) },
         |call| Cell { length: u32::MAX, ..done(call, &[]) },
         |call| Cell { slot: call.slot + 1, ..done(call, &[0, 1, 0, 0, 0]) },
-        |call| Cell { slot: CELLS as u16, ..done(call, &[0, 1, 0, 0, 0]) },
+        |call| Cell { slot: SLOTS as u16, ..done(call, &[0, 1, 0, 0, 0]) },
         |call| Cell { slot: u16::MAX, ..done(call, &[0, 1, 0, 0, 0]) },
         |call| Cell::new(call.slot, 4),
         |call| Cell::new(call.slot, u16::MAX),
@@ -135,12 +135,11 @@ fn a_reply_that_no_honest_server_writes_closes_the_binding() {
     }
     // To no call at all.
     scene.violates(|end| end.post(&Cell::inline(5, DONE, &[0]).unwrap()));
-    for second in [3 << 32, u64::MAX] {
+    for bits in [3 << 54, 0x7fff << 48] {
         scene.violates(|end| {
             call(end);
-            // The first message of a ring lies in its first cell.
-            end.region.word(REPLIES / 8 + 1).store(second, Ordering::Relaxed);
-            end.region.word(REPLIES / 8).store(1, Ordering::Release);
+            // The first message of a ring lies in its first line.
+            end.region.word(REPLIES / 8).store(1 << 63 | bits | 1, Ordering::Release);
             end.channel.wake_peer();
         });
     }
@@ -153,11 +152,11 @@ fn a_second_reply_to_a_call_closes_the_binding() {
     let lie = |end: &End| {
         let reply = done(&call(end), &[0, 7, 0, 0, 0]);
         // Both at once, or the second would pass for the reply to the next call: the first cell is written last.
-        let ring = Arc::new(Boxed::new(CELLS as usize * CELL_WORDS));
-        let sending = Sending::new(ring.clone(), 0, CELLS);
+        let ring = Arc::new(Boxed::new(LINES as usize * LINE_WORDS));
+        let sending = Sending::new(ring.clone(), 0, LINES);
         sending.post(&reply);
         sending.post(&reply);
-        for index in (0..CELLS as usize * CELL_WORDS).rev() {
+        for index in (0..LINES as usize * LINE_WORDS).rev() {
             let word = ring.word(index).load(Ordering::Relaxed);
             end.region.word(REPLIES / 8 + index).store(word, Ordering::Release);
         }
@@ -232,7 +231,7 @@ fn a_blob_that_is_not_as_announced_closes_the_binding() {
 fn nonsense_over_the_socket_ends_every_call_of_the_binding() {
     let _watchdog = Watchdog::new("nonsense_over_the_socket_ends_every_call_of_the_binding");
     let scene = Scene::new("nonsense");
-    for said in [&[0][..], &[0; 17], &[9; 16], &end::announcement(CELLS as u16, 1)] {
+    for said in [&[0][..], &[0; 17], &[9; 16], &end::announcement(SLOTS as u16, 1)] {
         let lie = |end: &End| {
             let calls: Vec<_> = (0..8).map(|_| call(end).slot).collect();
             assert_eq!(calls.iter().max(), Some(&7));

@@ -60,6 +60,7 @@ const ROOMS: &[Room] = &[
             "underpass-os",
             "underpass-processor",
             "underpass-seam",
+            "underpass-sync",
             "underpass-threads",
             "underpass-wire",
         ],
@@ -163,6 +164,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
     ),
     ("underpass-io", &["registration.rs", "waiting.rs"]),
     ("underpass-os", &["fault.rs", "memory.rs", "signal.rs", "stack.rs", "thread.rs"]),
+    ("underpass-rpc", &["waiting.rs"]),
     ("underpass-seam", &["brief.rs", "gate.rs", "local_word.rs", "lock.rs", "slot.rs"]),
     ("underpass-sync", &["cell.rs", "queue.rs", "wakes.rs"]),
     (

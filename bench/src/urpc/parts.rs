@@ -9,6 +9,7 @@ use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use underpass::sync::Spin;
 use underpass::thread::{self, JoinHandle};
 use underpass_channel::{Cell, Channel, Fence, Slot, Slots};
 use underpass_os::clock::now_ns;
@@ -48,6 +49,8 @@ pub(super) struct Parts {
     client: Channel,
     server: Channel,
     slots: Slots,
+    client_lock: Spin,
+    server_lock: Spin,
     leased: Vec<Slot>,
     /// The linkage records: what became of each call.
     replies: [AtomicU64; MESSAGES],
@@ -66,6 +69,8 @@ impl Parts {
             client,
             server,
             slots: Slots::default(),
+            client_lock: Spin::new(),
+            server_lock: Spin::new(),
             leased: Vec::with_capacity(MESSAGES),
             replies: Default::default(),
             busy: Default::default(),
@@ -79,9 +84,13 @@ impl Parts {
     #[inline(never)]
     fn part_client_send(&mut self) {
         for _ in 0..MESSAGES {
-            let Some(slot) = self.slots.lease() else { return };
+            let inside = self.client_lock.enter();
+            let slot = self.slots.lease();
+            drop(inside);
+            let Some(slot) = slot else { return };
             self.replies[usize::from(slot.number())].store(0, Ordering::Relaxed);
             if let Some(cell) = Cell::inline(slot.number(), 0, &[]) {
+                let _inside = self.client_lock.enter();
                 black_box(self.client.post_and_look(&cell));
             }
             self.leased.push(slot);
@@ -97,14 +106,15 @@ impl Parts {
     #[inline(never)]
     fn part_server_receive(&mut self) {
         for _ in 0..MESSAGES {
-            let Some(mut taking) = self.server.receiving().try_lock() else { return };
-            let Ok(Some(cell)) = taking.take() else { return };
+            let Some(inside) = self.server_lock.try_enter() else { return };
+            let mut cell = Cell::new(0, 0);
+            let Ok(true) = self.server.receiving().take(&mut cell) else { return };
             let Some(busy) = self.busy.get(usize::from(cell.slot)) else { return };
-            if busy.load(Ordering::Acquire) {
+            if busy.load(Ordering::Relaxed) {
                 return;
             }
             busy.store(true, Ordering::Relaxed);
-            drop(taking);
+            drop(inside);
             self.calls.push(cell);
         }
     }
@@ -122,7 +132,8 @@ impl Parts {
     fn part_server_send(&mut self) {
         for call in self.calls.drain(..) {
             let Some(reply) = Cell::inline(call.slot, 0, &[]) else { continue };
-            self.busy[usize::from(call.slot)].store(false, Ordering::Release);
+            let _inside = self.server_lock.enter();
+            self.busy[usize::from(call.slot)].store(false, Ordering::Relaxed);
             if black_box(&self.lent).load(Ordering::Relaxed) == 0 {
                 black_box(self.server.post(&reply));
             }
@@ -137,14 +148,16 @@ impl Parts {
     /// Take the replies, as many as have come under one lock, note them, and give the slots back.
     #[inline(never)]
     fn part_client_receive(&mut self) {
-        let Some(mut taking) = self.client.receiving().try_lock() else { return };
-        while let Ok(Some(cell)) = taking.take() {
+        let Some(inside) = self.client_lock.try_enter() else { return };
+        let mut cell = Cell::new(0, 0);
+        while let Ok(true) = self.client.receiving().take(&mut cell) {
             let Some(reply) = self.replies.get(usize::from(cell.slot)) else { return };
             reply.store(u64::from(cell.what) | 1 << 32, Ordering::Relaxed);
         }
-        drop(taking);
+        drop(inside);
         for slot in self.leased.drain(..) {
             black_box(self.replies[usize::from(slot.number())].load(Ordering::Relaxed));
+            let _inside = self.client_lock.enter();
             self.slots.give_back(slot);
         }
     }
@@ -163,7 +176,7 @@ impl Parts {
     /// Whether the last messages passed: all slots are free, and each call has its reply.
     pub(super) fn passed(&self) -> bool {
         let answered = self.replies.iter().all(|reply| reply.load(Ordering::Relaxed) != 0);
-        answered && self.slots.leased(underpass_channel::layout::CELLS) == 0
+        answered && self.slots.leased(underpass_channel::layout::SLOTS) == 0
     }
 }
 

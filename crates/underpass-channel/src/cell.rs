@@ -1,9 +1,12 @@
-//! One message, as it lies in one cache line.
+//! One message, as it lies in a line of a ring.
 
-use crate::layout::CELL_WORDS;
+use crate::layout::LINE_WORDS;
 
 /// The most bytes of arguments or results that travel in the cell itself.
-pub const INLINE: usize = (CELL_WORDS - 2) * 8;
+pub const INLINE: usize = (LINE_WORDS - 1) * 8;
+
+/// In a head, always: no word of a fresh region, and no end of a line, is one.
+const PRESENT: u64 = 1 << 63;
 
 /// Where the bytes of a message lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,9 +22,8 @@ pub enum Place {
 /// A private copy of a cell. What came out of a region is checked for form here and for sense by who takes it.
 ///
 /// ```text
-/// word 0    sequence : 32 | slot : 16 | what : 16      stored last, and so publishes the rest
-/// word 1    length : 32 | place : 8 | 0 : 24
-/// word 2..8 INLINE bytes
+/// head      sequence : 16 | slot : 16 | what : 16 | length : 6 | place : 2 | 0 : 7 | 1 : 1      stored last, and so publishes the rest
+/// payload   the bytes, rounded up to words; or the length alone, if they lie elsewhere
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
@@ -33,73 +35,128 @@ pub struct Cell {
     pub length: u32,
     /// Where they lie.
     pub place: Place,
-    /// The bytes, if they lie here.
-    pub payload: [u64; CELL_WORDS - 2],
+    /// The bytes, if they lie here; zeros behind them.
+    pub payload: Payload,
+}
+
+/// Bytes that travel word by word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(8))]
+pub struct Payload(pub [u8; INLINE]);
+
+impl Payload {
+    /// Words of a payload.
+    pub const WORDS: usize = LINE_WORDS - 1;
+
+    /// Zeros.
+    #[inline(always)]
+    pub const fn new() -> Self {
+        Self([0; INLINE])
+    }
+
+    /// The word at `index`.
+    ///
+    /// # Panics
+    /// If there are fewer than [`WORDS`](Self::WORDS).
+    #[inline(always)]
+    pub fn word(&self, index: usize) -> u64 {
+        u64::from_le_bytes(self.0.as_chunks::<8>().0[index])
+    }
+
+    /// Sets the word at `index`.
+    ///
+    /// # Panics
+    /// As [`word`](Self::word).
+    #[inline(always)]
+    pub fn set_word(&mut self, index: usize, word: u64) {
+        self.0.as_chunks_mut::<8>().0[index] = word.to_le_bytes();
+    }
+}
+
+impl Default for Payload {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Cell {
     /// A message without bytes.
     #[inline]
     pub fn new(slot: u16, what: u16) -> Self {
-        Self { slot, what, length: 0, place: Place::Inline, payload: [0; CELL_WORDS - 2] }
+        Self { slot, what, length: 0, place: Place::Inline, payload: Payload::new() }
     }
 
     /// A message with `bytes` in the cell, or nothing if they don't fit.
-    #[inline]
+    #[inline(always)]
     pub fn inline(slot: u16, what: u16, bytes: &[u8]) -> Option<Self> {
         let mut cell = Self::new(slot, what);
-        let mut padded = [0u8; INLINE];
-        padded.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        for (word, bytes) in cell.payload.iter_mut().zip(padded.as_chunks::<8>().0) {
-            *word = u64::from_le_bytes(*bytes);
-        }
+        cell.payload.0.get_mut(..bytes.len())?.copy_from_slice(bytes);
         cell.length = bytes.len() as u32;
         Some(cell)
     }
 
     /// The bytes that lie in the cell.
-    #[inline]
-    pub fn bytes(&self) -> ([u8; INLINE], usize) {
-        let mut bytes = [0u8; INLINE];
-        for (bytes, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(self.payload) {
-            *bytes = word.to_le_bytes();
-        }
-        (bytes, (self.length as usize).min(INLINE))
+    #[inline(always)]
+    pub fn bytes(&self) -> &[u8] {
+        &self.payload.0[..(self.length as usize).min(INLINE)]
     }
 
-    /// Words of the payload that carry something.
+    /// Words of the payload in a ring.
     #[inline]
     pub(crate) fn used(&self) -> usize {
         match self.place {
-            Place::Inline => (self.length as usize).div_ceil(8).min(self.payload.len()),
-            Place::Stack | Place::Blob => 0,
+            Place::Inline => (self.length as usize).div_ceil(8).min(Payload::WORDS),
+            Place::Stack | Place::Blob => 1,
         }
     }
 
-    #[inline]
-    pub(crate) fn head(&self, sequence: u32) -> [u64; 2] {
-        let place = match self.place {
-            Place::Inline => 0u64,
-            Place::Stack => 1,
-            Place::Blob => 2,
+    /// The head, and the first word of the payload.
+    #[inline(always)]
+    pub(crate) fn head(&self, sequence: u32) -> (u64, u64) {
+        let (place, length, first) = match self.place {
+            Place::Inline => (0, u64::from(self.length.min(0x3f)), self.payload.word(0)),
+            Place::Stack => (1, 0, u64::from(self.length)),
+            Place::Blob => (2, 0, u64::from(self.length)),
         };
-        let first = u64::from(sequence) | u64::from(self.slot) << 32 | u64::from(self.what) << 48;
-        [first, u64::from(self.length) | place << 32]
+        let head = mark(sequence) | u64::from(self.slot) << 16 | u64::from(self.what) << 32;
+        (head | length << 48 | place << 54, first)
     }
 
-    /// Reads the two words of a head; nothing if no honest peer writes such.
-    #[inline]
-    pub(crate) fn from_head(head: [u64; 2]) -> Option<Self> {
-        let mut cell = Self::new((head[0] >> 32) as u16, (head[0] >> 48) as u16);
-        cell.length = head[1] as u32;
-        cell.place = match head[1] >> 32 {
-            0 if cell.length as usize <= INLINE => Place::Inline,
-            1 => Place::Stack,
-            2 => Place::Blob,
-            _ => return None,
+    /// Takes over what a head says; `false` if no honest peer writes such. The payload is to follow, by [`used`](Self::used).
+    #[inline(always)]
+    pub(crate) fn set_head(&mut self, head: u64) -> bool {
+        self.slot = (head >> 16) as u16;
+        self.what = (head >> 32) as u16;
+        let length = (head >> 48) as u32 & 0x3f;
+        self.length = length;
+        self.place = match head >> 54 & 0x1ff {
+            0 if length as usize <= INLINE => Place::Inline,
+            1 if length == 0 => Place::Stack,
+            2 if length == 0 => Place::Blob,
+            _ => return false,
         };
-        Some(cell)
+        true
     }
+
+    /// The payload has been read: takes the length out of it, if it is there.
+    #[inline(always)]
+    pub(crate) fn complete(&mut self) {
+        if self.place != Place::Inline {
+            self.length = self.payload.word(0) as u32;
+        }
+    }
+}
+
+/// What the head of the cell with this sequence has in it.
+#[inline]
+fn mark(sequence: u32) -> u64 {
+    u64::from(sequence as u16) | PRESENT
+}
+
+/// Whether `word` is the head of the cell with this sequence.
+#[inline]
+pub(crate) fn is_head(word: u64, sequence: u32) -> bool {
+    word & (PRESENT | 0xffff) == mark(sequence)
 }
 
 #[cfg(test)]
@@ -108,23 +165,29 @@ mod tests {
 
     #[test]
     fn a_head_survives_the_line() {
-        let cell = Cell::inline(63, 7, b"hello").unwrap();
-        let read = Cell::from_head(cell.head(u32::MAX)).unwrap();
-        assert_eq!((read.slot, read.what, read.length, read.place), (63, 7, 5, Place::Inline));
-        assert_eq!(cell.head(u32::MAX)[0] as u32, u32::MAX);
+        let elsewhere = Cell { length: 70_000, place: Place::Stack, ..Cell::new(1, 2) };
+        for cell in [Cell::inline(63, 7, b"hello").unwrap(), elsewhere] {
+            let (head, first) = cell.head(u32::MAX);
+            let mut read = Cell::new(0, 0);
+            assert!(read.set_head(head));
+            read.payload.set_word(0, first);
+            read.complete();
+            assert_eq!((read.slot, read.what, read.place), (cell.slot, cell.what, cell.place));
+            assert_eq!((read.length, first), (cell.length, cell.head(0).1));
+            assert!(is_head(head, u32::MAX) && !is_head(head, 0) && !is_head(0, 0));
+        }
     }
 
     #[test]
     fn a_head_that_no_honest_peer_writes_is_none() {
-        assert_eq!(Cell::from_head([0, 3 << 32]), None);
-        assert_eq!(Cell::from_head([0, 1 << 40]), None);
-        assert_eq!(Cell::from_head([0, INLINE as u64 + 1]), None);
+        for head in [3 << 54, 1 << 56, 1 << 60, 1 << 48 | 1 << 54, (INLINE as u64 + 1) << 48] {
+            assert!(!Cell::new(0, 0).set_head(PRESENT | head));
+        }
     }
 
     #[test]
     fn bytes_fit_or_are_refused() {
-        let (bytes, len) = Cell::inline(0, 0, &[7; INLINE]).unwrap().bytes();
-        assert_eq!((&bytes[..len], len), (&[7; INLINE][..], INLINE));
+        assert_eq!(Cell::inline(0, 0, &[7; INLINE]).unwrap().bytes(), [7; INLINE]);
         assert_eq!(Cell::inline(0, 0, &[0; INLINE + 1]), None);
     }
 }

@@ -4,7 +4,7 @@ use crate::attention::{Attention, Bell, Fence};
 use crate::cell::Cell;
 use crate::donation::Donation;
 use crate::layout::{
-    CELL, CELLS, CLIENT_ATTENTION, DONATION_WORDS, DONATIONS, REPLIES, REQUESTS, SERVER_ATTENTION,
+    CLIENT_ATTENTION, DONATION_WORDS, DONATIONS, LINE, LINES, REPLIES, REQUESTS, SERVER_ATTENTION,
 };
 use crate::region::{Region, RegionSink, RegionSource};
 use crate::ring::{Receiving, Sending};
@@ -58,10 +58,10 @@ impl Channel {
             Side::Client => (REQUESTS, REPLIES, CLIENT_ATTENTION, SERVER_ATTENTION),
             Side::Server => (REPLIES, REQUESTS, SERVER_ATTENTION, CLIENT_ATTENTION),
         };
-        const { assert!(CELL.is_multiple_of(8)) };
+        const { assert!(LINE.is_multiple_of(8)) };
         Self {
-            sending: Sending::new(region.clone(), to / 8, CELLS),
-            receiving: Receiving::new(region.clone(), from / 8, CELLS),
+            sending: Sending::new(region.clone(), to / 8, LINES),
+            receiving: Receiving::new(region.clone(), from / 8, LINES),
             region,
             own_attention,
             peer_attention,
@@ -69,7 +69,7 @@ impl Channel {
         }
     }
 
-    /// Posts a message, and says how the peer must be called, if it must.
+    /// Posts a message, and says how the peer must be called, if it must. One at a time, here and below: callers have a lock.
     #[inline]
     pub fn post(&self, cell: &Cell) -> Bell {
         self.sending.post(cell);
@@ -77,7 +77,7 @@ impl Channel {
     }
 
     /// Posts a message, and only says whether the peer must be called: the caller sees to that later, by [`claim`](Self::claim).
-    #[inline]
+    #[inline(always)]
     pub fn post_and_look(&self, cell: &Cell) -> bool {
         self.sending.post(cell);
         self.peer().is_away(self.fence)

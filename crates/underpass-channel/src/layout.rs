@@ -4,26 +4,29 @@
 //! byte 0      server's attention   written by the server when it sleeps, cleared by the client that wakes it
 //! byte 128    client's attention   the same, the other way round
 //! byte 256    donation words       one for each CPU: written by the server's listener of that CPU, cleared by who donates
-//! byte 512    request ring         CELLS cells of 64 bytes: written by the client, read by the server
+//! byte 512    request ring         LINES lines of 64 bytes: written by the client, read by the server
 //!             reply ring           the same, the other way round
-//! page        A-stacks             CELLS areas of STACK bytes, one for each slot: written by whose turn it is
+//! page        A-stacks             SLOTS areas of STACK bytes, one for each slot: written by whose turn it is
 //! ```
 //!
 //! Offsets are counted in bytes. The words of a ring are 64 bits wide, an attention and a donation word are 32 bits wide.
 
 /// The version of this layout; two domains must agree on it.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
-/// Cells in a ring, slots of a binding, and so the most calls at once over one binding.
+/// Slots of a binding, and so the most calls at once over one binding.
 ///
 /// One bit of a word says whether a slot is leased, hence 64.
-pub const CELLS: u32 = 64;
+pub const SLOTS: u32 = 64;
 
-/// Bytes of a cell: one cache line.
-pub const CELL: usize = 64;
+/// Lines of a ring: twice as many as slots, for a reason that the proof gives (`README.md`, *Room*).
+pub const LINES: u32 = 2 * SLOTS;
 
-/// Words of 64 bits in a cell.
-pub const CELL_WORDS: usize = CELL / 8;
+/// Bytes of a line: one cache line. A cell lies in one.
+pub const LINE: usize = 64;
+
+/// Words of 64 bits in a line.
+pub const LINE_WORDS: usize = LINE / 8;
 
 /// Bytes of an A-stack. Larger arguments travel out of band.
 pub const STACK: usize = 32 * 1024;
@@ -53,16 +56,16 @@ pub const REPLIES: usize = REQUESTS + RING;
 pub const STACKS: usize = (REPLIES + RING).next_multiple_of(PAGE);
 
 /// Bytes of a region. Only pages that were touched cost memory.
-pub const REGION: usize = STACKS + CELLS as usize * STACK;
+pub const REGION: usize = STACKS + SLOTS as usize * STACK;
 
-const RING: usize = CELLS as usize * CELL;
+const RING: usize = LINES as usize * LINE;
 const PAGE: usize = 4096;
 
 const _: () = {
-    assert!(CELLS == u64::BITS, "a slot is a bit of a word");
-    assert!(CELLS.is_power_of_two(), "positions wrap by a mask");
-    assert!(REQUESTS.is_multiple_of(CELL) && REPLIES.is_multiple_of(CELL), "a cell is one cache line");
+    assert!(SLOTS == u64::BITS, "a slot is a bit of a word");
+    assert!(LINES.is_power_of_two(), "positions wrap by a mask");
+    assert!(REQUESTS.is_multiple_of(LINE) && REPLIES.is_multiple_of(LINE), "a line is one cache line");
     assert!(STACKS.is_multiple_of(PAGE) && REGION.is_multiple_of(PAGE), "A-stacks are pages of their own");
-    assert!(DONATIONS >= CLIENT_ATTENTION + 2 * CELL, "donations disturb no attention");
-    assert!(CLIENT_ATTENTION >= SERVER_ATTENTION + 2 * CELL, "the attentions don't share a pair of lines");
+    assert!(DONATIONS >= CLIENT_ATTENTION + 2 * LINE, "donations disturb no attention");
+    assert!(CLIENT_ATTENTION >= SERVER_ATTENTION + 2 * LINE, "the attentions don't share a pair of lines");
 };

@@ -24,12 +24,12 @@ mod words;
 
 pub use attention::{Attention, Bell, Fence};
 pub use blob::{BlobSink, BlobSource};
-pub use cell::{Cell, INLINE, Place};
+pub use cell::{Cell, INLINE, Payload, Place};
 #[cfg(not(underpass_loom))]
 pub use channel::{Channel, Side};
 pub use donation::{Donation, Owed};
 #[cfg(not(underpass_loom))]
 pub use region::{Region, RegionSink, RegionSource};
-pub use ring::{Damaged, Receiving, Sending, Taking};
+pub use ring::{Damaged, Receiving, Sending};
 pub use slots::{Slot, Slots};
 pub use words::{Boxed, Words};

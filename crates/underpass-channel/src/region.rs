@@ -75,9 +75,9 @@ impl Region {
     }
 
     fn stack(&self, slot: u16) -> *mut u8 {
-        assert!(u32::from(slot) < layout::CELLS, "there is no slot {slot}");
+        assert!(u32::from(slot) < layout::SLOTS, "there is no slot {slot}");
         let offset = layout::STACKS + usize::from(slot) * layout::STACK;
-        // SAFETY: the A-stack of every slot below CELLS lies in the region, which is mapped whole.
+        // SAFETY: the A-stack of every slot below SLOTS lies in the region, which is mapped whole.
         unsafe { self.memory.base().as_ptr().add(offset) }
     }
 }
@@ -238,6 +238,6 @@ mod tests {
     #[should_panic(expected = "no slot")]
     fn there_is_no_slot_past_the_last() {
         let (region, _file) = Region::create().unwrap();
-        region.stack_sink(layout::CELLS as u16);
+        region.stack_sink(layout::SLOTS as u16);
     }
 }

@@ -1,159 +1,227 @@
-//! A ring of cells. Its two ends share the cells and nothing else: no cursor is ever read from the peer.
+//! A ring of lines, with some cells in each. Its two ends share the lines and nothing else: no cursor is ever read from the peer.
+//!
+//! A cell lies behind the one before it if the line has room for it, else at the beginning of the next line. Before it is published, the word
+//! behind it is cleared, if that is in the same line. The proof is in `README.md`.
 
-use crate::cell::Cell;
-use crate::layout::CELL_WORDS;
+use crate::cell::{Cell, is_head};
+use crate::layout::LINE_WORDS;
 use crate::words::Words;
 use underpass_seam::atomic::{AtomicU32, Ordering};
-use underpass_seam::{Held, TryLock};
 
-/// How many cells ahead a poster asks for the line that it will write.
-const AHEAD: u32 = 8;
+/// How many lines ahead a poster asks for the line that it will write.
+const AHEAD: u32 = 2;
 
-/// Where the cell of `position` begins, in words from the ring's first.
-///
-/// Neighbours in time lie far apart, in no pattern that a prefetcher knows: otherwise the taker's prefetcher fetches cells
-/// before they are written, and the poster waits for each line twice.
-#[inline]
-fn place(position: u32, mask: u32) -> usize {
-    (position.wrapping_mul(37) & mask) as usize * CELL_WORDS
+/// A place in a ring: a line, counted from 0 for ever, and a word in it; and how many cells lie before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cursor {
+    line: u32,
+    word: usize,
+    cells: u32,
 }
 
-/// The end that posts. Any of the domain's threads may, at once.
-///
-/// `next` is private to this domain. The cell of a claimed position belongs to who claimed it until its sequence
-/// is stored.
+/// Cursors change under the lock that guards their end; others read them as a hint.
 #[derive(Debug)]
-pub struct Sending<W> {
+struct Position {
+    line: AtomicU32,
+    word: AtomicU32,
+    cells: AtomicU32,
+}
+
+impl Position {
+    /// Behind the line before the first.
+    fn new() -> Self {
+        Self {
+            line: AtomicU32::new(u32::MAX),
+            word: AtomicU32::new(LINE_WORDS as u32),
+            cells: AtomicU32::new(0),
+        }
+    }
+
+    #[inline]
+    fn get(&self) -> Cursor {
+        // Relaxed, all of these: the lock orders them.
+        Cursor {
+            line: self.line.load(Ordering::Relaxed),
+            word: self.word.load(Ordering::Relaxed) as usize,
+            cells: self.cells.load(Ordering::Relaxed),
+        }
+    }
+
+    #[inline]
+    fn set(&self, to: Cursor) {
+        self.line.store(to.line, Ordering::Relaxed);
+        self.word.store(to.word as u32, Ordering::Relaxed);
+        self.cells.store(to.cells, Ordering::Relaxed);
+    }
+}
+
+impl Cursor {
+    /// At the beginning of the next line.
+    #[inline]
+    fn next_line(self) -> Self {
+        Self { line: self.line.wrapping_add(1), word: 0, cells: self.cells }
+    }
+
+    /// Behind a cell with so many words of payload.
+    #[inline]
+    fn behind(self, used: usize) -> Self {
+        Self { line: self.line, word: self.word + 1 + used, cells: self.cells.wrapping_add(1) }
+    }
+}
+
+/// The lines of a ring.
+#[derive(Debug)]
+struct Lines<W> {
     words: W,
     first_word: usize,
     mask: u32,
-    next: AtomicU32,
+}
+
+impl<W: Words> Lines<W> {
+    fn new(words: W, first_word: usize, lines: u32) -> Self {
+        assert!(lines.is_power_of_two(), "lines wrap by a mask");
+        Self { words, first_word, mask: lines - 1 }
+    }
+
+    /// Where a line begins, in words.
+    ///
+    /// Neighbours in time lie far apart, in no pattern that a prefetcher knows: otherwise the taker's prefetcher fetches lines
+    /// before they are written, and the poster waits for each line twice.
+    #[inline]
+    fn place(&self, line: u32) -> usize {
+        self.first_word + (line.wrapping_mul(37) & self.mask) as usize * LINE_WORDS
+    }
+
+    #[inline]
+    fn at(&self, cursor: Cursor) -> usize {
+        self.place(cursor.line) + cursor.word
+    }
+
+    /// The head of the cell at `cursor`, if it is there.
+    #[inline(always)]
+    fn head_at(&self, cursor: Cursor) -> Option<u64> {
+        if cursor.word >= LINE_WORDS {
+            return None;
+        }
+        // SYNC with the head's store in `Sending::post`: the rest of the cell, and the A-stack that it names.
+        let word = self.words.word(self.at(cursor)).load(Ordering::Acquire);
+        is_head(word, cursor.cells.wrapping_add(1)).then_some(word)
+    }
+
+    /// Where the cell after `cursor` lies, and its head, if it has come.
+    #[inline(always)]
+    fn find(&self, cursor: Cursor) -> Option<(Cursor, u64)> {
+        if let Some(head) = self.head_at(cursor) {
+            return Some((cursor, head));
+        }
+        // Were it in this line after all, the one there would have another sequence.
+        let next = cursor.next_line();
+        Some((next, self.head_at(next)?))
+    }
+}
+
+/// The end that posts.
+#[derive(Debug)]
+pub struct Sending<W> {
+    lines: Lines<W>,
+    next: Position,
 }
 
 impl<W: Words> Sending<W> {
-    /// The sending end of the ring of `cells` cells (a power of two) that begins at `first_word`.
+    /// The sending end of the ring of `lines` lines (a power of two) that begins at `first_word`.
     ///
     /// # Panics
-    /// If `cells` is no power of two.
-    pub fn new(words: W, first_word: usize, cells: u32) -> Self {
-        assert!(cells.is_power_of_two(), "positions wrap by a mask");
-        Self { words, first_word, mask: cells - 1, next: AtomicU32::new(0) }
+    /// If `lines` is no power of two.
+    pub fn new(words: W, first_word: usize, lines: u32) -> Self {
+        Self { lines: Lines::new(words, first_word, lines), next: Position::new() }
     }
 
-    /// Posts `cell`. The caller holds a slot (see the proof, *Room*), so there is room.
-    #[inline]
+    /// Posts `cell`. One at a time: callers have a lock. The cell's call has a slot (see the proof, *Room*), so there is room.
+    #[inline(always)]
     pub fn post(&self, cell: &Cell) {
-        // Relaxed: the number only has to be ours; what it guards is published by the sequence below.
-        let position = self.next.fetch_add(1, Ordering::Relaxed);
-        let at = self.first_word + place(position, self.mask);
-        let [first, second] = cell.head(position.wrapping_add(1));
-        for (i, word) in cell.payload[..cell.used()].iter().enumerate() {
-            // Relaxed, like the next: published by the sequence.
-            self.words.word(at + 2 + i).store(*word, Ordering::Relaxed);
+        let (before, used) = (self.next.get(), cell.used());
+        let fits = before.word + used < LINE_WORDS;
+        let cursor = if fits { before } else { before.next_line() };
+        let at = self.lines.at(cursor);
+        let words = &self.lines.words;
+        let (head, first) = cell.head(cursor.cells.wrapping_add(1));
+        if used > 0 {
+            // Relaxed, like the next: published by the head.
+            words.word(at + 1).store(first, Ordering::Relaxed);
         }
-        self.words.word(at + 1).store(second, Ordering::Relaxed);
-        // SYNC with word 0 load in `Receiving::take`: the rest of the cell, and the A-stack that it names.
-        self.words.word(at).store(first, Ordering::Release);
-        self.words.want_to_write(self.first_word + place(position.wrapping_add(AHEAD), self.mask));
+        for i in 1..used {
+            words.word(at + 1 + i).store(cell.payload.word(i), Ordering::Relaxed);
+        }
+        let behind = cursor.behind(used);
+        if behind.word < LINE_WORDS {
+            words.word(at + 1 + used).store(0, Ordering::Relaxed);
+        }
+        // SYNC with the head's load in `Lines::head_at`: the rest of the cell, and the A-stack that it names.
+        words.word(at).store(head, Ordering::Release);
+        self.next.set(behind);
+        if !fits {
+            words.want_to_write(self.lines.place(cursor.line.wrapping_add(AHEAD)));
+        }
     }
 }
 
-/// The end that takes, in the order of posting. Any of the domain's threads may, one at a time.
-///
-/// `next` is private to this domain and changes only under the lock; others read it as a hint.
+/// The end that takes, in the order of posting.
 #[derive(Debug)]
 pub struct Receiving<W> {
-    words: W,
-    first_word: usize,
-    mask: u32,
-    next: AtomicU32,
-    lock: TryLock<()>,
+    lines: Lines<W>,
+    next: Position,
 }
 
 impl<W: Words> Receiving<W> {
-    /// The receiving end of the ring of `cells` cells (a power of two) that begins at `first_word`.
+    /// The receiving end of the ring of `lines` lines (a power of two) that begins at `first_word`.
     ///
     /// # Panics
-    /// If `cells` is no power of two.
-    pub fn new(words: W, first_word: usize, cells: u32) -> Self {
-        assert!(cells.is_power_of_two(), "positions wrap by a mask");
-        Self { words, first_word, mask: cells - 1, next: AtomicU32::new(0), lock: TryLock::new(()) }
+    /// If `lines` is no power of two.
+    pub fn new(words: W, first_word: usize, lines: u32) -> Self {
+        Self { lines: Lines::new(words, first_word, lines), next: Position::new() }
     }
 
-    #[inline]
-    fn at(&self, position: u32) -> usize {
-        self.first_word + place(position, self.mask)
-    }
-
-    /// Whether a cell seems to have come: a hint, for whoever polls.
+    /// Whether a cell has come: under the lock. Without it, a hint for whoever polls.
     #[inline]
     pub fn pending(&self) -> bool {
-        // Relaxed, both: `take` looks again under the lock and synchronizes.
-        let next = self.next.load(Ordering::Relaxed);
-        self.words.word(self.at(next)).load(Ordering::Relaxed) as u32 == next.wrapping_add(1)
+        self.lines.find(self.next.get()).is_some()
     }
 
     /// How many cells have been taken, modulo 2³²: a hint, for who asks whether anything has come since.
     pub fn position(&self) -> u32 {
         // Relaxed: see above.
-        self.next.load(Ordering::Relaxed)
+        self.next.cells.load(Ordering::Relaxed)
     }
 
     /// Whether a second cell seems to have come behind the first: a hint.
     pub fn backlog(&self) -> bool {
-        let second = self.next.load(Ordering::Relaxed).wrapping_add(1);
-        self.words.word(self.at(second)).load(Ordering::Relaxed) as u32 == second.wrapping_add(1)
+        let Some((cursor, head)) = self.lines.find(self.next.get()) else { return false };
+        let mut cell = Cell::new(0, 0);
+        cell.set_head(head) && self.lines.find(cursor.behind(cell.used())).is_some()
     }
 
-    /// The right to take cells, unless another thread has it.
-    #[inline]
-    pub fn try_lock(&self) -> Option<Taking<'_, W>> {
-        Some(Taking { held: self.lock.try_lock()?, of: self })
-    }
-}
-
-/// The right to take cells from a ring, until dropped.
-#[derive(Debug)]
-pub struct Taking<'a, W> {
-    of: &'a Receiving<W>,
-    // Last, so that it is let go of last.
-    #[expect(dead_code, reason = "it is held, not read")]
-    held: Held<'a, ()>,
-}
-
-impl<W: Words> Taking<'_, W> {
-    /// The next cell, copied out once; nothing if none has come; an error if no honest peer writes such a cell.
+    /// Copies the next cell out into `cell`, once, and says whether one had come; an error if no honest peer writes such a cell. One at a time:
+    /// callers have a lock.
     ///
     /// # Errors
-    /// The cell's head has no meaning. The binding is to be closed.
-    #[inline]
-    pub fn take(&mut self) -> Result<Option<Cell>, Damaged> {
-        let Receiving { words, next, .. } = self.of;
-        // Relaxed: it changes under the lock, which we hold.
-        let position = next.load(Ordering::Relaxed);
-        let at = self.of.at(position);
-        // SYNC with word 0 store in `Sending::post`: the rest of the cell, and the A-stack that it names.
-        let first = words.word(at).load(Ordering::Acquire);
-        if first as u32 != position.wrapping_add(1) {
-            return Ok(None);
+    /// The cell has no meaning. The binding is to be closed.
+    #[inline(always)]
+    pub fn take(&self, cell: &mut Cell) -> Result<bool, Damaged> {
+        let Some((cursor, head)) = self.lines.find(self.next.get()) else { return Ok(false) };
+        if !cell.set_head(head) {
+            return Err(Damaged);
         }
-        // Relaxed, like the next: ordered by the acquire above.
-        let second = words.word(at + 1).load(Ordering::Relaxed);
-        let mut cell = Cell::from_head([first, second]).ok_or(Damaged)?;
-        for i in 0..cell.used() {
-            cell.payload[i] = words.word(at + 2 + i).load(Ordering::Relaxed);
+        let (used, at) = (cell.used(), self.lines.at(cursor));
+        if cursor.word + used >= LINE_WORDS {
+            return Err(Damaged);
         }
-        // Relaxed: the lock's release publishes it to the next taker.
-        next.store(position.wrapping_add(1), Ordering::Relaxed);
-        // The one after the next: the next is looked at in a moment anyway.
-        words.want_to_read(self.of.at(position.wrapping_add(2)));
-        Ok(Some(cell))
-    }
-
-    /// Whether [`take`](Self::take) would find nothing.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        !self.of.pending()
+        for i in 0..used {
+            // Relaxed: ordered by the acquire of the head.
+            cell.payload.set_word(i, self.lines.words.word(at + 1 + i).load(Ordering::Relaxed));
+        }
+        cell.complete();
+        self.next.set(cursor.behind(used));
+        Ok(true)
     }
 }
 
@@ -164,47 +232,76 @@ pub struct Damaged;
 #[cfg(all(test, not(underpass_loom)))]
 mod tests {
     use super::*;
+    use crate::cell::{INLINE, Place};
     use crate::words::Boxed;
     use std::sync::Arc;
 
-    fn ring(cells: u32) -> (Sending<Arc<Boxed>>, Receiving<Arc<Boxed>>) {
-        let words = Arc::new(Boxed::new(cells as usize * CELL_WORDS));
-        (Sending::new(words.clone(), 0, cells), Receiving::new(words, 0, cells))
+    fn ring(lines: u32) -> (Sending<Arc<Boxed>>, Receiving<Arc<Boxed>>) {
+        let words = Arc::new(Boxed::new(lines as usize * LINE_WORDS));
+        (Sending::new(words.clone(), 0, lines), Receiving::new(words, 0, lines))
+    }
+
+    fn next(receiving: &Receiving<Arc<Boxed>>) -> Option<Cell> {
+        let mut cell = Cell::new(0, 0);
+        receiving.take(&mut cell).unwrap().then_some(cell)
     }
 
     #[test]
-    fn cells_arrive_in_order_round_and_round() {
+    fn cells_of_all_lengths_arrive_in_order_round_and_round() {
         let (sending, receiving) = ring(4);
-        let mut taking = receiving.try_lock().unwrap();
-        assert_eq!(taking.take(), Ok(None));
-        for i in 0..100u16 {
-            let cell = Cell::inline(i % 4, i, &i.to_le_bytes()).unwrap();
+        assert_eq!(next(&receiving), None);
+        for i in 0..10_000usize {
+            let bytes = [i as u8 | 1; INLINE];
+            let cell = match i * i % 7 {
+                6 => Cell { length: i as u32 % 56, place: Place::Stack, ..Cell::new(1, 2) },
+                _ => Cell::inline(i as u16 % 4, i as u16, &bytes[..i * 31 % (INLINE + 1)]).unwrap(),
+            };
+            // Two slots: as many as half the lines, and so many cells on the way.
             sending.post(&cell);
-            assert!(receiving.pending());
-            assert_eq!(taking.take(), Ok(Some(cell)));
+            sending.post(&cell);
+            assert!(receiving.pending() && receiving.backlog());
+            assert_eq!(next(&receiving).unwrap().bytes(), cell.bytes());
+            assert!(receiving.pending() && !receiving.backlog());
+            let taken = next(&receiving).unwrap();
+            assert_eq!((taken.length, taken.what, taken.place), (cell.length, cell.what, cell.place));
             assert!(!receiving.pending());
         }
     }
 
     #[test]
-    fn a_position_wraps_at_32_bits() {
+    fn small_cells_share_a_line() {
+        let (sending, receiving) = ring(2);
+        (0..LINE_WORDS as u16).for_each(|what| sending.post(&Cell::new(0, what)));
+        assert_eq!(sending.next.get().line, 0);
+        (0..LINE_WORDS as u16).for_each(|what| assert_eq!(next(&receiving).unwrap().what, what));
+    }
+
+    #[test]
+    fn counts_wrap() {
         let (sending, receiving) = ring(4);
-        let mut taking = receiving.try_lock().unwrap();
-        sending.next.store(u32::MAX - 1, Ordering::Relaxed);
-        receiving.next.store(u32::MAX - 1, Ordering::Relaxed);
-        for i in 0..8 {
-            sending.post(&Cell::new(0, i));
-            assert_eq!(taking.take().unwrap().unwrap().what, i);
+        let near = Cursor { line: u32::MAX - 1, word: LINE_WORDS, cells: u32::MAX - 9 };
+        sending.next.set(near);
+        receiving.next.set(near);
+        for what in 0..100_000u32 {
+            sending.post(&Cell::new(0, what as u16));
+            assert_eq!(next(&receiving).unwrap().what, what as u16);
         }
     }
 
     #[test]
     fn a_damaged_cell_is_told() {
-        let words = Arc::new(Boxed::new(4 * CELL_WORDS));
-        let receiving = Receiving::new(words.clone(), 0, 4);
-        let mut taking = receiving.try_lock().unwrap();
-        words.word(1).store(u64::MAX, Ordering::Relaxed);
-        words.word(0).store(1, Ordering::Relaxed);
-        assert_eq!(taking.take(), Err(Damaged));
+        for head in [1 | 1 << 63 | 3 << 54, 1 | 1 << 63 | 1 << 60] {
+            let words = Arc::new(Boxed::new(4 * LINE_WORDS));
+            let receiving = Receiving::new(words.clone(), 0, 4);
+            words.word(0).store(head, Ordering::Relaxed);
+            assert_eq!(receiving.take(&mut Cell::new(0, 0)), Err(Damaged));
+        }
+        // One that would reach beyond its line.
+        let (sending, receiving) = ring(4);
+        sending.post(&Cell::new(0, 0));
+        assert!(next(&receiving).is_some());
+        let long = Cell::inline(0, 0, &[0; INLINE]).unwrap();
+        receiving.lines.words.word(1).store(long.head(2).0, Ordering::Relaxed);
+        assert_eq!(receiving.take(&mut Cell::new(0, 0)), Err(Damaged));
     }
 }

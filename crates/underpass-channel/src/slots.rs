@@ -1,9 +1,9 @@
 //! The slots of a binding: which calls are under way, as the client alone knows it.
 
-use crate::layout::CELLS;
+use crate::layout::SLOTS;
 use underpass_seam::atomic::{AtomicU64, Ordering};
 
-/// Leases slots, the warmest first: low numbers are used again and again while few calls are under way.
+/// Leases slots, the warmest first: low numbers are used again and again while few calls are under way. One at a time: callers have a lock.
 ///
 /// A set bit is a free slot. Private to the client.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct Slots {
 pub struct Slot(u16);
 
 impl Slot {
-    /// Its number, below [`CELLS`].
+    /// Its number, below [`SLOTS`].
     #[inline]
     pub fn number(&self) -> u16 {
         self.0
@@ -25,7 +25,7 @@ impl Slot {
 
 impl Default for Slots {
     fn default() -> Self {
-        Self::new(CELLS)
+        Self::new(SLOTS)
     }
 }
 
@@ -33,38 +33,28 @@ impl Slots {
     /// `count` free ones.
     ///
     /// # Panics
-    /// If there are to be more than [`CELLS`], or none.
+    /// If there are to be more than [`SLOTS`], or none.
     pub fn new(count: u32) -> Self {
-        assert!((1..=CELLS).contains(&count), "a binding has 1 to {CELLS} slots");
-        Self { free: AtomicU64::new(u64::MAX >> (CELLS - count)) }
+        assert!((1..=SLOTS).contains(&count), "a binding has 1 to {SLOTS} slots");
+        Self { free: AtomicU64::new(u64::MAX >> (SLOTS - count)) }
     }
 
     /// Leases the lowest free slot; nothing if all are leased.
     #[inline]
     pub fn lease(&self) -> Option<Slot> {
-        // SeqCst: a waiter that finds none is ordered before or after a give-back (see `give_back`).
-        let mut free = self.free.load(Ordering::SeqCst);
-        while free != 0 {
-            // SYNC with `free` fetch_or in `give_back`: the last call in this slot is over, its reply taken.
-            match self.free.compare_exchange_weak(
-                free,
-                free & (free - 1),
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return Some(Slot(free.trailing_zeros() as u16)),
-                Err(found) => free = found,
-            }
+        // Relaxed, here and below: the lock orders it.
+        let free = self.free.load(Ordering::Relaxed);
+        if free == 0 {
+            return None;
         }
-        None
+        self.free.store(free & (free - 1), Ordering::Relaxed);
+        Some(Slot(free.trailing_zeros() as u16))
     }
 
     /// Ends a lease.
     #[inline]
     pub fn give_back(&self, slot: Slot) {
-        // SYNC with `free` compare_exchange in `lease`: the call in this slot is over, its reply taken.
-        // SeqCst: who gives back then looks for waiters, and who waits said so before it looked for a free slot.
-        self.free.fetch_or(1 << slot.0, Ordering::SeqCst);
+        self.free.store(self.free.load(Ordering::Relaxed) | 1 << slot.0, Ordering::Relaxed);
     }
 
     /// Ends the lease of a call that was abandoned, whose reply has come after all.
@@ -72,7 +62,7 @@ impl Slots {
         self.give_back(Slot(number));
     }
 
-    /// Slots that are leased at this moment.
+    /// Slots that are leased at this moment; without the lock, a hint.
     pub fn leased(&self, of: u32) -> u32 {
         of - self.free.load(Ordering::Relaxed).count_ones()
     }

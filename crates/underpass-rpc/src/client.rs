@@ -1,21 +1,23 @@
 //! The client's end of a binding: a call, from the lease of its slot to the taking of its reply.
 
+use crate::answer::{Answer, Results, read_whole};
 use crate::counters::{Counted, Counters, KernelCount, bequeath};
 use crate::error::{CallError, Outcome};
 use crate::handshake::Meeting;
-use crate::incoming::Status;
 use crate::linkage::{Delivered, Linkage};
 use crate::mailbox::{Mailbox, News};
-use crate::message::{BLOB_IN, BLOB_OUT, Bytes, NO_FILE, Unread, Unsent, fill};
+use crate::message::{BLOB_OUT, Unsent, fill};
 use crate::queue::Queue;
 use crate::unrung::Unrung;
+use crate::waiting::{Reply, wake};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
-use underpass_channel::layout::CELLS;
-use underpass_channel::{Bell, Cell, Channel, Owed, Place, Slot, Slots};
+use underpass_channel::layout::SLOTS;
+use underpass_channel::{Bell, Cell, Channel, Owed, Payload, Place, Slot, Slots};
 use underpass_os::{barrier, clock, cpu};
 use underpass_processor::{Line, lines};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use underpass_sync::{Inside, Spin};
 use underpass_threads::{alone, force, rouse_all, wait_on};
 use underpass_wire::{Decode, DecodeError, Encode};
 
@@ -23,7 +25,8 @@ use underpass_wire::{Decode, DecodeError, Encode};
 ///
 /// | field | who writes it |
 /// |---|---|
-/// | `slots`, `linkage` | callers, each its own slot; deliveries under the ring's lock |
+/// | `channel`'s rings, `slots` | under `lock` |
+/// | `linkage` | callers, each its own slot; deliveries under `lock` |
 /// | `queue` | callers that find all slots leased |
 /// | `closed`, `why` | the clerk, or who finds a violation; never reset |
 /// | `sleepers` | plain kernel threads around a sleep on this line |
@@ -31,6 +34,7 @@ use underpass_wire::{Decode, DecodeError, Encode};
 /// | `dormant`, `seen` | under the lock of the lines |
 /// | `unrung` | callers |
 pub(crate) struct ClientEnd {
+    lock: Spin,
     channel: Channel,
     mailbox: Mailbox,
     slots: Slots,
@@ -51,29 +55,25 @@ pub(crate) struct ClientEnd {
     own: Weak<Self>,
 }
 
-/// Gives a slot back, and its bytes with it, whatever happens to the call.
-struct Leased<'a> {
-    end: &'a ClientEnd,
-    slot: Option<Slot>,
+/// How a call is to be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) within: Option<Duration>,
+    /// Forces a donation.
+    pub(crate) urgent: bool,
 }
 
-impl Drop for Leased<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(slot) = self.slot.take() {
-            self.end.slots.give_back(slot);
-            self.end.queue.next();
-        }
-    }
-}
+/// Replies that are taken under the lock before those who wait for them are woken.
+const BATCH: usize = 16;
 
 impl ClientEnd {
     pub(crate) fn new(channel: Channel, mailbox: Mailbox, meeting: Meeting) -> Arc<Self> {
         Arc::new_cyclic(|own| Self {
+            lock: Spin::new(),
             channel,
             mailbox,
             slots: Slots::default(),
-            linkage: (0..CELLS).map(|_| Linkage::default()).collect(),
+            linkage: (0..SLOTS).map(|_| Linkage::default()).collect(),
             queue: Queue::default(),
             closed: AtomicBool::new(false),
             dormant: AtomicBool::new(false),
@@ -93,27 +93,105 @@ impl ClientEnd {
         &self.mailbox
     }
 
-    /// Calls a procedure and waits for its result.
-    #[inline]
-    pub(crate) fn call<A: Encode + ?Sized, R: Decode>(
+    pub(crate) fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    #[inline(always)]
+    pub(crate) fn linkage(&self, slot: u16) -> &Linkage {
+        &self.linkage[usize::from(slot)]
+    }
+
+    pub(crate) fn count_entries(&self, entries: u64) {
+        self.kernel.entered(entries);
+    }
+
+    /// Something came over the socket while a blob was waited for.
+    pub(crate) fn hear(&self) {
+        self.poll_all();
+    }
+
+    /// The lock: of rings, slots and linkage records. Held for some instructions, in which nothing is waited for and nothing of a user's runs.
+    #[inline(always)]
+    pub(crate) fn lock(&self) -> Inside<'_> {
+        self.lock.enter()
+    }
+
+    #[inline(always)]
+    pub(crate) fn give_back(&self, slot: Slot) {
+        let inside = self.lock();
+        self.slots.give_back(slot);
+        drop(inside);
+        self.queue.next();
+    }
+
+    /// Calls a procedure and waits for its result; one that never came is `failed`.
+    ///
+    /// A result that went well is made where the caller of this wants it, and is moved no more: to read in one piece what was just written in
+    /// several, the processor waits until all it has written before is out, the request too, whose line the server may have (decision 0021).
+    #[inline(always)]
+    pub(crate) fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         &self,
         procedure: u16,
         arguments: &A,
-        within: Option<Duration>,
-        urgent: bool,
-    ) -> Result<R, CallError> {
-        let deadline = within.map(clock::deadline_ns);
-        let mut leased = self.lease(deadline)?;
-        let slot = leased.slot.as_ref().map_or(0, Slot::number);
-        let linkage = &self.linkage[usize::from(slot)];
-        let cell = fill(&self.channel, &self.mailbox, slot, procedure, arguments).map_err(unsent)?;
+        terms: Terms,
+        failed: impl FnOnce(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        let mut answer = Answer { end: self, slot: None, number: 0 };
+        if let Err(error) = self.exchange(&mut answer, procedure, arguments, terms) {
+            return Err(failed(*error));
+        }
+        let mut payload = Payload::new();
+        let Some(len) = answer.brief(&mut payload) else {
+            return answer.read::<R>().unwrap_or_else(|e| Err(failed(*e)));
+        };
+        answer.finish();
+        let bytes = &payload.0[..len];
+        // What a `Result` begins with.
+        let Some((0, mut left)) = bytes.split_first() else {
+            return read_whole::<R>(bytes).unwrap_or_else(|e| Err(failed(*e)));
+        };
+        match R::Value::decode(&mut left) {
+            Ok(value) if left.is_empty() => Ok(value),
+            Ok(_) => Err(failed(DecodeError::LeftOver(left.len()).into())),
+            Err(e) => Err(failed(e.into())),
+        }
+    }
+
+    /// Sends a call and waits for its answer.
+    #[inline(always)]
+    fn exchange<A: Encode + ?Sized>(
+        &self,
+        answer: &mut Answer<'_>,
+        procedure: u16,
+        arguments: &A,
+        terms: Terms,
+    ) -> Result<(), Box<CallError>> {
+        let deadline = terms.within.map(clock::deadline_ns);
+        if self.is_closed() {
+            return Err(self.reason(Outcome::NotStarted));
+        }
+        let slot = match self.try_lease() {
+            Some(slot) => slot,
+            None => self.lease_later(deadline)?,
+        };
+        let number = slot.number();
+        (answer.slot, answer.number) = (Some(slot), number);
+        let linkage = self.linkage(number);
+        let mut cell = Cell::new(number, procedure);
+        if let Err(e) = fill(&self.channel, &self.mailbox, &mut cell, arguments) {
+            return Err(unsent(e));
+        }
         linkage.count.out(A::FIXED.unwrap_or_else(|| arguments.size()) as u64);
         linkage.expect();
-        match self.channel.post_and_look(&cell) {
+        let inside = self.lock();
+        let away = self.channel.post_and_look(&cell);
+        drop(inside);
+        match away {
             false => {
                 self.unrung.note();
             }
-            true => self.server_is_away(urgent),
+            true => self.server_is_away(terms.urgent),
         }
         if cell.place == Place::Blob {
             self.kernel.entered(BLOB_OUT);
@@ -122,18 +200,16 @@ impl ClientEnd {
         if self.closed.load(Ordering::Relaxed) | self.dormant.load(Ordering::Relaxed) {
             self.unsettled();
         }
-        if urgent && self.owed() {
-            force(&linkage.latch, self, deadline);
+        let reply = Reply { end: self, linkage };
+        if terms.urgent && self.owed() {
+            force(&reply, self, deadline);
         }
-        if !wait_on(&linkage.latch, Some(self), deadline) && self.abandon(linkage) {
+        if !wait_on(&reply, Some(self), deadline) && self.abandon(linkage) {
             // The slot is quarantined until the server answers.
-            leased.slot = None;
-            return Err(CallError::Deadline);
+            answer.slot = None;
+            return Err(Box::new(CallError::Deadline));
         }
-        let reply = linkage.take(slot).ok_or_else(|| self.reason(Outcome::Unknown))?;
-        let result = self.read(&reply, linkage);
-        drop(leased);
-        result
+        Ok(())
     }
 
     #[cold]
@@ -147,67 +223,27 @@ impl ClientEnd {
         }
     }
 
-    #[inline]
-    fn lease(&self, deadline: Option<u64>) -> Result<Leased<'_>, CallError> {
-        if self.closed.load(Ordering::Relaxed) {
-            return Err(self.reason(Outcome::NotStarted));
-        }
-        match self.slots.lease() {
-            Some(slot) => Ok(Leased { end: self, slot: Some(slot) }),
-            None => self.lease_later(deadline),
-        }
+    #[inline(always)]
+    fn try_lease(&self) -> Option<Slot> {
+        let _inside = self.lock();
+        self.slots.lease()
     }
 
     /// All slots are leased: the caller waits its turn.
     #[cold]
-    fn lease_later(&self, deadline: Option<u64>) -> Result<Leased<'_>, CallError> {
+    fn lease_later(&self, deadline: Option<u64>) -> Result<Slot, Box<CallError>> {
         let slot = self.queue.wait(deadline, self, || match self.closed.load(Ordering::Relaxed) {
             true => Some(None),
-            false => self.slots.lease().map(Some),
+            false => self.try_lease().map(Some),
         });
         // This thread slept on the line without a call of its own: a bell that it took may have been another's.
-        if self.slots.leased(CELLS) > 0 {
+        if self.slots.leased(SLOTS) > 0 {
             self.rearm();
         }
         match slot {
-            Some(Some(slot)) => Ok(Leased { end: self, slot: Some(slot) }),
+            Some(Some(slot)) => Ok(slot),
             Some(None) => Err(self.reason(Outcome::NotStarted)),
-            None => Err(CallError::Overloaded),
-        }
-    }
-
-    #[inline]
-    fn read<R: Decode>(&self, reply: &Cell, linkage: &Linkage) -> Result<R, CallError> {
-        let heard = || {
-            self.poll();
-        };
-        let mut bytes = match Bytes::of(&self.channel, &self.mailbox, reply, heard) {
-            Ok(bytes) => bytes,
-            Err(Unread::Violation(e)) => return Err(self.violated(&format!("a reply of which {e}"))),
-            Err(Unread::NoFile) => return Err(CallError::NoResources(NO_FILE.to_owned())),
-        };
-        linkage.count.come_in(bytes.left() as u64);
-        if reply.place == Place::Blob {
-            self.kernel.entered(BLOB_IN);
-        }
-        if reply.what != Status::Done as u16 {
-            return Err(self.refusal(reply.what, bytes.read().unwrap_or_default()));
-        }
-        let value = bytes.read();
-        match (value, bytes.left()) {
-            (Ok(value), 0) => Ok(value),
-            (Ok(_), left) => Err(DecodeError::LeftOver(left).into()),
-            (Err(e), _) => Err(e.into()),
-        }
-    }
-
-    #[cold]
-    fn refusal(&self, status: u16, text: String) -> CallError {
-        match Status::from(status) {
-            Some(Status::Panicked) => CallError::Panicked(text),
-            Some(Status::BadArguments) => CallError::Decode(text),
-            Some(Status::NoResources) => CallError::NoResources(text),
-            Some(Status::Done) | None => self.violated("a reply of no known status"),
+            None => Err(Box::new(CallError::Overloaded)),
         }
     }
 
@@ -235,33 +271,80 @@ impl ClientEnd {
     /// Gives up a call; `false` if its reply is here.
     #[cold]
     fn abandon(&self, linkage: &Linkage) -> bool {
-        self.locked(|| linkage.abandon())
+        let inside = self.lock();
+        let abandoned = linkage.abandon();
+        drop(inside);
+        abandoned
     }
 
-    /// Does something under the ring's lock, which no holder keeps for long, and takes what came meanwhile.
-    ///
-    /// The caller may be on no thread's stack, and gives way to other kernel threads only.
-    fn locked<R>(&self, what: impl FnOnce() -> R) -> R {
-        let done = loop {
-            if let Some(_taking) = self.channel.receiving().try_lock() {
-                break what();
-            }
-            std::thread::yield_now();
-        };
-        self.poll_all();
-        done
-    }
-
-    /// Takes all that has come, even if another thread is about to stop taking.
+    /// Takes all that has come, also if another thread is about to stop taking.
     fn poll_all(&self) {
-        while self.channel.receiving().pending() && !self.is_closed() && !self.poll() {
-            std::thread::yield_now();
+        self.take_replies(|| Some(self.lock()));
+    }
+
+    /// Takes replies as long as there are some and `enter` gives the lock; says whether any came.
+    #[inline]
+    fn take_replies<'a>(&'a self, enter: impl Fn() -> Option<Inside<'a>>) -> bool {
+        let (mut taken, mut more) = (0, !self.is_closed());
+        let mut cell = Cell::new(0, 0);
+        // An honest server has no more to say than there are slots.
+        while more && taken < SLOTS {
+            let Some(inside) = enter() else { break };
+            let mut woken = [None; BATCH];
+            let (mut abandoned, mut damaged) = (false, None);
+            for one in &mut woken {
+                match self.channel.receiving().take(&mut cell) {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        more = false;
+                        break;
+                    }
+                    Err(_) => {
+                        damaged = Some("a reply that no honest server writes");
+                        break;
+                    }
+                }
+                taken += 1;
+                match self.linkage.get(usize::from(cell.slot)).map(|linkage| linkage.deliver(&cell)) {
+                    Some(Delivered::Taken(who)) => *one = who,
+                    Some(Delivered::Abandoned) => {
+                        abandoned = true;
+                        break;
+                    }
+                    Some(Delivered::Unexpected) | None => {
+                        damaged = Some("a reply to no call");
+                        break;
+                    }
+                }
+            }
+            drop(inside);
+            woken.into_iter().flatten().for_each(wake);
+            if abandoned {
+                self.reclaim(&cell);
+            }
+            if let Some(what) = damaged {
+                self.violated(what);
+                break;
+            }
         }
+        taken > 0
+    }
+
+    /// The reply to a call that was given up has come.
+    #[cold]
+    fn reclaim(&self, cell: &Cell) {
+        if cell.place == Place::Blob {
+            drop(self.mailbox.take(cell.slot, || {}));
+        }
+        let inside = self.lock();
+        self.slots.reclaim(cell.slot);
+        drop(inside);
+        self.queue.next();
     }
 
     /// The peer broke the rules: closes the binding.
     #[cold]
-    fn violated(&self, what: &str) -> CallError {
+    pub(crate) fn violated(&self, what: &str) -> CallError {
         let why = CallError::ProtocolViolation(what.to_owned());
         self.close(why.clone());
         why
@@ -286,23 +369,27 @@ impl ClientEnd {
 
     #[cold]
     fn lose_all(&self) {
-        self.locked(|| {
-            for (number, linkage) in self.linkage.iter().enumerate() {
-                if linkage.lose() {
-                    self.slots.reclaim(number as u16);
-                }
+        for (number, linkage) in self.linkage.iter().enumerate() {
+            let inside = self.lock();
+            let lost = linkage.lose();
+            if let Delivered::Abandoned = lost {
+                self.slots.reclaim(number as u16);
             }
-        });
+            drop(inside);
+            if let Delivered::Taken(Some(who)) = lost {
+                wake(who);
+            }
+        }
     }
 
     /// Why the binding is closed, for a call of which `outcome` is known.
     #[cold]
-    fn reason(&self, outcome: Outcome) -> CallError {
-        match &*self.why.lock().unwrap_or_else(PoisonError::into_inner) {
+    pub(crate) fn reason(&self, outcome: Outcome) -> Box<CallError> {
+        Box::new(match &*self.why.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(CallError::ProtocolViolation(what)) => CallError::ProtocolViolation(what.clone()),
             Some(CallError::Closed(_)) => CallError::Closed(outcome),
             _ => CallError::PeerDied(outcome),
-        }
+        })
     }
 
     /// Something came over the socket.
@@ -311,7 +398,7 @@ impl ClientEnd {
             // What the server answered before it died counts.
             self.poll_all();
         }
-        if news.bell && self.slots.leased(CELLS) > 0 {
+        if news.bell && self.slots.leased(SLOTS) > 0 {
             // The bell was for one of those that wait; the others need theirs again.
             self.rearm();
         }
@@ -347,54 +434,19 @@ impl ClientEnd {
 }
 
 #[cold]
-fn unsent(e: Unsent) -> CallError {
-    match e {
+fn unsent(e: Unsent) -> Box<CallError> {
+    Box::new(match e {
         Unsent::Inconsistent => {
             CallError::Decode("a type whose Encode::size disagrees with its encode".to_owned())
         }
         Unsent::NoResources(e) => CallError::NoResources(e.to_string()),
-    }
+    })
 }
 
 impl Line for ClientEnd {
     #[inline]
     fn poll(&self) -> bool {
-        let receiving = self.channel.receiving();
-        if !receiving.pending() {
-            return false;
-        }
-        let Some(mut taking) = receiving.try_lock() else { return false };
-        let mut taken = 0;
-        let damaged = loop {
-            // An honest server has no more to say.
-            if taken == CELLS {
-                break None;
-            }
-            let cell = match taking.take() {
-                Ok(Some(cell)) => cell,
-                Ok(None) => break None,
-                Err(_) => break Some("a reply that no honest server writes"),
-            };
-            taken += 1;
-            match self.linkage.get(usize::from(cell.slot)).map(|linkage| linkage.deliver(&cell)) {
-                Some(Delivered::Taken) => {}
-                Some(Delivered::Abandoned) => {
-                    if cell.place == Place::Blob {
-                        drop(self.mailbox.take(cell.slot, || {}));
-                    }
-                    self.slots.reclaim(cell.slot);
-                    self.queue.next();
-                }
-                Some(Delivered::Unexpected) | None => break Some("a reply to no call"),
-            }
-        };
-        drop(taking);
-        if let Some(what) = damaged
-            && !self.is_closed()
-        {
-            self.violated(what);
-        }
-        taken > 0
+        self.channel.receiving().pending() && self.take_replies(|| self.lock.try_enter())
     }
 
     fn pending(&self) -> bool {
@@ -406,15 +458,15 @@ impl Line for ClientEnd {
     }
 
     fn park(&self, others: bool) -> Option<u32> {
-        (self.slots.leased(CELLS) > 0).then(|| self.channel.own_attention().park(others))
+        (self.slots.leased(SLOTS) > 0).then(|| self.channel.own_attention().park(others))
     }
 
     fn spare(&self) -> Option<u32> {
-        (self.slots.leased(CELLS) > 0).then(|| self.channel.own_attention().spare())
+        (self.slots.leased(SLOTS) > 0).then(|| self.channel.own_attention().spare())
     }
 
     fn quiet(&self) -> bool {
-        self.is_closed() || self.channel.receiving().try_lock().is_some_and(|taking| taking.is_empty())
+        self.is_closed() || self.lock.try_enter().is_some_and(|_inside| !self.channel.receiving().pending())
     }
 
     fn word(&self) -> &AtomicU32 {
@@ -445,17 +497,17 @@ impl Line for ClientEnd {
         self.channel.own_attention().look();
         // Whoever waits besides this thread, and may sleep, must not lose its bell; it said so before it slept.
         fence(Ordering::SeqCst);
-        if self.sleepers.load(Ordering::SeqCst) > 0 || self.slots.leased(CELLS) > own {
+        if self.sleepers.load(Ordering::SeqCst) > 0 || self.slots.leased(SLOTS) > own {
             self.rearm();
         }
     }
 
     fn awaits(&self) -> bool {
-        self.slots.leased(CELLS) > 0
+        self.slots.leased(SLOTS) > 0
     }
 
     fn knock(&self) {
-        if self.slots.leased(CELLS) > 0 && self.unrung.take() && self.channel.knock() {
+        if self.slots.leased(SLOTS) > 0 && self.unrung.take() && self.channel.knock() {
             self.kernel.woke();
         }
     }
@@ -472,7 +524,7 @@ impl Line for ClientEnd {
     }
 
     fn rests(&self) -> bool {
-        self.slots.leased(CELLS) == 0
+        self.slots.leased(SLOTS) == 0
     }
 
     fn revive(&self) -> bool {

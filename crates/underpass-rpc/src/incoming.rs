@@ -54,15 +54,18 @@ impl From<DecodeError> for Refused {
 #[derive(Debug)]
 pub struct Incoming<'a> {
     end: &'a ServerEnd,
-    slot: u16,
     procedure: u16,
     bytes: Bytes<'a>,
-    pub(crate) reply: Option<Cell>,
+    /// The reply, if there is one.
+    pub(crate) reply: Cell,
+    pub(crate) replied: bool,
 }
 
 impl<'a> Incoming<'a> {
+    #[inline(always)]
     pub(crate) fn new(end: &'a ServerEnd, cell: &Cell, bytes: Bytes<'a>) -> Self {
-        Self { end, slot: cell.slot, procedure: cell.what, bytes, reply: None }
+        let reply = Cell::new(cell.slot, Status::Done as u16);
+        Self { end, procedure: cell.what, bytes, reply, replied: false }
     }
 
     /// The index of the procedure, as the client says.
@@ -98,9 +101,12 @@ impl<'a> Incoming<'a> {
     /// There is no room for it.
     #[inline]
     pub fn reply<T: Encode + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
-        let cell = fill(self.end.channel(), self.end.mailbox(), self.slot, Status::Done as u16, value);
-        self.reply = Some(cell.map_err(unsent)?);
-        Ok(())
+        self.reply = Cell::new(self.reply.slot, Status::Done as u16);
+        self.replied = true;
+        match fill(self.end.channel(), self.end.mailbox(), &mut self.reply, value) {
+            Ok(()) => Ok(()),
+            Err(e) => Err(unsent(e)),
+        }
     }
 
     /// There is no such procedure.

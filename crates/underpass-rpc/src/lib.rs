@@ -7,8 +7,9 @@
 //! stack is.
 //!
 //! *Read first:* `client.rs`, then `server.rs`.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+mod answer;
 mod clerk;
 mod client;
 mod control;
@@ -28,7 +29,10 @@ mod server;
 mod service;
 mod stub;
 mod unrung;
+#[allow(unsafe_code)]
+mod waiting;
 
+pub use answer::Results;
 pub use counters::{Counters, active_bindings, counters};
 pub use error::{CallError, Error, ExportError, FromCallError, ImportError, Outcome};
 pub use export::{Running, Server};

@@ -1,9 +1,10 @@
 //! Who waits for which call: private to the client, so that a server can't make anything of it.
 
 use crate::counters::SlotCount;
-use underpass_channel::{Cell, INLINE, Place};
+use crate::waiting::Berth;
+use underpass_channel::{Cell, INLINE, Payload, Place};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
-use underpass_threads::Latch;
+use underpass_threads::Control;
 
 /// No call is under way.
 const IDLE: u32 = 0;
@@ -16,28 +17,28 @@ const LOST: u32 = 3;
 /// A reply is awaited, and nobody wants it any more.
 const ABANDONED: u32 = 4;
 
-/// One slot's linkage record (LRPC).
+/// One slot's linkage record (LRPC). *The lock* is that of the client's end.
 ///
 /// | field | who writes it, and when |
 /// |---|---|
-/// | `state` | the caller `EXPECTED` before it posts and `IDLE` at the end; all else under the ring's lock |
-/// | `head`, `payload` | who delivers, under the ring's lock, before `ANSWERED` |
-/// | `latch` | shut by the caller before it posts, opened by who delivers or loses |
+/// | `state` | the caller `EXPECTED` before it posts and `IDLE` at the end; all else under the lock |
+/// | `head`, `payload` | who delivers, under the lock, before `ANSWERED` |
+/// | `berth` | the caller that blocks, and who settles or abandons the wait, under the lock |
 /// | `count` | the caller |
 #[derive(Debug, Default)]
 pub(crate) struct Linkage {
     state: AtomicU32,
-    pub(crate) latch: Latch,
+    pub(crate) berth: Berth,
     head: AtomicU64,
     payload: [AtomicU64; INLINE / 8],
     pub(crate) count: SlotCount,
 }
 
 /// What a delivery met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Delivered {
-    /// Somebody who waits.
-    Taken,
+    /// Somebody who waits; it is to be woken after the lock, if it has blocked.
+    Taken(Option<&'static Control>),
     /// Nobody any more: the slot, and the blob that came along if one did, is to be given back.
     Abandoned,
     /// No call under way: no honest peer replies so.
@@ -48,12 +49,18 @@ impl Linkage {
     /// The caller is about to post.
     #[inline]
     pub(crate) fn expect(&self) {
-        self.latch.shut();
         // Relaxed: the post publishes it to the server, whose reply brings it to who delivers.
         self.state.store(EXPECTED, Ordering::Relaxed);
     }
 
-    /// A reply has come. Under the ring's lock.
+    /// Whether there is a reply, or will be none.
+    #[inline]
+    pub(crate) fn is_settled(&self) -> bool {
+        // SYNC with the stores in `deliver` and `lose`: the reply.
+        matches!(self.state.load(Ordering::Acquire), ANSWERED | LOST)
+    }
+
+    /// A reply has come. Under the lock.
     #[inline]
     pub(crate) fn deliver(&self, cell: &Cell) -> Delivered {
         match self.state.load(Ordering::Relaxed) {
@@ -69,34 +76,35 @@ impl Linkage {
             Place::Stack => 1,
             Place::Blob => 2,
         };
-        // Relaxed, all: the latch publishes them to the caller.
+        // Relaxed, all: the state publishes them to the caller.
         self.head.store(u64::from(cell.what) | place << 16 | u64::from(cell.length) << 32, Ordering::Relaxed);
         let words = if cell.place == Place::Inline { (cell.length as usize).div_ceil(8) } else { 0 };
-        for (to, word) in self.payload.iter().zip(cell.payload).take(words) {
-            to.store(word, Ordering::Relaxed);
+        for (i, to) in self.payload.iter().enumerate().take(words) {
+            to.store(cell.payload.word(i), Ordering::Relaxed);
         }
-        self.state.store(ANSWERED, Ordering::Relaxed);
-        self.latch.open();
-        Delivered::Taken
+        self.settle(ANSWERED)
     }
 
-    /// There will be no reply. Under the ring's lock. Says whether the slot is to be given back.
-    pub(crate) fn lose(&self) -> bool {
+    #[inline]
+    fn settle(&self, state: u32) -> Delivered {
+        // SYNC with the load in `is_settled`.
+        self.state.store(state, Ordering::Release);
+        Delivered::Taken(self.berth.leave())
+    }
+
+    /// There will be no reply. Under the lock.
+    pub(crate) fn lose(&self) -> Delivered {
         match self.state.load(Ordering::Relaxed) {
-            EXPECTED => {
-                self.state.store(LOST, Ordering::Relaxed);
-                self.latch.open();
-                false
-            }
+            EXPECTED => self.settle(LOST),
             ABANDONED => {
                 self.state.store(IDLE, Ordering::Relaxed);
-                true
+                Delivered::Abandoned
             }
-            _ => false,
+            _ => Delivered::Taken(None),
         }
     }
 
-    /// Nobody wants the reply any more. Under the ring's lock. `false` if it is here.
+    /// Nobody wants the reply any more. Under the lock. `false` if it is here.
     pub(crate) fn abandon(&self) -> bool {
         let expected = self.state.load(Ordering::Relaxed) == EXPECTED;
         if expected {
@@ -105,15 +113,42 @@ impl Linkage {
         expected
     }
 
-    /// The reply, after the latch has opened; nothing if it is lost.
+    /// Copies the bytes of the reply, once it is settled, if its outcome is `what` and they lay in the cell, and says how many; else it is left as
+    /// it is.
+    #[inline(always)]
+    pub(crate) fn take_brief(&self, what: u16, payload: &mut Payload) -> Option<usize> {
+        // SYNC as in `is_settled`. Relaxed, the rest: the state brought it.
+        if self.state.load(Ordering::Acquire) != ANSWERED {
+            return None;
+        }
+        let head = self.head.load(Ordering::Relaxed);
+        let len = (head >> 32) as usize;
+        if head as u32 != u32::from(what) || len > INLINE {
+            return None;
+        }
+        self.copy_to(payload, len);
+        self.state.store(IDLE, Ordering::Relaxed);
+        Some(len)
+    }
+
+    #[inline(always)]
+    fn copy_to(&self, payload: &mut Payload, len: usize) {
+        for (i, word) in self.payload.iter().enumerate().take(len.div_ceil(8)) {
+            // Relaxed: the state brought them.
+            payload.set_word(i, word.load(Ordering::Relaxed));
+        }
+    }
+
+    /// The reply, once it is settled; nothing if it is lost.
     #[inline]
     pub(crate) fn take(&self, slot: u16) -> Option<Cell> {
-        // Relaxed, all: the latch's opening brought them.
-        let answered = self.state.load(Ordering::Relaxed) == ANSWERED;
+        // SYNC as in `is_settled`.
+        let answered = self.state.load(Ordering::Acquire) == ANSWERED;
         self.state.store(IDLE, Ordering::Relaxed);
         if !answered {
             return None;
         }
+        // Relaxed, all: the state brought them.
         let head = self.head.load(Ordering::Relaxed);
         let mut cell = Cell::new(slot, head as u16);
         cell.length = (head >> 32) as u32;
@@ -122,9 +157,8 @@ impl Linkage {
             1 => Place::Stack,
             _ => Place::Blob,
         };
-        let words = if cell.place == Place::Inline { (cell.length as usize).div_ceil(8) } else { 0 };
-        for (word, from) in cell.payload.iter_mut().zip(&self.payload).take(words) {
-            *word = from.load(Ordering::Relaxed);
+        if cell.place == Place::Inline {
+            self.copy_to(&mut cell.payload, cell.length as usize);
         }
         Some(cell)
     }
@@ -138,12 +172,12 @@ mod tests {
     fn a_reply_is_taken_once() {
         let linkage = Linkage::default();
         let cell = Cell::inline(3, 9, b"0123456789").unwrap();
-        assert_eq!(linkage.deliver(&cell), Delivered::Unexpected);
+        assert!(matches!(linkage.deliver(&cell), Delivered::Unexpected));
         linkage.expect();
-        assert!(!linkage.latch.is_open());
-        assert_eq!(linkage.deliver(&cell), Delivered::Taken);
-        assert_eq!(linkage.deliver(&cell), Delivered::Unexpected);
-        assert!(linkage.latch.is_open());
+        assert!(!linkage.is_settled());
+        assert!(matches!(linkage.deliver(&cell), Delivered::Taken(None)));
+        assert!(matches!(linkage.deliver(&cell), Delivered::Unexpected));
+        assert!(linkage.is_settled());
         assert_eq!(linkage.take(3), Some(cell));
         assert_eq!(linkage.take(3), None);
     }
@@ -152,8 +186,8 @@ mod tests {
     fn a_lost_call_has_no_reply() {
         let linkage = Linkage::default();
         linkage.expect();
-        assert!(!linkage.lose());
-        assert!(linkage.latch.is_open());
+        assert!(matches!(linkage.lose(), Delivered::Taken(None)));
+        assert!(linkage.is_settled());
         assert_eq!(linkage.take(0), None);
     }
 
@@ -163,7 +197,7 @@ mod tests {
         linkage.expect();
         assert!(linkage.abandon());
         assert!(!linkage.abandon());
-        assert_eq!(linkage.deliver(&Cell::new(0, 0)), Delivered::Abandoned);
-        assert_eq!(linkage.deliver(&Cell::new(0, 0)), Delivered::Unexpected);
+        assert!(matches!(linkage.deliver(&Cell::new(0, 0)), Delivered::Abandoned));
+        assert!(matches!(linkage.deliver(&Cell::new(0, 0)), Delivered::Unexpected));
     }
 }

@@ -4,7 +4,7 @@ use crate::control::{CONTROL, Control};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, PoisonError};
-use underpass_channel::layout::CELLS;
+use underpass_channel::layout::SLOTS;
 use underpass_os::{Blob, Socket};
 
 /// One end's socket and the blobs that wait for their message, one for each slot at the most.
@@ -44,7 +44,7 @@ pub(crate) struct News {
 
 impl Mailbox {
     pub(crate) fn new(socket: Socket) -> Self {
-        Self { socket, blobs: Mutex::new((0..CELLS).map(|_| None).collect()) }
+        Self { socket, blobs: Mutex::new((0..SLOTS).map(|_| None).collect()) }
     }
 
     /// Rings for a ring that the peer has put aside.

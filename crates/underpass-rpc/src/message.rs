@@ -23,37 +23,46 @@ pub(crate) enum Unsent {
     NoResources(io::Error),
 }
 
-/// Writes `value` for slot `slot`: into the cell if it fits, else into the A-stack, else into a blob that goes ahead.
+/// Writes `value` for `cell`, which is new: into it if it fits, else into the A-stack of its slot, else into a blob that goes ahead.
 ///
 /// One copy in each case (LRPC, Table III: A).
-#[inline]
+#[inline(always)]
 pub(crate) fn fill<T: Encode + ?Sized>(
     channel: &Channel,
     mailbox: &Mailbox,
-    slot: u16,
-    what: u16,
+    cell: &mut Cell,
     value: &T,
-) -> Result<Cell, Unsent> {
+) -> Result<(), Unsent> {
     let size = T::FIXED.unwrap_or_else(|| value.size());
-    if size <= INLINE {
-        let mut bytes = [0u8; INLINE];
-        let mut sink = SliceSink::new(&mut bytes[..size]);
-        value.encode(&mut sink);
-        if sink.overflowed() {
-            return Err(Unsent::Inconsistent);
-        }
-        return Cell::inline(slot, what, &bytes[..size]).ok_or(Unsent::Inconsistent);
+    if size > INLINE {
+        return fill_elsewhere(channel, mailbox, cell, value, size);
     }
-    let mut cell = Cell::new(slot, what);
+    let mut sink = SliceSink::new(&mut cell.payload.0[..size]);
+    value.encode(&mut sink);
+    if sink.overflowed() {
+        return Err(Unsent::Inconsistent);
+    }
+    cell.length = size as u32;
+    Ok(())
+}
+
+#[inline(never)]
+fn fill_elsewhere<T: Encode + ?Sized>(
+    channel: &Channel,
+    mailbox: &Mailbox,
+    cell: &mut Cell,
+    value: &T,
+    size: usize,
+) -> Result<(), Unsent> {
     if size <= STACK {
-        let mut sink = channel.stack_sink(slot);
+        let mut sink = channel.stack_sink(cell.slot);
         value.encode(&mut sink);
         if sink.overflowed() {
             return Err(Unsent::Inconsistent);
         }
         cell.place = Place::Stack;
         cell.length = size as u32;
-        return Ok(cell);
+        return Ok(());
     }
     if size as u64 > LARGEST {
         let why = format!("{size} bytes are more than the {LARGEST} that a message can have");
@@ -66,9 +75,9 @@ pub(crate) fn fill<T: Encode + ?Sized>(
     if written != size as u64 {
         return Err(Unsent::Inconsistent);
     }
-    mailbox.pass(slot, &blob, written).map_err(Unsent::NoResources)?;
+    mailbox.pass(cell.slot, &blob, written).map_err(Unsent::NoResources)?;
     cell.place = Place::Blob;
-    Ok(cell)
+    Ok(())
 }
 
 /// Why there are no bytes.
@@ -92,7 +101,7 @@ impl From<DecodeError> for Unread {
 /// The bytes of a message that has come. Each is copied out once, before it is checked.
 #[derive(Debug)]
 pub(crate) enum Bytes<'a> {
-    Inline { bytes: [u8; INLINE], read: usize, len: usize },
+    Inline(&'a [u8]),
     Stack(RegionSource<'a>),
     Blob(Box<BlobSource>),
 }
@@ -103,14 +112,11 @@ impl<'a> Bytes<'a> {
     pub(crate) fn of(
         channel: &'a Channel,
         mailbox: &Mailbox,
-        cell: &Cell,
+        cell: &'a Cell,
         heard: impl FnOnce(),
     ) -> Result<Self, Unread> {
         match cell.place {
-            Place::Inline => {
-                let (bytes, len) = cell.bytes();
-                Ok(Self::Inline { bytes, read: 0, len })
-            }
+            Place::Inline => Ok(Self::Inline(cell.bytes())),
             Place::Stack => Ok(Self::Stack(channel.stack_source(cell.slot, cell.length as usize)?)),
             Place::Blob => match mailbox.take(cell.slot, heard) {
                 Some(Came::Blob(blob, length)) => Ok(Self::Blob(Box::new(BlobSource::new(blob, length)?))),
@@ -124,12 +130,7 @@ impl<'a> Bytes<'a> {
     #[inline]
     pub(crate) fn read<T: Decode>(&mut self) -> Result<T, DecodeError> {
         match self {
-            Self::Inline { bytes, read, len } => {
-                let mut left = &bytes[*read..*len];
-                let value = T::decode(&mut left)?;
-                *read = *len - left.len();
-                Ok(value)
-            }
+            Self::Inline(left) => T::decode(left),
             Self::Stack(source) => T::decode(source),
             Self::Blob(source) => T::decode(&mut **source),
         }
@@ -140,7 +141,7 @@ impl<'a> Bytes<'a> {
     pub(crate) fn left(&self) -> usize {
         use underpass_wire::Source;
         match self {
-            Self::Inline { read, len, .. } => len - read,
+            Self::Inline(left) => left.len(),
             Self::Stack(source) => source.remaining(),
             Self::Blob(source) => source.remaining(),
         }

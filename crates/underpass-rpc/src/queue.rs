@@ -32,7 +32,7 @@ impl Queue {
                 self.leave(&latch);
                 return Some(got);
             }
-            if !wait_on(&latch, Some(line), deadline) {
+            if !wait_on(&*latch, Some(line), deadline) {
                 self.leave(&latch);
                 return None;
             }

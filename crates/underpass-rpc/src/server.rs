@@ -8,10 +8,11 @@ use crate::message::{BLOB_IN, BLOB_OUT, Bytes, NO_FILE, Unread, fill};
 use crate::unrung::Unrung;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
-use underpass_channel::layout::CELLS;
+use underpass_channel::layout::SLOTS;
 use underpass_channel::{Bell, Cell, Channel, Place};
 use underpass_processor::{Line, lines};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use underpass_sync::Spin;
 use underpass_threads::{invite, lent_by, panic_message, rouse_all};
 
 /// A number of calls that none come to at once: a new line counts as used.
@@ -20,13 +21,15 @@ const FRESH: u32 = u32::MAX;
 /// One slot, as the server knows it: what the region says of it is an allegation.
 #[derive(Debug, Default)]
 struct Served {
-    /// A call is under way. Set under the ring's lock, cleared by who replies.
+    /// A call is under way. Under the lock.
     busy: AtomicBool,
     count: SlotCount,
 }
 
 /// The server's end of a binding.
 pub(crate) struct ServerEnd {
+    /// Of the channel's rings and `slots`.
+    lock: Spin,
     channel: Channel,
     mailbox: Mailbox,
     stub: Arc<dyn Dispatch>,
@@ -52,10 +55,11 @@ impl ServerEnd {
         meeting: Meeting,
     ) -> Arc<Self> {
         Arc::new_cyclic(|own| Self {
+            lock: Spin::new(),
             channel,
             mailbox,
             stub,
-            slots: (0..CELLS).map(|_| Served::default()).collect(),
+            slots: (0..SLOTS).map(|_| Served::default()).collect(),
             closed: AtomicBool::new(false),
             meeting,
             unrung: Unrung::default(),
@@ -104,7 +108,7 @@ impl ServerEnd {
     }
 
     /// Runs a call and posts its reply.
-    #[inline]
+    #[inline(always)]
     fn run(&self, cell: &Cell, slot: &Served) {
         let bytes = match Bytes::of(&self.channel, &self.mailbox, cell, || self.heard()) {
             Ok(bytes) => bytes,
@@ -120,30 +124,43 @@ impl ServerEnd {
         }
         let mut call = Incoming::new(self, cell, bytes);
         let outcome = catch_unwind(AssertUnwindSafe(|| self.stub.dispatch(&mut call)));
-        let reply = match (outcome, call.reply) {
-            (Ok(Ok(())), Some(reply)) => reply,
-            (Ok(Ok(())), None) => {
-                self.refuse(cell.slot, Status::BadArguments, "the server stub made no reply")
-            }
-            (Ok(Err(Refused { status, why })), _) => self.refuse(cell.slot, status, &why),
-            (Err(panic), _) => self.refuse(cell.slot, Status::Panicked, panic_message(&*panic)),
-        };
+        match outcome {
+            // Posted from where it was written: to move it, the processor would wait until what it wrote in pieces is out (decision 0021).
+            Ok(Ok(())) if call.replied => self.send(&call.reply, slot),
+            failed => self.send(&self.failed(cell.slot, failed), slot),
+        }
+    }
+
+    #[cold]
+    fn failed(&self, slot: u16, outcome: std::thread::Result<Result<(), Refused>>) -> Cell {
+        match outcome {
+            Ok(Ok(())) => self.refuse(slot, Status::BadArguments, "the server stub made no reply"),
+            Ok(Err(Refused { status, why })) => self.refuse(slot, status, &why),
+            Err(panic) => self.refuse(slot, Status::Panicked, panic_message(&*panic)),
+        }
+    }
+
+    #[inline(always)]
+    fn send(&self, reply: &Cell, slot: &Served) {
         slot.count.out(u64::from(reply.length));
         if reply.place == Place::Blob {
             self.kernel.entered(BLOB_OUT);
         }
-        self.reply(&reply, slot);
+        self.reply(reply, slot);
     }
 
     #[inline]
     fn reply(&self, reply: &Cell, slot: &Served) {
-        // Release: with the post, before which the client can't use the slot again.
-        slot.busy.store(false, Ordering::Release);
+        let inside = self.lock.enter();
+        // Relaxed: under the lock.
+        slot.busy.store(false, Ordering::Relaxed);
         // Relaxed: who is lent by this line has raised it itself.
         if self.lent.load(Ordering::Relaxed) != 0 && lent_by(self) {
             return self.channel.post_on_loan(reply);
         }
-        match self.channel.post(reply) {
+        let bell = self.channel.post(reply);
+        drop(inside);
+        match bell {
             Bell::Silent if self.unrung.note() => self.knock_now(),
             Bell::Silent => {}
             bell => self.ring(bell),
@@ -165,8 +182,11 @@ impl ServerEnd {
         while !why.is_char_boundary(end) {
             end -= 1;
         }
-        fill(&self.channel, &self.mailbox, slot, status as u16, &why[..end])
-            .unwrap_or_else(|_| Cell::new(slot, status as u16))
+        let mut cell = Cell::new(slot, status as u16);
+        match fill(&self.channel, &self.mailbox, &mut cell, &why[..end]) {
+            Ok(()) => cell,
+            Err(_) => Cell::new(slot, status as u16),
+        }
     }
 
     #[cold]
@@ -216,24 +236,22 @@ impl Line for ServerEnd {
         if !receiving.pending() || self.is_closed() {
             return false;
         }
-        let Some(mut taking) = receiving.try_lock() else { return false };
-        let cell = match taking.take() {
-            Ok(Some(cell)) => cell,
-            Ok(None) => return false,
-            Err(_) => {
-                self.violated();
-                return false;
-            }
+        let Some(inside) = self.lock.try_enter() else { return false };
+        let mut cell = Cell::new(0, 0);
+        let slot = match receiving.take(&mut cell) {
+            Ok(false) => return false,
+            Ok(true) => self.slots.get(usize::from(cell.slot)),
+            Err(_) => None,
         };
-        let slot = self.slots.get(usize::from(cell.slot)).filter(|slot| !slot.busy.load(Ordering::Acquire));
+        // Relaxed, both: under the lock.
+        let slot = slot.filter(|slot| !slot.busy.load(Ordering::Relaxed));
+        slot.inspect(|slot| slot.busy.store(true, Ordering::Relaxed));
+        drop(inside);
         let Some(slot) = slot else {
-            // A slot that there isn't, or that has a call under way.
+            // A slot that there isn't, or that has a call under way; or a cell without a meaning.
             self.violated();
             return false;
         };
-        // Relaxed: read under the same lock; `run` clears it before the client may use the slot again.
-        slot.busy.store(true, Ordering::Relaxed);
-        drop(taking);
         self.run(&cell, slot);
         true
     }
@@ -247,7 +265,7 @@ impl Line for ServerEnd {
     }
 
     fn quiet(&self) -> bool {
-        self.is_closed() || self.channel.receiving().try_lock().is_some_and(|taking| taking.is_empty())
+        self.is_closed() || self.lock.try_enter().is_some_and(|_inside| !self.channel.receiving().pending())
     }
 
     fn word(&self) -> &AtomicU32 {

@@ -1,5 +1,7 @@
 //! What a generated client stub is made of.
 
+use crate::answer::Results;
+use crate::client::Terms;
 use crate::counters::Counters;
 use crate::error::{CallError, ImportError};
 use crate::import::{self, Bound};
@@ -76,15 +78,24 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         }
     }
 
-    /// Calls a procedure of an implementation in another domain. Blocks the calling thread, and no other.
+    /// Calls a procedure of an implementation in another domain. Blocks the calling thread, and no other. `R` is the `Result` that travels.
     ///
     /// # Errors
-    /// [`CallError`], each kind with its remedy. A stub whose implementation is local has nothing to call and says `Closed`.
-    #[inline]
-    pub fn call<A: Encode + ?Sized, R: Decode>(&self, procedure: u16, arguments: &A) -> Result<R, CallError> {
+    /// What the procedure returns; or a [`CallError`], each kind with its remedy, as `failed` makes it. A stub whose implementation is local has
+    /// nothing to call and says `Closed`.
+    #[inline(always)]
+    pub fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        failed: impl FnOnce(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
         match &self.to {
-            To::There(bound) => bound.end.call(procedure, arguments, self.within, self.urgent),
-            To::Here(_) => Err(CallError::Closed(crate::error::Outcome::NotStarted)),
+            To::There(bound) => {
+                let terms = Terms { within: self.within, urgent: self.urgent };
+                bound.end.call::<A, R>(procedure, arguments, terms, failed)
+            }
+            To::Here(_) => Err(failed(CallError::Closed(crate::error::Outcome::NotStarted))),
         }
     }
 

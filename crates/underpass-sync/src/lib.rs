@@ -49,7 +49,7 @@ pub use once_lock::OnceLock;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use select::Select;
 pub use semaphore::{AcquireTimeoutError, Cancelled, Permit, Semaphore};
-#[cfg(underpass_loom)] // For their models.
+#[doc(hidden)] // For calls.
 pub use spin::{Inside, Spin};
 pub use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 #[cfg(underpass_loom)] // As above.

@@ -56,10 +56,33 @@ impl Spin {
         Inside { spin: self, way }
     }
 
+    /// Goes inside, unless somebody else is there.
+    #[inline(always)]
+    pub fn try_enter(&self) -> Option<Inside<'_>> {
+        let way = match self.bias.enter() {
+            Some(plainly) => Way::Plain(plainly),
+            None => self.try_enter_by_word()?,
+        };
+        Some(Inside { spin: self, way })
+    }
+
+    #[inline]
+    fn try_enter_by_word(&self) -> Option<Way<'_>> {
+        // Relaxed: a guess.
+        if self.word.load(Ordering::Relaxed) != 0 {
+            return None;
+        }
+        let critical = critical();
+        self.try_take().then(|| {
+            self.bias.withdraw();
+            Way::Word(critical)
+        })
+    }
+
     #[inline]
     fn enter_by_word(&self) -> Way<'_> {
         let critical = critical();
-        if !self.try_enter() {
+        if !self.try_take() {
             self.enter_slow();
         }
         self.bias.withdraw();
@@ -67,7 +90,7 @@ impl Spin {
     }
 
     #[inline]
-    fn try_enter(&self) -> bool {
+    fn try_take(&self) -> bool {
         // SYNC with `word` store in `leave_by_word`: what was done inside.
         self.word.compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
@@ -78,7 +101,7 @@ impl Spin {
             for _ in 0..SPINS {
                 spin_hint();
                 // Relaxed: a guess.
-                if self.word.load(Ordering::Relaxed) == 0 && self.try_enter() {
+                if self.word.load(Ordering::Relaxed) == 0 && self.try_take() {
                     return;
                 }
             }

@@ -2,6 +2,7 @@
 
 use crate::control::Control;
 use crate::suspend::{Awaited, Wait};
+use crate::wait::Opens;
 use underpass_seam::Gate;
 
 /// Something that one thread waits for and another opens: the end of a thread, the reply to a call.
@@ -31,10 +32,17 @@ impl Latch {
     pub fn is_open(&self) -> bool {
         self.gate.is_open()
     }
+}
 
-    /// Has `me` woken by the opening; `false` if it is open by now.
+// SAFETY: the gate gives each waiter out once, to who opens it or who abandons the wait.
+unsafe impl Opens for Latch {
     #[inline]
-    pub(crate) fn register(&self, me: &'static Control) -> bool {
+    fn is_open(&self) -> bool {
+        self.gate.is_open()
+    }
+
+    #[inline]
+    fn register(&self, me: &'static Control) -> bool {
         self.gate.register(me)
     }
 }

@@ -155,4 +155,4 @@ pub use suspend::{Awaited, Wait, Woken, me, suspend};
 #[cfg(not(underpass_loom))]
 pub use trace::Trace;
 #[cfg(not(underpass_loom))]
-pub use wait::{alone, force, lent_by, wait_on};
+pub use wait::{Opens, alone, force, lent_by, wait_on};

@@ -4,6 +4,7 @@ use crate::control::Control;
 use crate::current::control;
 use crate::latch::Latch;
 use crate::suspend::{Awaited, Wait, suspend};
+use crate::wait::Opens;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

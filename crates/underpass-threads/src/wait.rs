@@ -1,5 +1,6 @@
 //! Waiting for a latch: the caller's context stays loaded while there is nothing else to do, and gives way when there is.
 
+use crate::control::Control;
 use crate::current::control;
 use crate::hold::critical;
 use crate::latch::Latch;
@@ -8,21 +9,43 @@ use crate::suspend::{Wait, Woken, suspend};
 use underpass_os::clock::now_ns;
 use underpass_processor::{Donee, Habit, Line, Role, Spin, sleep_and_donate};
 
-/// Waits until `latch` is open; `false` if `deadline_ns` passes first.
+/// Something that one thread waits for, and another opens.
+///
+/// # Safety
+/// One that `register` has taken on is given out once: to who opens it, and then wakes the waiter once, or to who abandons the wait.
+pub unsafe trait Opens: Wait {
+    /// Whether it is open; then what was done before it was opened is seen.
+    fn is_open(&self) -> bool;
+
+    /// Has `me` woken by the opening; `false` if it is open by now.
+    fn register(&self, me: &'static Control) -> bool;
+}
+
+/// Waits until `what` is open; `false` if `deadline_ns` passes first.
 ///
 /// Meanwhile the caller polls `line`, if what it waits for comes from there. A user-level thread does so only while
 /// its activation has nothing else to run (URPC, footnote 1), and blocks otherwise. A plain kernel thread polls for about as
 /// long as a wake-up would cost, then sleeps in the kernel.
-#[inline]
-pub fn wait_on(latch: &Latch, line: Option<&dyn Line>, deadline_ns: Option<u64>) -> bool {
-    if latch.is_open() {
+///
+/// All of it that leads to a switch goes into the caller: the processor foretells returns after a switch wrongly.
+#[inline(always)]
+pub fn wait_on<W: Opens>(what: &W, line: Option<&dyn Line>, deadline_ns: Option<u64>) -> bool {
+    if what.is_open() {
         return true;
     }
-    match (scheduler::running(), line) {
-        (Some((own, _)), Some(line)) => poll_then_block(own, latch, line, deadline_ns),
-        (None, Some(line)) => sleep_on(latch, line, deadline_ns),
-        (_, None) => block(latch, deadline_ns),
+    if let Some(line) = line {
+        match scheduler::running() {
+            Some((own, _)) => {
+                if !own.wanted_soon()
+                    && let Some(opened) = poll_for(own, what, line, deadline_ns)
+                {
+                    return opened;
+                }
+            }
+            None => return sleep_on(what, line, deadline_ns),
+        }
     }
+    block(what, deadline_ns)
 }
 
 /// Whether nothing but the calling thread wants its processor: a hint.
@@ -37,16 +60,16 @@ pub fn lent_by(line: &dyn Line) -> bool {
     scheduler::running().is_some_and(|(own, _)| own.is_lent_by(line))
 }
 
-/// *Forced donation* (URPC, 3.1): gives the calling thread's processor to the peer of `line`, where a call is owed that opens `latch`, though other threads
+/// *Forced donation* (URPC, 3.1): gives the calling thread's processor to the peer of `line`, where a call is owed that opens `what`, though other threads
 /// may be ready. They wait until it comes back. Does nothing on a plain kernel thread, whose wait does the same.
 #[cold]
-pub fn force(latch: &Latch, line: &dyn Line, deadline_ns: Option<u64>) {
+pub fn force(what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) {
     let Some((own, _)) = scheduler::running() else { return };
     // What is told meanwhile wakes it, and is looked at when this thread pauses.
     let _held = critical();
     line.enter();
     let donee = Some(Donee { line, alone: false, forced: true });
-    sleep_and_donate(own.activation().parker(), &[line], Role::Guest, donee, deadline_ns, || latch.is_open());
+    sleep_and_donate(own.activation().parker(), &[line], Role::Guest, donee, deadline_ns, || what.is_open());
     line.leave(1);
 }
 
@@ -55,52 +78,53 @@ pub(crate) fn wait_for(latch: &Latch) {
     wait_on(latch, None, None);
 }
 
-/// Suspends the caller until the latch is open or the deadline has passed.
-#[inline]
-fn block(latch: &Latch, deadline_ns: Option<u64>) -> bool {
+/// Suspends the caller until `what` is open or the deadline has passed.
+#[inline(always)]
+fn block(what: &impl Opens, deadline_ns: Option<u64>) -> bool {
     let me = control();
-    if !latch.register(me) {
+    if !what.register(me) {
         return true;
     }
-    // SAFETY: the caller has registered itself just now; the latch withdraws it.
-    let woken = unsafe { suspend(me, latch, deadline_ns, false) };
+    // SAFETY: the caller has registered itself just now; what it waits for gives it out once, as `Opens` promises.
+    let woken = unsafe { suspend(me, what, deadline_ns, false) };
     woken == Woken::Woken
 }
 
-fn poll_then_block(
+/// Polls while nobody else wants the processor; says whether `what` is open, unless the caller is to block.
+fn poll_for(
     own: &'static Scheduler,
-    latch: &Latch,
+    what: &impl Opens,
     line: &dyn Line,
     deadline_ns: Option<u64>,
-) -> bool {
+) -> Option<bool> {
     let mut spin = Spin::new(&own.reply_habit);
     while !own.wanted_soon() && !line.owed() {
-        if line.poll() && latch.is_open() {
+        if line.poll() && what.is_open() {
             if spin.has_begun() {
                 line.spun(true);
             }
-            return true;
+            return Some(true);
         }
         if !line.elsewhere() || !spin.again(line.shares()) || (spin.fresh_batch() && own.glance()) {
             break;
         }
-        if latch.is_open() {
-            return true;
+        if what.is_open() {
+            return Some(true);
         }
         if spin.fresh_batch() && deadline_ns.is_some_and(|deadline| deadline <= now_ns()) {
-            return latch.is_open();
+            return Some(what.is_open());
         }
     }
     if !spin.over() {
-        return block(latch, deadline_ns);
+        return None;
     }
     if spin.in_vain() {
         line.spun(false);
     }
     let began = now_ns();
-    let open = block(latch, deadline_ns);
+    let open = block(what, deadline_ns);
     own.reply_habit.slept(now_ns() - began);
-    open
+    Some(open)
 }
 
 thread_local! {
@@ -108,29 +132,29 @@ thread_local! {
     static HABIT: Habit = const { Habit::new() };
 }
 
-fn sleep_on(latch: &Latch, line: &dyn Line, deadline_ns: Option<u64>) -> bool {
-    HABIT.with(|habit| sleep_by_habit(habit, latch, line, deadline_ns))
+fn sleep_on(what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) -> bool {
+    HABIT.with(|habit| sleep_by_habit(habit, what, line, deadline_ns))
 }
 
-fn sleep_by_habit(habit: &Habit, latch: &Latch, line: &dyn Line, deadline_ns: Option<u64>) -> bool {
+fn sleep_by_habit(habit: &Habit, what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) -> bool {
     let me = control();
     let mut spin = Spin::new(habit);
     // Once registered, it ends by `wake` or by `abandon`.
     let mut registered = false;
     loop {
-        if latch.is_open() || (line.poll() && latch.is_open()) {
+        if what.is_open() || (line.poll() && what.is_open()) {
             break;
         }
         if !line.owed() && line.elsewhere() && spin.again(line.shares()) {
             continue;
         }
         if deadline_ns.is_some_and(|deadline| deadline <= now_ns()) {
-            if !registered || latch.abandon(me) {
-                return latch.is_open();
+            if !registered || what.abandon(me) {
+                return what.is_open();
             }
             break;
         }
-        if !registered && !latch.register(me) {
+        if !registered && !what.register(me) {
             return true;
         }
         registered = true;
@@ -138,7 +162,7 @@ fn sleep_by_habit(habit: &Habit, latch: &Latch, line: &dyn Line, deadline_ns: Op
         // Whoever wakes this thread calls its parker, by a full fence.
         let donee = line.owed().then_some(Donee { line, alone: true, forced: false });
         let began = now_ns();
-        sleep_and_donate(me.parker(), &[line], Role::Guest, donee, deadline_ns, || latch.is_open());
+        sleep_and_donate(me.parker(), &[line], Role::Guest, donee, deadline_ns, || what.is_open());
         line.leave(1);
         if spin.in_vain() {
             line.spun(false);
@@ -153,8 +177,8 @@ fn sleep_by_habit(habit: &Habit, latch: &Latch, line: &dyn Line, deadline_ns: Op
     }
     if registered {
         // Open, so the wake is under way or here.
-        // SAFETY: the caller has registered itself, once; who opens the latch wakes it.
-        unsafe { suspend(me, latch, None, false) };
+        // SAFETY: the caller has registered itself, once; who opens it wakes it.
+        unsafe { suspend(me, what, None, false) };
     }
     true
 }

@@ -7,7 +7,7 @@ use crate::end::{
 };
 use std::fs::File;
 use std::os::fd::AsFd;
-use underpass_channel::layout::{CELLS, LARGEST, REGION, REQUESTS, STACK, VERSION};
+use underpass_channel::layout::{LARGEST, REGION, REQUESTS, SLOTS, STACK, VERSION};
 use underpass_channel::{Cell, INLINE, Words};
 use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of, until};
 use underpass_wire::to_bytes;
@@ -68,23 +68,23 @@ fn a_cell_that_no_honest_client_writes_closes_its_binding() {
     let null = procedure("null");
     scene.closes(|end| end.post(&Cell { length: INLINE as u32 + 1, ..Cell::new(0, null) }));
     scene.closes(|end| end.post(&Cell { length: u32::MAX, ..Cell::new(0, null) }));
-    scene.closes(|end| end.post(&Cell::new(CELLS as u16, null)));
+    scene.closes(|end| end.post(&Cell::new(SLOTS as u16, null)));
     scene.closes(|end| end.post(&Cell::new(u16::MAX, null)));
     scene.closes(|end| end.post(&on_the_stack(0, null, STACK as u32 + 1)));
-    scene.closes(|end| end.post(&on_the_stack(CELLS as u16 - 1, null, u32::MAX)));
-    scene.closes(|end| end.post(&out_of_band(CELLS as u16, null)));
+    scene.closes(|end| end.post(&on_the_stack(SLOTS as u16 - 1, null, u32::MAX)));
+    scene.closes(|end| end.post(&out_of_band(SLOTS as u16, null)));
 }
 
 #[test]
 fn a_head_of_random_bits_closes_its_binding() {
     let _watchdog = Watchdog::new("a_head_of_random_bits_closes_its_binding");
     let scene = Scene::new("heads");
-    for second in [3 << 32, 0xff << 32, 1 << 40, u64::MAX] {
+    // A place that there is not, more bytes than a line has, a length where there is none, bits without a meaning.
+    for bits in [3 << 54, 57 << 48, 1 << 54 | 1 << 48, 1 << 56, 0x7fff << 48] {
         let end = scene.import();
-        // The first message of a ring lies in its first cell.
-        let at = REQUESTS / 8;
-        end.region.word(at + 1).store(second, std::sync::atomic::Ordering::Relaxed);
-        end.region.word(at).store(1, std::sync::atomic::Ordering::Release);
+        // The first message of a ring lies in its first line.
+        let head = 1 << 63 | bits | 1;
+        end.region.word(REQUESTS / 8).store(head, std::sync::atomic::Ordering::Release);
         // Nobody rang: an honest call has the server look.
         until("the server to notice", || {
             scene.honest.null().unwrap();
@@ -203,7 +203,7 @@ fn nonsense_over_the_socket_closes_its_binding() {
         scene.closes(|end| end.say(&[kind; 16], &[]));
     }
     let file = File::open("/dev/null").unwrap();
-    for slot in [CELLS as u16, u16::MAX] {
+    for slot in [SLOTS as u16, u16::MAX] {
         scene.closes(|end| end.say(&announcement(slot, 1), &[blob(&[0]).as_fd()]));
     }
     scene.closes(|end| end.say(&[9; 16], &[file.as_fd(); 4]));

@@ -5,9 +5,9 @@ use crate::client::{self, procedure};
 use crate::end::{End, announcement, blob, gone};
 use std::sync::atomic::{AtomicBool, Ordering};
 use underpass_channel::layout::{
-    CELLS, CLIENT_ATTENTION, DONATIONS, LARGEST, SERVER_ATTENTION, STACK, STACKS,
+    CLIENT_ATTENTION, DONATIONS, LARGEST, SERVER_ATTENTION, SLOTS, STACK, STACKS,
 };
-use underpass_channel::{Cell, INLINE, Place, Words};
+use underpass_channel::{Cell, INLINE, Payload, Place, Words};
 use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of, until};
 
 const MUTATIONS: u32 = 100_000;
@@ -36,7 +36,7 @@ impl Numbers {
 fn cell(numbers: &mut Numbers, procedures: &[u16]) -> Cell {
     let (stack, random) = (STACK as u32, numbers.next());
     let length = numbers.of(&[0, 1, 2, 4, 48, stack, stack, random as u32 % stack, random as u32 % 48]);
-    let mut cell = Cell::new(numbers.below(CELLS as usize) as u16, numbers.of(procedures));
+    let mut cell = Cell::new(numbers.below(SLOTS as usize) as u16, numbers.of(procedures));
     cell.place = numbers.of(&[Place::Inline, Place::Inline, Place::Inline, Place::Stack, Place::Blob]);
     cell.length = if cell.place == Place::Inline { length.min(INLINE as u32) } else { length };
     match numbers.below(100) {
@@ -44,7 +44,9 @@ fn cell(numbers: &mut Numbers, procedures: &[u16]) -> Cell {
         1 => cell.length = random as u32,
         _ => {}
     }
-    cell.payload.iter_mut().for_each(|word| *word = numbers.next() >> numbers.of(&[0, 32, 56, 63]));
+    for i in 0..Payload::WORDS {
+        cell.payload.set_word(i, numbers.next() >> numbers.of(&[0, 32, 56, 63]));
+    }
     cell
 }
 
@@ -70,10 +72,10 @@ fn mutate(end: &End, numbers: &mut Numbers, procedures: &[u16]) {
         }
         6..9 => {
             let bytes: Vec<_> = (0..numbers.below(300)).map(|_| numbers.next() as u8).collect();
-            end.fill_stack(numbers.below(CELLS as usize) as u16, &bytes);
+            end.fill_stack(numbers.below(SLOTS as usize) as u16, &bytes);
         }
         9 => {
-            let (slot, file) = (numbers.below(CELLS as usize) as u16, blob(&random.to_le_bytes()));
+            let (slot, file) = (numbers.below(SLOTS as usize) as u16, blob(&random.to_le_bytes()));
             let length = numbers.of(&[0, 1, 8, 8, 8, 9, LARGEST, u64::MAX]);
             let files = [file.as_fd()];
             // A socket that is full, or closed by the server, takes no more.

@@ -1,18 +1,17 @@
 //! Donation: D1 to D6 against L1 to L6 of the proof, and the races that it names.
 
-use super::{Futex, bounded, post, ring, take, try_take};
+use super::{Futex, Receiver, Sender, bounded, is_empty, post, ring, send, take, try_take};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering, fence};
 use loom::thread;
-use std::sync::Arc as Shared;
-use underpass_channel::{Attention, Bell, Boxed, Cell, Donation, Fence, Owed, Receiving, Sending};
+use underpass_channel::{Attention, Bell, Cell, Donation, Fence, Owed};
 
 /// What a listener shares with its donors, and its ends of the rings.
 struct Server {
     word: Arc<Futex>,
     client: Arc<Futex>,
-    requests: Receiving<Shared<Boxed>>,
-    replies: Sending<Shared<Boxed>>,
+    requests: Receiver,
+    replies: Sender,
 }
 
 /// A client's ends, and the words.
@@ -20,14 +19,14 @@ struct Client {
     attention: Arc<Futex>,
     word: Arc<Futex>,
     own: Arc<Futex>,
-    requests: Sending<Shared<Boxed>>,
-    replies: Receiving<Shared<Boxed>>,
+    requests: Sender,
+    replies: Receiver,
 }
 
 /// A client and a server whose natives sleep.
-fn pair(cells: u32) -> (Client, Server) {
+fn pair(slots: u32) -> (Client, Server) {
     let [attention, word, own] = [(); 3].map(|()| Arc::new(Futex::new()));
-    let ((requests, incoming), (outgoing, replies)) = (ring(cells), ring(cells));
+    let ((requests, incoming), (outgoing, replies)) = (ring(2 * slots), ring(2 * slots));
     Attention::new(&attention.word).park(false);
     let server = Server { word: word.clone(), client: own.clone(), requests: incoming, replies: outgoing };
     (Client { attention, word, own, requests, replies }, server)
@@ -50,7 +49,7 @@ impl Server {
         // The kernel's lock is no part of what the protocol may rely on, so `came` has to synchronize.
         if donation.came() {
             while let Some(request) = try_take(&self.requests) {
-                self.replies.post(&answer(&request));
+                send(&self.replies, &answer(&request));
             }
             self.recall();
         }
@@ -67,7 +66,7 @@ impl Server {
 impl Client {
     /// D1.
     fn post(&self, slot: u16) {
-        self.requests.post(&Cell::new(slot, slot));
+        send(&self.requests, &Cell::new(slot, slot));
         assert!(Attention::new(&self.attention.word).is_away(Fence::Full), "nobody looks");
     }
 
@@ -100,7 +99,7 @@ impl Client {
     }
 
     fn is_quiet(&self) -> bool {
-        self.replies.try_lock().is_some_and(|taking| taking.is_empty())
+        is_empty(&self.replies)
     }
 }
 
@@ -117,7 +116,7 @@ fn a_processor_is_donated_and_comes_back() {
         assert!(!client.donate(|| rang = true), "nobody else replies");
         if rang {
             let request = take(&server.requests);
-            server.replies.post(&answer(&request));
+            send(&server.replies, &answer(&request));
         }
         let reply = try_take(&client.replies);
         assert_eq!(reply.expect("who wakes has the reply").what, 107);

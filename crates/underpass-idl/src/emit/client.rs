@@ -74,7 +74,8 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
         }
 
         #[automatically_derived]
-        #[allow(deprecated)]
+        // A closure, so that a missing `From<CallError>` is told once.
+        #[allow(deprecated, clippy::redundant_closure)]
         impl #ident for #client {
             #(#methods)*
         }
@@ -95,8 +96,7 @@ fn procedure(interface: &Interface, method: &Method) -> TokenStream {
     let written = &outcome.written;
     let sent = tuple(ident.span(), arguments.iter().map(|argument| argument.sent(wire)).collect());
     let carried = outcome.carried(wire);
-    let received =
-        if outcome.serde { quote!(#result.map(|#wire::Serde(#result)| #result)) } else { quote!(#result) };
+    let received = if outcome.serde { quote!(.map(|#wire::Serde(#result)| #result)) } else { quote!() };
     // At the error's own place, so that a missing `From<CallError>` is told there.
     let failure = outcome.error(wire);
     let failed = quote_spanned! {syn::spanned::Spanned::span(&failure)=>
@@ -104,7 +104,8 @@ fn procedure(interface: &Interface, method: &Method) -> TokenStream {
     };
     // At the method's name, where errors about all its arguments together belong.
     let stub = free("stub", &names, ident.span());
-    let called = quote_spanned!(ident.span()=> #stub.call::<_, #carried>(#index, #sent));
+    let called =
+        quote_spanned!(ident.span()=> #stub.call::<_, #carried>(#index, #sent, |#error| #failed(#error)));
     quote! {
         #(#docs)*
         fn #ident(&self, #(#names: #types),*) -> #written {
@@ -112,10 +113,7 @@ fn procedure(interface: &Interface, method: &Method) -> TokenStream {
                 return #trait_::#ident(#local, #(#names),*);
             }
             let #stub = &self.stub;
-            match #called {
-                ::core::result::Result::Ok(#result) => #received,
-                ::core::result::Result::Err(#error) => ::core::result::Result::Err(#failed(#error)),
-            }
+            #called #received
         }
     }
 }

@@ -191,7 +191,7 @@ impl ArgumentsClient {
     }
 }
 #[automatically_derived]
-#[allow(deprecated)]
+#[allow(deprecated, clippy::redundant_closure)]
 impl Arguments for ArgumentsClient {
     fn lent(
         &self,
@@ -204,23 +204,18 @@ impl Arguments for ArgumentsClient {
             return Arguments::lent(local, text, bytes, stats, stat);
         }
         let stub = &self.stub;
-        match stub
-            .call::<
+        stub.call::<
                 _,
                 <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
-            >(0u16, &(text, bytes, stats, stat))
-        {
-            ::core::result::Result::Ok(result) => result,
-            ::core::result::Result::Err(error) => {
-                ::core::result::Result::Err(
-                    <<io::Result<
-                        (),
-                    > as crate::mock::__private::wire::Returned>::Error as crate::mock::__private::FromCallError>::from_call_error(
-                        error,
-                    ),
-                )
-            }
-        }
+            >(
+            0u16,
+            &(text, bytes, stats, stat),
+            |error| <<io::Result<
+                (),
+            > as crate::mock::__private::wire::Returned>::Error as crate::mock::__private::FromCallError>::from_call_error(
+                error,
+            ),
+        )
     }
     fn owned(
         &self,
@@ -231,24 +226,19 @@ impl Arguments for ArgumentsClient {
             return Arguments::owned(local, r#type, local);
         }
         let stub = &self.stub;
-        match stub
-            .call::<
+        stub.call::<
                 _,
                 ::core::result::Result<
                     (),
                     <Error as crate::mock::__private::wire::Carried>::Itself,
                 >,
-            >(1u16, &(&r#type, &local))
-        {
-            ::core::result::Result::Ok(result) => result,
-            ::core::result::Result::Err(error) => {
-                ::core::result::Result::Err(
-                    <Error as crate::mock::__private::FromCallError>::from_call_error(
-                        error,
-                    ),
-                )
-            }
-        }
+            >(
+            1u16,
+            &(&r#type, &local),
+            |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
+                error,
+            ),
+        )
     }
     fn many(
         &self,
@@ -270,48 +260,38 @@ impl Arguments for ArgumentsClient {
             return Arguments::many(local, a, b, c, d, e, f, g, h, i, j, k, l, m);
         }
         let stub = &self.stub;
-        match stub
-            .call::<
+        stub.call::<
                 _,
                 ::core::result::Result<
                     (),
                     <Error as crate::mock::__private::wire::Carried>::Itself,
                 >,
-            >(2u16, &(&(&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l), &(m,)))
-        {
-            ::core::result::Result::Ok(result) => result,
-            ::core::result::Result::Err(error) => {
-                ::core::result::Result::Err(
-                    <Error as crate::mock::__private::FromCallError>::from_call_error(
-                        error,
-                    ),
-                )
-            }
-        }
+            >(
+            2u16,
+            &(&(&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l), &(m,)),
+            |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
+                error,
+            ),
+        )
     }
     fn provided(&self) -> Result<u8, Error> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
             return Arguments::provided(local);
         }
         let stub = &self.stub;
-        match stub
-            .call::<
+        stub.call::<
                 _,
                 ::core::result::Result<
                     u8,
                     <Error as crate::mock::__private::wire::Carried>::Itself,
                 >,
-            >(3u16, &())
-        {
-            ::core::result::Result::Ok(result) => result,
-            ::core::result::Result::Err(error) => {
-                ::core::result::Result::Err(
-                    <Error as crate::mock::__private::FromCallError>::from_call_error(
-                        error,
-                    ),
-                )
-            }
-        }
+            >(
+            3u16,
+            &(),
+            |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
+                error,
+            ),
+        )
     }
 }
 /// The server stub of [`Arguments`].

@@ -120,7 +120,7 @@ impl FileCacheClient {
     }
 }
 #[automatically_derived]
-#[allow(deprecated)]
+#[allow(deprecated, clippy::redundant_closure)]
 impl FileCache for FileCacheClient {
     /// Reads up to `len` bytes at `offset`.
     fn read(&self, file: FileId, offset: u64, len: u32) -> Result<Vec<u8>, FsError> {
@@ -128,48 +128,38 @@ impl FileCache for FileCacheClient {
             return FileCache::read(local, file, offset, len);
         }
         let stub = &self.stub;
-        match stub
-            .call::<
+        stub.call::<
                 _,
                 ::core::result::Result<
                     <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
                     <FsError as ::underpass::__private::wire::Carried>::Itself,
                 >,
-            >(0u16, &(&file, &offset, &len))
-        {
-            ::core::result::Result::Ok(result) => result,
-            ::core::result::Result::Err(error) => {
-                ::core::result::Result::Err(
-                    <FsError as ::underpass::__private::FromCallError>::from_call_error(
-                        error,
-                    ),
-                )
-            }
-        }
+            >(
+            0u16,
+            &(&file, &offset, &len),
+            |error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
+                error,
+            ),
+        )
     }
     fn flush(&self) -> Result<(), FsError> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
             return FileCache::flush(local);
         }
         let stub = &self.stub;
-        match stub
-            .call::<
+        stub.call::<
                 _,
                 ::core::result::Result<
                     (),
                     <FsError as ::underpass::__private::wire::Carried>::Itself,
                 >,
-            >(1u16, &())
-        {
-            ::core::result::Result::Ok(result) => result,
-            ::core::result::Result::Err(error) => {
-                ::core::result::Result::Err(
-                    <FsError as ::underpass::__private::FromCallError>::from_call_error(
-                        error,
-                    ),
-                )
-            }
-        }
+            >(
+            1u16,
+            &(),
+            |error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
+                error,
+            ),
+        )
     }
 }
 /// The server stub of [`FileCache`].

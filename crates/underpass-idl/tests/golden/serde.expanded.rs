@@ -99,15 +99,14 @@ impl SearchClient {
     }
 }
 #[automatically_derived]
-#[allow(deprecated)]
+#[allow(deprecated, clippy::redundant_closure)]
 impl Search for SearchClient {
     fn find(&self, query: &Query, limits: Limits) -> Result<Value, Error> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
             return Search::find(local, query, limits);
         }
         let stub = &self.stub;
-        match stub
-            .call::<
+        stub.call::<
                 _,
                 ::core::result::Result<
                     ::underpass::__private::wire::Serde<Value>,
@@ -119,19 +118,11 @@ impl Search for SearchClient {
                     ::underpass::__private::wire::Serde(query),
                     ::underpass::__private::wire::Serde(&limits),
                 ),
+                |error| <Error as ::underpass::__private::FromCallError>::from_call_error(
+                    error,
+                ),
             )
-        {
-            ::core::result::Result::Ok(result) => {
-                result.map(|::underpass::__private::wire::Serde(result)| result)
-            }
-            ::core::result::Result::Err(error) => {
-                ::core::result::Result::Err(
-                    <Error as ::underpass::__private::FromCallError>::from_call_error(
-                        error,
-                    ),
-                )
-            }
-        }
+            .map(|::underpass::__private::wire::Serde(result)| result)
     }
 }
 /// The server stub of [`Search`].

@@ -93,6 +93,21 @@ impl Service {
     }
 }
 
+/// What procedures return.
+pub trait Results: underpass_wire::Decode {
+    type Value;
+    type Error;
+    fn into_result(self) -> Result<Self::Value, Self::Error>;
+}
+
+impl<T: underpass_wire::Decode, E: underpass_wire::Decode> Results for Result<T, E> {
+    type Value = T;
+    type Error = E;
+    fn into_result(self) -> Self {
+        self
+    }
+}
+
 /// Names that begin with `local` are called directly.
 pub struct Stub<L: ?Sized> {
     service: Service,
@@ -131,7 +146,23 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         self.local.as_deref()
     }
 
-    pub fn call<A, R>(&self, procedure: u16, arguments: &A) -> Result<R, CallError>
+    pub fn call<A, R>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        failed: impl FnOnce(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error>
+    where
+        A: underpass_wire::Encode + ?Sized,
+        R: Results,
+    {
+        match self.carry::<A, R>(procedure, arguments) {
+            Ok(result) => result.into_result(),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    fn carry<A, R>(&self, procedure: u16, arguments: &A) -> Result<R, CallError>
     where
         A: underpass_wire::Encode + ?Sized,
         R: underpass_wire::Decode,

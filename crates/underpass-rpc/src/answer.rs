@@ -1,0 +1,137 @@
+//! What came of a call, for its caller to read.
+
+use crate::client::ClientEnd;
+use crate::error::{CallError, Outcome};
+use crate::incoming::Status;
+use crate::linkage::Linkage;
+use crate::message::{BLOB_IN, Bytes, NO_FILE, Unread};
+use underpass_channel::{Cell, Payload, Place, Slot};
+use underpass_wire::{Decode, DecodeError};
+
+/// The type that a procedure returns: a `Result`.
+#[diagnostic::on_unimplemented(
+    message = "a method of an interface returns a `Result`, not `{Self}`",
+    label = "every call can fail, and this can't say so",
+    note = "write `Result<T, E>`, where `E: From<underpass::CallError>`"
+)]
+pub trait Results {
+    /// Of what went well.
+    type Value;
+    /// Of what did not.
+    type Error;
+
+    /// As what it is.
+    ///
+    /// # Errors
+    /// If it is one.
+    fn into_result(self) -> Result<Self::Value, Self::Error>;
+}
+
+impl<T, E> Results for Result<T, E> {
+    type Value = T;
+    type Error = E;
+
+    fn into_result(self) -> Self {
+        self
+    }
+}
+
+/// A result, or why it never came.
+type Read<R> = Result<Result<<R as Results>::Value, <R as Results>::Error>, Box<CallError>>;
+
+/// A call under way, then its answer. Gives the slot back when it is dropped, and its bytes with it, whatever happens to the call.
+pub(crate) struct Answer<'a> {
+    pub(crate) end: &'a ClientEnd,
+    /// Nothing once it is another's to give back.
+    pub(crate) slot: Option<Slot>,
+    pub(crate) number: u16,
+}
+
+impl<'a> Answer<'a> {
+    #[inline(always)]
+    pub(crate) fn linkage(&self) -> &'a Linkage {
+        self.end.linkage(self.number)
+    }
+
+    /// The bytes of a result that lay in the cell, which most do.
+    #[inline(always)]
+    pub(crate) fn brief(&self, payload: &mut Payload) -> Option<usize> {
+        let linkage = self.linkage();
+        let len = linkage.take_brief(Status::Done as u16, payload)?;
+        linkage.count.come_in(len as u64);
+        Some(len)
+    }
+
+    /// Gives the slot back.
+    #[inline(always)]
+    pub(crate) fn finish(&mut self) {
+        if let Some(slot) = self.slot.take() {
+            self.end.give_back(slot);
+        }
+    }
+
+    /// Reads any other answer.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn read<R: Results + Decode>(&mut self) -> Read<R> {
+        let (end, linkage) = (self.end, self.linkage());
+        let Some(reply) = linkage.take(self.number) else { return Err(end.reason(Outcome::Unknown)) };
+        let mut bytes = self.bytes(&reply)?;
+        linkage.count.come_in(bytes.left() as u64);
+        if reply.place == Place::Blob {
+            end.count_entries(BLOB_IN);
+        }
+        if reply.what != Status::Done as u16 {
+            return Err(Box::new(self.refusal(reply.what, bytes.read().unwrap_or_default())));
+        }
+        let result = bytes.read::<R>();
+        whole(result, bytes.left())
+    }
+
+    fn bytes<'b>(&self, reply: &'b Cell) -> Result<Bytes<'b>, Box<CallError>>
+    where
+        'a: 'b,
+    {
+        let heard = || {
+            self.end.hear();
+        };
+        Bytes::of(self.end.channel(), self.end.mailbox(), reply, heard).map_err(|e| {
+            Box::new(match e {
+                Unread::Violation(e) => self.end.violated(&format!("a reply of which {e}")),
+                Unread::NoFile => CallError::NoResources(NO_FILE.to_owned()),
+            })
+        })
+    }
+
+    fn refusal(&self, status: u16, text: String) -> CallError {
+        match Status::from(status) {
+            Some(Status::Panicked) => CallError::Panicked(text),
+            Some(Status::BadArguments) => CallError::Decode(text),
+            Some(Status::NoResources) => CallError::NoResources(text),
+            Some(Status::Done) | None => self.end.violated("a reply of no known status"),
+        }
+    }
+}
+
+impl Drop for Answer<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+/// Reads a result that is an error, or is none.
+#[cold]
+#[inline(never)]
+pub(crate) fn read_whole<R: Results + Decode>(mut bytes: &[u8]) -> Read<R> {
+    let result = R::decode(&mut bytes);
+    whole(result, bytes.len())
+}
+
+fn whole<R: Results>(result: Result<R, DecodeError>, left: usize) -> Read<R> {
+    match (result, left) {
+        (Ok(result), 0) => Ok(result.into_result()),
+        (Ok(_), left) => Err(Box::new(DecodeError::LeftOver(left).into())),
+        (Err(e), _) => Err(Box::new(e.into())),
+    }
+}

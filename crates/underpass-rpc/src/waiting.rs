@@ -1,0 +1,72 @@
+//! How a caller waits for its reply: what this crate promises to the runtime, in one place.
+
+use crate::client::ClientEnd;
+use crate::linkage::Linkage;
+use std::ptr;
+use underpass_seam::atomic::{AtomicPtr, Ordering};
+use underpass_threads::{Awaited, Control, Opens, Wait};
+
+/// Where a caller is noted that has blocked. Read and written under the lock of the client's end alone, which orders it.
+#[derive(Debug, Default)]
+pub(crate) struct Berth {
+    who: AtomicPtr<Control>,
+}
+
+impl Berth {
+    #[inline]
+    fn enter(&self, who: &'static Control) {
+        self.who.store(ptr::from_ref(who).cast_mut(), Ordering::Relaxed);
+    }
+
+    /// Who is here, and then is no longer: the caller of this wakes it, or has it give up.
+    #[inline]
+    pub(crate) fn leave(&self) -> Option<&'static Control> {
+        let who = self.who.load(Ordering::Relaxed);
+        self.who.store(ptr::null_mut(), Ordering::Relaxed);
+        // SAFETY: only `enter` stores what isn't null, from a reference to a control block, which lives for ever.
+        unsafe { who.as_ref() }
+    }
+}
+
+/// Wakes one who has left its berth, outside the lock.
+#[inline]
+pub(crate) fn wake(who: &'static Control) {
+    // SAFETY: `leave` gives each that has entered out once, since it runs under the lock; only what `settle` was given comes here.
+    unsafe { who.wake() };
+}
+
+/// The reply to one call, as something to wait for.
+pub(crate) struct Reply<'a> {
+    pub(crate) end: &'a ClientEnd,
+    pub(crate) linkage: &'a Linkage,
+}
+
+impl Wait for Reply<'_> {
+    fn abandon(&self, _who: &'static Control) -> bool {
+        let _inside = self.end.lock();
+        self.linkage.berth.leave().is_some()
+    }
+
+    fn describe(&self) -> Awaited {
+        Awaited { kind: "a reply", address: ptr::from_ref(self.linkage).addr(), holder: None }
+    }
+}
+
+// SAFETY: `register` notes the waiter in the berth, with the lock held, and `leave` takes it out there: either who settles the call, and wakes it once,
+// or `abandon`.
+unsafe impl Opens for Reply<'_> {
+    #[inline(always)]
+    fn is_open(&self) -> bool {
+        self.linkage.is_settled()
+    }
+
+    #[inline(always)]
+    fn register(&self, me: &'static Control) -> bool {
+        let _inside = self.end.lock();
+        let settled = self.linkage.is_settled();
+        if !settled {
+            self.linkage.berth.enter(me);
+        }
+        !settled
+    }
+}
