@@ -182,7 +182,9 @@ fn a_client_killed_while_its_processor_is_lent_leaves_the_server_to_others() {
         (0..100).for_each(|_| client.null().unwrap());
     }
     let (_, taken, returned) = client.donations().unwrap();
-    assert!(taken - returned <= cpu::allowed().unwrap().len() as u64, "{taken} - {returned}");
+    // Counted one after the other, so what came between may be in the second alone.
+    let away = taken.saturating_sub(returned);
+    assert!(away <= cpu::allowed().unwrap().len() as u64, "{taken} - {returned}");
 }
 
 #[test]
