@@ -65,6 +65,12 @@ pub trait Line: Send + Sync {
         let _ = own;
     }
 
+    /// Whether replies are awaited of a peer whose processors may all be held up by what blocks in a procedure, so that it is to be called again in
+    /// time: its native may run, and its listener not have listened when it was called.
+    fn insists(&self) -> bool {
+        false
+    }
+
     /// Whether replies are awaited on this line.
     fn awaits(&self) -> bool {
         false

@@ -97,16 +97,15 @@ pub fn sleep_and_donate<L: ?Sized + Line>(
         }
         if donated || (!forced && (!brief || quiet())) {
             let donated_to = donee.filter(|_| donated);
-            let others = lines
-                .iter()
-                .filter(|line| !donated_to.is_some_and(|to| std::ptr::addr_eq(to, &raw const **line)));
-            others.for_each(|line| line.knock());
+            let is_donee = |line: &L| donated_to.is_some_and(|to| std::ptr::addr_eq(to, &raw const *line));
+            lines.iter().filter(|line| !is_donee(line)).for_each(|line| line.knock());
             tally().slept();
-            let patience = donated.then(|| clock::now_ns() + PATIENCE);
+            let insists = |line: &L| is_donee(line) || line.insists();
+            let patience = lines.iter().any(|line| insists(line)).then(|| clock::now_ns() + PATIENCE);
             let until = deadline_ns.into_iter().chain(patience).min();
-            match (futex::wait_any(&watched, until), donated_to) {
-                (Woken::Unsupported, _) => without_waitv(own, lines, until),
-                (Woken::Late, Some(line)) => line.call(),
+            match futex::wait_any(&watched, until) {
+                Woken::Unsupported => without_waitv(own, lines, until),
+                Woken::Late => lines.iter().filter(|line| insists(line)).for_each(|line| line.call()),
                 _ => {}
             }
         }

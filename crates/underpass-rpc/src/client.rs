@@ -502,6 +502,10 @@ impl Line for ClientEnd {
         }
     }
 
+    fn insists(&self) -> bool {
+        self.meeting.defers && self.slots.leased(SLOTS) > 0
+    }
+
     fn awaits(&self) -> bool {
         self.slots.leased(SLOTS) > 0
     }

@@ -151,7 +151,7 @@ fn bracket(place: &Place, number: usize) {
 /// An activation goes idle, and comes back when it is told to or finds work.
 fn idle(place: &Place, number: usize) {
     let seat = &place.seats[number];
-    turns::retire(place, seat);
+    turns::retire(place, seat, state::ASLEEP);
     // For the heavy barrier.
     fence(Ordering::SeqCst);
     if !place.unstarted() {
@@ -166,7 +166,7 @@ fn idle(place: &Place, number: usize) {
 
 /// An activation ends its run: it gives its slot up for good.
 fn end(place: &Place, number: usize) {
-    turns::retire(place, &place.seats[number]);
+    turns::retire(place, &place.seats[number], state::ASLEEP);
 }
 
 fn model(case: impl Fn() + Send + Sync + 'static) {
