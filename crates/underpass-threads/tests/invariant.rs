@@ -66,9 +66,11 @@ impl Moment {
             let census = pool.census();
             // Those in blocking calls have a slot only as long as nobody wants it, and no longer than a listener lacks.
             let running = census.computing + census.preempting;
-            let listeners = (census.maximum - running).min(census.asleep);
+            // Seats are read one after the other, so one that moves may be counted twice: such a census doesn't agree, and is taken again.
+            let lacking = census.maximum.saturating_sub(running);
+            let listeners = lacking.min(census.asleep);
             let all_begun = self.running.load(Ordering::Relaxed) == self.computing.len();
-            let holds = census.adds_up() && running == wanted && listeners == census.maximum - running;
+            let holds = census.adds_up() && running == wanted && listeners == lacking;
             agreed = if holds && all_begun { agreed + 1 } else { 0 };
             looks += 1;
             assert!(
