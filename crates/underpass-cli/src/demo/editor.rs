@@ -64,19 +64,41 @@ mod tests {
     use super::super::windows::Windows;
     use super::*;
     use std::fs;
+    use std::ops::Deref;
     use std::path::{Path, PathBuf};
-    use std::sync::Mutex;
     use std::sync::atomic::{AtomicI64, Ordering};
+    use std::sync::{Mutex, RwLock, RwLockReadGuard};
     use underpass::CallError;
 
     /// A file cache manager that dies after so many writes, with all that it hadn't flushed.
     #[derive(Clone)]
-    struct Mortal(Arc<FileCacheManager>, Arc<AtomicI64>);
+    struct Mortal {
+        manager: Arc<FileCacheManager>,
+        writes: Arc<AtomicI64>,
+        /// Read by calls under way.
+        calls: Arc<RwLock<()>>,
+    }
+
+    /// One that lives until this call is over.
+    struct Alive<'a>(&'a FileCacheManager, #[allow(dead_code)] RwLockReadGuard<'a, ()>);
+
+    impl Deref for Alive<'_> {
+        type Target = FileCacheManager;
+        fn deref(&self) -> &FileCacheManager {
+            self.0
+        }
+    }
 
     impl Mortal {
-        fn alive(&self) -> Result<&FileCacheManager, FsError> {
-            let dead = self.1.load(Ordering::SeqCst) < 0;
-            if dead { Err(FsError::Call(CallError::Deadline)) } else { Ok(&self.0) }
+        fn alive(&self) -> Result<Alive<'_>, FsError> {
+            let call = self.calls.read().unwrap();
+            let dead = self.writes.load(Ordering::SeqCst) < 0;
+            if dead { Err(FsError::Call(CallError::Deadline)) } else { Ok(Alive(&self.manager, call)) }
+        }
+
+        /// Waits until nothing of it writes to the file any more, as nothing does of a process that has died.
+        fn gone(&self) {
+            drop(self.calls.write().unwrap());
         }
     }
 
@@ -91,7 +113,7 @@ mod tests {
             self.alive()?.read(file, offset, len)
         }
         fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), FsError> {
-            self.1.fetch_sub(1, Ordering::SeqCst);
+            self.writes.fetch_sub(1, Ordering::SeqCst);
             self.alive()?.write(file, offset, bytes)
         }
         fn flush(&self, file: FileId) -> Result<u64, FsError> {
@@ -136,7 +158,11 @@ mod tests {
             let managed = |name, writable| Managed { name, path: self.dir.join(name), writable };
             let managed = vec![managed(TEXT, false), managed(COPY, true)];
             let manager = FileCacheManager::new(lives.len() as u32, managed, 64, 20);
-            lives.push(Mortal(Arc::new(manager), Arc::new(AtomicI64::new(writes))));
+            lives.push(Mortal {
+                manager: Arc::new(manager),
+                writes: Arc::new(AtomicI64::new(writes)),
+                calls: Arc::default(),
+            });
             lives[lives.len() - 1].clone()
         }
     }
@@ -149,6 +175,7 @@ mod tests {
             Ok(self.files.lock().unwrap()[0].clone())
         }
         fn files_again(&self, _: Thread) -> Result<Mortal> {
+            self.files.lock().unwrap().iter().for_each(Mortal::gone);
             Ok(self.manager(i64::MAX))
         }
         fn windows(&self, _: Thread) -> Result<Shared> {
