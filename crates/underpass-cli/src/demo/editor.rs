@@ -149,21 +149,19 @@ mod tests {
         fn new(dir: &Path, writes: i64) -> Self {
             let windows = Shared(Arc::new(Windows::new(SCREEN.0, SCREEN.1)));
             let here = Self { dir: dir.to_owned(), files: Mutex::default(), windows };
-            here.manager(writes);
+            here.files.lock().unwrap().push(here.manager(0, writes));
             here
         }
 
-        fn manager(&self, writes: i64) -> Mortal {
-            let mut lives = self.files.lock().unwrap();
+        fn manager(&self, life: u32, writes: i64) -> Mortal {
             let managed = |name, writable| Managed { name, path: self.dir.join(name), writable };
             let managed = vec![managed(TEXT, false), managed(COPY, true)];
-            let manager = FileCacheManager::new(lives.len() as u32, managed, 64, 20);
-            lives.push(Mortal {
+            let manager = FileCacheManager::new(life, managed, 64, 20);
+            Mortal {
                 manager: Arc::new(manager),
                 writes: Arc::new(AtomicI64::new(writes)),
                 calls: Arc::default(),
-            });
-            lives[lives.len() - 1].clone()
+            }
         }
     }
 
@@ -174,9 +172,15 @@ mod tests {
         fn files(&self, _: Thread) -> Result<Mortal> {
             Ok(self.files.lock().unwrap()[0].clone())
         }
+        /// Both threads get the same one: two managers with a cache each would write the block in which the halves meet
+        /// over one another's.
         fn files_again(&self, _: Thread) -> Result<Mortal> {
-            self.files.lock().unwrap().iter().for_each(Mortal::gone);
-            Ok(self.manager(i64::MAX))
+            let mut lives = self.files.lock().unwrap();
+            if lives.len() == 1 {
+                lives[0].gone();
+                lives.push(self.manager(1, i64::MAX));
+            }
+            Ok(lives[1].clone())
         }
         fn windows(&self, _: Thread) -> Result<Shared> {
             Ok(self.windows.clone())
