@@ -1,0 +1,85 @@
+//! The end of a binding as its client sees it: who finds it out, and what becomes of the calls.
+
+use super::ClientEnd;
+use crate::error::{CallError, Outcome};
+use crate::linkage::Delivered;
+use crate::mailbox::News;
+use crate::waiting::wake;
+use std::sync::PoisonError;
+use underpass_channel::layout::SLOTS;
+use underpass_os::barrier;
+use underpass_seam::atomic::Ordering;
+
+impl ClientEnd {
+    /// Something came over the socket.
+    pub(crate) fn news(&self, news: News) {
+        if news.bell || news.gone {
+            // What the server answered before it died counts.
+            self.poll_all();
+        }
+        if news.bell && self.slots.leased(SLOTS) > 0 {
+            // The bell was for one of those that wait; the others need theirs again.
+            self.rearm();
+        }
+        if news.nonsense {
+            self.violated("nonsense over the socket");
+        }
+        if news.closing {
+            self.poll_all();
+            self.close(CallError::Closed(Outcome::Unknown));
+        }
+        if news.gone {
+            self.close(CallError::PeerDied(Outcome::Unknown));
+        }
+    }
+
+    /// The peer broke the rules: closes the binding.
+    #[cold]
+    pub(crate) fn violated(&self, what: &str) -> CallError {
+        let why = CallError::ProtocolViolation(what.to_owned());
+        self.close(why.clone());
+        why
+    }
+
+    /// Closes the binding: every call under way is lost, and none begins any more.
+    ///
+    /// A caller stores that it expects a reply, posts, and looks at `closed`; we set `closed` and look at who expects one.
+    /// The barrier between reaches the caller's processor, or the caller fences at each post (`Fence`): one sees the other.
+    pub(crate) fn close(&self, why: CallError) {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+        self.closed.store(true, Ordering::SeqCst);
+        barrier::heavy();
+        self.lose_all();
+        self.queue.all();
+        self.mailbox.hang_up();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    #[cold]
+    pub(super) fn lose_all(&self) {
+        for (number, linkage) in self.linkage.iter().enumerate() {
+            let inside = self.lock();
+            let lost = linkage.lose();
+            if let Delivered::Abandoned = lost {
+                self.slots.reclaim(number as u16);
+            }
+            drop(inside);
+            if let Delivered::Taken(Some(who)) = lost {
+                wake(who);
+            }
+        }
+    }
+
+    /// Why the binding is closed, for a call of which `outcome` is known.
+    #[cold]
+    pub(crate) fn reason(&self, outcome: Outcome) -> Box<CallError> {
+        Box::new(match &*self.why.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(CallError::ProtocolViolation(what)) => CallError::ProtocolViolation(what.clone()),
+            Some(CallError::Closed(_)) => CallError::Closed(outcome),
+            _ => CallError::PeerDied(outcome),
+        })
+    }
+}

@@ -1,0 +1,140 @@
+//! What idle activations ask the client's end of a binding: to poll, to sleep, to donate.
+
+use super::ClientEnd;
+use underpass_channel::layout::SLOTS;
+use underpass_os::cpu;
+use underpass_processor::Line;
+use underpass_seam::atomic::{AtomicU32, Ordering, fence};
+
+impl Line for ClientEnd {
+    #[inline]
+    fn poll(&self) -> bool {
+        self.channel.receiving().pending() && self.take_replies(|| self.lock.try_enter())
+    }
+
+    fn pending(&self) -> bool {
+        false
+    }
+
+    fn serve(&self) -> bool {
+        false
+    }
+
+    fn park(&self, others: bool) -> Option<u32> {
+        (self.slots.leased(SLOTS) > 0).then(|| self.channel.own_attention().park(others))
+    }
+
+    fn spare(&self) -> Option<u32> {
+        (self.slots.leased(SLOTS) > 0).then(|| self.channel.own_attention().spare())
+    }
+
+    fn quiet(&self) -> bool {
+        self.is_closed() || self.lock.try_enter().is_some_and(|_inside| !self.channel.receiving().pending())
+    }
+
+    fn word(&self) -> &AtomicU32 {
+        self.channel.own_attention().word()
+    }
+
+    fn look(&self) {
+        self.channel.own_attention().look();
+        // A kernel thread that sleeps, or announced its sleep in between, must not lose its bell.
+        fence(Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            self.rearm();
+        }
+    }
+
+    fn set_aside(&self) {
+        self.aside.store(true, Ordering::Relaxed);
+        self.channel.own_attention().set_aside();
+    }
+
+    fn enter(&self) {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        self.kernel.slept();
+    }
+
+    fn leave(&self, own: u32) {
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        self.channel.own_attention().look();
+        // Whoever waits besides this thread, and may sleep, must not lose its bell; it said so before it slept.
+        fence(Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 || self.slots.leased(SLOTS) > own {
+            self.rearm();
+        }
+    }
+
+    fn insists(&self) -> bool {
+        self.meeting.defers && self.slots.leased(SLOTS) > 0
+    }
+
+    fn awaits(&self) -> bool {
+        self.slots.leased(SLOTS) > 0
+    }
+
+    fn knock(&self) {
+        if self.slots.leased(SLOTS) > 0 && self.unrung.take() && self.channel.knock() {
+            self.kernel.woke();
+        }
+    }
+
+    fn used(&self) -> bool {
+        // Relaxed: under the lock of the lines.
+        let position = self.channel.receiving().position();
+        self.seen.swap(position, Ordering::Relaxed) != position
+    }
+
+    fn retire(&self) {
+        // Relaxed: the barrier of who puts the line away orders it.
+        self.dormant.store(true, Ordering::Relaxed);
+    }
+
+    fn rests(&self) -> bool {
+        self.slots.leased(SLOTS) == 0
+    }
+
+    fn revive(&self) -> bool {
+        if self.is_closed() {
+            return false;
+        }
+        self.dormant.store(false, Ordering::Relaxed);
+        // Its next sweep finds it used.
+        self.seen.store(self.channel.receiving().position().wrapping_sub(1), Ordering::Relaxed);
+        true
+    }
+
+    #[inline]
+    fn owed(&self) -> bool {
+        self.owed.is_noted()
+    }
+
+    fn donate(&self) -> bool {
+        self.owed.settle();
+        let donated = self.channel.donate(cpu::current());
+        if donated {
+            self.kernel.donated();
+        }
+        donated
+    }
+
+    fn call(&self) {
+        self.owed.settle();
+        // Where the server has no other processor it shares this one, which is the kernel's to divide.
+        if !(self.meeting.defers && self.donate()) {
+            self.ring(self.channel.claim());
+        }
+    }
+
+    fn spun(&self, paid: bool) {
+        self.kernel.spun(paid);
+    }
+
+    fn elsewhere(&self) -> bool {
+        self.meeting.elsewhere
+    }
+
+    fn shares(&self) -> bool {
+        self.meeting.shares
+    }
+}

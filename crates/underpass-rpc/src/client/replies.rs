@@ -1,0 +1,105 @@
+//! What comes back over a binding: replies are taken, delivered to their callers, and not lost on a sleeper.
+
+use super::ClientEnd;
+use crate::linkage::{Delivered, Linkage};
+use crate::waiting::wake;
+use underpass_channel::layout::SLOTS;
+use underpass_channel::{Cell, Place};
+use underpass_os::barrier;
+use underpass_seam::atomic::Ordering;
+use underpass_sync::Inside;
+
+/// Replies that are taken under the lock before those who wait for them are woken.
+const BATCH: usize = 16;
+
+impl ClientEnd {
+    /// Something came over the socket while a blob was waited for.
+    pub(crate) fn hear(&self) {
+        self.poll_all();
+    }
+
+    /// Gives up a call; `false` if its reply is here.
+    #[cold]
+    pub(super) fn abandon(&self, linkage: &Linkage) -> bool {
+        let inside = self.lock();
+        let abandoned = linkage.abandon();
+        drop(inside);
+        abandoned
+    }
+
+    /// Takes all that has come, also if another thread is about to stop taking.
+    pub(super) fn poll_all(&self) {
+        self.take_replies(|| Some(self.lock()));
+    }
+
+    /// Takes replies as long as there are some and `enter` gives the lock; says whether any came.
+    #[inline]
+    pub(super) fn take_replies<'a>(&'a self, enter: impl Fn() -> Option<Inside<'a>>) -> bool {
+        let (mut taken, mut more) = (0, !self.is_closed());
+        let mut cell = Cell::new(0, 0);
+        // An honest server has no more to say than there are slots.
+        while more && taken < SLOTS {
+            let Some(inside) = enter() else { break };
+            let mut woken = [None; BATCH];
+            let (mut abandoned, mut damaged) = (false, None);
+            for one in &mut woken {
+                match self.channel.receiving().take(&mut cell) {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        more = false;
+                        break;
+                    }
+                    Err(_) => {
+                        damaged = Some("a reply that no honest server writes");
+                        break;
+                    }
+                }
+                taken += 1;
+                match self.linkage.get(usize::from(cell.slot)).map(|linkage| linkage.deliver(&cell)) {
+                    Some(Delivered::Taken(who)) => *one = who,
+                    Some(Delivered::Abandoned) => {
+                        abandoned = true;
+                        break;
+                    }
+                    Some(Delivered::Unexpected) | None => {
+                        damaged = Some("a reply to no call");
+                        break;
+                    }
+                }
+            }
+            drop(inside);
+            woken.into_iter().flatten().for_each(wake);
+            if abandoned {
+                self.reclaim(&cell);
+            }
+            if let Some(what) = damaged {
+                self.violated(what);
+                break;
+            }
+        }
+        taken > 0
+    }
+
+    /// The reply to a call that was given up has come.
+    #[cold]
+    fn reclaim(&self, cell: &Cell) {
+        if cell.place == Place::Blob {
+            drop(self.mailbox.take(cell.slot, || {}));
+        }
+        let inside = self.lock();
+        self.slots.reclaim(cell.slot);
+        drop(inside);
+        self.queue.next();
+    }
+
+    /// Announces a sleep on behalf of those that sleep already, after a bell of theirs may have gone elsewhere.
+    pub(super) fn rearm(&self) {
+        if self.aside.load(Ordering::Relaxed) {
+            self.channel.own_attention().set_aside();
+        }
+        self.channel.own_attention().park(false);
+        barrier::heavy();
+        self.kernel.entered(1);
+        self.poll_all();
+    }
+}

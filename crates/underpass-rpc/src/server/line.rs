@@ -1,0 +1,163 @@
+//! What idle activations ask the server's end of a binding: to serve, to sleep, to listen for donations.
+
+use super::ServerEnd;
+use underpass_channel::Cell;
+use underpass_processor::Line;
+use underpass_seam::atomic::{AtomicU32, Ordering};
+
+impl Line for ServerEnd {
+    #[inline]
+    fn poll(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn pending(&self) -> bool {
+        self.channel.receiving().pending() && !self.is_closed()
+    }
+
+    fn backlog(&self) -> bool {
+        self.channel.receiving().backlog() && !self.is_closed()
+    }
+
+    #[inline]
+    fn serve(&self) -> bool {
+        let receiving = self.channel.receiving();
+        if !receiving.pending() || self.is_closed() {
+            return false;
+        }
+        let Some(inside) = self.lock.try_enter() else { return false };
+        let mut cell = Cell::new(0, 0);
+        let slot = match receiving.take(&mut cell) {
+            Ok(false) => return false,
+            Ok(true) => self.slots.get(usize::from(cell.slot)),
+            Err(_) => None,
+        };
+        // Relaxed, both: under the lock.
+        let slot = slot.filter(|slot| !slot.busy.load(Ordering::Relaxed));
+        slot.inspect(|slot| slot.busy.store(true, Ordering::Relaxed));
+        drop(inside);
+        let Some(slot) = slot else {
+            // A slot that there isn't, or that has a call under way; or a cell without a meaning.
+            self.violated();
+            return false;
+        };
+        self.run(&cell, slot);
+        true
+    }
+
+    fn park(&self, others: bool) -> Option<u32> {
+        Some(self.channel.own_attention().park(others))
+    }
+
+    fn spare(&self) -> Option<u32> {
+        Some(self.channel.own_attention().spare())
+    }
+
+    fn quiet(&self) -> bool {
+        self.is_closed() || self.lock.try_enter().is_some_and(|_inside| !self.channel.receiving().pending())
+    }
+
+    fn word(&self) -> &AtomicU32 {
+        self.channel.own_attention().word()
+    }
+
+    fn look(&self) {
+        self.channel.own_attention().look();
+    }
+
+    fn set_aside(&self) {
+        self.channel.own_attention().set_aside();
+    }
+
+    fn knock(&self) {
+        // One processor of the client's may be busy with a thread, while another sleeps whose threads wait for replies.
+        if self.unrung.take() {
+            self.knock_now();
+        }
+    }
+
+    fn used(&self) -> bool {
+        // Relaxed: under the lock of the lines.
+        let position = self.channel.receiving().position();
+        self.seen.swap(position, Ordering::Relaxed) != position
+    }
+
+    fn retire(&self) {
+        self.channel.own_attention().retire();
+        self.unrung.retire();
+    }
+
+    fn rests(&self) -> bool {
+        if self.unrung.take_left() {
+            self.knock_now();
+        }
+        self.quiet()
+    }
+
+    fn revive(&self) -> bool {
+        if self.is_closed() {
+            return false;
+        }
+        self.channel.own_attention().revive();
+        self.unrung.revive();
+        // Its next sweep finds it used.
+        self.seen.store(self.channel.receiving().position().wrapping_sub(1), Ordering::Relaxed);
+        true
+    }
+
+    fn listen(&self, cpu: usize) -> Option<(&AtomicU32, u32)> {
+        let donation = self.channel.donation(cpu).filter(|_| !self.is_closed())?;
+        // Relaxed, here and below: the listener's own bit.
+        let bit = 1 << cpu;
+        if self.listening.fetch_or(bit, Ordering::Relaxed) & bit != 0 && donation.came() {
+            // It came in between: a value that the word doesn't hold.
+            return Some((donation.word(), !donation.word().load(Ordering::Relaxed)));
+        }
+        Some((donation.word(), donation.listen()))
+    }
+
+    fn ignore(&self, cpu: usize) -> bool {
+        let Some(donation) = self.channel.donation(cpu) else { return true };
+        let bit = 1 << cpu;
+        let withdrawn = self.listening.load(Ordering::Relaxed) & bit == 0 || donation.withdraw();
+        if withdrawn {
+            self.listening.fetch_and(!bit, Ordering::Relaxed);
+        }
+        withdrawn
+    }
+
+    fn came(&self, cpu: usize) -> bool {
+        let Some(donation) = self.channel.donation(cpu) else { return false };
+        let bit = 1 << cpu;
+        let came = self.listening.load(Ordering::Relaxed) & bit != 0 && donation.came();
+        if came {
+            self.listening.fetch_and(!bit, Ordering::Relaxed);
+        }
+        came
+    }
+
+    fn borrow(&self) {
+        self.kernel.borrowed();
+        // Relaxed, here and below: whom it concerns is the listener itself.
+        self.lent.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn hand_back(&self) {
+        self.lent.fetch_sub(1, Ordering::Relaxed);
+        self.kernel.returned();
+        self.ring(self.channel.recall());
+    }
+
+    fn spun(&self, paid: bool) {
+        self.kernel.spun(paid);
+    }
+
+    fn elsewhere(&self) -> bool {
+        self.meeting.elsewhere
+    }
+
+    fn shares(&self) -> bool {
+        self.meeting.shares
+    }
+}
