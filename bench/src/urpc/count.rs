@@ -27,6 +27,8 @@ impl Counted {
     pub(crate) fn perform(self) -> Result<(), Error> {
         let Self { rounds, threads } = self;
         if threads {
+            // One activation, as where it is timed: others would be counted too.
+            underpass::processors::set(1);
             let thread = underpass::thread::spawn(move || {
                 let callers = Callers::new();
                 (0..rounds).for_each(|_| callers.part_client_dispatch());
@@ -78,7 +80,7 @@ fn collected(component: Component, rounds: u64) -> Result<u64, Error> {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
     if !threads {
-        // Threads leave the function in the middle and come back to it: for them everything is collected.
+        // Threads leave the function in the middle and come back to it: for them everything is collected. Kernel threads that wait cost nothing.
         valgrind.arg(format!("--toggle-collect=*{}*", function(component)));
     }
     valgrind.arg(format!("/proc/{}/exe", std::process::id()));
