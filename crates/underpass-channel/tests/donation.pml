@@ -203,6 +203,8 @@ end_listening:
             assert(loan[cpu] > 0);
             loan[cpu]--;
             came[c] = false;
+            /* L1 of this line: its client may run, and donate anew, before the others' is reached. */
+            atomic { line[c].listening[cpu] = true; said[c] = true };
 #if BREAK == NO_RECALL
             skip;
 #else

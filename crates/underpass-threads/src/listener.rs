@@ -68,8 +68,17 @@ impl Scheduler {
             return self.begin_dispatcher();
         }
         if !self.pass_on() {
+            self.say_listening(cpu);
             self.hand_back();
             self.listen(cpu);
+        }
+    }
+
+    /// L1, before L6: the clients that are called may have this CPU at once, and donate it anew before this listener comes to sleep.
+    fn say_listening(&self, cpu: usize) {
+        for line in &*self.listener.lent.borrow() {
+            // What to sleep on is asked for again before the sleep.
+            let _ = line.listen(cpu);
         }
     }
 
