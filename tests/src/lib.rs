@@ -1,11 +1,13 @@
 //! What the tests of whole processes share: an interface, a server to run behind it, and a watchdog.
 #![forbid(unsafe_code)]
 
+mod entries;
 mod probe;
 mod server;
 mod system;
 mod watchdog;
 
+pub use entries::{Entries, Seen};
 pub use probe::{Everything, Other, OtherClient, Plain, Probe, ProbeClient, Shape, Subject, Trouble, Unlike};
 pub use server::{Room, ServerProcess};
 pub use system::{fds_of, kernel_threads_of, kib_of, state_of, switches_of, ticks_of};

@@ -3,8 +3,8 @@
 //! `underpass-test-server NAME probe|other` exports an interface as NAME in `$UNDERPASS_DIR`;
 //! `underpass-test-server NAME import` imports NAME and calls it once;
 //! `underpass-test-server NAME linger` imports NAME and calls it again and again;
-//! `underpass-test-server NAME loop N` imports NAME, calls it N times, prints the kernel entries of both sides (the server's
-//! first) and ends the server;
+//! `underpass-test-server NAME loop N user|kernel US` imports NAME, calls it from a user-level or a plain kernel thread until both sides have settled and then N times
+//! with pauses of so many µs, prints the kernel entries of the latter (the server's, then its own: all, sleeps, wake-ups) and ends the server;
 //! `underpass-test-server NAME block N` imports NAME, calls it from N user-level threads that wait there for one more, and
 //! says so when all do.
 //!
@@ -14,8 +14,12 @@
 #![forbid(unsafe_code)]
 
 use std::error::Error;
-use underpass::{Server, thread};
-use underpass_tests::{Other, Probe, ProbeClient, Subject, Unlike, until};
+use std::time::Duration;
+use underpass::{CallError, Server, thread};
+use underpass_tests::{Entries, Other, Probe, ProbeClient, Subject, Unlike, until};
+
+/// Calls before those that are counted: as many as both sides need to find their ways of waiting.
+const WARM_UP: u64 = 1_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     // No server outlives its test.
@@ -43,22 +47,39 @@ fn main() -> Result<(), Box<dyn Error>> {
                 client.compute(ms)?;
             }
         }
-        "loop" => return call_again_and_again(&name, number()?.parse()?),
+        "loop" => {
+            let (times, by, pause) = (number()?.parse()?, number()?, number()?.parse()?);
+            return call_again_and_again(&name, times, &by, Duration::from_micros(pause));
+        }
         "block" => return block(&name, number()?.parse()?),
         _ => return Err("no such interface".into()),
     };
     Ok(Server::new().export(name, service).run()?)
 }
 
-fn call_again_and_again(name: &str, times: u64) -> Result<(), Box<dyn Error>> {
+fn call_again_and_again(name: &str, times: u64, by: &str, pause: Duration) -> Result<(), Box<dyn Error>> {
     let client = ProbeClient::import(name)?;
-    for _ in 0..times {
-        client.null()?;
-    }
-    let (own, (server, _)) = (underpass::counters(), client.kernel_entries()?);
-    println!("{server} {}", own.kernel_entries);
-    // It has no other end, and an end is when strace tells what it counted.
-    client.die().expect_err("it ends before it can reply");
+    let calls = move || {
+        (0..WARM_UP).try_for_each(|_| client.null())?;
+        let server = client.entries()?;
+        let own = Entries::marked();
+        for _ in 0..times {
+            if !pause.is_zero() {
+                thread::sleep(pause);
+            }
+            client.null()?;
+        }
+        let own = Entries::marked().since(own);
+        let server = client.entries()?.since(server);
+        // It has no other end, and an end is when strace tells what it saw.
+        client.die().expect_err("it ends before it can reply");
+        Ok::<_, CallError>([server, own])
+    };
+    let counted = match by {
+        "kernel" => calls(),
+        _ => thread::spawn(calls).join().map_err(|_| "a thread panicked")?,
+    };
+    counted?.into_iter().for_each(|Entries { all, sleeps, wakes }| print!("{all} {sleeps} {wakes} "));
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The interface that the tests call, and what stands behind it.
 #![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
 
+use crate::entries::Entries;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -126,8 +127,8 @@ pub trait Probe {
     fn die(&self) -> Result<(), CallError>;
     /// Its process.
     fn pid(&self) -> Result<u32, CallError>;
-    /// Its domain's kernel entries, and how many of those were sleeps.
-    fn kernel_entries(&self) -> Result<(u64, u64), CallError>;
+    /// Its domain's kernel entries; see [`Entries::marked`].
+    fn entries(&self) -> Result<Entries, CallError>;
     /// Bytes of arguments that have come here, those of calls under way included.
     fn arrived(&self) -> Result<u64, CallError>;
     /// How many ends of bindings its domain looks at.
@@ -253,9 +254,8 @@ impl Probe for Subject {
         Ok(std::process::id())
     }
 
-    fn kernel_entries(&self) -> Result<(u64, u64), CallError> {
-        let counters = underpass::counters();
-        Ok((counters.kernel_entries, counters.sleeps))
+    fn entries(&self) -> Result<Entries, CallError> {
+        Ok(Entries::marked())
     }
 
     fn arrived(&self) -> Result<u64, CallError> {

@@ -196,7 +196,7 @@ fn both_sides_on_one_cpu_take_turns() {
         command.env("UNDERPASS_TEST_CPU", &only);
     });
     let mut command = Command::new(SERVER);
-    command.args([&name, "loop", "2000"]).env("UNDERPASS_TEST_CPU", &only);
+    command.args([&name, "loop", "2000", "kernel", "0"]).env("UNDERPASS_TEST_CPU", &only);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
 }

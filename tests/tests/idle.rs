@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use underpass::{CallError, thread};
 use underpass_tests::{
-    Probe, ProbeClient, Room, ServerProcess, Watchdog, kernel_threads_of, state_of, switches_of, ticks_of,
-    until,
+    Entries, Probe, ProbeClient, Room, ServerProcess, Watchdog, kernel_threads_of, state_of, switches_of,
+    ticks_of, until,
 };
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
@@ -72,10 +72,10 @@ fn an_idle_server_does_not_enter_the_kernel() {
     let _watchdog = Watchdog::new("an_idle_server_does_not_enter_the_kernel");
     let (server, client) = start("entries");
     (0..100).for_each(|_| client.null().unwrap());
-    let before = client.kernel_entries().unwrap();
+    let before = client.entries().unwrap();
     idles(server.pid());
-    let after = client.kernel_entries().unwrap();
-    let (entries, sleeps) = (after.0 - before.0, after.1 - before.1);
+    let after = client.entries().unwrap();
+    let Entries { all: entries, sleeps, .. } = after.since(before);
     // Each kernel thread goes to sleep after the one call and before the other; a change of who looks may wake it once more.
     let threads = kernel_threads_of(server.pid()) as u64;
     assert!(sleeps <= 2 * threads + 4, "{sleeps} sleeps of {threads} kernel threads");

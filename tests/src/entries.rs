@@ -1,0 +1,108 @@
+//! How often a domain enters the kernel: as its own counters say, and as strace sees it.
+
+/// Entries, by what they are for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, underpass::Wire)]
+pub struct Entries {
+    /// All.
+    pub all: u64,
+    /// Sleeps.
+    pub sleeps: u64,
+    /// Wake-ups of peers and of own kernel threads; a processor is given and returned by one.
+    pub wakes: u64,
+}
+
+impl Entries {
+    /// What this domain has counted so far. Before it reads it leaves a mark for who watches: a system call that is made for nothing else.
+    pub fn marked() -> Self {
+        let _ = std::os::unix::process::parent_id();
+        let counted = underpass::counters();
+        let wakes = counted.wakeups_sent + counted.donations_given;
+        Self { all: counted.kernel_entries, sleeps: counted.sleeps, wakes }
+    }
+
+    /// Those since `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            all: self.all.saturating_sub(earlier.all),
+            sleeps: self.sleeps.saturating_sub(earlier.sleeps),
+            wakes: self.wakes.saturating_sub(earlier.wakes),
+        }
+    }
+}
+
+/// What strace has seen of a domain between its two marks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The domain's entries, those of kernel threads included that have nothing to do with calls.
+    pub entries: Entries,
+    /// Wake-ups of the peer.
+    pub notifications: u64,
+}
+
+impl Seen {
+    /// What [`Seen::of`] can read.
+    pub const STRACE: [&str; 3] = ["-f", "-Y", "-o"];
+
+    /// From the lines that `strace` has written.
+    ///
+    /// # Panics
+    /// If there aren't two marks.
+    pub fn of(report: &str) -> Self {
+        let (mut seen, mut marks) = (Self::default(), 0);
+        // Each begins with the kernel thread's number and <name>. The end of a call that others came between has a line of its own.
+        let calls = report.lines().filter_map(|line| Some(line.split_once("> ")?.1));
+        for call in calls.filter(|call| call.starts_with(|first: char| first.is_ascii_lowercase())) {
+            let (name, arguments) = call.split_once('(').unwrap_or((call, ""));
+            if name == "getppid" {
+                marks += 1;
+            } else if marks == 1 {
+                seen.add(name, arguments);
+            }
+        }
+        assert_eq!(marks, 2, "a mark before the calls, and one after");
+        seen
+    }
+
+    fn add(&mut self, name: &str, arguments: &str) {
+        let Self { entries, notifications } = self;
+        entries.all += 1;
+        match name {
+            "futex_waitv" => entries.sleeps += 1,
+            "futex" if arguments.contains("FUTEX_WAIT") => entries.sleeps += 1,
+            "futex" if arguments.contains("FUTEX_WAKE_PRIVATE") => entries.wakes += 1,
+            "futex" | "sendmsg" | "sendto" => {
+                entries.wakes += 1;
+                *notifications += 1;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_between_the_marks_are_seen_once_each() {
+        let report = "\
+7<main> futex(0x10, FUTEX_WAKE, 1) = 1
+7<main> getppid()                  = 1
+7<main> futex(0x10, FUTEX_WAKE, 1 <unfinished ...>
+8<activation-0> <... futex_waitv resumed>) = 0
+7<main> <... futex resumed>) = 1
+8<activation-0> futex(0x10, FUTEX_WAKE_PRIVATE, 1) = 0
+8<activation-0> --- SIGRT_10 {si_signo=SIGRT_10} ---
+8<activation-0> sendmsg(3, {msg_name=NULL}, 0) = 1
+8<activation-0> futex_waitv([{val=0x2}], 1, 0, NULL, CLOCK_MONOTONIC <unfinished ...>
+7<main> membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0) = 0
+7<main> getppid( <unfinished ...>
+7<main> <... getppid resumed>)     = 1
+7<main> exit_group(0)              = ?
+7<main> +++ exited with 0 +++
+";
+        let entries = Entries { all: 5, sleeps: 1, wakes: 3 };
+        assert_eq!(Seen::of(report), Seen { entries, notifications: 2 });
+    }
+}
