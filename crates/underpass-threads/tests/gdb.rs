@@ -150,7 +150,8 @@ fn gdb_lists_threads_and_shows_where_they_are() {
     check(&part("THREADS\n", "ENTERED\n"));
     assert!(part("ENTERED\n", "AGAIN\n").contains("deepest"), "{live}");
     // Some versions of gdb stumble over the exit of a process with many kernel threads, after this.
-    assert!(live.contains("test result: ok. 1 passed"), "it goes on unharmed: {live}");
+    // What gdb says itself may come between two pieces of a line of the inferior's.
+    assert!(live.contains("ok. 1 passed"), "it goes on unharmed: {live}");
     let Some(core) = core(exe, name) else { return };
     check(&gdb(&[exe, core.to_str().unwrap()], &["underpass threads", "underpass bt sleeper"]));
     std::fs::remove_dir_all(core.parent().unwrap()).unwrap();
