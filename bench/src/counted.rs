@@ -37,6 +37,8 @@ macro_rules! counted {
 counted!(
     calls,
     served,
+    calls_beside,
+    channels_beside,
     kernel_entries,
     wakeups_sent,
     wakeups_avoided,

@@ -1,12 +1,14 @@
 //! What the tests of whole processes share: an interface, a server to run behind it, and a watchdog.
 #![forbid(unsafe_code)]
 
+mod crowd;
 mod entries;
 mod probe;
 mod server;
 mod system;
 mod watchdog;
 
+pub use crowd::{Meeting, crowd};
 pub use entries::{Entries, Seen};
 pub use probe::{Everything, Other, OtherClient, Plain, Probe, ProbeClient, Shape, Subject, Trouble, Unlike};
 pub use server::{Room, ServerProcess};

@@ -10,13 +10,15 @@
 //!
 //! `underpass-test-server NAME compute MS` imports NAME and has it compute again and again.
 //!
+//! `underpass-test-server NAME crowd` imports NAME, calls it from two activations until each has a channel of its own, says so, and calls on from both.
+//!
 //! With `$UNDERPASS_TEST_CPU` it uses that CPU only.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::time::Duration;
 use underpass::{CallError, Server, thread};
-use underpass_tests::{Entries, Other, Probe, ProbeClient, Subject, Unlike, until};
+use underpass_tests::{Entries, Other, Probe, ProbeClient, Subject, Unlike, crowd, until};
 
 /// Calls before those that are counted: as many as both sides need to find their ways of waiting.
 const WARM_UP: u64 = 1_000;
@@ -51,6 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let (times, by, pause) = (number()?.parse()?, number()?, number()?.parse()?);
             return call_again_and_again(&name, times, &by, Duration::from_micros(pause));
         }
+        "crowd" => return call_at_once(&name),
         "block" => return block(&name, number()?.parse()?),
         _ => return Err("no such interface".into()),
     };
@@ -81,6 +84,24 @@ fn call_again_and_again(name: &str, times: u64, by: &str, pause: Duration) -> Re
     };
     counted?.into_iter().for_each(|Entries { all, sleeps, wakes }| print!("{all} {sleeps} {wakes} "));
     Ok(())
+}
+
+fn call_at_once(name: &str) -> Result<(), Box<dyn Error>> {
+    let client = ProbeClient::import(name)?;
+    let ended = crowd(&client, |client, meeting, number| {
+        meeting.meet();
+        if number == 0 {
+            println!("split");
+        }
+        loop {
+            if let Err(e) = client.nap(20) {
+                return e;
+            }
+        }
+    });
+    let [told, other] = ended.ok_or("it takes two CPUs")?;
+    eprintln!("{other:?}");
+    Err(told.into())
 }
 
 fn block(name: &str, threads: u32) -> Result<(), Box<dyn Error>> {

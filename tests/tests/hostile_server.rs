@@ -115,6 +115,78 @@ fn done(call: &Cell, bytes: &[u8]) -> Cell {
 }
 
 #[test]
+fn a_channel_that_nobody_asked_for_closes_the_binding() {
+    let _watchdog = Watchdog::new("a_channel_that_nobody_asked_for_closes_the_binding");
+    let ((_, region), (_, socket)) = (Channel::create(Fence::Full).unwrap(), Socket::pair().unwrap());
+    let scene = Scene::new("unasked");
+    let answer = |end: &End, kind: u8, files: &[BorrowedFd<'_>]| {
+        call(end);
+        end.say(&[kind; 16], files);
+    };
+    scene.violates(|end| answer(end, 4, &[]));
+    scene.violates(|end| answer(end, 5, &[]));
+    scene.violates(|end| answer(end, 3, &[]));
+    scene.violates(|end| answer(end, 4, &[region.as_fd(), socket.as_fd()]));
+}
+
+/// Answers calls until the client asks for a channel, says `said` with `files`, and goes on until the client has hung up.
+fn serve_and_open(end: &End, said: u8, files: &[BorrowedFd<'_>]) {
+    let mut waiting = Vec::new();
+    loop {
+        while let Some(call) = end.take() {
+            waiting.push(call);
+        }
+        // Late: both callers are to have calls under way.
+        if waiting.len() > 1 {
+            let call = waiting.remove(0);
+            end.post(&done(&call, &[0]));
+        }
+        let mut heard = [0; 16];
+        match end.socket.receive(&mut heard) {
+            Ok(received) if received.len == 0 => return,
+            Ok(_) if heard[0] == 3 => end.say(&[said; 16], files),
+            Err(e) if e.kind() != std::io::ErrorKind::WouldBlock => return,
+            _ => {}
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_channel_that_is_none_closes_the_binding() {
+    let _watchdog = Watchdog::new("a_channel_that_is_none_closes_the_binding");
+    let cpus = underpass_os::cpu::allowed().unwrap();
+    let &[one, other, ..] = &cpus[..] else { return };
+    let ((_, region), (_, socket)) = (Channel::create(Fence::Full).unwrap(), Socket::pair().unwrap());
+    let file = std::fs::File::open("/dev/null").unwrap();
+    let scene = Scene::new("none");
+    let lies = [
+        [region.as_fd(), file.as_fd()],
+        [file.as_fd(), socket.as_fd()],
+        [region.as_fd(), region.as_fd()],
+        [socket.as_fd(), region.as_fd()],
+    ];
+    for files in lies {
+        scene.lied_to(
+            |end| serve_and_open(end, 4, &files),
+            |client| {
+                let contend = |cpu| {
+                    let client = client.clone();
+                    move || {
+                        underpass_os::cpu::confine(&[cpu]).unwrap();
+                        violation(Err::<(), _>(until("the lie", || client.null().err())));
+                    }
+                };
+                std::thread::scope(|scope| {
+                    scope.spawn(contend(one));
+                    scope.spawn(contend(other));
+                });
+            },
+        );
+    }
+}
+
+#[test]
 fn a_reply_that_no_honest_server_writes_closes_the_binding() {
     let _watchdog = Watchdog::new("a_reply_that_no_honest_server_writes_closes_the_binding");
     let scene = Scene::new("replies");

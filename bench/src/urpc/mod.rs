@@ -34,6 +34,21 @@ macro_rules! figure {
     };
 }
 
+/// Throughput of one binding with so many processors of the client and of the server.
+macro_rules! throughput {
+    ($clients:literal, $servers:literal) => {
+        served(
+            concat!("throughput/C", $clients, "S", $servers),
+            &[concat!("throughput/C", $clients, "S", $servers)],
+            Pinning::Split { clients: $clients, servers: $servers },
+            |client| {
+                let processors = Processors { clients: $clients, servers: $servers };
+                load::throughput(client, concat!("throughput/C", $clients, "S", $servers), processors)
+            },
+        )
+    };
+}
+
 pub(crate) const BENCHMARK: Benchmark = Benchmark {
     name: "urpc",
     about: "a call that does nothing: at the limit, donated, late, many at once; what idle and slow servers burn",
@@ -58,7 +73,13 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
         donated("null/kernel-thread/donated", &["null/kernel-thread/donated"], Pinning::Together, |client| {
             null::kernel_thread(client, "null/kernel-thread/donated", ONE_TO_SHARE)
         }),
-        served("throughput", &["throughput"], Pinning::Apart, load::throughput),
+        served("throughput", &["throughput"], Pinning::Apart, |client| {
+            load::throughput(client, "throughput", ONE_EACH)
+        }),
+        throughput!(2, 1),
+        throughput!(2, 2),
+        throughput!(4, 4),
+        throughput!(8, 8),
         figure!(1, 0),
         figure!(2, 0),
         figure!(4, 0),

@@ -3,6 +3,7 @@
 //! Each is a loop of its own over [`MESSAGES`] messages: all are sent, then all are polled for, and so on. So a component is measured
 //! with the code and the channel that calls have, and without the wait for a line that the other processor has.
 
+use super::Processors;
 use crate::Error;
 use crate::contest::Subject;
 use std::hint::black_box;
@@ -267,18 +268,20 @@ fn times(rounds: u64) -> Result<Times, Error> {
 /// The components of one side or of both, as a subject; an operation is a message.
 pub(super) struct Sum {
     name: String,
-    sides: Vec<Vec<Component>>,
+    /// The components of a side, and among how many processors they are divided.
+    sides: Vec<(Vec<Component>, u64)>,
 }
 
 impl Sum {
     /// Some components together.
     pub(super) fn of(name: &str, components: &[Component]) -> Self {
-        Self { name: name.into(), sides: vec![components.to_vec()] }
+        Self { name: name.into(), sides: vec![(components.to_vec(), 1)] }
     }
 
-    /// The slower side: what bounds a pipeline of the two.
-    pub(super) fn slower() -> Self {
-        Self { name: "slower-side".into(), sides: vec![CLIENT.to_vec(), SERVER.to_vec()] }
+    /// The slower side, where each has so many processors that share its work: what bounds a pipeline of the two.
+    pub(super) fn slower(Processors { clients, servers }: Processors) -> Self {
+        let sides = vec![(CLIENT.to_vec(), clients as u64), (SERVER.to_vec(), servers as u64)];
+        Self { name: "slower-side".into(), sides }
     }
 }
 
@@ -290,7 +293,8 @@ impl Subject for Sum {
     fn batch(&mut self, operations: u64) -> Result<u64, Error> {
         let rounds = operations.div_ceil(MESSAGES as u64);
         let times = times(rounds)?;
-        let sums = self.sides.iter().map(|side| side.iter().map(|&part| times[part as usize]).sum::<u64>());
+        let sum = |side: &[Component]| side.iter().map(|&part| times[part as usize]).sum::<u64>();
+        let sums = self.sides.iter().map(|(side, processors)| sum(side) / processors);
         let ns = sums.max().unwrap_or(0);
         // The rounds may add up to a few more messages than asked for.
         Ok((u128::from(ns) * u128::from(operations) / u128::from(rounds * MESSAGES as u64)) as u64)

@@ -69,6 +69,11 @@ impl Channel {
         }
     }
 
+    /// What both sides agreed on.
+    pub fn fence(&self) -> Fence {
+        self.fence
+    }
+
     /// Posts a message, and says how the peer must be called, if it must. One at a time, here and below: callers have a lock.
     #[inline]
     pub fn post(&self, cell: &Cell) -> Bell {

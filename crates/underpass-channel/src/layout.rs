@@ -12,12 +12,16 @@
 //! Offsets are counted in bytes. The words of a ring are 64 bits wide, an attention and a donation word are 32 bits wide.
 
 /// The version of this layout; two domains must agree on it.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
-/// Slots of a binding, and so the most calls at once over one binding.
+/// Slots of a channel, and so the most calls at once over one channel.
 ///
 /// One bit of a word says whether a slot is leased, hence 64.
 pub const SLOTS: u32 = 64;
+
+/// The most channels of a binding: one, and one more each time that two activations of the client contend for one. A server closes the binding of who
+/// asks for more.
+pub const CHANNELS: usize = 16;
 
 /// Lines of a ring: twice as many as slots, for a reason that the proof gives (`README.md`, *Room*).
 pub const LINES: u32 = 2 * SLOTS;

@@ -42,7 +42,9 @@ impl Memory {
     /// # Errors
     /// `InvalidData` if the file isn't sealed or its size isn't `len`; else what `mmap` says.
     pub fn adopt(file: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
-        let seals = fcntl_get_seals(file)?;
+        let seals = fcntl_get_seals(file).map_err(|_| {
+            io::Error::new(io::ErrorKind::InvalidData, "the peer passed a file that is no memory file")
+        })?;
         if !seals.contains(SealFlags::SHRINK) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,

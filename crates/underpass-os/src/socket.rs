@@ -8,7 +8,8 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
-    connect, listen, recvmsg, sendmsg, shutdown, socket_with, sockopt::socket_peercred,
+    connect, listen, recvmsg, sendmsg, shutdown, socket_with, socketpair,
+    sockopt::{socket_domain, socket_peercred, socket_type},
 };
 use std::fs;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -130,7 +131,33 @@ impl Socket {
         Ok(Self { fd })
     }
 
-    /// Who connected, or listened, at the other end.
+    /// The two ends of a connection that stands for no name: one to keep, one to pass on.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub fn pair() -> io::Result<(Self, OwnedFd)> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        Ok((Self { fd: ours }, theirs))
+    }
+
+    /// The end of a connection that somebody has passed on. Whoever it was may hold it still, and change its flags: no operation here depends on them.
+    ///
+    /// # Errors
+    /// `InvalidData` if it is no such thing.
+    pub fn adopt(fd: OwnedFd) -> io::Result<Self> {
+        // Asked of the kernel's sockets alone: any other file answers that it is none.
+        let kind = socket_domain(&fd).and_then(|domain| Ok((domain, socket_type(&fd)?)));
+        match kind {
+            Ok((AddressFamily::UNIX, SocketType::SEQPACKET)) => Ok(Self { fd }),
+            _ => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the peer passed a file that is no connection",
+            )),
+        }
+    }
+
+    /// Who connected, or listened, at the other end; of a [`pair`](Self::pair), who made it.
     ///
     /// # Errors
     /// What `SO_PEERCRED` says.
@@ -264,6 +291,21 @@ mod tests {
         assert_eq!(server.receive(&mut buffer).unwrap().len, 0);
         drop(listening);
         fs::remove_dir(directory.path()).unwrap();
+    }
+
+    #[test]
+    fn a_pair_needs_no_name_and_nothing_else_is_adopted() {
+        let (ours, theirs) = Socket::pair().unwrap();
+        let theirs = Socket::adopt(theirs).unwrap();
+        theirs.send(b"hello", &[]).unwrap();
+        let mut buffer = [0; 16];
+        assert_eq!(ours.receive(&mut buffer).unwrap().len, 5);
+        drop(theirs);
+        assert_eq!(ours.receive(&mut buffer).unwrap().len, 0);
+        let file = fs::File::open("/dev/null").unwrap();
+        assert_eq!(Socket::adopt(file.into()).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        let (stream, _) = std::os::unix::net::UnixStream::pair().unwrap();
+        assert_eq!(Socket::adopt(stream.into()).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 
     #[test]

@@ -19,6 +19,8 @@ mod census;
 #[cfg(not(underpass_loom))]
 mod deferral;
 #[cfg(not(underpass_loom))]
+mod keeper;
+#[cfg(not(underpass_loom))]
 mod line;
 #[cfg(not(underpass_loom))]
 pub mod lines;
@@ -69,6 +71,8 @@ pub mod turns;
 pub use activation::Activation;
 #[cfg(not(underpass_loom))]
 pub use census::Census;
+#[cfg(not(underpass_loom))]
+pub use keeper::Keeper;
 #[cfg(not(underpass_loom))]
 pub use line::Line;
 pub use parker::Parker;

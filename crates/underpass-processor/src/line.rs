@@ -1,5 +1,6 @@
 //! What an idle processor looks at.
 
+use crate::Keeper;
 use std::sync::atomic::AtomicU32;
 
 /// The receiving end of a channel, as processors see it.
@@ -117,6 +118,12 @@ pub trait Line: Send + Sync {
 
     /// Gives the processor back: calls the peer.
     fn hand_back(&self) {}
+
+    /// Who serves this line, where several activations serve calls: for the room that dispatches.
+    #[inline]
+    fn keeper(&self) -> Option<&Keeper> {
+        None
+    }
 
     /// A spin for a message of this line alone, or one that a call of this line has ended, found something or did not. Counted.
     fn spun(&self, paid: bool) {

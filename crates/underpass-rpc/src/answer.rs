@@ -92,10 +92,7 @@ impl<'a> Answer<'a> {
     where
         'a: 'b,
     {
-        let heard = || {
-            self.end.hear();
-        };
-        Bytes::of(self.end.channel(), self.end.mailbox(), reply, heard).map_err(|e| {
+        Bytes::of(self.end.channel(), self.end.mailbox(), reply, |news| self.end.news(news)).map_err(|e| {
             Box::new(match e {
                 Unread::Violation(e) => self.end.violated(&format!("a reply of which {e}")),
                 Unread::NoFile => CallError::NoResources(NO_FILE.to_owned()),

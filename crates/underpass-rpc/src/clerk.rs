@@ -4,6 +4,7 @@
 
 use crate::client::ClientEnd;
 use crate::counters;
+use crate::family::Family;
 use crate::handshake::{Answer, Hello, LONGEST, Manner, Meeting};
 use crate::mailbox::Mailbox;
 use crate::server::ServerEnd;
@@ -272,8 +273,12 @@ impl Clerk {
         match made {
             Ok((channel, file, meeting)) => {
                 let welcome = Answer::Welcome { manner: Manner::own() };
-                if socket.send(&welcome.to_bytes(), &[file.as_fd()]).is_ok() {
-                    self.serve(channel, socket, &exported.service, meeting, export);
+                let sent = socket.send(&welcome.to_bytes(), &[file.as_fd()]).is_ok();
+                // Before the first call: then what is open is the binding's own.
+                drop(file);
+                if sent {
+                    let (mailbox, stub) = (Mailbox::new(socket), exported.service.stub.clone());
+                    self.serve(ServerEnd::new(channel, mailbox, stub, meeting, Family::new(export)));
                 }
             }
             Err(answer) => {
@@ -283,14 +288,27 @@ impl Clerk {
         }
     }
 
-    /// Serves a binding from now on.
-    fn serve(&self, channel: Channel, socket: Socket, service: &Service, meeting: Meeting, export: u64) {
-        let end = ServerEnd::new(channel, Mailbox::new(socket), service.stub.clone(), meeting);
+    /// The client of `end` has asked for another channel.
+    pub(crate) fn open(&self, end: &ServerEnd) {
+        let made = Channel::create(end.channel().fence())
+            .and_then(|(channel, region)| Ok((channel, region, Socket::pair()?)));
+        let Ok((channel, region, (ours, theirs))) = made else { return end.mailbox().refuse() };
+        let sent = end.mailbox().open(&region, &theirs).is_ok();
+        drop((region, theirs));
+        // A client that can't take it goes on without.
+        if sent {
+            self.serve(end.another(channel, Mailbox::new(ours)));
+        }
+    }
+
+    /// Serves a channel from now on.
+    fn serve(&self, end: Arc<ServerEnd>) {
         let line: Arc<dyn Line> = end.clone();
         counters::enlist(Arc::downgrade(&end) as _);
         let active = lines::add(line.clone());
+        let export = end.family().export();
         let row = Watched::Server { end: end.clone(), line: line.clone(), export };
-        if self.watch(row, Some(export)).is_err() {
+        if !end.family().join(&end) || self.watch(row, Some(export)).is_err() {
             // Nobody would hear of the client's death: better no binding.
             end.close();
             end.mailbox().hang_up();

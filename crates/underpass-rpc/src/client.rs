@@ -1,9 +1,15 @@
 //! The client's end of a binding: a call, from the lease of its slot to the wait for its reply.
 
 mod closing;
+mod crowd;
+mod further;
 mod line;
 mod replies;
+mod watch;
 
+use self::crowd::Crowd;
+use self::further::Further;
+use self::watch::Watch;
 use crate::answer::{Answer, Results, read_whole};
 use crate::counters::{Counted, Counters, KernelCount, bequeath};
 use crate::error::{CallError, Outcome};
@@ -14,7 +20,7 @@ use crate::message::{BLOB_OUT, Unsent, fill};
 use crate::queue::Queue;
 use crate::unrung::Unrung;
 use crate::waiting::Reply;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use underpass_channel::layout::SLOTS;
 use underpass_channel::{Bell, Cell, Channel, Owed, Payload, Place, Slot, Slots};
@@ -25,7 +31,7 @@ use underpass_sync::{Inside, Spin};
 use underpass_threads::{alone, force, rouse_all, wait_on};
 use underpass_wire::{Decode, DecodeError, Encode};
 
-/// The client's end of a binding.
+/// The client's end of a channel: the first of its binding, or a further one.
 ///
 /// | field | who writes it |
 /// |---|---|
@@ -37,6 +43,9 @@ use underpass_wire::{Decode, DecodeError, Encode};
 /// | `aside` | who puts the line aside, because it can't sleep on its word |
 /// | `dormant`, `seen` | under the lock of the lines |
 /// | `unrung` | callers |
+/// | `crowd` | callers that are not alone |
+/// | `watch` | see there |
+/// | `further` | who finds the first channel crowded |
 pub(crate) struct ClientEnd {
     lock: Spin,
     channel: Channel,
@@ -56,6 +65,12 @@ pub(crate) struct ClientEnd {
     kernel: KernelCount,
     /// How many replies had come when `used` was last asked.
     seen: AtomicU32,
+    crowd: Crowd,
+    watch: Watch,
+    /// The binding's further channels, once there were to be some: of the first channel alone.
+    further: OnceLock<Box<Further>>,
+    /// Of a further channel, the first of its binding.
+    first: Option<Weak<Self>>,
     own: Weak<Self>,
 }
 
@@ -68,7 +83,12 @@ pub(crate) struct Terms {
 }
 
 impl ClientEnd {
+    /// The first end of a binding.
     pub(crate) fn new(channel: Channel, mailbox: Mailbox, meeting: Meeting) -> Arc<Self> {
+        Self::beside(None, channel, mailbox, meeting)
+    }
+
+    fn beside(first: Option<Weak<Self>>, channel: Channel, mailbox: Mailbox, meeting: Meeting) -> Arc<Self> {
         Arc::new_cyclic(|own| Self {
             lock: Spin::new(),
             channel,
@@ -86,6 +106,10 @@ impl ClientEnd {
             meeting,
             kernel: KernelCount::default(),
             seen: AtomicU32::new(u32::MAX),
+            crowd: Crowd::default(),
+            watch: Watch::default(),
+            further: OnceLock::new(),
+            first,
             own: own.clone(),
         })
     }
@@ -121,7 +145,7 @@ impl ClientEnd {
         self.queue.next();
     }
 
-    /// Calls a procedure and waits for its result; one that never came is `failed`.
+    /// Calls a procedure over the caller's channel of this binding, and waits for its result; one that never came is `failed`.
     ///
     /// A result that went well is made where the caller of this wants it, and is moved no more: to read in one piece what was just written in
     /// several, the processor waits until all it has written before is out, the request too, whose line the server may have (decision 0021).
@@ -133,8 +157,9 @@ impl ClientEnd {
         terms: Terms,
         failed: impl FnOnce(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
-        let mut answer = Answer { end: self, slot: None, number: 0 };
-        if let Err(error) = self.exchange(&mut answer, procedure, arguments, terms) {
+        let end = self.nearest();
+        let mut answer = Answer { end, slot: None, number: 0 };
+        if let Err(error) = end.exchange(&mut answer, procedure, arguments, terms) {
             return Err(failed(*error));
         }
         let mut payload = Payload::new();
@@ -182,7 +207,11 @@ impl ClientEnd {
         linkage.expect();
         let inside = self.lock();
         let away = self.channel.post_and_look(&cell);
+        let alone = inside.is_plain();
         drop(inside);
+        if !alone {
+            self.crowded();
+        }
         match away {
             false => {
                 self.unrung.note();
@@ -263,13 +292,6 @@ impl ClientEnd {
         }
         self.kernel.woke();
     }
-
-    pub(crate) fn counters(&self) -> Counters {
-        let mut sum = Counters::default();
-        self.linkage.iter().for_each(|linkage| linkage.count.add_to(&mut sum));
-        self.kernel.add_to(&mut sum);
-        sum
-    }
 }
 
 #[cold]
@@ -284,7 +306,10 @@ fn unsent(e: Unsent) -> Box<CallError> {
 
 impl Counted for ClientEnd {
     fn counters(&self) -> Counters {
-        self.counters()
+        let mut sum = Counters::default();
+        self.linkage.iter().for_each(|linkage| linkage.count.add_to(&mut sum));
+        self.kernel.add_to(&mut sum);
+        sum.of_channel(self.first.is_some())
     }
 }
 

@@ -1,4 +1,4 @@
-//! What travels over a binding's socket once the binding is made: bells for rings that were put aside, and files.
+//! What travels over a channel's socket once the channel is made: bells for rings that were put aside, files, and further channels.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -13,6 +13,12 @@ pub(crate) enum Control {
     Closing,
     /// The arguments or results of `slot` are the first `length` bytes of the file that comes along.
     Blob { slot: u16, length: u64 },
+    /// Client to server: it wants another channel for this binding.
+    Ask,
+    /// The answer: the files that come along are the new channel's region and socket.
+    Opened,
+    /// The answer if there is no memory, or no file left.
+    Refused,
 }
 
 /// Bytes of a message.
@@ -29,6 +35,9 @@ impl Control {
                 bytes[8..].copy_from_slice(&length.to_le_bytes());
             }
             Self::Closing => bytes[0] = 2,
+            Self::Ask => bytes[0] = 3,
+            Self::Opened => bytes[0] = 4,
+            Self::Refused => bytes[0] = 5,
         }
         socket.send(&bytes, files)
     }
@@ -43,6 +52,9 @@ impl Control {
                 length: u64::from_le_bytes(bytes[8..].try_into().ok()?),
             }),
             2 => Some(Self::Closing),
+            3 => Some(Self::Ask),
+            4 => Some(Self::Opened),
+            5 => Some(Self::Refused),
             _ => None,
         }
     }

@@ -11,6 +11,11 @@ pub struct Counters {
     pub calls: u64,
     /// Calls of other domains served.
     pub served: u64,
+    /// Of the calls made and served, those over channels beside the first of their binding.
+    pub calls_beside: u64,
+    /// Channels beside the first of their binding, which the client asks for where several of its activations contend for one. Those of this domain's exports
+    /// too.
+    pub channels_beside: u64,
     /// System calls made on the way of calls: sleeps, wake-ups, barriers, files passed.
     pub kernel_entries: u64,
     /// Wake-ups sent to peers, and to own processors.
@@ -44,14 +49,24 @@ impl Counters {
         self.with(earlier, u64::saturating_sub)
     }
 
-    fn plus(&self, other: &Self) -> Self {
+    pub(crate) fn plus(&self, other: &Self) -> Self {
         self.with(other, u64::wrapping_add)
+    }
+
+    /// The same, of one channel: of a further one of its binding, or of the first.
+    pub(crate) fn of_channel(self, further: bool) -> Self {
+        match further {
+            true => Self { calls_beside: self.calls + self.served, channels_beside: 1, ..self },
+            false => self,
+        }
     }
 
     fn with(&self, other: &Self, op: impl Fn(u64, u64) -> u64) -> Self {
         Self {
             calls: op(self.calls, other.calls),
             served: op(self.served, other.served),
+            calls_beside: op(self.calls_beside, other.calls_beside),
+            channels_beside: op(self.channels_beside, other.channels_beside),
             kernel_entries: op(self.kernel_entries, other.kernel_entries),
             wakeups_sent: op(self.wakeups_sent, other.wakeups_sent),
             wakeups_avoided: op(self.wakeups_avoided, other.wakeups_avoided),

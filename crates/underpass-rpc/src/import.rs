@@ -34,6 +34,7 @@ impl Drop for Bound {
     fn drop(&mut self) {
         if let Ok(clerk) = clerk() {
             clerk.released(self.key);
+            self.end.end_further().into_iter().for_each(|key| clerk.released(key));
         }
     }
 }

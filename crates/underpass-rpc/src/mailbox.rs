@@ -1,8 +1,8 @@
-//! The socket of a binding after it was made, and the files that came over it.
+//! The socket of a channel after it was made, and the files that came over it.
 
 use crate::control::{CONTROL, Control};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 use underpass_channel::layout::SLOTS;
 use underpass_os::{Blob, Socket};
@@ -30,7 +30,7 @@ pub(crate) enum Came {
 const TURN: usize = 256;
 
 /// What emptying a socket brought to light.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(crate) struct News {
     /// The peer rang.
     pub(crate) bell: bool,
@@ -40,6 +40,10 @@ pub(crate) struct News {
     pub(crate) gone: bool,
     /// The peer sent what no honest peer sends.
     pub(crate) nonsense: bool,
+    /// The peer asks for so many more channels.
+    pub(crate) asked: usize,
+    /// The peer has opened a channel, of which these are the files; or it could not, or they didn't come through: then there are none.
+    pub(crate) opened: Option<Vec<OwnedFd>>,
 }
 
 impl Mailbox {
@@ -56,6 +60,22 @@ impl Mailbox {
     /// Passes a blob to the peer.
     pub(crate) fn pass(&self, slot: u16, blob: &Blob, length: u64) -> io::Result<()> {
         Control::Blob { slot, length }.send(&self.socket, &[blob.as_fd()])
+    }
+
+    /// Asks the peer for another channel; whether that went out.
+    pub(crate) fn ask(&self) -> bool {
+        Control::Ask.send(&self.socket, &[]).is_ok()
+    }
+
+    /// Passes a new channel to the peer: its region and its socket.
+    pub(crate) fn open(&self, region: &OwnedFd, socket: &OwnedFd) -> io::Result<()> {
+        Control::Opened.send(&self.socket, &[region.as_fd(), socket.as_fd()])
+    }
+
+    /// Tells the peer that there will be no further channel.
+    pub(crate) fn refuse(&self) {
+        // A peer that can't take it goes on without either.
+        let _ = Control::Refused.send(&self.socket, &[]);
     }
 
     /// Tells the peer that the binding is closed, and hangs up.
@@ -87,6 +107,13 @@ impl Mailbox {
             match Control::read(&buffer[..received.len]) {
                 Some(Control::Bell) => news.bell = true,
                 Some(Control::Closing) => news.closing = true,
+                Some(Control::Ask) => news.asked += 1,
+                // An honest server answers one question at a time.
+                Some(Control::Opened | Control::Refused) if news.opened.is_some() => {
+                    return News { nonsense: true, ..news };
+                }
+                Some(Control::Opened) => news.opened = Some(std::mem::take(&mut received.files)),
+                Some(Control::Refused) => news.opened = Some(Vec::new()),
                 Some(Control::Blob { slot, length }) => {
                     // The kernel drops a file that this domain has no room for.
                     let came = match received.files.pop().map(Blob::adopt) {
@@ -105,14 +132,11 @@ impl Mailbox {
         news
     }
 
-    /// Takes the blob of `slot`; nothing if none has come, which no honest peer does. Calls `heard` if a bell came with it.
-    pub(crate) fn take(&self, slot: u16, heard: impl FnOnce()) -> Option<Came> {
+    /// Takes the blob of `slot`; nothing if none has come, which no honest peer does. What else has come is `heard`.
+    pub(crate) fn take(&self, slot: u16, heard: impl FnOnce(News)) -> Option<Came> {
         let waiting = || self.blobs.lock().unwrap_or_else(PoisonError::into_inner)[usize::from(slot)].take();
         waiting().or_else(|| {
-            // A peer that is gone is the clerk's matter, which reads the socket too.
-            if self.empty().bell {
-                heard();
-            }
+            heard(self.empty());
             waiting()
         })
     }

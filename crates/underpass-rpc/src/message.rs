@@ -1,6 +1,6 @@
 //! Bytes into and out of a message, wherever they lie.
 
-use crate::mailbox::{Came, Mailbox};
+use crate::mailbox::{Came, Mailbox, News};
 use std::io;
 use underpass_channel::{
     BlobSink, BlobSource, Cell, Channel, INLINE, Place, RegionSource,
@@ -107,13 +107,13 @@ pub(crate) enum Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    /// The bytes that `cell` names; `heard` is called if a bell came over the socket meanwhile.
+    /// The bytes that `cell` names; what came over the socket meanwhile is `heard`.
     #[inline]
     pub(crate) fn of(
         channel: &'a Channel,
         mailbox: &Mailbox,
         cell: &'a Cell,
-        heard: impl FnOnce(),
+        heard: impl FnOnce(News),
     ) -> Result<Self, Unread> {
         match cell.place {
             Place::Inline => Ok(Self::Inline(cell.bytes())),

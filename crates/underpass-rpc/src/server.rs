@@ -2,7 +2,9 @@
 
 mod line;
 
+use crate::clerk::clerk;
 use crate::counters::{Counted, Counters, KernelCount, SlotCount, bequeath};
+use crate::family::Family;
 use crate::handshake::Meeting;
 use crate::incoming::{Dispatch, Incoming, Refused, Status};
 use crate::mailbox::{Mailbox, News};
@@ -12,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use underpass_channel::layout::SLOTS;
 use underpass_channel::{Bell, Cell, Channel, Place};
-use underpass_processor::{Line, lines};
+use underpass_processor::{Keeper, Line, lines};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use underpass_sync::Spin;
 use underpass_threads::{invite, lent_by, panic_message, rouse_all};
@@ -28,7 +30,7 @@ struct Served {
     count: SlotCount,
 }
 
-/// The server's end of a binding.
+/// The server's end of a channel.
 pub(crate) struct ServerEnd {
     /// Of the channel's rings and `slots`.
     lock: Spin,
@@ -38,6 +40,10 @@ pub(crate) struct ServerEnd {
     slots: Box<[Served]>,
     closed: AtomicBool,
     meeting: Meeting,
+    /// What it has in common with the other channels of its binding, and whether it is one beside the first.
+    family: Arc<Family>,
+    further: bool,
+    keeper: Keeper,
     unrung: Unrung,
     /// Processors on loan from this client.
     lent: AtomicU32,
@@ -55,6 +61,23 @@ impl ServerEnd {
         mailbox: Mailbox,
         stub: Arc<dyn Dispatch>,
         meeting: Meeting,
+        family: Arc<Family>,
+    ) -> Arc<Self> {
+        Self::beside(false, channel, mailbox, stub, meeting, family)
+    }
+
+    /// The end of one more channel of the same binding.
+    pub(crate) fn another(&self, channel: Channel, mailbox: Mailbox) -> Arc<Self> {
+        Self::beside(true, channel, mailbox, self.stub.clone(), self.meeting, self.family.clone())
+    }
+
+    fn beside(
+        further: bool,
+        channel: Channel,
+        mailbox: Mailbox,
+        stub: Arc<dyn Dispatch>,
+        meeting: Meeting,
+        family: Arc<Family>,
     ) -> Arc<Self> {
         Arc::new_cyclic(|own| Self {
             lock: Spin::new(),
@@ -64,6 +87,9 @@ impl ServerEnd {
             slots: (0..SLOTS).map(|_| Served::default()).collect(),
             closed: AtomicBool::new(false),
             meeting,
+            family,
+            further,
+            keeper: Keeper::default(),
             unrung: Unrung::default(),
             lent: AtomicU32::new(0),
             listening: AtomicU64::new(0),
@@ -81,9 +107,16 @@ impl ServerEnd {
         &self.mailbox
     }
 
-    /// Serves no more calls. Those under way run on; their results go nowhere.
+    pub(crate) fn family(&self) -> &Arc<Family> {
+        &self.family
+    }
+
+    /// Serves no more calls over any channel of the binding. Those under way run on; their results go nowhere.
+    #[cold]
     pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::Relaxed);
+        if !self.closed.swap(true, Ordering::Relaxed) {
+            self.family.close();
+        }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -95,8 +128,25 @@ impl ServerEnd {
         if news.bell {
             self.heard();
         }
-        if news.nonsense || news.gone || news.closing {
+        for _ in 0..news.asked {
+            self.asked();
+        }
+        if news.nonsense || news.opened.is_some() {
+            self.violated();
+        }
+        if news.gone || news.closing {
             self.close();
+        }
+    }
+
+    /// The client asks for another channel.
+    fn asked(&self) {
+        if !self.family.grants() {
+            return self.violated();
+        }
+        match clerk() {
+            Ok(clerk) if !self.is_closed() => clerk.open(self),
+            _ => {}
         }
     }
 
@@ -112,7 +162,7 @@ impl ServerEnd {
     /// Runs a call and posts its reply.
     #[inline(always)]
     fn run(&self, cell: &Cell, slot: &Served) {
-        let bytes = match Bytes::of(&self.channel, &self.mailbox, cell, || self.heard()) {
+        let bytes = match Bytes::of(&self.channel, &self.mailbox, cell, |news| self.news(news)) {
             Ok(bytes) => bytes,
             Err(Unread::Violation(_)) => return self.violated(),
             Err(Unread::NoFile) => {
@@ -207,19 +257,15 @@ impl ServerEnd {
         self.close();
         self.mailbox.close();
     }
-
-    pub(crate) fn counters(&self) -> Counters {
-        let mut sum = Counters::default();
-        self.slots.iter().for_each(|slot| slot.count.add_to(&mut sum));
-        sum.served = std::mem::take(&mut sum.calls);
-        self.kernel.add_to(&mut sum);
-        sum
-    }
 }
 
 impl Counted for ServerEnd {
     fn counters(&self) -> Counters {
-        self.counters()
+        let mut sum = Counters::default();
+        self.slots.iter().for_each(|slot| slot.count.add_to(&mut sum));
+        sum.served = std::mem::take(&mut sum.calls);
+        self.kernel.add_to(&mut sum);
+        sum.of_channel(self.further)
     }
 }
 

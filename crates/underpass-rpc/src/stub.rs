@@ -99,10 +99,10 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         }
     }
 
-    /// What this binding has carried so far. Nothing, if the implementation is in this very domain.
+    /// What this binding has carried so far, over all of its channels. Nothing, if the implementation is in this very domain.
     pub fn counters(&self) -> Counters {
         match &self.to {
-            To::There(bound) => bound.end.counters(),
+            To::There(bound) => bound.end.counters_of_all(),
             To::Here(_) => Counters::default(),
         }
     }

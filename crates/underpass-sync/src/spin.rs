@@ -126,6 +126,12 @@ impl Spin {
 }
 
 impl Inside<'_> {
+    /// Whether the caller's kernel thread is the one that has the right to enter plainly: nobody else uses this lock much, then.
+    #[inline(always)]
+    pub fn is_plain(&self) -> bool {
+        matches!(self.way, Way::Plain(_))
+    }
+
     /// Leaves hints for those who will look.
     #[inline(always)]
     pub fn hint(&mut self, hints: u32) {

@@ -7,18 +7,28 @@
 //! Clients are served by turns: at most [`SHARE`] calls of a line, then the next line is looked at, and whoever dispatches next goes on there. So
 //! while one client floods, another's call waits for `SHARE` of the flood's calls on each activation that serves, and not for those that the
 //! flood has waiting.
+//!
+//! Several activations that serve divide the lines. One leads, and looks at all that nobody keeps. Another, which is called when there is more to do than one can, becomes the *keeper* of a
+//! line on which a call waited for too long while it had nothing else to serve; the line is left to it then, unless it does not keep up either. It gives its lines back when it
+//! serves no more. So those who serve are at different lines, under load, and one that is alone serves them all.
 
 use crate::control::Control;
+use crate::idle::persists;
 use crate::outside;
 use crate::scheduler::Scheduler;
 use std::rc::Rc;
 use std::sync::Arc;
-use underpass_processor::{Line, Spin};
+use underpass_os::clock::now_ns;
+use underpass_processor::{Keeper, Line, Spin};
 
 /// The most calls of one line in a row while others may wait.
 const SHARE: u32 = 8;
 /// Passes over the lines between two looks at timers and other activations.
 const GLANCE: u32 = 64;
+/// An activation that has lines to serve looks so often, in ns, whether others keep up with theirs.
+const ROUND: u64 = 100_000;
+/// So many passes in a row in which several lines had more than their share have another activation called; after each call twice as many, up to the second number.
+const LASTING: (u32, u32) = (16, 4096);
 
 /// Serves calls until there are none for some time, or until another dispatches.
 pub(crate) fn run(own: &'static Scheduler) {
@@ -26,22 +36,25 @@ pub(crate) fn run(own: &'static Scheduler) {
     let _office = Office { own, me };
     let mut spin = Spin::new(&own.habit);
     let mut passes = 0u32;
+    let mut round = Round::default();
+    let mut crush = Crush { passes: 0, lasting: LASTING.0 };
     loop {
         if own.stale() {
             own.lines();
         }
         let (mut served, mut pays, mut shares) = (false, false, false);
         let lent = own.activation().is_lent();
+        let mut full = 0;
         for _ in 0..own.count_lines() {
             let Some(line) = own.next_line() else { break };
             served |= line.poll();
             // A listener does not wait: who has donated its processor does.
             pays |= !own.is_listener() && line.elsewhere();
             shares |= line.shares();
-            if !lent && !own.may_serve(&**line) {
+            if !lent && !own.may_serve(&**line, &mut round) {
                 continue;
             }
-            for _ in 0..SHARE {
+            for n in 1..=SHARE {
                 if lent && own.overstay() {
                     break;
                 }
@@ -50,6 +63,7 @@ pub(crate) fn run(own: &'static Scheduler) {
                     Some(false) => break,
                     Some(true) => served = true,
                 }
+                full += u32::from(n == SHARE);
                 if spin.has_begun() {
                     line.spun(true);
                     spin.reset();
@@ -60,6 +74,10 @@ pub(crate) fn run(own: &'static Scheduler) {
             }
         }
         passes = passes.wrapping_add(1);
+        round.ends(served);
+        if !lent && crush.lasts(full) {
+            outside::invite();
+        }
         if passes.is_multiple_of(GLANCE) {
             own.passed(GLANCE);
         }
@@ -71,6 +89,55 @@ pub(crate) fn run(own: &'static Scheduler) {
         } else if !pays || !spin.again(shares) {
             return;
         }
+    }
+}
+
+/// When to look at the lines of others.
+#[derive(Default)]
+struct Round {
+    /// Something was served in the last pass.
+    busy: bool,
+    /// Whether it is time in this pass, once that was asked.
+    due: Option<bool>,
+    /// The clock when it was the last time.
+    last: u64,
+}
+
+impl Round {
+    /// A pass has ended, in which something was served or nothing: then there is time.
+    fn ends(&mut self, served: bool) {
+        (self.busy, self.due) = (served, None);
+    }
+
+    fn due(&mut self) -> bool {
+        !self.busy
+            || *self.due.get_or_insert_with(|| {
+                let now = now_ns();
+                let due = now - self.last > ROUND;
+                if due {
+                    self.last = now;
+                }
+                due
+            })
+    }
+}
+
+/// More to serve than one activation can.
+struct Crush {
+    passes: u32,
+    lasting: u32,
+}
+
+impl Crush {
+    /// A pass has ended, in which so many lines had more calls than their share. Whether that has lasted.
+    fn lasts(&mut self, full: u32) -> bool {
+        self.passes = if full > 1 { self.passes + 1 } else { 0 };
+        let lasts = self.passes >= self.lasting;
+        if lasts {
+            self.passes = 0;
+            self.lasting = (2 * self.lasting).min(LASTING.1);
+        }
+        lasts
     }
 }
 
@@ -91,6 +158,33 @@ impl Drop for Office {
 }
 
 impl Scheduler {
+    /// Whether a call on `line` is this activation's to serve. Others' lines are looked at when it is time.
+    #[inline]
+    fn may_serve(&self, line: &dyn Line, round: &mut Round) -> bool {
+        let me = self.number();
+        let kept = line.keeper().and_then(Keeper::get);
+        let leads = outside::lead(me);
+        if kept == Some(me) || (leads && kept.is_none()) {
+            return true;
+        }
+        line.pending() && round.due() && persists(line) && {
+            if let Some(keeper) = line.keeper() {
+                keeper.set((!leads).then_some(me));
+            }
+            true
+        }
+    }
+
+    /// This activation serves no more: it leaves what it looked at to others.
+    fn stop_serving(&self) {
+        outside::follow(self.number());
+        self.lines
+            .borrow()
+            .iter()
+            .filter_map(|line| line.keeper())
+            .for_each(|keeper| keeper.leave(self.number()));
+    }
+
     /// How many lines the dispatcher serves by turns.
     fn count_lines(&self) -> usize {
         if self.activation().is_lent() { self.count_lent() } else { self.lines.borrow().len() }
@@ -127,7 +221,7 @@ impl Scheduler {
     /// The dispatcher ends, having spun in vain or panicked.
     fn retire_dispatcher(&self) {
         self.dispatcher.set(None);
-        outside::follow(self.number());
+        self.stop_serving();
         self.tired.set(true);
     }
 
@@ -137,7 +231,7 @@ impl Scheduler {
         if self.is_dispatcher(control) {
             self.dispatcher.set(None);
             self.serving.set(false);
-            outside::follow(self.number());
+            self.stop_serving();
         }
     }
 }

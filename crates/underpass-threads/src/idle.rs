@@ -48,12 +48,6 @@ impl Scheduler {
         outside::lead(self.number()) || lines.iter().any(|line| persists(&***line))
     }
 
-    /// Whether a call on `line` is this activation's to serve.
-    #[inline]
-    pub(crate) fn may_serve(&self, line: &dyn Line) -> bool {
-        outside::lead(self.number()) || (line.pending() && persists(line))
-    }
-
     /// Whether another activation looks at the lines, so that this one need not, unless threads of its own wait.
     fn led_by_another(&self) -> bool {
         self.live() == 0 && !outside::lead(self.number())
@@ -236,7 +230,7 @@ impl Scheduler {
 }
 
 /// Whether a call waits on `line` for longer than an activation that looks would let it.
-fn persists(line: &dyn Line) -> bool {
+pub(crate) fn persists(line: &dyn Line) -> bool {
     /// Looks; some two microseconds.
     const LOOKS: u32 = 40;
     (0..LOOKS).all(|_| {

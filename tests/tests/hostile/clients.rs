@@ -7,8 +7,9 @@ use crate::end::{
 };
 use std::fs::File;
 use std::os::fd::AsFd;
-use underpass_channel::layout::{LARGEST, REGION, REQUESTS, SLOTS, STACK, VERSION};
-use underpass_channel::{Cell, INLINE, Words};
+use underpass_channel::layout::{CHANNELS, LARGEST, REGION, REQUESTS, SLOTS, STACK, VERSION};
+use underpass_channel::{Cell, Channel, Fence, INLINE, Region, Words};
+use underpass_os::Socket;
 use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of, until};
 use underpass_wire::to_bytes;
 
@@ -199,7 +200,8 @@ fn nonsense_over_the_socket_closes_its_binding() {
     for size in [1, 15, 17, 4096, 100_000] {
         scene.closes(|end| end.say(&vec![0; size], &[]));
     }
-    for kind in [2, 3, 128, 255] {
+    // A close, answers to no question, and what isn't there.
+    for kind in [2, 4, 5, 6, 128, 255] {
         scene.closes(|end| end.say(&[kind; 16], &[]));
     }
     let file = File::open("/dev/null").unwrap();
@@ -207,6 +209,60 @@ fn nonsense_over_the_socket_closes_its_binding() {
         scene.closes(|end| end.say(&announcement(slot, 1), &[blob(&[0]).as_fd()]));
     }
     scene.closes(|end| end.say(&[9; 16], &[file.as_fd(); 4]));
+}
+
+/// Asks for one more channel of the binding of `end`, and gives it.
+fn ask(end: &End) -> End {
+    end.say(&[3; 16], &[]);
+    end.socket.wait(u64::MAX / 2).unwrap();
+    let mut said = [0; 16];
+    let received = end.socket.receive(&mut said).unwrap();
+    assert_eq!((received.len, said[0]), (16, 4));
+    let [region, socket] = received.files.try_into().unwrap();
+    let channel = Channel::adopt(region.as_fd(), Fence::Full).unwrap();
+    End { socket: Socket::adopt(socket).unwrap(), channel, region: Region::adopt(region.as_fd()).unwrap() }
+}
+
+#[test]
+fn who_asks_for_too_many_channels_loses_all_of_them() {
+    let _watchdog = Watchdog::new("who_asks_for_too_many_channels_loses_all_of_them");
+    let scene = Scene::new("too-many");
+    let end = scene.import();
+    let further: Vec<_> = (1..CHANNELS).map(|_| ask(&end)).collect();
+    for end in further.iter().chain([&end]) {
+        assert_eq!(call(end, 0, procedure("add"), &[1, 2]), DONE);
+    }
+    assert_eq!(fds_of(scene.server.pid()), scene.files + CHANNELS);
+    end.say(&[3; 16], &[]);
+    end.hung_up();
+    further.iter().for_each(End::hung_up);
+    scene.is_unharmed();
+    // The same where each is asked for over the one before.
+    let mut ends = vec![scene.import()];
+    (1..CHANNELS).for_each(|last| ends.push(ask(&ends[last - 1])));
+    ends[CHANNELS - 1].say(&[3; 16], &[]);
+    ends.iter().for_each(End::hung_up);
+    drop(ends);
+    scene.is_unharmed();
+}
+
+#[test]
+fn a_lie_over_one_channel_closes_the_binding() {
+    let _watchdog = Watchdog::new("a_lie_over_one_channel_closes_the_binding");
+    let scene = Scene::new("one-of-two");
+    let lies: [fn(&End); 3] =
+        [|end| end.post(&Cell::new(u16::MAX, 0)), |end| end.say(&[9; 16], &[]), |end| end.socket.hang_up()];
+    for lie in lies {
+        for over_the_first in [true, false] {
+            let first = scene.import();
+            let second = ask(&first);
+            let (liar, other) = if over_the_first { (&first, &second) } else { (&second, &first) };
+            assert_eq!(call(liar, 0, procedure("add"), &[1, 2]), DONE);
+            lie(liar);
+            other.hung_up();
+            scene.is_unharmed();
+        }
+    }
 }
 
 #[test]

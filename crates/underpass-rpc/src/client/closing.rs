@@ -5,7 +5,8 @@ use crate::error::{CallError, Outcome};
 use crate::linkage::Delivered;
 use crate::mailbox::News;
 use crate::waiting::wake;
-use std::sync::PoisonError;
+use std::iter;
+use std::sync::{PoisonError, Weak};
 use underpass_channel::layout::SLOTS;
 use underpass_os::barrier;
 use underpass_seam::atomic::Ordering;
@@ -21,7 +22,10 @@ impl ClientEnd {
             // The bell was for one of those that wait; the others need theirs again.
             self.rearm();
         }
-        if news.nonsense {
+        if let Some(files) = news.opened {
+            self.opened(files);
+        }
+        if news.nonsense || news.asked > 0 {
             self.violated("nonsense over the socket");
         }
         if news.closing {
@@ -41,17 +45,34 @@ impl ClientEnd {
         why
     }
 
-    /// Closes the binding: every call under way is lost, and none begins any more.
+    /// Closes the binding, all of its channels: every call under way is lost, and none begins any more.
+    pub(crate) fn close(&self, why: CallError) {
+        if !self.close_alone(why.clone()) {
+            return;
+        }
+        let first = self.first.as_ref().and_then(Weak::upgrade);
+        let first = first.as_deref().unwrap_or(self);
+        for end in iter::once(first).chain(first.further_ends()).filter(|end| !end.is_closed()) {
+            // What was answered before counts.
+            end.poll_all();
+            end.close_alone(why.clone());
+        }
+    }
+
+    /// Closes this channel; `false` if it was closed.
     ///
     /// A caller stores that it expects a reply, posts, and looks at `closed`; we set `closed` and look at who expects one.
     /// The barrier between reaches the caller's processor, or the caller fences at each post (`Fence`): one sees the other.
-    pub(crate) fn close(&self, why: CallError) {
+    pub(super) fn close_alone(&self, why: CallError) -> bool {
         self.why.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
-        self.closed.store(true, Ordering::SeqCst);
+        if self.closed.swap(true, Ordering::SeqCst) {
+            return false;
+        }
         barrier::heavy();
         self.lose_all();
         self.queue.all();
         self.mailbox.hang_up();
+        true
     }
 
     pub(crate) fn is_closed(&self) -> bool {

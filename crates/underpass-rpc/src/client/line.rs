@@ -9,7 +9,7 @@ use underpass_seam::atomic::{AtomicU32, Ordering, fence};
 impl Line for ClientEnd {
     #[inline]
     fn poll(&self) -> bool {
-        self.channel.receiving().pending() && self.take_replies(|| self.lock.try_enter())
+        !self.is_left() && self.channel.receiving().pending() && self.take_replies(|| self.lock.try_enter())
     }
 
     fn pending(&self) -> bool {
@@ -21,10 +21,12 @@ impl Line for ClientEnd {
     }
 
     fn park(&self, others: bool) -> Option<u32> {
+        self.watch.rest();
         (self.slots.leased(SLOTS) > 0).then(|| self.channel.own_attention().park(others))
     }
 
     fn spare(&self) -> Option<u32> {
+        self.watch.rest();
         (self.slots.leased(SLOTS) > 0).then(|| self.channel.own_attention().spare())
     }
 
@@ -37,6 +39,7 @@ impl Line for ClientEnd {
     }
 
     fn look(&self) {
+        self.watch.resume();
         self.channel.own_attention().look();
         // A kernel thread that sleeps, or announced its sleep in between, must not lose its bell.
         fence(Ordering::SeqCst);
@@ -56,6 +59,7 @@ impl Line for ClientEnd {
     }
 
     fn leave(&self, own: u32) {
+        self.watch.resume();
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
         self.channel.own_attention().look();
         // Whoever waits besides this thread, and may sleep, must not lose its bell; it said so before it slept.

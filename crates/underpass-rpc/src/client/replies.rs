@@ -13,11 +13,6 @@ use underpass_sync::Inside;
 const BATCH: usize = 16;
 
 impl ClientEnd {
-    /// Something came over the socket while a blob was waited for.
-    pub(crate) fn hear(&self) {
-        self.poll_all();
-    }
-
     /// Gives up a call; `false` if its reply is here.
     #[cold]
     pub(super) fn abandon(&self, linkage: &Linkage) -> bool {
@@ -84,7 +79,7 @@ impl ClientEnd {
     #[cold]
     fn reclaim(&self, cell: &Cell) {
         if cell.place == Place::Blob {
-            drop(self.mailbox.take(cell.slot, || {}));
+            drop(self.mailbox.take(cell.slot, |news| self.news(news)));
         }
         let inside = self.lock();
         self.slots.reclaim(cell.slot);

@@ -2,7 +2,7 @@
 
 use super::ServerEnd;
 use underpass_channel::Cell;
-use underpass_processor::Line;
+use underpass_processor::{Keeper, Line};
 use underpass_seam::atomic::{AtomicU32, Ordering};
 
 impl Line for ServerEnd {
@@ -147,6 +147,10 @@ impl Line for ServerEnd {
         self.lent.fetch_sub(1, Ordering::Relaxed);
         self.kernel.returned();
         self.ring(self.channel.recall());
+    }
+
+    fn keeper(&self) -> Option<&Keeper> {
+        Some(&self.keeper)
     }
 
     fn spun(&self, paid: bool) {
