@@ -123,6 +123,8 @@ pub trait Probe {
     fn block(&self, others: u32) -> Result<(), CallError>;
     /// Processors that its domain has donated, was lent, and has returned.
     fn donations(&self) -> Result<(u64, u64, u64), CallError>;
+    /// The calls that its domain has made, and its spins that ended because something came and in a sleep.
+    fn spins(&self) -> Result<(u64, u64, u64), CallError>;
     /// Ends its process.
     fn die(&self) -> Result<(), CallError>;
     /// Its process.
@@ -244,6 +246,11 @@ impl Probe for Subject {
     fn donations(&self) -> Result<(u64, u64, u64), CallError> {
         let counters = underpass::counters();
         Ok((counters.donations_given, counters.donations_taken, counters.donations_returned))
+    }
+
+    fn spins(&self) -> Result<(u64, u64, u64), CallError> {
+        let counters = underpass::counters();
+        Ok((counters.calls, counters.spins_paid, counters.spins_in_vain))
     }
 
     fn die(&self) -> Result<(), CallError> {

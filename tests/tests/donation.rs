@@ -248,7 +248,7 @@ fn eight_domains_on_two_processors_call_one_another() {
             names.rotate_left(n);
             std::thread::spawn(move || {
                 let first = ProbeClient::import(&names[0]).unwrap();
-                let mut calls = 0;
+                let mut calls = 0u64;
                 while std::time::Instant::now() < end {
                     assert_eq!(first.chain(&names[1..], 0), Ok(DOMAINS as u32 - 1));
                     calls += 1;
@@ -257,7 +257,15 @@ fn eight_domains_on_two_processors_call_one_another() {
             })
         })
         .collect();
-    for caller in callers {
-        assert!(caller.join().unwrap() > 0);
-    }
+    let chains: u64 = callers.into_iter().map(|caller| caller.join().unwrap()).sum();
+    let own = underpass::counters();
+    let all = servers.iter().fold((own.calls, own.spins_paid, own.spins_in_vain), |sum, server| {
+        let spins = ProbeClient::import(server.name()).unwrap().spins().unwrap();
+        (sum.0 + spins.0, sum.1 + spins.1, sum.2 + spins.2)
+    });
+    let (calls, paid, in_vain) = all;
+    eprintln!("{calls} calls, {paid} spins that paid, {in_vain} in vain");
+    assert!(chains > 0 && calls >= chains * DOMAINS as u64, "{chains} chains, {calls} calls");
+    // Who spins in vain does so once for a call on each side, and then sleeps: no processor spins while calls wait for it, over and over.
+    assert!(in_vain <= 2 * calls, "{in_vain} spins in vain, {paid} that paid, {calls} calls");
 }

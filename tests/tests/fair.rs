@@ -1,0 +1,67 @@
+//! A client that floods a server takes its share of it, and no more.
+
+use std::process::Command;
+use underpass::thread;
+use underpass_os::cpu;
+use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, state_of, until};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
+
+/// The most calls of one client in a row while others wait, as the dispatcher says.
+const SHARE: u64 = 8;
+
+/// Calls of the flood that wait already when the other's is looked at.
+const FLOOD: u64 = 60;
+
+/// Activations that may serve: the server's only one, and one that takes its place should it be held up.
+const SERVING: u64 = 2;
+
+const ROUNDS: usize = 30;
+
+fn signal(server: &ServerProcess, name: &str) {
+    let sent = Command::new("kill").args([name, &server.pid().to_string()]).status();
+    assert!(sent.unwrap().success());
+}
+
+/// The calls of the flood that are served before the other client's, which has come before them all.
+fn served_before(server: &ServerProcess, flood: &ProbeClient, other: &ProbeClient) -> u64 {
+    let served = other.turn().unwrap() + 1;
+    signal(server, "-STOP");
+    until("the server to stop", || state_of(server.pid()).bytes().all(|state| state == b'T').then_some(()));
+    let (sleeps, calls) = (other.counters().sleeps, flood.counters().calls);
+    let quiet = {
+        let client = other.clone();
+        std::thread::spawn(move || client.turn())
+    };
+    // A caller sleeps after it has posted.
+    until("the other's call", || (other.counters().sleeps > sleeps).then_some(()));
+    let threads: Vec<_> = (0..FLOOD)
+        .map(|_| {
+            let client = flood.clone();
+            thread::spawn(move || client.turn())
+        })
+        .collect();
+    until("the flood", || (flood.counters().calls == calls + FLOOD).then_some(()));
+    signal(server, "-CONT");
+    for thread in threads {
+        thread.join().unwrap().unwrap();
+    }
+    quiet.join().unwrap().unwrap() - served
+}
+
+#[test]
+fn a_flood_delays_anothers_call_by_its_share() {
+    let _watchdog = Watchdog::new("a_flood_delays_anothers_call_by_its_share");
+    let &[near, far, ..] = cpu::allowed().unwrap().as_slice() else {
+        return eprintln!("not run: on one CPU each client's calls are served on its own processor");
+    };
+    // Each client would donate its own processor elsewhere, and share nothing.
+    let server = ServerProcess::start_with(SERVER, &Room::name("fair"), "probe", |command| {
+        command.env("UNDERPASS_TEST_CPU", far.to_string());
+    });
+    cpu::confine(&[near]).unwrap();
+    let [flood, other] =
+        [(); 2].map(|()| ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap());
+    let before: Vec<_> = (0..ROUNDS).map(|_| served_before(&server, &flood, &other)).collect();
+    assert!(before.iter().all(|&calls| calls <= SHARE * SERVING), "served before the other's: {before:?}");
+}
