@@ -1,6 +1,7 @@
 //! What the tests of whole processes share: an interface, a server to run behind it, and a watchdog.
 #![forbid(unsafe_code)]
 
+mod captive;
 mod crowd;
 mod entries;
 mod probe;
@@ -8,6 +9,7 @@ mod server;
 mod system;
 mod watchdog;
 
+pub use captive::{Captive, CaptiveClient};
 pub use crowd::{Meeting, crowd};
 pub use entries::{Entries, Seen};
 pub use probe::{Everything, Other, OtherClient, Plain, Probe, ProbeClient, Shape, Subject, Trouble, Unlike};

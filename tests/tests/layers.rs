@@ -29,6 +29,7 @@ const FACADE: Room = Room {
         "underpass-macros",
         "underpass-processor",
         "underpass-rpc",
+        "underpass-sandbox",
         "underpass-sync",
         "underpass-threads",
         "underpass-wire",
@@ -65,6 +66,20 @@ const ROOMS: &[Room] = &[
             "underpass-wire",
         ],
         because: "data transfer, threads and processors meet here, and only here",
+        ..BARE
+    },
+    Room {
+        name: "underpass-sandbox",
+        rooms: &[
+            "underpass-os",
+            "underpass-processor",
+            "underpass-rpc",
+            "underpass-sync",
+            "underpass-threads",
+            "underpass-wire",
+        ],
+        outside: Some(&["landlock", "seccompiler"]),
+        because: "it starts, restricts and ends domains; what the walls are made of stays out of the core",
         ..BARE
     },
     Room {
@@ -149,6 +164,13 @@ const ROOMS: &[Room] = &[
         outside: None,
         because: "its tests use what a user uses, and play the hostile peer with the rooms that a peer needs",
     },
+    Room {
+        name: "png-sandbox",
+        rooms: &["underpass"],
+        outside: Some(&["png"]),
+        because: "an example uses what a user uses",
+        ..BARE
+    },
 ];
 
 /// Crates that call Linux: for `underpass-os` alone.
@@ -163,10 +185,23 @@ const UNSAFE: &[(&str, &[&str])] = &[
         &["context.rs", "fiber.rs", "portable.rs", "stack.rs", "switch.rs", "tests.rs", "trace.rs"],
     ),
     ("underpass-io", &["registration.rs", "waiting.rs"]),
-    ("underpass-os", &["fault.rs", "memory.rs", "signal.rs", "stack.rs", "thread.rs"]),
+    (
+        "underpass-os",
+        &[
+            "confine.rs",
+            "fault.rs",
+            "forbidden.rs",
+            "memory.rs",
+            "signal.rs",
+            "spawn.rs",
+            "stack.rs",
+            "thread.rs",
+        ],
+    ),
     ("underpass-rpc", &["waiting.rs"]),
     ("underpass-seam", &["brief.rs", "gate.rs", "local_word.rs", "lock.rs", "slot.rs"]),
     ("underpass-sync", &["cell.rs", "queue.rs", "wakes.rs"]),
+    ("underpass-tests", &["sandboxed/raw.rs"]),
     (
         "underpass-threads",
         &[

@@ -2,18 +2,21 @@
 //!
 //! *Decides:* how each thing that Underpass needs of the kernel is asked for: memory that two domains share
 //! ([`Memory`]), a sleep and its wake-up ([`futex`]), a named meeting place ([`Listening`], [`Socket`]), the
-//! processors ([`cpu`], [`quota`]), kernel threads ([`thread`], [`signal`], [`fault`]), barriers that reach into other processes ([`barrier`]), stacks ([`StackMemory`]).
+//! processors ([`cpu`], [`quota`]), kernel threads ([`thread`], [`signal`], [`fault`]), barriers that reach into other processes ([`barrier`]), stacks ([`StackMemory`]), what a process gives up for good ([`confine`], [`calls`], [`forbidden`]).
 //!
 //! *Must not know:* channels, threads, calls. It holds no policy: no retries, no spinning, no limits of its own.
 //!
 //! *Read first:* `memory.rs`.
 
 pub mod barrier;
+pub mod calls;
 pub mod clock;
+pub mod confine;
 pub mod cpu;
 pub mod descriptor;
 mod directory;
 pub mod fault;
+pub mod forbidden;
 pub mod futex;
 mod memory;
 mod peek;
@@ -22,6 +25,7 @@ pub mod process;
 pub mod quota;
 pub mod signal;
 mod socket;
+pub mod spawn;
 mod stack;
 pub mod thread;
 mod watch;

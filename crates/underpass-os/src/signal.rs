@@ -64,6 +64,14 @@ pub fn install_aside(signal: i32, handler: fn(usize)) -> io::Result<()> {
     take(signal, on_signal_aside as *const () as libc::sighandler_t, flags)
 }
 
+/// Has this process ignore `signal`.
+///
+/// # Errors
+/// `InvalidInput` if it is none that can be ignored.
+pub fn ignore(signal: i32) -> io::Result<()> {
+    action(signal, Some((libc::SIG_IGN, 0))).map(|_| ())
+}
+
 /// Makes `ours` the handler of `signal`, if it has none.
 fn take(signal: i32, ours: libc::sighandler_t, flags: i32) -> io::Result<()> {
     let found = action(signal, None)?;

@@ -76,6 +76,21 @@ impl Listening {
         Ok(listening)
     }
 
+    /// Removes `name` from `directory` if it is a socket that nobody listens on any more: what a domain leaves that was killed. Says whether it was.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn remove_dead(directory: &Directory, name: &str) -> io::Result<bool> {
+        let _dir = directory.lock()?;
+        match Socket::connect(directory, name) {
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
+                fs::remove_file(directory.join(name)).map(|()| true)
+            }
+            Err(e) if !matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::WouldBlock) => Err(e),
+            _ => Ok(false),
+        }
+    }
+
     /// The next client that waits.
     ///
     /// # Errors

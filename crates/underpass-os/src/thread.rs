@@ -20,6 +20,15 @@ pub fn current() -> Tid {
     Tid(rustix::thread::gettid().as_raw_pid())
 }
 
+/// All kernel threads of this process at this moment.
+///
+/// # Errors
+/// No `/proc`.
+pub fn all() -> io::Result<Vec<Tid>> {
+    let found = std::fs::read_dir("/proc/self/task")?;
+    Ok(found.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().map(Tid)).collect())
+}
+
 /// A number that tells the calling kernel thread from every other that lives: never 0, of no other meaning, and a multiple of 16.
 ///
 /// One instruction, and read anew each time: also right in a user-level thread that has moved to another kernel thread meanwhile.
@@ -61,6 +70,11 @@ impl Tid {
     /// The plain number.
     pub fn as_raw(self) -> i32 {
         self.0
+    }
+
+    /// Whether it has not ended yet.
+    pub fn exists(self) -> bool {
+        self.signal(0).is_ok()
     }
 
     /// Sends `signal` to this kernel thread of this process (`tgkill`).

@@ -6,7 +6,7 @@ use crate::name;
 use crate::registry;
 use crate::service::Service;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use underpass_os::{Directory, Listening, barrier};
 
 /// A domain's exports, being put together.
@@ -102,6 +102,11 @@ pub struct Running {
 }
 
 impl Running {
+    /// Where the names stand.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.names.iter().map(|(_, path)| path.as_path())
+    }
+
     /// Removes the names and closes all bindings. Calls under way run on; their callers are told [`Closed`].
     ///
     /// [`Closed`]: crate::CallError::Closed

@@ -78,6 +78,8 @@ pub use underpass_rpc::{
     CallError, Counters, Error, ExportError, ImportError, Outcome, Running, Server, Service, active_bindings,
     counters,
 };
+#[cfg(feature = "sandbox")]
+pub use underpass_sandbox::Sandbox;
 pub use underpass_wire::Descriptor;
 #[cfg(feature = "serde")]
 pub use underpass_wire::Serde;
@@ -172,6 +174,53 @@ pub mod sync {
 /// ```
 pub mod io {
     pub use underpass_io::*;
+}
+
+/// Domains that can do nothing but serve and call their bindings: what is behind [`Sandbox`].
+///
+/// A program puts a part of itself, or another program, behind a binding and takes everything else away from it: files, network, other processes, and more
+/// memory or time than it was given. A crash, a loop or an attack there costs the calls under way, and a new start.
+///
+/// # Examples
+/// ```
+/// use underpass::{CallError, Sandbox, Server, sandbox};
+///
+/// #[underpass::interface]
+/// pub trait Decoder {
+///     /// The sum of the bytes.
+///     fn decode(&self, bytes: &[u8]) -> Result<u64, CallError>;
+/// }
+///
+/// struct Sum;
+///
+/// impl Decoder for Sum {
+///     fn decode(&self, bytes: &[u8]) -> Result<u64, CallError> {
+///         Ok(bytes.iter().map(|&byte| u64::from(byte)).sum())
+///     }
+/// }
+///
+/// # const NAME: &str = "doc-sandbox-decoder";
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     if let Some(inside) = sandbox::inside()? {
+///         // This is the process in the sandbox. It serves until it is ended.
+///         match inside.serve(Server::new().export(NAME, Decoder::serve(Sum)))? {}
+///     }
+/// #   let dir = std::env::temp_dir().join(format!("underpass-doc-sandbox-{}", std::process::id()));
+/// #   // SAFETY: no other thread has been started yet.
+/// #   unsafe { std::env::set_var("UNDERPASS_DIR", &dir) };
+///     let domain = Sandbox::this_program().memory(64 << 20).start()?;
+///     let decoder = DecoderClient::import(NAME)?;
+///     assert_eq!(decoder.decode(&[1, 2, 3])?, 6);
+///
+///     domain.end();
+///     assert!(matches!(decoder.decode(&[1]), Err(CallError::PeerDied(_) | CallError::Closed(_))));
+/// #   std::fs::remove_dir(dir)?;
+///     Ok(())
+/// }
+/// ```
+#[cfg(feature = "sandbox")]
+pub mod sandbox {
+    pub use underpass_sandbox::*;
 }
 
 /// For generated code; not for use by hand, and subject to change.

@@ -1,0 +1,117 @@
+//! How a sandboxed domain came to its end.
+
+use std::fmt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+use underpass_os::calls;
+
+/// How a sandboxed domain came to its end. The kernel tells this to its starter; only the name of a forbidden call is the domain's own word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ended {
+    /// It made a system call that it may not make: it has a fault, or somebody has taken it over. *Remedy:* do before [`Inside::serve`](crate::Inside::serve)
+    /// what needs this call; don't run what took it over again.
+    Forbidden {
+        /// The call's number on this processor, as the domain itself told it with its last breath. It can't where signals are blocked, as the C library does
+        /// to start a program.
+        number: Option<i64>,
+    },
+    /// It used up its [`processor_time`](crate::Sandbox::processor_time). *Remedy:* more of it, or less work for one domain.
+    ProcessorTime,
+    /// A call took longer than it was given by [`Domain::within`](crate::Domain::within). *Remedy:* more time, or another input.
+    Late(Duration),
+    /// Its starter ended it.
+    Killed,
+    /// It ended by itself, with this status.
+    Exited(i32),
+    /// A signal ended it: 6 is an abort, as when its memory is used up or a panic may not unwind; 11 and 7 are crashes; 9 may be the kernel
+    /// that had no memory left. Its last words are on the standard error output.
+    Signal(i32),
+}
+
+/// What the supervisor did to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blow {
+    Late(Duration),
+    Killed,
+}
+
+const SIGKILL: i32 = 9;
+const SIGXCPU: i32 = 24;
+const SIGSYS: i32 = 31;
+
+impl Ended {
+    pub(crate) fn of(status: ExitStatus, blow: Option<Blow>, forbidden: Option<i64>) -> Self {
+        match (status.code(), status.signal(), blow) {
+            (_, Some(SIGSYS), _) => Self::Forbidden { number: forbidden },
+            (_, Some(SIGXCPU), _) => Self::ProcessorTime,
+            (_, Some(SIGKILL), Some(Blow::Late(time))) => Self::Late(time),
+            (_, Some(SIGKILL), Some(Blow::Killed)) => Self::Killed,
+            (Some(code), _, _) => Self::Exited(code),
+            (None, signal, _) => Self::Signal(signal.unwrap_or(0)),
+        }
+    }
+
+    /// The name of the forbidden call, if that was its end, and it is known.
+    ///
+    /// # Examples
+    /// ```
+    /// use underpass_sandbox::Ended;
+    /// assert_eq!(Ended::Forbidden { number: Some(41) }.forbidden_call(), Some("socket")); // on x86-64
+    /// assert_eq!(Ended::Killed.forbidden_call(), None);
+    /// ```
+    pub fn forbidden_call(&self) -> Option<&'static str> {
+        match self {
+            Self::Forbidden { number } => calls::name((*number)?),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Forbidden { number } => {
+                f.write_str("the sandboxed domain made a system call that it may not make")?;
+                match (self.forbidden_call(), number) {
+                    (Some(name), _) => write!(f, ", {name}")?,
+                    (None, Some(number)) => write!(f, ", number {number}")?,
+                    (None, None) => {}
+                }
+                f.write_str("; if it is meant to, have it do so before it serves")
+            }
+            Self::ProcessorTime => f.write_str("the sandboxed domain used up its processor time"),
+            Self::Late(time) => write!(f, "a call to the sandboxed domain took longer than {time:?}"),
+            Self::Killed => f.write_str("the sandboxed domain was ended by its starter"),
+            Self::Exited(code) => write!(f, "the sandboxed domain ended by itself, with status {code}"),
+            Self::Signal(6) => f.write_str(
+                "the sandboxed domain aborted, as when its memory is used up; its last words are on the standard error output",
+            ),
+            Self::Signal(number) => write!(f, "the sandboxed domain was ended by signal {number}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_tells_how_it_ended() {
+        let status = ExitStatus::from_raw;
+        let late = Blow::Late(Duration::from_secs(1));
+        assert_eq!(Ended::of(status(SIGSYS), None, Some(41)), Ended::Forbidden { number: Some(41) });
+        assert_eq!(Ended::of(status(SIGXCPU), Some(late), None), Ended::ProcessorTime);
+        assert_eq!(Ended::of(status(SIGKILL), Some(late), None), Ended::Late(Duration::from_secs(1)));
+        assert_eq!(Ended::of(status(SIGKILL), None, Some(41)), Ended::Signal(SIGKILL));
+        assert_eq!(Ended::of(status(3 << 8), Some(Blow::Killed), None), Ended::Exited(3));
+        assert_eq!(Ended::of(status(11), Some(Blow::Killed), None), Ended::Signal(11));
+    }
+
+    #[test]
+    fn a_call_that_nobody_knows_has_its_number() {
+        let said = Ended::Forbidden { number: Some(9999) }.to_string();
+        assert!(said.contains("number 9999"), "{said}");
+    }
+}

@@ -1,0 +1,286 @@
+//! The system calls that a sandboxed domain may make.
+//!
+//! Three filters lie over one another, and the strictest answer counts. The last allows what serving and calling need, and ends the process for
+//! anything else. The first two answer, without an end, what the runtime and the standard library try and do without: files, and `clone3`.
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition as Condition,
+    SeccompFilter, SeccompRule, TargetArch,
+};
+use std::collections::BTreeMap;
+use underpass_os::calls;
+
+/// What needs no look at its arguments: it concerns this process alone, or files that it has.
+const FREE: &[&str] = &[
+    // Files that it has: sockets of bindings, the listening ones, memory.
+    "read",
+    "write",
+    "readv",
+    "writev",
+    "pread64",
+    "pwrite64",
+    "lseek",
+    "close",
+    "dup",
+    "dup2",
+    "dup3",
+    "fstat",
+    "fsync",
+    "memfd_create",
+    "ftruncate",
+    "fallocate",
+    "recvmsg",
+    "sendmsg",
+    "recvfrom",
+    "sendto",
+    "accept",
+    "accept4",
+    "shutdown",
+    "getsockopt",
+    "getsockname",
+    "getpeername",
+    "pipe2",
+    "ioctl",
+    // Waiting.
+    "poll",
+    "ppoll",
+    "epoll_create1",
+    "epoll_ctl",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "eventfd2",
+    "timerfd_create",
+    "timerfd_settime",
+    "timerfd_gettime",
+    "futex",
+    "futex_waitv",
+    "membarrier",
+    "nanosleep",
+    "clock_nanosleep",
+    "clock_gettime",
+    "clock_getres",
+    "gettimeofday",
+    "time",
+    "alarm",
+    "restart_syscall",
+    // Memory.
+    "munmap",
+    "mremap",
+    "madvise",
+    "brk",
+    // Kernel threads, processors, signals to itself.
+    "set_robust_list",
+    "rseq",
+    "set_tid_address",
+    "exit",
+    "exit_group",
+    "sched_yield",
+    "sched_getaffinity",
+    "getcpu",
+    "rt_sigaction",
+    "rt_sigprocmask",
+    "rt_sigreturn",
+    "sigaltstack",
+    "getpid",
+    "gettid",
+    "getppid",
+    "getuid",
+    "geteuid",
+    "getgid",
+    "getegid",
+    "getrandom",
+    "getrusage",
+    "getrlimit",
+    "sysinfo",
+    "uname",
+    "times",
+];
+
+/// What names a file: refused with `EACCES`, as files would be that this user may not see.
+const NAMES_A_FILE: &[&str] = &[
+    "open",
+    "openat",
+    "openat2",
+    "creat",
+    "stat",
+    "lstat",
+    "newfstatat",
+    "statx",
+    "statfs",
+    "access",
+    "faccessat",
+    "faccessat2",
+    "readlink",
+    "readlinkat",
+    "getcwd",
+    "chdir",
+    "unlink",
+    "unlinkat",
+    "rmdir",
+    "rename",
+    "renameat",
+    "renameat2",
+    "mkdir",
+    "mkdirat",
+    "mknod",
+    "mknodat",
+    "link",
+    "linkat",
+    "symlink",
+    "symlinkat",
+    "chmod",
+    "fchmodat",
+    "chown",
+    "lchown",
+    "fchownat",
+    "utimensat",
+    "truncate",
+];
+
+const EPERM: u32 = 1;
+const EACCES: u32 = 13;
+const ENOSYS: u32 = 38;
+
+/// `CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD`: the marks of a kernel thread of this process.
+const THREAD: u64 = 0x10f00;
+/// Those, and every flag that makes a namespace, a pidfd, or lets others trace it.
+const LOOKED_AT: u64 = THREAD | 0x7e02_0000 | 0x80 | 0x1000 | 0x2000 | 0x4000 | 0x8000;
+const PROT_EXEC: u64 = 4;
+/// `FIONREAD` and `FIONBIO`.
+const IOCTLS: [u64; 2] = [0x541b, 0x5421];
+/// `F_DUPFD`, `F_GETFD`, `F_SETFD`, `F_GETFL`, `F_SETFL`, `F_DUPFD_CLOEXEC`, `F_ADD_SEALS`, `F_GET_SEALS`. Not `F_SETOWN`, which sends signals.
+const FCNTLS: [u64; 8] = [0, 1, 2, 3, 4, 1030, 1033, 1034];
+/// `PR_SET_NAME`, `PR_GET_NAME`, `PR_SET_VMA`.
+const PRCTLS: [u64; 3] = [15, 16, 0x5356_4d41];
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// The filters, in the order in which they are to be installed; `lenient`: what is not allowed fails, and doesn't end the process.
+pub(crate) fn filters(process: u32, lenient: bool) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
+    let beyond = if lenient { SeccompAction::Errno(EPERM) } else { SeccompAction::Trap };
+    let exceptions = |errno, rules| filter(rules, SeccompAction::Allow, SeccompAction::Errno(errno));
+    Ok(vec![
+        exceptions(EACCES, refused()?)?,
+        exceptions(ENOSYS, plain(&["clone3"]))?,
+        filter(allowed(process)?, beyond, SeccompAction::Allow)?,
+    ])
+}
+
+fn filter(
+    rules: Rules,
+    otherwise: SeccompAction,
+    matched: SeccompAction,
+) -> Result<BpfProgram, seccompiler::BackendError> {
+    let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+    SeccompFilter::new(rules, otherwise, matched, arch)?.try_into()
+}
+
+/// Rules for calls of any arguments. A name that this processor doesn't have needs none.
+fn plain(names: &[&str]) -> Rules {
+    names.iter().filter_map(|name| Some((calls::number(name)?, Vec::new()))).collect()
+}
+
+fn refused() -> Result<Rules, seccompiler::BackendError> {
+    let mut rules = plain(NAMES_A_FILE);
+    let others: Result<_, _> =
+        IOCTLS.iter().map(|&known| Condition::new(1, Len::Dword, Op::Ne, known)).collect();
+    add(&mut rules, "ioctl", vec![SeccompRule::new(others?)?]);
+    Ok(rules)
+}
+
+fn allowed(process: u32) -> Result<Rules, seccompiler::BackendError> {
+    let mut rules = plain(FREE);
+    // They are answered by the filters before.
+    rules.extend(plain(NAMES_A_FILE));
+    rules.extend(plain(&["clone3"]));
+    let is = |argument, value| Condition::new(argument, Len::Dword, Op::Eq, value);
+    let has_not = |argument, bits| Condition::new(argument, Len::Qword, Op::MaskedEq(bits), 0);
+    let all = |conditions: Vec<Condition>| SeccompRule::new(conditions);
+    let one_of = |argument, values: &[u64]| -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+        values.iter().map(|&value| all(vec![is(argument, value)?])).collect()
+    };
+    add(&mut rules, "mmap", vec![all(vec![has_not(2, PROT_EXEC)?])?]);
+    add(&mut rules, "mprotect", vec![all(vec![has_not(2, PROT_EXEC)?])?]);
+    let thread = Condition::new(0, Len::Qword, Op::MaskedEq(LOOKED_AT), THREAD)?;
+    add(&mut rules, "clone", vec![all(vec![thread])?]);
+    add(&mut rules, "fcntl", one_of(1, &FCNTLS)?);
+    add(&mut rules, "prctl", one_of(0, &PRCTLS)?);
+    add(&mut rules, "tgkill", one_of(0, &[process.into()])?);
+    add(&mut rules, "sched_setaffinity", one_of(0, &[0])?);
+    // Limits can be asked for, not set.
+    let asks = Condition::new(2, Len::Qword, Op::Eq, 0)?;
+    add(&mut rules, "prlimit64", vec![all(vec![is(0, 0)?, asks])?]);
+    Ok(rules)
+}
+
+fn add(rules: &mut Rules, name: &str, when: Vec<SeccompRule>) {
+    rules.extend(calls::number(name).map(|number| (number, when)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_known_on_this_processor() {
+        if cfg!(target_arch = "x86_64") {
+            let unknown: Vec<_> =
+                FREE.iter().chain(NAMES_A_FILE).filter(|name| calls::number(name).is_none()).collect();
+            assert!(unknown.is_empty(), "{unknown:?}");
+        }
+    }
+
+    #[test]
+    fn filters_are_made_for_this_processor() {
+        for lenient in [false, true] {
+            let made = filters(std::process::id(), lenient).unwrap();
+            assert_eq!(made.len(), 3);
+            assert!(made.iter().all(|program| program.len() < 4096), "the kernel takes 4096 instructions");
+        }
+    }
+
+    #[test]
+    fn what_reaches_others_is_not_allowed() {
+        let rules = allowed(1).unwrap();
+        let reaching = [
+            "socket",
+            "connect",
+            "bind",
+            "listen",
+            "fork",
+            "vfork",
+            "execve",
+            "execveat",
+            "kill",
+            "tkill",
+            "ptrace",
+            "setrlimit",
+            "process_vm_readv",
+            "process_vm_writev",
+            "pidfd_open",
+            "pidfd_getfd",
+            "pidfd_send_signal",
+            "unshare",
+            "setns",
+            "mount",
+            "io_uring_setup",
+            "bpf",
+            "perf_event_open",
+            "userfaultfd",
+            "keyctl",
+            "shmget",
+            "rt_tgsigqueueinfo",
+            "personality",
+        ];
+        for name in reaching {
+            let number = calls::number(name).unwrap_or_else(|| panic!("{name} is unknown"));
+            assert!(!rules.contains_key(&number), "{name} is allowed");
+        }
+        for conditional in
+            ["clone", "mmap", "mprotect", "fcntl", "prctl", "tgkill", "prlimit64", "sched_setaffinity"]
+        {
+            assert!(!rules[&calls::number(conditional).unwrap()].is_empty(), "{conditional} needs a look");
+        }
+    }
+}

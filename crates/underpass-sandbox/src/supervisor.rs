@@ -1,0 +1,315 @@
+//! Who looks after a sandboxed domain: a kernel thread that starts it, ends it when it must, and hears how it ended.
+//!
+//! It is a kernel thread of its own for each domain, because the kernel ends a process with the *kernel thread* that started it. It sleeps all the time.
+
+use crate::ended::Blow;
+use crate::inside::{ROLE, VERSION};
+use crate::message::{LONGEST, Message};
+use crate::spec::Spec;
+use crate::{Domain, Ended, Report, StartError};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use underpass_os::{Directory, Listening, Poller, Ready, Socket, clock, descriptor, spawn};
+use underpass_sync::{Condvar, Mutex, MutexGuard};
+
+/// What to start, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    pub(crate) spec: Spec,
+    pub(crate) patience: Duration,
+    pub(crate) silent: bool,
+}
+
+/// What a domain's supervisor shares with those who hold the domain.
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Rung when the supervisor has to look.
+    poller: Poller,
+}
+
+#[derive(Default)]
+struct State {
+    /// What came of the start, until its starter has taken it.
+    started: Option<Result<(u32, Report), StartError>>,
+    ended: Option<Ended>,
+    /// What the supervisor is to do to the process, or has done.
+    blow: Option<Blow>,
+    /// Calls under way, by their deadlines and numbers, and how long they were given.
+    armed: BTreeMap<(u64, u64), Duration>,
+    next: u64,
+    /// Until when the supervisor sleeps.
+    sleeps_until: Option<u64>,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Waits until `found` gives something.
+    fn until<T>(&self, mut found: impl FnMut(&mut State) -> Option<T>) -> T {
+        let mut state = self.state();
+        loop {
+            if let Some(found) = found(&mut state) {
+                return found;
+            }
+            state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+
+    pub(crate) fn ended(&self) -> Option<Ended> {
+        self.state().ended.clone()
+    }
+
+    pub(crate) fn wait(&self) -> Ended {
+        self.until(|state| state.ended.clone())
+    }
+
+    pub(crate) fn strike(&self, blow: Blow) {
+        self.state().blow.get_or_insert(blow);
+        self.poller.ring();
+    }
+
+    /// A call begins that may take until `deadline`.
+    pub(crate) fn arm(&self, deadline: u64, time: Duration) -> (u64, u64) {
+        let mut state = self.state();
+        state.next += 1;
+        let key = (deadline, state.next);
+        state.armed.insert(key, time);
+        // Most calls begin while it sleeps until an earlier one would be late.
+        if state.sleeps_until.is_none_or(|until| deadline < until) {
+            state.sleeps_until = Some(deadline);
+            self.poller.ring();
+        }
+        key
+    }
+
+    pub(crate) fn disarm(&self, key: (u64, u64)) {
+        self.state().armed.remove(&key);
+    }
+}
+
+/// Starts a domain, and waits until it serves.
+pub(crate) fn start(plan: Plan) -> Result<Domain, StartError> {
+    let system = |what| move |e| StartError::System(what, e);
+    let poller = Poller::new().map_err(system("no file is left for a sandbox"))?;
+    let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), poller });
+    let theirs = shared.clone();
+    std::thread::Builder::new()
+        .name("underpass-sandbox".to_owned())
+        .stack_size(256 * 1024)
+        .spawn(move || supervise(&plan, &theirs))
+        .map_err(system("no kernel thread is left for a sandbox"))?;
+    let (pid, report) = shared.until(|state| state.started.take())?;
+    Ok(Domain::new(shared, pid, report))
+}
+
+/// The supervisor's life.
+fn supervise(plan: &Plan, shared: &Shared) {
+    let (ended, failed) = match Supervisor::begin(plan, shared) {
+        Err(e) => (Ended::Killed, e),
+        Ok(mut supervisor) => {
+            let ended = supervisor.run();
+            supervisor.tidy();
+            (ended.clone(), supervisor.failed.take().unwrap_or(StartError::Ended(ended)))
+        }
+    };
+    let mut state = shared.state();
+    state.ended = Some(ended);
+    // Nobody takes it any more if the domain had begun to serve.
+    state.started = Some(Err(failed));
+    drop(state);
+    shared.changed.notify_all();
+}
+
+/// A process, from its start to its end.
+struct Supervisor<'a> {
+    shared: &'a Shared,
+    child: Child,
+    /// Readable when it has ended; the poller has it.
+    _life: OwnedFd,
+    socket: Socket,
+    /// When it must serve, in ns, until it does.
+    begins_by: Option<u64>,
+    patience: Duration,
+    names: Vec<PathBuf>,
+    forbidden: Option<i64>,
+    failed: Option<StartError>,
+    killed: bool,
+}
+
+const LIFE: u64 = 0;
+const WORDS: u64 = 1;
+/// The most messages that are read of a process that has ended.
+const LAST_WORDS: usize = 16;
+
+impl<'a> Supervisor<'a> {
+    fn begin(plan: &Plan, shared: &'a Shared) -> Result<Self, StartError> {
+        let system = |what| move |e| StartError::System(what, e);
+        let (socket, theirs) = Socket::pair().map_err(system("a sandbox has no socket"))?;
+        let mut command = command(plan);
+        command.stdin(theirs);
+        let mut child = command.spawn().map_err(system("the program can't be started"))?;
+        // It holds the process's end of the socket.
+        drop(command);
+        let life = match Self::watch(shared, &child, &socket) {
+            Ok(life) => life,
+            Err(e) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(StartError::System("the process can't be watched", e));
+            }
+        };
+        // A process that has ended already is heard of.
+        let _ = socket.send(&plan.spec.to_bytes(), &[]);
+        Ok(Self {
+            shared,
+            child,
+            _life: life,
+            socket,
+            begins_by: Some(clock::deadline_ns(plan.patience)),
+            patience: plan.patience,
+            names: Vec::new(),
+            forbidden: None,
+            failed: None,
+            killed: false,
+        })
+    }
+
+    fn watch(shared: &Shared, child: &Child, socket: &Socket) -> io::Result<OwnedFd> {
+        let life = descriptor::of_process(child.id())?;
+        shared.poller.add(&life, LIFE)?;
+        shared.poller.add(socket, WORDS)?;
+        Ok(life)
+    }
+
+    /// Until the process has ended; says how.
+    fn run(&mut self) -> Ended {
+        let mut lives = true;
+        while lives {
+            let timeout = self.look();
+            match self.shared.poller.wait(timeout) {
+                Ok(ready) if ready.contains(&Ready::File(LIFE)) => lives = false,
+                Ok(ready) if ready.contains(&Ready::File(WORDS)) => {
+                    self.hear();
+                }
+                Ok(_) => {}
+                // It fails only if our own files are broken.
+                Err(_) => {
+                    self.kill();
+                    lives = false;
+                }
+            }
+        }
+        let status = self.child.wait();
+        (0..LAST_WORDS).take_while(|_| self.hear()).count();
+        let blow = self.shared.state().blow;
+        status.map_or(Ended::Killed, |status| Ended::of(status, blow, self.forbidden))
+    }
+
+    /// Does what is due; gives the time until the next thing is, in ns.
+    fn look(&mut self) -> Option<u64> {
+        let now = clock::now_ns();
+        if self.begins_by.is_some_and(|by| by <= now) && self.failed.is_none() {
+            self.failed = Some(StartError::Late(self.patience));
+            self.shared.state().blow.get_or_insert(Blow::Killed);
+        }
+        let mut state = self.shared.state();
+        if let Some((&(deadline, _), &time)) = state.armed.first_key_value()
+            && deadline <= now
+        {
+            state.blow.get_or_insert(Blow::Late(time));
+        }
+        let first = state.armed.first_key_value().map(|(&(deadline, _), _)| deadline);
+        let struck = state.blow.is_some();
+        // A process that is being killed is waited for without a limit.
+        let next = first.into_iter().chain(self.begins_by).min().filter(|_| !struck);
+        state.sleeps_until = next;
+        drop(state);
+        if struck {
+            self.kill();
+        }
+        next.map(|next| next.saturating_sub(now))
+    }
+
+    fn kill(&mut self) {
+        if !std::mem::replace(&mut self.killed, true) {
+            // It fails only if the process has ended already.
+            let _ = self.child.kill();
+        }
+    }
+
+    /// Takes the next of the process's messages; says whether there was one.
+    fn hear(&mut self) -> bool {
+        let mut bytes = [0; LONGEST];
+        let message = match self.socket.receive(&mut bytes) {
+            Ok(received) if received.len > 0 => Message::from_bytes(&bytes[..received.len]),
+            Ok(_) => return self.hears_no_more(),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return false,
+            Err(_) => return self.hears_no_more(),
+        };
+        match message {
+            Some(Message::Ready { report, names }) if self.begins_by.take().is_some() => {
+                self.names = names;
+                // It is not listened to while it serves: it could keep this thread busy.
+                self.shared.poller.remove(&self.socket);
+                self.shared.state().started = Some(Ok((self.child.id(), report)));
+                self.shared.changed.notify_all();
+            }
+            Some(Message::Failed { why }) if self.begins_by.is_some() => {
+                self.failed = Some(StartError::Failed(why));
+            }
+            Some(Message::NotEnforced { measure, why }) if self.begins_by.is_some() => {
+                self.failed = Some(StartError::NotEnforced(measure, why));
+            }
+            Some(Message::Forbidden { number }) => self.forbidden = Some(number),
+            _ => {}
+        }
+        true
+    }
+
+    fn hears_no_more(&self) -> bool {
+        self.shared.poller.remove(&self.socket);
+        false
+    }
+
+    /// Removes what the process left: the names that it said it served, if nobody else serves them by now.
+    fn tidy(&self) {
+        for path in &self.names {
+            if let (Some(parent), Some(name)) =
+                (path.parent(), path.file_name().and_then(|name| name.to_str()))
+            {
+                // The next export of the name replaces it as well.
+                let _ = Listening::remove_dead(&Directory::at(parent), name);
+            }
+        }
+    }
+}
+
+fn command(plan: &Plan) -> Command {
+    let mut command = Command::new(&plan.program);
+    command.args(&plan.arguments).env_clear().env(ROLE, VERSION);
+    if let Ok(own) = std::env::current_exe()
+        && plan.program.starts_with("/proc/self")
+    {
+        command.arg0(own);
+    }
+    command.env("UNDERPASS_DIR", Directory::from_environment().path());
+    command.envs(plan.environment.iter().map(|(key, value)| (key, value)));
+    if plan.silent {
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+    }
+    spawn::isolate(&mut command);
+    command
+}

@@ -1,0 +1,180 @@
+//! A domain for a sandbox, which misbehaves when asked to.
+//!
+//! `underpass-test-sandboxed NAME [PROBE]` exports a `Captive` as NAME and a `Probe` as NAME-probe, in a sandbox if one started it, and
+//! calls the `Probe` PROBE. `underpass-test-sandboxed starter NAME` starts such a domain in a sandbox, says its process, and waits.
+#![deny(unsafe_code)]
+
+#[allow(unsafe_code)]
+mod raw;
+
+use raw::call;
+use std::cell::Cell;
+use std::error::Error;
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::Command;
+use std::time::Duration;
+use underpass::{CallError, Sandbox, Server, sandbox, thread};
+use underpass_tests::{Captive, Probe, ProbeClient, Subject};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let inside = sandbox::inside()?;
+    let mut arguments = std::env::args().skip(1);
+    let name = arguments.next().ok_or("no name")?;
+    if name == "starter" {
+        return start(&arguments.next().ok_or("no name")?);
+    }
+    let probe = arguments
+        .next()
+        .map(|name| ProbeClient::import_within(&name, Duration::from_secs(60)))
+        .transpose()?;
+    let server = Server::new()
+        .export(format!("{name}-probe"), Probe::serve(Subject::default()))
+        .export(name, Captive::serve(Prisoner { probe }));
+    match inside {
+        Some(inside) => match inside.serve(server)? {},
+        // The same without a sandbox: what is tried there is possible at all.
+        None => {
+            underpass_os::process::die_with_parent()?;
+            Ok(server.run()?)
+        }
+    }
+}
+
+fn start(name: &str) -> Result<(), Box<dyn Error>> {
+    underpass_os::process::die_with_parent()?;
+    let domain = Sandbox::this_program().arg(name).start()?;
+    println!("{}", domain.pid());
+    let _ = io::read_to_string(io::stdin());
+    Ok(())
+}
+
+struct Prisoner {
+    probe: Option<ProbeClient>,
+}
+
+impl Captive for Prisoner {
+    fn attempt(&self, deed: &str, target: u64) -> Result<String, CallError> {
+        Ok(match attempt(deed, target) {
+            Ok(()) => "done".to_owned(),
+            Err(errno) => format!("errno {errno}"),
+        })
+    }
+
+    fn ask(&self, a: u8, b: u8) -> Result<u8, CallError> {
+        self.probe.as_ref().ok_or(CallError::Decode("no probe".to_owned()))?.add(a, b)
+    }
+
+    fn environment(&self) -> Result<Vec<(String, String)>, CallError> {
+        Ok(std::env::vars().collect())
+    }
+
+    fn threads(&self, threads: u64) -> Result<u64, CallError> {
+        let sum = |number| std::thread::spawn(move || (number..=number + 1).sum::<u64>());
+        let outer = |number| std::thread::spawn(move || sum(number).join().unwrap());
+        let all: Vec<_> = (0..threads).map(outer).collect();
+        Ok(all.into_iter().map(|thread| thread.join().unwrap()).sum())
+    }
+
+    fn block(&self, ms: u64) -> Result<(), CallError> {
+        thread::blocking(|| std::thread::sleep(Duration::from_millis(ms)));
+        Ok(())
+    }
+}
+
+/// What `std` says, as an `errno`.
+fn told<T>(result: io::Result<T>) -> Result<(), i64> {
+    result.map(|_| ()).map_err(|e| e.raw_os_error().unwrap_or(0).into())
+}
+
+/// The address of `value`, for a system call.
+fn at<T>(value: &T) -> u64 {
+    std::ptr::from_ref(value).expose_provenance() as u64
+}
+
+fn attempt(deed: &str, target: u64) -> Result<(), i64> {
+    let port = (Ipv4Addr::LOCALHOST, target as u16);
+    let path = std::env::temp_dir().join(format!("underpass-deed-{}", std::process::id()));
+    let page = [0u8; 4096];
+    let plain = |name, arguments| call(name, arguments).map(|_| ());
+    match deed {
+        "read a file" => told(fs::read("/etc/passwd")),
+        "write a file" => told(fs::write(&path, "x")).and_then(|()| told(fs::remove_file(&path))),
+        "look at a file" => told(fs::metadata("/etc/passwd")),
+        "list a directory" => told(fs::read_dir("/")),
+        "find oneself" => told(std::env::current_dir()),
+        "connect to a port" => told(TcpStream::connect(port)),
+        "bind a port" => told(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))),
+        "bind a name" => told(UnixListener::bind(&path)).and_then(|()| told(fs::remove_file(&path))),
+        "connect to a name" => {
+            let name = std::env::var("UNDERPASS_DIR").unwrap_or_default();
+            match told(UnixStream::connect(format!("{name}/nobody"))) {
+                // Nobody there: it was looked for.
+                Err(2) => Ok(()),
+                other => other,
+            }
+        }
+        "make a socket pair" => told(UnixStream::pair()),
+        "start a program" => told(Command::new("/bin/true").status()),
+        "fork" => raw::process(0).map(|_| ()),
+        "clone" => raw::process(17).map(|_| ()),
+        "clone3" => match call("clone3", [0; 5]) {
+            // The kernel knows it, and wants arguments.
+            Err(22) => Ok(()),
+            other => other.map(|_| ()),
+        },
+        "execve" => {
+            match call("execve", [at(c"/nonexistent".to_bytes_with_nul().first().unwrap()), 0, 0, 0, 0]) {
+                Err(2) => Ok(()),
+                other => other.map(|_| ()),
+            }
+        }
+        "kill" => plain("kill", [target, 0, 0, 0, 0]),
+        "tgkill" => plain("tgkill", [target, target, 0, 0, 0]),
+        // PTRACE_PEEKUSER.
+        "ptrace" => match call("ptrace", [3, target, 0, 0, 0]) {
+            // It is not traced yet.
+            Err(3) => Ok(()),
+            other => other.map(|_| ()),
+        },
+        "process_vm_readv" => plain("process_vm_readv", [target, 0, 0, 0, 0]),
+        "pidfd_open" => plain("pidfd_open", [target, 0, 0, 0, 0]),
+        "raise a limit" => {
+            // RLIMIT_NOFILE, soft and hard: the one is raised to the other.
+            let limit = [Cell::new(0u64), Cell::new(0u64)];
+            call("prlimit64", [0, 7, 0, at(&limit), 0])?;
+            limit[0].set(limit[1].get());
+            plain("prlimit64", [0, 7, at(&limit), 0, 0])
+        }
+        "limit another" => plain("prlimit64", [target, 7, 0, at(&[Cell::new(0u64), Cell::new(0u64)]), 0]),
+        // PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS.
+        "map code" => plain("mmap", [0, 4096, 5, 0x22, u64::MAX]),
+        "send others signals" => plain("fcntl", [0, 8, target, 0, 0]),
+        "lose privileges" => plain("prctl", [38, 1, 0, 0, 0]),
+        "unshare" => plain("unshare", [0x0400_0000, 0, 0, 0, 0]),
+        "io_uring_setup" => plain("io_uring_setup", [1, at(&page), 0, 0, 0]),
+        "ask a terminal" => match call("ioctl", [0, 0x5401, at(&page), 0, 0]) {
+            // The standard input is none.
+            Err(25) => Ok(()),
+            other => other.map(|_| ()),
+        },
+        "reserve" => Vec::<u8>::new().try_reserve_exact(target as usize).map_err(|_| 12),
+        "eat" => {
+            let mut eaten = Vec::new();
+            loop {
+                eaten.push(vec![1u8; 1 << 20]);
+            }
+        }
+        "spin" => loop {
+            std::hint::spin_loop();
+        },
+        "crash" => {
+            raw::crash();
+            Ok(())
+        }
+        "exit" => std::process::exit(7),
+        _ => Err(-1),
+    }
+}
