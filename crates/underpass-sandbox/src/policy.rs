@@ -147,6 +147,10 @@ const THREAD: u64 = 0x10f00;
 /// Those, and every flag that makes a namespace, a pidfd, or lets others trace it.
 const LOOKED_AT: u64 = THREAD | 0x7e02_0000 | 0x80 | 0x1000 | 0x2000 | 0x4000 | 0x8000;
 const PROT_EXEC: u64 = 4;
+const AF_UNIX: u64 = 1;
+const SEQPACKET: u64 = 5;
+/// The bits of a socket's type that are no flags.
+const SOCKET_TYPES: u64 = 0xf;
 /// `FIONREAD` and `FIONBIO`.
 const IOCTLS: [u64; 2] = [0x541b, 0x5421];
 /// `F_DUPFD`, `F_GETFD`, `F_SETFD`, `F_GETFL`, `F_SETFL`, `F_DUPFD_CLOEXEC`, `F_ADD_SEALS`, `F_GET_SEALS`. Not `F_SETOWN`, which sends signals.
@@ -204,6 +208,9 @@ fn allowed(process: u32) -> Result<Rules, seccompiler::BackendError> {
     add(&mut rules, "mprotect", vec![all(vec![has_not(2, PROT_EXEC)?])?]);
     let thread = Condition::new(0, Len::Qword, Op::MaskedEq(LOOKED_AT), THREAD)?;
     add(&mut rules, "clone", vec![all(vec![thread])?]);
+    // A further channel of a binding. Messages over such a pair take no address, as datagrams would.
+    let kind = Condition::new(1, Len::Dword, Op::MaskedEq(SOCKET_TYPES), SEQPACKET)?;
+    add(&mut rules, "socketpair", vec![all(vec![is(0, AF_UNIX)?, kind])?]);
     add(&mut rules, "fcntl", one_of(1, &FCNTLS)?);
     add(&mut rules, "prctl", one_of(0, &PRCTLS)?);
     add(&mut rules, "tgkill", one_of(0, &[process.into()])?);
@@ -277,9 +284,17 @@ mod tests {
             let number = calls::number(name).unwrap_or_else(|| panic!("{name} is unknown"));
             assert!(!rules.contains_key(&number), "{name} is allowed");
         }
-        for conditional in
-            ["clone", "mmap", "mprotect", "fcntl", "prctl", "tgkill", "prlimit64", "sched_setaffinity"]
-        {
+        for conditional in [
+            "clone",
+            "mmap",
+            "mprotect",
+            "fcntl",
+            "prctl",
+            "tgkill",
+            "prlimit64",
+            "sched_setaffinity",
+            "socketpair",
+        ] {
             assert!(!rules[&calls::number(conditional).unwrap()].is_empty(), "{conditional} needs a look");
         }
     }
