@@ -186,12 +186,10 @@ fn what_is_tried_is_possible_without_a_sandbox() {
     let _server = ServerProcess::run(command, &name);
     let captive = CaptiveClient::import_within(&name, ServerProcess::soon()).unwrap();
     let targets = Targets::new();
-    for deed in FORBIDDEN
-        .iter()
-        .map(|(deed, _)| *deed)
-        .chain(REFUSED.iter().copied())
-        .chain(["start a program", "clone3"])
-    {
+    // Many systems have switched the one off for all, and the other is root's.
+    let possible = |deed: &&str| *deed != "io_uring_setup" && (*deed != "unshare" || is_root());
+    let forbidden = FORBIDDEN.iter().map(|(deed, _)| *deed).filter(possible);
+    for deed in forbidden.chain(REFUSED.iter().copied()).chain(["start a program", "clone3"]) {
         assert_eq!(captive.attempt(deed, targets.of(deed)).as_deref(), Ok("done"), "{deed}");
     }
     // It leaves no name of its second export behind.
