@@ -21,6 +21,10 @@ pub trait Probe {
     fn get(&self, len: u64) -> Result<Vec<u8>, CallError>;
     /// Gives what the server's domain has counted so far.
     fn counted(&self) -> Result<Counted, CallError>;
+    /// Computes for so many ns.
+    fn compute(&self, ns: u64) -> Result<(), CallError>;
+    /// Gives how many ends of bindings the server's domain looks at.
+    fn active(&self) -> Result<u64, CallError>;
     /// Gives the ns of processor time that the server's process has used so far.
     fn cpu_ns(&self) -> Result<u64, CallError>;
 }
@@ -44,6 +48,18 @@ impl Probe for Answers {
         Ok(Counted::here())
     }
 
+    fn compute(&self, ns: u64) -> Result<(), CallError> {
+        let start = now_ns();
+        while now_ns() - start < ns {
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+
+    fn active(&self) -> Result<u64, CallError> {
+        Ok(underpass::active_bindings() as u64)
+    }
+
     fn cpu_ns(&self) -> Result<u64, CallError> {
         Ok(clock::cpu_ns())
     }
@@ -60,7 +76,7 @@ const ANSWER: Duration = Duration::from_secs(30);
 
 /// Serves the interface until the process is killed.
 pub(crate) fn serve(_: &Role) -> Result<(), Error> {
-    Ok(Server::new().export(NAME, Probe::serve(Answers)).run()?)
+    Ok(exporting(NAME).run()?)
 }
 
 /// The same by a domain that has no processor of its own, but those that its callers donate (URPC's S = 0).
@@ -69,9 +85,19 @@ pub(crate) fn serve_donated(role: &Role) -> Result<(), Error> {
     serve(role)
 }
 
+/// A server of the interface under this name.
+pub(crate) fn exporting(name: &str) -> Server {
+    Server::new().export(name, Probe::serve(Answers))
+}
+
 /// One more binding of the interface.
 pub(crate) fn bind() -> Result<ProbeClient, Error> {
-    Ok(ProbeClient::import_within(NAME, APPEAR)?)
+    bind_to(NAME)
+}
+
+/// One more binding of what is exported under this name.
+pub(crate) fn bind_to(name: &str) -> Result<ProbeClient, Error> {
+    Ok(ProbeClient::import_within(name, APPEAR)?)
 }
 
 /// Imports the interface, which starts the runtime's kernel threads, on the CPUs that this kernel thread may use now.
@@ -120,6 +146,11 @@ impl<F: Call> Calls<F> {
     /// Has both domains' counters read before and after each batch, by calls of `probe`.
     pub(crate) fn counted(self, probe: &ProbeClient) -> Self {
         Self { probe: Some(probe.clone()), ..self }
+    }
+
+    /// What was counted.
+    pub(crate) fn tally(&self) -> Tally {
+        self.tally
     }
 
     /// With what was counted.

@@ -2,12 +2,13 @@
 
 use crate::Figures;
 use crate::calls::{Probe, ProbeClient};
+use serde::{Deserialize, Serialize};
 use underpass::CallError;
 
 macro_rules! counted {
     ($($name:ident),*) => {
         /// A domain's counters, as far as calls have to do with them; they have the names of [`underpass::Counters`].
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, underpass::Wire)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, underpass::Wire, Serialize, Deserialize)]
         pub struct Counted {
             $(
                 #[doc = concat!("`", stringify!($name), "` of [`underpass::Counters`].")]
@@ -83,7 +84,7 @@ impl Both {
 }
 
 /// What was counted in many batches of calls.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Tally {
     calls: u64,
     near: Counted,
@@ -96,6 +97,13 @@ impl Tally {
         self.calls += calls;
         self.near = self.near.plus(after.near.since(before.near));
         self.far = self.far.plus(after.far.since(before.far));
+    }
+
+    /// With what another has counted.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.near = self.near.plus(other.near);
+        self.far = self.far.plus(other.far);
     }
 
     /// Kernel entries of a call, and in the JSON all that both sides counted.

@@ -19,6 +19,7 @@ mod client;
 pub mod contest;
 mod counted;
 mod effort;
+mod hand;
 mod limits;
 #[allow(unsafe_code, reason = "two processes share the words; each block says why it may")]
 pub mod lines;

@@ -1,6 +1,7 @@
 //! What a child of the benchmark command is to do.
 
 use crate::client::Client;
+use crate::hand::Hand;
 use crate::lines::Lines;
 use crate::pair::{Message, tell};
 use crate::responder::respond;
@@ -59,6 +60,7 @@ pub struct Role {
 enum Task {
     Role(Box<Role>),
     Counted(Counted),
+    Hand(Hand),
 }
 
 /// Plays the role that `text` describes; standard input is the shared page, standard output the way to the parent.
@@ -74,6 +76,7 @@ pub fn play(text: &str) -> Result<ExitCode, Error> {
     let role = match task {
         Task::Role(role) => *role,
         Task::Counted(counted) => return counted.perform().map(|()| ExitCode::SUCCESS),
+        Task::Hand(hand) => return hand.perform().map(|()| ExitCode::SUCCESS),
     };
     if std::os::unix::process::parent_id() != role.parent {
         return Err("the benchmark that started this process is gone".into());

@@ -5,10 +5,12 @@
 //! has no processor but those that its callers donate.
 
 pub(crate) mod count;
+pub(crate) mod fair;
 mod load;
 mod null;
 mod parts;
 mod rest;
+pub(crate) mod scale;
 mod table2;
 
 use crate::calls::{Call, Calls, serve, serve_donated};
@@ -107,6 +109,14 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
             client: table2::client,
             server: idle,
         },
+        Scenario {
+            name: "scale",
+            cases: &["scale"],
+            pinning: Pinning::Apart,
+            client: scale::client,
+            server: idle,
+        },
+        served("fair", &["fair"], Pinning::Apart, fair::client),
         served("idle", &["idle/server", "idle/client"], Pinning::Any, rest::idle),
         served("trickle", &["trickle/client", "trickle/server"], Pinning::Any, rest::trickle),
     ],

@@ -59,8 +59,15 @@ fn every_limit_has_its_row() {
 }
 
 /// The cases that need two CPUs, and those that don't, of a quick run of `urpc`.
-const APART: [&str; 5] =
-    ["null/pinned", "null/floating", "null/donated/floating", "null/kernel-thread/pinned", "throughput"];
+const APART: [&str; 7] = [
+    "null/pinned",
+    "null/floating",
+    "null/donated/floating",
+    "null/kernel-thread/pinned",
+    "throughput",
+    "scale",
+    "fair",
+];
 const ANYWHERE: [&str; 18] = [
     "null/donated/pinned",
     "null/one-cpu",
@@ -82,11 +89,16 @@ const ANYWHERE: [&str; 18] = [
     "trickle/server",
 ];
 
+/// Whether it needs as many CPUs as its name says.
+fn on_many(case: &str) -> bool {
+    case.starts_with("figures/") || case.starts_with("throughput/")
+}
+
 /// Looks at one row of `urpc`.
 fn check_urpc(row: &Value) {
     assert_eq!(row["bench"], "urpc");
     let case = row["case"].as_str().unwrap();
-    assert!(APART.contains(&case) || ANYWHERE.contains(&case) || case.starts_with("figures/"), "{row}");
+    assert!(APART.contains(&case) || ANYWHERE.contains(&case) || on_many(case), "{row}");
     let measured = ["ns", "p99_ns", "limit_ns", "ratio"].map(|name| row[name].as_f64());
     assert!(measured.iter().all(|figure| figure.is_some_and(|figure| figure > 0.0)), "{row}");
     if case.starts_with("table2/") {
@@ -99,10 +111,14 @@ fn check_urpc(row: &Value) {
         assert!(row["kernel_entries_per_call"].as_f64().is_some(), "{row}");
         assert!(row["client_calls"].as_u64() >= row["calls_counted"].as_u64(), "{row}");
     }
+    if case == "scale" {
+        let active = ["client_active", "server_active"].map(|side| row[side].as_u64().unwrap());
+        assert!(row["bindings"] == 1_000 && active.iter().all(|active| (1..=10).contains(active)), "{row}");
+    }
     if case.starts_with("figures/") {
         assert!(row["latency_ns"].as_f64().is_some_and(|ns| ns > 0.0), "{row}");
         assert_eq!(case, format!("figures/C{}S{}", row["C"], row["S"]), "{row}");
-    } else if case != "throughput" || row["T"] == 16 {
+    } else if !case.starts_with("throughput") || (case == "throughput" && row["T"] == 16) {
         let bars =
             ["bar", "bar_seconds"].map(|bar| row[bar].is_number() && row[format!("{bar}_is")].is_string());
         assert!(bars.contains(&true), "{row}");
@@ -117,8 +133,7 @@ fn calls_are_measured_beside_their_limits() {
         assert!(cases.contains(case), "{case} is not among {cases:?}");
     }
     let skipped = |row: &Value| row["skipped"].is_string();
-    let few =
-        |row: &Value| row["case"].as_str().is_some_and(|case| case.starts_with("figures/")) || !two_cpus();
+    let few = |row: &Value| row["case"].as_str().is_some_and(on_many) || !two_cpus();
     assert!(rows.iter().all(|row| !skipped(row) || few(row)), "{rows:?}");
     for row in rows.iter().filter(|row| !row["skipped"].is_string()) {
         check_urpc(row);

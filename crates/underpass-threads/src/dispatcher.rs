@@ -21,8 +21,8 @@ use std::sync::Arc;
 use underpass_os::clock::now_ns;
 use underpass_processor::{Keeper, Line, Spin};
 
-/// The most calls of one line in a row while others may wait.
-const SHARE: u32 = 8;
+/// The most calls of one client in a row that a processor serves while another's may wait.
+pub const SHARE: u32 = 8;
 /// Passes over the lines between two looks at timers and other activations.
 const GLANCE: u32 = 64;
 /// An activation that has lines to serve looks so often, in ns, whether others keep up with theirs.

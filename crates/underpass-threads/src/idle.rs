@@ -40,6 +40,7 @@ impl Scheduler {
         self.lines().iter().for_each(|line| {
             line.poll();
         });
+        self.passed(1);
         self.wanted()
     }
 

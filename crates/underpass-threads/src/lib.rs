@@ -125,6 +125,8 @@ pub use control::Control;
 #[cfg(not(underpass_loom))]
 pub use current::{cancelled, checkpoint, current, on_user_thread, sleep, yield_now};
 #[cfg(not(underpass_loom))]
+pub use dispatcher::SHARE;
+#[cfg(not(underpass_loom))]
 pub use dump::{Dump, ThreadReport, deadlocks, dump};
 #[cfg(not(underpass_loom))]
 pub use findings::Found;

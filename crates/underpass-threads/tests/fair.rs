@@ -6,10 +6,7 @@ use common::with_processors;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_processor::{Line, lines};
-use underpass_threads::{rouse_all, yield_now};
-
-/// The most calls of one line in a row, as the dispatcher says.
-const SHARE: u64 = 8;
+use underpass_threads::{SHARE, rouse_all, yield_now};
 
 /// A client that always has calls waiting, until `left` is used up, and beside it one that makes a call now and then.
 struct Both {
@@ -126,7 +123,7 @@ fn flood(pauses: bool) -> u64 {
 fn a_flood_delays_anothers_call_by_its_share() {
     with_processors(&[1], || {
         underpass_threads::spawn(|| ()).join().unwrap();
-        assert!(flood(false) <= SHARE);
+        assert!(flood(false) <= u64::from(SHARE));
     });
 }
 
@@ -136,6 +133,6 @@ fn a_flood_of_procedures_that_pause_does_not_either() {
         underpass_threads::spawn(|| ()).join().unwrap();
         // Each that pauses is begun by a dispatcher of its own, and the next goes on with the next line.
         let waited = flood(true);
-        assert!(waited <= SHARE, "{waited}");
+        assert!(waited <= u64::from(SHARE), "{waited}");
     });
 }
