@@ -16,7 +16,7 @@ impl Entries {
     pub fn marked() -> Self {
         let _ = std::os::unix::process::parent_id();
         let counted = underpass::counters();
-        let wakes = counted.wakeups_sent + counted.donations_given;
+        let wakes = counted.wakeups_sent;
         Self { all: counted.kernel_entries, sleeps: counted.sleeps, wakes }
     }
 

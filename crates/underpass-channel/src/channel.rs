@@ -2,7 +2,7 @@
 
 use crate::attention::{Attention, Bell, Fence};
 use crate::cell::Cell;
-use crate::donation::Donation;
+use crate::donation::{Donation, Donee};
 use crate::layout::{
     CLIENT_ATTENTION, DONATION_WORDS, DONATIONS, LINE, LINES, REPLIES, REQUESTS, SERVER_ATTENTION,
 };
@@ -99,9 +99,14 @@ impl Channel {
         self.peer().claim()
     }
 
-    /// How the peer is to be called that has donated its processor.
-    pub fn recall(&self) -> Bell {
-        self.peer().recall()
+    /// *Return, L6:* how the peer is to be called whose processor of `cpu` goes back. One that gives way, and that nobody else waits beside, need not be.
+    /// The listener looks for the next before it sleeps, if it `stays`.
+    pub fn recall(&self, cpu: usize, stays: bool) -> Bell {
+        let gives_way = self.donation(cpu).is_some_and(|donation| donation.give_back(stays));
+        match gives_way && !self.peer().is_away(self.fence) {
+            true => Bell::Silent,
+            false => self.peer().recall(),
+        }
     }
 
     /// The donation word of `cpu`, if there is one.
@@ -109,15 +114,28 @@ impl Channel {
         (cpu < DONATION_WORDS).then(|| Donation::new(self.region.attention(DONATIONS + 4 * cpu)))
     }
 
-    /// *Donate:* wakes the peer's listener of `cpu`; `false` if there is none that sleeps. After a post, for it.
-    pub fn donate(&self, cpu: usize) -> bool {
+    /// *Donate:* calls the peer's listener of `cpu`, for a processor whose owner then sleeps; says whether it takes it, and had to be woken. After a post, for it.
+    pub fn donate(&self, cpu: usize) -> Option<Donee> {
+        self.call_listener(cpu, |word| word.donate())
+    }
+
+    /// As [`donate`](Self::donate), for a processor whose owner gives way.
+    pub fn give_way(&self, cpu: usize) -> Option<Donee> {
+        self.call_listener(cpu, |word| word.give_way())
+    }
+
+    #[inline]
+    fn call_listener(&self, cpu: usize, by: impl Fn(&Donation<'_>) -> Option<Donee>) -> Option<Donee> {
         // A word that still says that somebody listens may be nobody's any more.
         if self.peer().is_dormant() {
-            return false;
+            return None;
         }
-        let Some(donation) = self.donation(cpu).filter(Donation::donate) else { return false };
-        futex::wake(donation.word(), Scope::Shared, 1);
-        true
+        let donation = self.donation(cpu)?;
+        let donee = by(&donation)?;
+        if donee == Donee::Asleep {
+            futex::wake(donation.word(), Scope::Shared, 1);
+        }
+        Some(donee)
     }
 
     #[inline]

@@ -27,7 +27,7 @@ pub use blob::{BlobSink, BlobSource};
 pub use cell::{Cell, INLINE, Payload, Place};
 #[cfg(not(underpass_loom))]
 pub use channel::{Channel, Side};
-pub use donation::{Donation, Owed};
+pub use donation::{Donation, Donee, Owed};
 #[cfg(not(underpass_loom))]
 pub use region::{Region, RegionSink, RegionSource};
 pub use ring::{Damaged, Receiving, Sending};

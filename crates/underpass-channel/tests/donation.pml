@@ -1,5 +1,5 @@
 /*
- * Donation: two clients, one server, CPUs processors. The steps are named as in the proof (src/README.md).
+ * Donation: two clients, of which CALLERS call, one server, CPUS processors. The steps are named as in the proof (src/README.md).
  *
  * Checked: every call is answered and everything comes to rest (no invalid end state), no processor is lost or given twice (assertions).
  * `tests/model` runs it, and with each step taken out in turn, by -DBREAK=number, which must be found.
@@ -20,20 +20,26 @@
 #define NO_RECALL 5             /* L6 is left out */
 #define NO_WAKE_AT_D5 6         /* D5 clears the bit and wakes nobody */
 #define NO_INVITE 7             /* N9: a loan ends with calls left, and nobody is called */
+#define NO_MEMORY 8             /* who stood by takes a word without a bit for one that it has not touched yet */
 
 #define CLIENTS 2
-#if CPUS == 1
-#define CALLS (2 - c)           /* two of the first client, one of the second */
-#else
-#define CALLS 1                 /* what a search can do in a minute */
+/* Of them so many call, so many times each: what a search can do in a minute. */
+#ifndef CALLERS
+#define CALLERS 2
+#endif
+#ifndef CALLS
+#define CALLS 1
 #endif
 
 /* What a word holds, as far as it is asked for; `changes` counts knocks. */
+#define LISTENING 1
+#define STANDING_BY 2
 typedef Line {
     bool server_parked;         /* the natives sleep */
     bool client_parked;
     byte changes;
-    bool listening[CPUS];       /* donation words */
+    byte takes[CPUS];           /* donation words: 0, LISTENING or STANDING_BY, */
+    bool giving[CPUS];          /* and whether the donor gives way */
     byte requests;              /* posted, not taken */
     byte replies;
     byte posted;
@@ -76,8 +82,8 @@ inline take_replies(c) {
 
 /* A client: posts its calls together or one by one, and donates for what is owed. */
 proctype Client(byte c) {
-    byte value;
-    bool owed, lent;
+    byte value, was;
+    bool owed;
     do
     :: line[c].answered == CALLS -> break
     :: line[c].answered < CALLS ->
@@ -97,6 +103,23 @@ proctype Client(byte c) {
         :: line[c].answered == line[c].posted -> goto again
         :: else
         fi;
+        /* H1: or it sleeps */
+        if
+        :: atomic { owed && line[c].takes[cpu_of(c)] ->
+                was = line[c].takes[cpu_of(c)];
+                line[c].takes[cpu_of(c)] = 0;
+                line[c].giving[cpu_of(c)] = true;
+                owed = false
+            };
+            if
+            :: was == LISTENING -> listener_asleep[cpu_of(c)] = false
+            :: else
+            fi;
+            /* H2, at any time */
+            atomic { take_replies(c); was = 0 };
+            goto again
+        :: true
+        fi;
         /* D3: S1 */
         atomic { line[c].client_parked = true; value = line[c].changes };
         /* S3, also where the path is brief: what it may miss there is told by L6. */
@@ -104,16 +127,23 @@ proctype Client(byte c) {
         :: line[c].replies > 0 -> goto look
         :: else
         fi;
-        lent = false;
         if
         :: owed ->
             /* D4, D5 */
             owed = false;
             if
-            :: atomic { line[c].listening[cpu_of(c)] -> line[c].listening[cpu_of(c)] = false; lent = true };
+            :: atomic { line[c].takes[cpu_of(c)] ->
+                    was = line[c].takes[cpu_of(c)];
+                    line[c].takes[cpu_of(c)] = 0;
+                    line[c].giving[cpu_of(c)] = false
+                };
+                if
 #if BREAK != NO_WAKE_AT_D5
-                listener_asleep[cpu_of(c)] = false
+                :: was == LISTENING -> listener_asleep[cpu_of(c)] = false
 #endif
+                :: else
+                fi;
+                was = 0
             :: atomic { else ->
 #if BREAK != NO_RING_AT_D5
                 ring(c)
@@ -138,7 +168,7 @@ again:  skip
 
 /* Whether a donation word differs from what L1 left. */
 #if BREAK != NO_LOOK_AT_L3
-#define CHANGED (came[0] || came[1] || !line[0].listening[cpu] || !line[1].listening[cpu])
+#define CHANGED (came[0] || came[1] || line[0].takes[cpu] != LISTENING || line[1].takes[cpu] != LISTENING)
 #else
 #define CHANGED (came[0] || came[1])
 #endif
@@ -147,6 +177,7 @@ again:  skip
 proctype Listener(byte cpu) {
     byte c;
     bool came[CLIENTS], said[CLIENTS];
+    bool runs;                  /* the donor gives way */
     do
     :: true ->
         /* L1 */
@@ -155,8 +186,10 @@ proctype Listener(byte cpu) {
             do
             :: c < CLIENTS ->
                 if
-                :: said[c] && !line[c].listening[cpu] -> came[c] = true
-                :: else -> line[c].listening[cpu] = true; said[c] = true
+#if BREAK != NO_MEMORY
+                :: said[c] && !line[c].takes[cpu] -> came[c] = true
+#endif
+                :: else -> line[c].takes[cpu] = LISTENING; said[c] = true
                 fi;
                 c++
             :: else -> break
@@ -177,7 +210,7 @@ end_listening:
             c = 0;
             do
             :: c < CLIENTS ->
-                came[c] = said[c] && !line[c].listening[cpu];
+                came[c] = said[c] && !line[c].takes[cpu];
                 if
                 :: came[c] -> said[c] = false; loan[cpu]++
                 :: else
@@ -193,29 +226,43 @@ end_listening:
             do
             :: atomic { line[c].requests > 0 -> line[c].requests--; line[c].replies++ }
             :: line[c].requests == 0 -> break
+#if CPUS == 1
             /* It has overstayed, or a procedure blocks. */
             :: line[c].requests > 0 ->
 #if BREAK != NO_INVITE
                 native_asleep = false;
 #endif
                 break
+#endif
             od;
             assert(loan[cpu] > 0);
             loan[cpu]--;
             came[c] = false;
-            /* L1 of this line: its client may run, and donate anew, before the others' is reached. */
-            atomic { line[c].listening[cpu] = true; said[c] = true };
-#if BREAK == NO_RECALL
-            skip;
-#else
+            /* H3, and L1 for who stays */
             atomic {
+                runs = line[c].giving[cpu];
+                line[c].giving[cpu] = false;
                 if
-                :: line[c].client_parked -> line[c].client_parked = false
-                :: else -> line[c].changes = (line[c].changes + 1) % 4
+                :: line[c].takes[cpu] = STANDING_BY; said[c] = true
+                :: true
                 fi
             };
-            wake_client(c);
+            if
+            :: runs && !line[c].client_parked
+            :: else ->
+#if BREAK == NO_RECALL
+                skip
+#else
+                atomic {
+                    if
+                    :: line[c].client_parked -> line[c].client_parked = false
+                    :: else -> line[c].changes = (line[c].changes + 1) % 4
+                    fi
+                };
+                wake_client(c)
 #endif
+            fi;
+            runs = false;
             c++
         :: c < CLIENTS && !came[c] -> c++
         :: c == CLIENTS -> c = 0; break
@@ -230,8 +277,7 @@ proctype Native() {
     do
     :: true ->
         /* Looks. */
-        some = false;
-        c = 0;
+        d_step { some = false; c = 0 };
         do
         :: c < CLIENTS ->
             if
@@ -272,8 +318,8 @@ init {
     atomic {
         run Native();
         for (i : 0 .. CPUS - 1) { run Listener(i) }
-        for (i : 0 .. CLIENTS - 1) { run Client(i) }
+        for (i : 0 .. CALLERS - 1) { run Client(i) }
     }
-    /* Only an end state in which both clients have their replies is valid. */
-    done == CLIENTS
+    /* Only an end state in which all callers have their replies is valid. */
+    done == CALLERS
 }

@@ -16,6 +16,19 @@ pub fn now_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
+/// As [`now_ns`], but of the last tick of the kernel's clock, some milliseconds ago at the most: a few ns to read.
+///
+/// # Examples
+/// ```
+/// let tick = underpass_os::clock::tick_ns();
+/// assert!(tick <= underpass_os::clock::now_ns());
+/// ```
+#[inline]
+pub fn tick_ns() -> u64 {
+    let t = clock_gettime(ClockId::MonotonicCoarse);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
 /// Nanoseconds of processor time that all threads of this process have used, in and out of the kernel.
 ///
 /// # Examples

@@ -57,8 +57,18 @@ pub fn wait(watched: Watched<'_>, deadline_ns: Option<u64>) -> Woken {
 /// # Panics
 /// If there are more than [`MOST_WORDS`] words.
 pub fn wait_any(words: &[Watched<'_>], deadline_ns: Option<u64>) -> Woken {
+    /// Most sleeps watch no more, and need not clear the room for all.
+    const FEW: usize = 6;
     assert!(words.len() <= MOST_WORDS, "a sleep watches at most {MOST_WORDS} words");
-    let mut waits = [futex::Wait::new(); MOST_WORDS];
+    if words.len() <= FEW {
+        wait_among::<FEW>(words, deadline_ns)
+    } else {
+        wait_among::<MOST_WORDS>(words, deadline_ns)
+    }
+}
+
+fn wait_among<const ROOM: usize>(words: &[Watched<'_>], deadline_ns: Option<u64>) -> Woken {
+    let mut waits = [futex::Wait::new(); ROOM];
     for (wait, watched) in waits.iter_mut().zip(words) {
         wait.val = watched.expected.into();
         wait.uaddr = futex::WaitPtr::new(ptr::from_ref(watched.word).cast_mut().cast());

@@ -19,6 +19,8 @@ mod census;
 #[cfg(not(underpass_loom))]
 mod deferral;
 #[cfg(not(underpass_loom))]
+mod handover;
+#[cfg(not(underpass_loom))]
 mod keeper;
 #[cfg(not(underpass_loom))]
 mod line;
@@ -72,6 +74,8 @@ pub use activation::Activation;
 #[cfg(not(underpass_loom))]
 pub use census::Census;
 #[cfg(not(underpass_loom))]
+pub use handover::{give_way, stand_by};
+#[cfg(not(underpass_loom))]
 pub use keeper::Keeper;
 #[cfg(not(underpass_loom))]
 pub use line::Line;
@@ -80,7 +84,6 @@ pub use parker::Parker;
 pub use pool::{Pool, Upcall};
 #[cfg(not(underpass_loom))]
 pub use roster::MOST_ACTIVATIONS;
-#[cfg(not(underpass_loom))]
 pub use sleep::{Donee, Role, sleep, sleep_and_donate};
 #[cfg(not(underpass_loom))]
 pub use spin::{Habit, Spin, set_wake_up_cost, wake_up_cost};

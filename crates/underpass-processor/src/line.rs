@@ -92,6 +92,22 @@ pub trait Line: Send + Sync {
         false
     }
 
+    /// As [`donate`](Self::donate), but the caller stays ready to run, and gives way instead of sleeping. Gives the CPU, for [`is_back`](Self::is_back); nothing if no listener takes the processor.
+    fn begin_to_give_way(&self) -> Option<usize> {
+        None
+    }
+
+    /// Whether the listener of `cpu` has given the processor back to who gives way.
+    fn is_back(&self, cpu: usize) -> bool {
+        let _ = cpu;
+        true
+    }
+
+    /// Who began to give way does so no more, after `times` times. Counted.
+    fn gave_way(&self, times: u32) {
+        let _ = times;
+    }
+
     /// Calls the peer for what is [`owed`](Self::owed), onto a processor of its own.
     fn call(&self) {}
 
@@ -107,7 +123,7 @@ pub trait Line: Send + Sync {
         true
     }
 
-    /// Whether this line's peer has donated the processor of this CPU since [`listen`](Self::listen).
+    /// Whether this line's peer has donated the processor of this CPU since [`listen`](Self::listen), or since [`hand_back`](Self::hand_back) where it stays.
     fn came(&self, cpu: usize) -> bool {
         let _ = cpu;
         false
@@ -116,8 +132,10 @@ pub trait Line: Send + Sync {
     /// Serves on a processor that the peer has donated, from now on: bells wait for the return.
     fn borrow(&self) {}
 
-    /// Gives the processor back: calls the peer.
-    fn hand_back(&self) {}
+    /// Gives the processor of this CPU back: calls the peer. A listener that `stays` looks at [`came`](Self::came) before it sleeps.
+    fn hand_back(&self, cpu: usize, stays: bool) {
+        let _ = (cpu, stays);
+    }
 
     /// Who serves this line, where several activations serve calls: for the room that dispatches.
     #[inline]

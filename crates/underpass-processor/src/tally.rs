@@ -71,10 +71,9 @@ impl Tally {
         self.started.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a processor donated to another domain, which is a system call.
+    /// Counts a processor donated to another domain.
     pub fn donated(&self) {
         self.donations.fetch_add(1, Ordering::Relaxed);
-        self.entered_kernel(1);
     }
 
     /// Counts a processor that another domain has donated.

@@ -61,6 +61,8 @@ pub(crate) struct ClientEnd {
     aside: AtomicBool,
     unrung: Unrung,
     owed: Owed,
+    /// A processor has been donated since the server was called last: a procedure may stay on it.
+    lent: AtomicBool,
     meeting: Meeting,
     kernel: KernelCount,
     /// How many replies had come when `used` was last asked.
@@ -103,6 +105,7 @@ impl ClientEnd {
             aside: AtomicBool::new(false),
             unrung: Unrung::default(),
             owed: Owed::default(),
+            lent: AtomicBool::new(false),
             meeting,
             kernel: KernelCount::default(),
             seen: AtomicU32::new(u32::MAX),

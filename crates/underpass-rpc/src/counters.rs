@@ -18,7 +18,7 @@ pub struct Counters {
     pub channels_beside: u64,
     /// System calls made on the way of calls: sleeps, wake-ups, barriers, files passed.
     pub kernel_entries: u64,
-    /// Wake-ups sent to peers, and to own processors.
+    /// Wake-ups sent to peers, for donations too where their listeners slept, and to own processors.
     pub wakeups_sent: u64,
     /// Messages that needed no wake-up, because the peer was looking.
     pub wakeups_avoided: u64,
@@ -119,6 +119,8 @@ pub(crate) struct KernelCount {
     wakeups: AtomicU64,
     sleeps: AtomicU64,
     given: AtomicU64,
+    /// Of those, the ones whose owner slept.
+    slept_for: AtomicU64,
     taken: AtomicU64,
     returned: AtomicU64,
     spins: [AtomicU64; 2],
@@ -132,10 +134,19 @@ impl KernelCount {
         tally().woke();
     }
 
-    /// A processor was given to the peer.
-    pub(crate) fn donated(&self) {
+    /// A processor was given to the peer, whose listener had to be woken or not, and its owner sleeps.
+    pub(crate) fn donated(&self, woken: bool) {
+        self.slept_for.fetch_add(1, Ordering::Relaxed);
+        self.gave_way(woken);
+    }
+
+    /// As [`donated`](Self::donated), but its owner gives way.
+    pub(crate) fn gave_way(&self, woken: bool) {
         self.given.fetch_add(1, Ordering::Relaxed);
         tally().donated();
+        if woken {
+            self.woke();
+        }
     }
 
     /// The peer gave a processor; the domain's tally has it already.
@@ -174,8 +185,10 @@ impl KernelCount {
         sum.donations_returned += self.returned.load(Ordering::Relaxed);
         sum.spins_in_vain += self.spins[0].load(Ordering::Relaxed);
         sum.spins_paid += self.spins[1].load(Ordering::Relaxed);
-        // A sleep is two system calls: the barrier, or the donation, and the sleep.
-        sum.kernel_entries += wakeups + 2 * sleeps.max(given) + self.other.load(Ordering::Relaxed);
+        // A sleep is two system calls, the barrier and the sleep; one for which a processor is donated needs no barrier.
+        let slept_for = self.slept_for.load(Ordering::Relaxed);
+        let slept = (2 * sleeps).saturating_sub(slept_for).max(slept_for);
+        sum.kernel_entries += wakeups + slept + self.other.load(Ordering::Relaxed);
         sum.wakeups_avoided += (sum.calls + sum.served).saturating_sub(wakeups);
     }
 }

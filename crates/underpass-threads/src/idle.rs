@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use underpass_os::clock::now_ns;
-use underpass_processor::{Donee, Line, Role, Spin, lines, sleep_and_donate};
+use underpass_processor::{Donee, Line, Role, Spin, give_way, lines, sleep_and_donate};
 
 impl Scheduler {
     /// Whether other threads want this processor: a hint for who polls.
@@ -182,7 +182,15 @@ impl Scheduler {
     pub(crate) fn donate(&'static self) -> bool {
         let lines = self.lines.borrow().clone();
         let Some(line) = lines.iter().find(|line| line.owed()) else { return false };
-        self.sleep(Some(&***line));
+        let look = || {
+            lines.iter().for_each(|line| {
+                line.poll();
+            });
+            self.wanted_soon() || self.timer_due() || self.stale() || lines.iter().any(|line| line.pending())
+        };
+        if !give_way(&***line, look) {
+            self.sleep(Some(&***line));
+        }
         true
     }
 

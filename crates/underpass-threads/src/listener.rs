@@ -12,7 +12,7 @@ use std::sync::Arc;
 use underpass_os::barrier;
 use underpass_os::clock::now_ns;
 use underpass_os::futex::{self, MOST_WORDS, Scope, Watched};
-use underpass_processor::{Donee, Line, Parker, Role, sleep_and_donate, tally};
+use underpass_processor::{Donee, Line, Parker, Role, give_way, sleep_and_donate, stand_by, tally};
 
 /// Processors that come within this time of one another, in ns, show work that lasts.
 const LASTS: u64 = 100_000;
@@ -24,6 +24,8 @@ const ENOUGH: u32 = 4;
 pub(crate) struct Listener {
     /// Lines whose peers have donated the processor that it runs on.
     lent: RefCell<Vec<Rc<Arc<dyn Line>>>>,
+    /// Lines whose peers have just got it back.
+    returned: RefCell<Vec<Rc<Arc<dyn Line>>>>,
     /// When a processor came last, and how many have come in a row.
     last: Cell<u64>,
     row: Cell<u32>,
@@ -68,28 +70,26 @@ impl Scheduler {
             return self.begin_dispatcher();
         }
         if !self.pass_on() {
-            self.say_listening(cpu);
-            self.hand_back();
+            self.hand_back(true);
             self.listen(cpu);
         }
     }
 
-    /// L1, before L6: the clients that are called may have this CPU at once, and donate it anew before this listener comes to sleep.
-    fn say_listening(&self, cpu: usize) {
-        for line in &*self.listener.lent.borrow() {
-            // What to sleep on is asked for again before the sleep.
-            let _ = line.listen(cpu);
-        }
-    }
-
-    /// Gives every processor back that was donated.
-    pub(crate) fn hand_back(&self) {
+    /// Gives every processor back that was donated. Who `stays` looks for more before it sleeps.
+    fn hand_back(&self, stays: bool) {
+        let Some(cpu) = self.activation().listens_on() else { return };
         let mut left = false;
-        for line in self.listener.lent.take() {
+        let mut lent = self.listener.lent.borrow_mut();
+        for line in lent.iter() {
             tally().returned();
             left |= line.pending();
-            line.hand_back();
+            line.hand_back(cpu, stays);
         }
+        match stays {
+            true => self.listener.returned.borrow_mut().append(&mut lent),
+            false => lent.clear(),
+        }
+        drop(lent);
         if left {
             // Their client has called nobody else for them.
             outside::invite();
@@ -115,6 +115,15 @@ impl Scheduler {
             return true;
         }
         outside::follow(self.number());
+        let look = || {
+            lines.iter().for_each(|line| {
+                line.poll();
+            });
+            self.busy() || self.timer_due() || self.stale()
+        };
+        if give_way(&***donee, look) {
+            return true;
+        }
         let awaited = self.visit(&lines);
         let deadline = self.timers().borrow().next();
         let donee = Donee { line: &***donee, alone: self.activation().is_alone(), forced: false };
@@ -141,7 +150,7 @@ impl Scheduler {
     pub(crate) fn overstay(&self) -> bool {
         let late = self.activation().is_lent() && now_ns() - self.listener.last.get() > LASTS;
         if late {
-            self.hand_back();
+            self.hand_back(false);
             if !self.take_up() {
                 self.activation().stop_borrowing();
             }
@@ -153,6 +162,9 @@ impl Scheduler {
     fn listen(&'static self, cpu: usize) {
         outside::follow(self.number());
         self.activation().listen();
+        if self.stand_by(cpu) {
+            return;
+        }
         loop {
             let lines = self.lines();
             self.sleep_for_processors(cpu, &lines);
@@ -177,6 +189,24 @@ impl Scheduler {
         }
     }
 
+    /// Gives way to those whose processors have just gone back; says whether one came again.
+    fn stand_by(&self, cpu: usize) -> bool {
+        let returned = self.listener.returned.take();
+        let mut came = Vec::new();
+        if !returned.is_empty() {
+            stand_by(|| {
+                came.extend(returned.iter().filter(|line| line.came(cpu)).cloned());
+                !came.is_empty() || self.busy() || self.timer_due() || self.stale()
+            });
+        }
+        let any = !came.is_empty();
+        if any {
+            self.activation().lend();
+            self.borrow(came);
+        }
+        any
+    }
+
     /// It will not look for donated processors soon: nobody shall think that it does. Gives those that have come already.
     fn withdraw(&self, cpu: usize) -> Vec<Rc<Arc<dyn Line>>> {
         self.lines().iter().filter(|line| !line.ignore(cpu) && line.came(cpu)).cloned().collect()
@@ -195,7 +225,7 @@ impl Scheduler {
     /// It is about to block: gives back what it has been lent, and what comes at this moment.
     pub(crate) fn quit(&self) {
         self.take_up();
-        self.hand_back();
+        self.hand_back(false);
     }
 
     fn sleep_for_processors(&self, cpu: usize, lines: &[Rc<Arc<dyn Line>>]) {

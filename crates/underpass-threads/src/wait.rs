@@ -7,7 +7,7 @@ use crate::latch::Latch;
 use crate::scheduler::{self, Scheduler};
 use crate::suspend::{Wait, Woken, suspend};
 use underpass_os::clock::now_ns;
-use underpass_processor::{Donee, Habit, Line, Role, Spin, sleep_and_donate};
+use underpass_processor::{Donee, Habit, Line, Role, Spin, give_way, sleep_and_donate};
 
 /// Something that one thread waits for, and another opens.
 ///
@@ -67,8 +67,12 @@ pub fn force(what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) {
     let Some((own, _)) = scheduler::running() else { return };
     // What is told meanwhile wakes it, and is looked at when this thread pauses.
     let _held = critical();
+    let given = give_way(line, || line.poll() && what.is_open());
+    if given && what.is_open() {
+        return;
+    }
     line.enter();
-    let donee = Some(Donee { line, alone: false, forced: true });
+    let donee = (!given).then_some(Donee { line, alone: false, forced: true });
     sleep_and_donate(own.activation().parker(), &[line], Role::Guest, donee, deadline_ns, || what.is_open());
     line.leave(1);
 }
@@ -153,6 +157,9 @@ fn sleep_by_habit(habit: &Habit, what: &impl Opens, line: &dyn Line, deadline_ns
                 return what.is_open();
             }
             break;
+        }
+        if line.owed() && give_way(line, || line.poll() && what.is_open()) {
+            continue;
         }
         if !registered && !what.register(me) {
             return true;

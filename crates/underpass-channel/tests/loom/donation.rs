@@ -4,7 +4,7 @@ use super::{Futex, Receiver, Sender, bounded, is_empty, post, ring, send, take, 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering, fence};
 use loom::thread;
-use underpass_channel::{Attention, Bell, Cell, Donation, Fence, Owed};
+use underpass_channel::{Attention, Bell, Cell, Donation, Donee, Fence, Owed};
 
 /// What a listener shares with its donors, and its ends of the rings.
 struct Server {
@@ -39,7 +39,7 @@ fn answer(request: &Cell) -> Cell {
 impl Server {
     /// L1.
     fn listen(&self) -> u32 {
-        Donation::new(&self.word.word).listen()
+        Donation::new(&self.word.word).listen(false)
     }
 
     /// L3 to L6, once.
@@ -76,7 +76,7 @@ impl Client {
         let expected = attention.park(false);
         let quiet = self.is_quiet();
         if quiet {
-            if Donation::new(&self.word.word).donate() {
+            if Donation::new(&self.word.word).donate() == Some(Donee::Asleep) {
                 self.word.wake();
                 self.own.sleep(expected);
             } else if Attention::new(&self.attention.word).claim() == Bell::Wake {
@@ -122,7 +122,7 @@ fn a_processor_is_donated_and_comes_back() {
         assert_eq!(reply.expect("who wakes has the reply").what, 107);
         if rang {
             // So that the listener ends.
-            while !Donation::new(&client.word.word).donate() {
+            while Donation::new(&client.word.word).donate().is_none() {
                 thread::yield_now();
             }
             client.word.wake();
@@ -162,12 +162,12 @@ fn of_two_donors_one_finds_the_listener() {
     loom::model(|| {
         let word = Arc::new(Futex::new());
         let donation = Donation::new(&word.word);
-        let expected = donation.listen();
+        let expected = donation.listen(false);
         let donors: Vec<_> = (0..2)
             .map(|_| {
                 let word = word.clone();
                 thread::spawn(move || {
-                    let donated = Donation::new(&word.word).donate();
+                    let donated = Donation::new(&word.word).donate().is_some();
                     if donated {
                         word.wake();
                     }
@@ -186,12 +186,12 @@ fn who_withdraws_has_the_processor_or_nobody_gives_it() {
     loom::model(|| {
         let word = Arc::new(Futex::new());
         let donation = Donation::new(&word.word);
-        donation.listen();
+        donation.listen(false);
         let posted = Arc::new(AtomicBool::new(false));
         let (other, theirs) = (word.clone(), posted.clone());
         let donor = thread::spawn(move || {
             theirs.store(true, Ordering::Relaxed);
-            Donation::new(&other.word).donate()
+            Donation::new(&other.word).donate().is_some()
         });
         let withdrawn = donation.withdraw();
         if !withdrawn {
@@ -218,7 +218,7 @@ fn who_settles_for_another_has_its_call_served() {
             donor.post(1);
             note.note();
             note.settle();
-            assert!(Donation::new(&donor.word.word).donate());
+            assert_eq!(Donation::new(&donor.word.word).donate(), Some(Donee::Asleep));
             donor.word.wake();
         });
         server.serve(expected);
@@ -226,5 +226,50 @@ fn who_settles_for_another_has_its_call_served() {
         poster.join().unwrap();
         donor.join().unwrap();
         assert!(served == 2 || owed.is_noted(), "{served} calls were served, and none is owed");
+    });
+}
+
+#[test]
+fn who_gives_way_and_then_sleeps_has_its_reply() {
+    loom::model(|| {
+        let (client, server) = pair(1);
+        let server = Arc::new(server);
+        // It has returned a processor before.
+        assert!(!Donation::new(&server.word.word).give_back(true));
+        let other = server.clone();
+        let listener = thread::spawn(move || {
+            let donation = Donation::new(&other.word.word);
+            if !donation.came() {
+                // H4, and nothing has come: L1.
+                other.word.sleep(donation.listen(true));
+            }
+            assert!(donation.came(), "the donor is the only one who wakes it");
+            let request = try_take(&other.requests).expect("the post comes before the processor");
+            send(&other.replies, &answer(&request));
+            // H3
+            let bell = match donation.give_back(true) {
+                true => Attention::new(&other.client.word).after_post(Fence::Full),
+                false => Attention::new(&other.client.word).recall(),
+            };
+            if bell == Bell::Wake {
+                other.client.wake();
+            }
+        });
+        client.post(7);
+        let donation = Donation::new(&client.word.word);
+        match donation.give_way() {
+            Some(Donee::Asleep) => client.word.wake(),
+            Some(Donee::StandsBy) => {}
+            None => panic!("it listens or stands by"),
+        }
+        let back = donation.is_back();
+        let reply = try_take(&client.replies);
+        assert!(reply.is_some() || !back, "who has the processor back has the reply");
+        let reply = reply.or_else(|| {
+            client.sleep();
+            try_take(&client.replies)
+        });
+        assert_eq!(reply.expect("who wakes has the reply").what, 107);
+        listener.join().unwrap();
     });
 }

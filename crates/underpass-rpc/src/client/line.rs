@@ -1,10 +1,20 @@
 //! What idle activations ask the client's end of a binding: to poll, to sleep, to donate.
 
 use super::ClientEnd;
+use underpass_channel::Donee;
 use underpass_channel::layout::SLOTS;
 use underpass_os::cpu;
 use underpass_processor::Line;
 use underpass_seam::atomic::{AtomicU32, Ordering, fence};
+
+impl ClientEnd {
+    /// A processor of this domain is the server's for a while.
+    fn lends(&self) {
+        if !self.lent.load(Ordering::Relaxed) {
+            self.lent.store(true, Ordering::Relaxed);
+        }
+    }
+}
 
 impl Line for ClientEnd {
     #[inline]
@@ -70,7 +80,8 @@ impl Line for ClientEnd {
     }
 
     fn insists(&self) -> bool {
-        self.meeting.defers && self.slots.leased(SLOTS) > 0
+        // Relaxed, here and in `lends`: whoever lends looks at it later by itself.
+        (self.meeting.defers || self.lent.load(Ordering::Relaxed)) && self.slots.leased(SLOTS) > 0
     }
 
     fn awaits(&self) -> bool {
@@ -115,15 +126,37 @@ impl Line for ClientEnd {
 
     fn donate(&self) -> bool {
         self.owed.settle();
-        let donated = self.channel.donate(cpu::current());
-        if donated {
-            self.kernel.donated();
+        let donee = self.channel.donate(cpu::current());
+        if let Some(donee) = donee {
+            self.lends();
+            self.kernel.donated(donee == Donee::Asleep);
         }
-        donated
+        donee.is_some()
+    }
+
+    fn begin_to_give_way(&self) -> Option<usize> {
+        self.owed.settle();
+        let cpu = cpu::current();
+        let Some(donee) = self.channel.give_way(cpu) else {
+            self.owed.note();
+            return None;
+        };
+        self.lends();
+        self.kernel.gave_way(donee == Donee::Asleep);
+        Some(cpu)
+    }
+
+    fn is_back(&self, cpu: usize) -> bool {
+        self.channel.donation(cpu).is_none_or(|donation| donation.is_back())
+    }
+
+    fn gave_way(&self, times: u32) {
+        self.kernel.entered(times.into());
     }
 
     fn call(&self) {
         self.owed.settle();
+        self.lent.store(false, Ordering::Relaxed);
         // Where the server has no other processor it shares this one, which is the kernel's to divide.
         if !(self.meeting.defers && self.donate()) {
             self.ring(self.channel.claim());

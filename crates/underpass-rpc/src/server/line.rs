@@ -110,11 +110,8 @@ impl Line for ServerEnd {
         let donation = self.channel.donation(cpu).filter(|_| !self.is_closed())?;
         // Relaxed, here and below: the listener's own bit.
         let bit = 1 << cpu;
-        if self.listening.fetch_or(bit, Ordering::Relaxed) & bit != 0 && donation.came() {
-            // It came in between: a value that the word doesn't hold.
-            return Some((donation.word(), !donation.word().load(Ordering::Relaxed)));
-        }
-        Some((donation.word(), donation.listen()))
+        let announced = self.listening.fetch_or(bit, Ordering::Relaxed) & bit != 0;
+        Some((donation.word(), donation.listen(announced)))
     }
 
     fn ignore(&self, cpu: usize) -> bool {
@@ -143,10 +140,14 @@ impl Line for ServerEnd {
         self.lent.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn hand_back(&self) {
+    fn hand_back(&self, cpu: usize, stays: bool) {
         self.lent.fetch_sub(1, Ordering::Relaxed);
         self.kernel.returned();
-        self.ring(self.channel.recall());
+        let stays = stays && cpu < u64::BITS as usize;
+        if stays {
+            self.listening.fetch_or(1 << cpu, Ordering::Relaxed);
+        }
+        self.ring(self.channel.recall(cpu, stays));
     }
 
     fn keeper(&self) -> Option<&Keeper> {

@@ -1,0 +1,135 @@
+//! Handing a processor over by giving way: where donor and listener are both ready on one CPU, the kernel switches between them without a wake-up and
+//! without a sleep, at two thirds of the price (decision 0022).
+//!
+//! Who gives way goes behind all others that are ready on its CPU. So beside a thread that computes, both would get the processor once in a time slice; then they sleep and
+//! wake each other instead, for a while.
+
+use crate::{Line, tally};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use underpass_os::{clock, cpu};
+
+/// A donor gives way so many times at most. Those after the first find that nobody on this CPU wanted it, and cost 0.3 us each: together as much as a sleep.
+const DONOR: u32 = 6;
+
+/// A listener does, in vain.
+const LISTENER: u64 = 4;
+
+/// What giving way has led to lately.
+#[derive(Debug)]
+struct Company {
+    /// How many times in a row it took longer than a tick of the kernel's clock.
+    long: AtomicU32,
+    /// How many times in a row it did not.
+    short: AtomicU32,
+    /// Not before this, by that clock.
+    again: AtomicU64,
+    /// For how long not the next time, in ns.
+    pause: AtomicU64,
+}
+
+/// So many times in a row have it stop.
+const LONG: u32 = 3;
+/// So many times in a row have it forget.
+const SHORT: u32 = 64;
+/// For how long it stops, in ns; twice as long each time.
+const PAUSE: (u64, u64) = (20_000_000, 10_000_000_000);
+
+static COMPANY: Company = Company::new();
+
+// Relaxed throughout: a habit, of no consequence but time.
+impl Company {
+    const fn new() -> Self {
+        Self {
+            long: AtomicU32::new(0),
+            short: AtomicU32::new(0),
+            again: AtomicU64::new(0),
+            pause: AtomicU64::new(PAUSE.0),
+        }
+    }
+
+    /// Whether giving way is worth while.
+    fn is_good(&self, now: u64) -> bool {
+        let again = self.again.load(Ordering::Relaxed);
+        again == 0 || now >= again
+    }
+
+    fn saw(&self, long: bool, now: u64) {
+        if !long && self.again.load(Ordering::Relaxed) == 0 {
+            if self.long.load(Ordering::Relaxed) != 0 {
+                self.long.store(0, Ordering::Relaxed);
+            }
+        } else {
+            self.weigh(long, now);
+        }
+    }
+
+    #[cold]
+    fn weigh(&self, long: bool, now: u64) {
+        let on_trial = self.again.load(Ordering::Relaxed) != 0;
+        if !long {
+            if self.short.fetch_add(1, Ordering::Relaxed) >= SHORT {
+                self.again.store(0, Ordering::Relaxed);
+                self.pause.store(PAUSE.0, Ordering::Relaxed);
+            }
+            return;
+        }
+        self.short.store(0, Ordering::Relaxed);
+        if !on_trial && self.long.fetch_add(1, Ordering::Relaxed) + 1 < LONG {
+            return;
+        }
+        let pause = self.pause.load(Ordering::Relaxed);
+        self.long.store(0, Ordering::Relaxed);
+        self.pause.store((2 * pause).min(PAUSE.1), Ordering::Relaxed);
+        self.again.store(now + pause, Ordering::Relaxed);
+    }
+}
+
+/// Gives way once; says whether that took less than a tick.
+fn once(before: &mut u64) -> bool {
+    cpu::give_way();
+    let now = clock::tick_ns();
+    let long = now != std::mem::replace(before, now);
+    COMPANY.saw(long, now);
+    !long
+}
+
+/// *Donate:* gives the calling kernel thread's processor to the listener of this CPU of the peer of `donee`, where calls are owed, and has it back by the
+/// time that they have replies, or soon. Calls `look` whenever it has it, which takes the replies, until that says that there is something to do. Says
+/// whether the listener took the processor; if not, the calls are owed still.
+pub fn give_way(donee: &(impl Line + ?Sized), mut look: impl FnMut() -> bool) -> bool {
+    let mut tick = clock::tick_ns();
+    if !COMPANY.is_good(tick) {
+        return false;
+    }
+    let Some(cpu) = donee.begin_to_give_way() else { return false };
+    let mut times = 0;
+    loop {
+        times += 1;
+        let brief = once(&mut tick);
+        // Before the look, so that no reply comes after that.
+        let back = donee.is_back(cpu);
+        if look() || back || (!brief && times > 1) || times == DONOR {
+            break;
+        }
+    }
+    donee.gave_way(times);
+    true
+}
+
+/// *Stand by:* a listener that has just given processors back, and stays, gives way to their owners until `look` has found that one has given its processor again, or
+/// that there is other work. Or it doesn't; it looks again in any case before it sleeps.
+pub fn stand_by(mut look: impl FnMut() -> bool) {
+    let mut tick = clock::tick_ns();
+    if !COMPANY.is_good(tick) {
+        return;
+    }
+    let mut times = 0;
+    loop {
+        times += 1;
+        let brief = once(&mut tick);
+        if look() || (!brief && times > 1) || times == LISTENER {
+            break;
+        }
+    }
+    tally().entered_kernel(times);
+}
