@@ -117,10 +117,6 @@ impl Counted {
     fn own_per_call(&self) -> f64 {
         self.own.iter().map(|own| own.all).sum::<u64>() as f64 / self.calls as f64
     }
-
-    fn seen_per_call(&self) -> f64 {
-        self.seen() as f64 / self.calls as f64
-    }
 }
 
 /// Runs alone: another test would be a disturbance.
@@ -200,9 +196,9 @@ fn a_donated_call_enters_the_kernel_four_times_at_most() {
     for plan in on_one_cpu(3_000, true) {
         one_in_some(plan, false, |counted| counted.own_per_call() <= DONATED + MARGIN);
         if traced {
-            one_in_some(plan, true, |counted| {
-                counted.seen_per_call() <= DONATED + MARGIN && counted.notifies_once()
-            });
+            // That the counters say what strace says is asserted in each run. Who is held at each of its system calls is not ready when the other gives
+            // way to it, so under strace both do that in vain, and there are more of them.
+            one_in_some(plan, true, Counted::notifies_once);
         }
     }
 }
