@@ -136,6 +136,12 @@ impl<W: Words> Sending<W> {
         Self { lines: Lines::new(words, first_word, lines), next: Position::new() }
     }
 
+    /// How many cells have been posted, modulo 2³²: a hint, for who asks whether anything was since.
+    pub fn position(&self) -> u32 {
+        // Relaxed: see above.
+        self.next.cells.load(Ordering::Relaxed)
+    }
+
     /// Posts `cell`. One at a time: callers have a lock. The cell's call has a slot (see the proof, *Room*), so there is room.
     #[inline(always)]
     pub fn post(&self, cell: &Cell) {

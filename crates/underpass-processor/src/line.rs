@@ -67,9 +67,9 @@ pub trait Line: Send + Sync {
     }
 
     /// Whether replies are awaited of a peer whose processors may all be held up by what blocks in a procedure, so that it is to be called again in
-    /// time: its native may run, and its listener not have listened when it was called.
-    fn insists(&self) -> bool {
-        false
+    /// time: its native may run, and its listener not have listened when it was called. Gives how often it was called for nothing.
+    fn insists(&self) -> Option<u32> {
+        None
     }
 
     /// Whether replies are awaited on this line.

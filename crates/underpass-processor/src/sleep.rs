@@ -10,6 +10,9 @@ use underpass_os::{barrier, clock};
 /// stay on it. Longer than a tick of the kernel's clock, so that to set it and to take it back costs no interrupt.
 const PATIENCE: u64 = 20_000_000;
 
+/// It is twice as long each time that the peer was called for the same calls, up to some ten seconds.
+const DOUBLED: u32 = 9;
+
 /// As what a processor sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -100,12 +103,15 @@ pub fn sleep_and_donate<L: ?Sized + Line>(
             let is_donee = |line: &L| donated_to.is_some_and(|to| std::ptr::addr_eq(to, &raw const *line));
             lines.iter().filter(|line| !is_donee(line)).for_each(|line| line.knock());
             tally().slept();
-            let insists = |line: &L| is_donee(line) || line.insists();
-            let patience = lines.iter().any(|line| insists(line)).then(|| clock::now_ns() + PATIENCE);
+            let insists = |line: &L| line.insists().or(is_donee(line).then_some(0));
+            let in_vain = lines.iter().filter_map(|line| insists(line)).min();
+            let patience = in_vain.map(|times| clock::now_ns() + (PATIENCE << times.min(DOUBLED)));
             let until = deadline_ns.into_iter().chain(patience).min();
             match futex::wait_any(&watched, until) {
                 Woken::Unsupported => without_waitv(own, lines, until),
-                Woken::Late => lines.iter().filter(|line| insists(line)).for_each(|line| line.call()),
+                Woken::Late => {
+                    lines.iter().filter(|line| insists(line).is_some()).for_each(|line| line.call())
+                }
                 _ => {}
             }
         }

@@ -14,6 +14,7 @@ use crate::answer::{Answer, Results, read_whole};
 use crate::counters::{Counted, Counters, KernelCount, bequeath};
 use crate::error::{CallError, Outcome};
 use crate::handshake::Meeting;
+use crate::insisted::Insisted;
 use crate::linkage::Linkage;
 use crate::mailbox::Mailbox;
 use crate::message::{BLOB_OUT, Unsent, fill};
@@ -63,6 +64,7 @@ pub(crate) struct ClientEnd {
     owed: Owed,
     /// A processor has been donated since the server was called last: a procedure may stay on it.
     lent: AtomicBool,
+    insisted: Insisted,
     meeting: Meeting,
     kernel: KernelCount,
     /// How many replies had come when `used` was last asked.
@@ -106,6 +108,7 @@ impl ClientEnd {
             unrung: Unrung::default(),
             owed: Owed::default(),
             lent: AtomicBool::new(false),
+            insisted: Insisted::default(),
             meeting,
             kernel: KernelCount::default(),
             seen: AtomicU32::new(u32::MAX),

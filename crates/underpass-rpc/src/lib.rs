@@ -21,6 +21,7 @@ mod family;
 mod handshake;
 mod import;
 mod incoming;
+mod insisted;
 mod linkage;
 mod mailbox;
 mod message;

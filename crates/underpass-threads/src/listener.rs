@@ -192,13 +192,11 @@ impl Scheduler {
     /// Gives way to those whose processors have just gone back; says whether one came again.
     fn stand_by(&self, cpu: usize) -> bool {
         let returned = self.listener.returned.take();
-        let mut came = Vec::new();
-        if !returned.is_empty() {
-            stand_by(|| {
-                came.extend(returned.iter().filter(|line| line.came(cpu)).cloned());
-                !came.is_empty() || self.busy() || self.timer_due() || self.stale()
-            });
+        if returned.is_empty() {
+            return false;
         }
+        stand_by();
+        let came: Vec<_> = returned.into_iter().filter(|line| line.came(cpu)).collect();
         let any = !came.is_empty();
         if any {
             self.activation().lend();

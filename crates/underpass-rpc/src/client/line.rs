@@ -79,9 +79,11 @@ impl Line for ClientEnd {
         }
     }
 
-    fn insists(&self) -> bool {
+    fn insists(&self) -> Option<u32> {
         // Relaxed, here and in `lends`: whoever lends looks at it later by itself.
-        (self.meeting.defers || self.lent.load(Ordering::Relaxed)) && self.slots.leased(SLOTS) > 0
+        let insists =
+            (self.meeting.defers || self.lent.load(Ordering::Relaxed)) && self.slots.leased(SLOTS) > 0;
+        insists.then(|| self.insisted.times(self.channel.posted()))
     }
 
     fn awaits(&self) -> bool {
@@ -157,6 +159,7 @@ impl Line for ClientEnd {
     fn call(&self) {
         self.owed.settle();
         self.lent.store(false, Ordering::Relaxed);
+        self.insisted.again(self.channel.posted());
         // Where the server has no other processor it shares this one, which is the kernel's to divide.
         if !(self.meeting.defers && self.donate()) {
             self.ring(self.channel.claim());
