@@ -1,6 +1,6 @@
 //! The word on which a server's listener waits for a donated processor. The protocol and its proof are in `README.md`.
 
-use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering};
+use underpass_seam::atomic::{AtomicU32, Ordering};
 
 /// The listener of this word's CPU sleeps, or is about to: clear the bit and wake it.
 const LISTENING: u32 = 1;
@@ -131,28 +131,41 @@ impl<'a> Donation<'a> {
 /// The client's private note that calls wait at a server without a processor, for which nobody has called it.
 #[derive(Debug, Default)]
 pub struct Owed {
-    noted: AtomicBool,
+    /// `NOTED` and `SEEN`.
+    word: AtomicU32,
 }
+
+/// Calls wait.
+const NOTED: u32 = 1;
+/// They did when a busy processor last looked around.
+const SEEN: u32 = 2;
 
 impl Owed {
     /// *D2:* a call was posted, and the server is away.
     pub fn note(&self) {
-        // SYNC with `noted` swap in `settle`: the post. Who settles it for the poster has the server look after that.
-        // A swap, so that a note over a note leaves the other's to be read.
-        self.noted.swap(true, Ordering::Release);
+        // SYNC with `word` swap in `settle`: the post. Who settles it for the poster has the server look after that.
+        // A read-modify-write, so that a note over a note leaves the other's to be read.
+        self.word.fetch_or(NOTED, Ordering::Release);
     }
 
     /// Whether there is something to settle: a hint.
     #[inline]
     pub fn is_noted(&self) -> bool {
         // Relaxed: `settle` orders it.
-        self.noted.load(Ordering::Relaxed)
+        self.word.load(Ordering::Relaxed) & NOTED != 0
+    }
+
+    /// As [`is_noted`](Self::is_noted), and was so when this was last asked.
+    #[inline]
+    pub fn is_overdue(&self) -> bool {
+        // Relaxed: as above, and as a read-modify-write it hands on what `note` has released.
+        self.is_noted() && self.word.fetch_or(SEEN, Ordering::Relaxed) & SEEN != 0
     }
 
     /// *D4:* the caller sees to it now that the server looks at all that was posted before the notes until now.
     pub fn settle(&self) {
-        // SYNC with `noted` swap in `note`.
-        self.noted.swap(false, Ordering::Acquire);
+        // SYNC with `word` fetch_or in `note`.
+        self.word.swap(0, Ordering::Acquire);
     }
 }
 
@@ -215,5 +228,19 @@ mod tests {
         donation.donate();
         assert!(!donation.give_back(false));
         assert_eq!(donation.donate(), None);
+    }
+
+    #[test]
+    fn a_debt_is_overdue_when_it_is_seen_twice() {
+        let owed = Owed::default();
+        assert!(!owed.is_overdue());
+        owed.note();
+        assert!(!owed.is_overdue());
+        owed.note();
+        assert!(owed.is_overdue() && owed.is_noted());
+        owed.settle();
+        assert!(!owed.is_noted());
+        owed.note();
+        assert!(!owed.is_overdue());
     }
 }

@@ -86,6 +86,12 @@ pub trait Line: Send + Sync {
         false
     }
 
+    /// Whether calls are [`owed`](Self::owed), and were so when a busy processor last asked this.
+    #[inline]
+    fn overdue(&self) -> bool {
+        false
+    }
+
     /// *Donate:* wakes the peer's listener of this CPU for what is [`owed`](Self::owed); `false` if none sleeps. The caller goes to sleep at
     /// once, with the line parked or spare, and gets its processor back by a wake-up.
     fn donate(&self) -> bool {

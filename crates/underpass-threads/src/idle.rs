@@ -99,8 +99,8 @@ impl Scheduler {
         let lines = self.lines();
         lines.iter().for_each(|line| {
             line.poll();
-            // This activation has other things to do: the peer gets no processor of it so soon.
-            if line.owed() {
+            // This activation has had other things to do since it last looked: the peer gets no processor of it so soon.
+            if line.overdue() {
                 line.call();
             }
         });

@@ -126,6 +126,11 @@ impl Line for ClientEnd {
         self.owed.is_noted()
     }
 
+    #[inline]
+    fn overdue(&self) -> bool {
+        self.owed.is_overdue()
+    }
+
     fn donate(&self) -> bool {
         self.owed.settle();
         let donee = self.channel.donate(cpu::current());
