@@ -182,7 +182,7 @@ pub mod io {
 /// memory or time than it was given. A crash, a loop or an attack there costs the calls under way, and a new start.
 ///
 /// # Examples
-/// ```
+/// ```standalone_crate
 /// use underpass::{CallError, Sandbox, Server, sandbox};
 ///
 /// #[underpass::interface]
