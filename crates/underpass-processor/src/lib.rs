@@ -84,6 +84,7 @@ pub use parker::Parker;
 pub use pool::{Pool, Upcall};
 #[cfg(not(underpass_loom))]
 pub use roster::MOST_ACTIVATIONS;
+#[cfg(not(underpass_loom))]
 pub use sleep::{Donee, Role, sleep, sleep_and_donate};
 #[cfg(not(underpass_loom))]
 pub use spin::{Habit, Spin, set_wake_up_cost, wake_up_cost};
