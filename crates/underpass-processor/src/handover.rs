@@ -122,3 +122,31 @@ pub fn stand_by() {
         tally().entered_kernel(1);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_bad_company_it_stops_for_longer_and_longer_until_it_gets_better() {
+        let company = Company::new();
+        (0..LONG - 1).for_each(|_| company.saw(true, 1));
+        company.saw(false, 1);
+        (0..LONG - 1).for_each(|_| company.saw(true, 1));
+        assert!(company.is_good(1), "only so many in a row count");
+        company.saw(true, 1);
+        assert!(!company.is_good(PAUSE.0));
+        let mut now = PAUSE.0 + 1;
+        assert!(company.is_good(now), "it tries again");
+        for times in 1..20 {
+            company.saw(true, now);
+            let pause = (PAUSE.0 << times).min(PAUSE.1);
+            assert!(!company.is_good(now + pause - 1), "one is enough on trial");
+            now += pause;
+            assert!(company.is_good(now));
+        }
+        (0..=SHORT).for_each(|_| company.saw(false, now));
+        company.saw(true, now);
+        assert!(company.is_good(now), "forgotten");
+    }
+}

@@ -21,18 +21,18 @@
 //! use underpass_rpc::Server;
 //! use underpass_sandbox::Sandbox;
 //!
-//! # fn service() -> underpass_rpc::Service { unimplemented!() }
-//! fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     if let Some(inside) = underpass_sandbox::inside()? {
-//!         // The sandboxed process. `service()` comes from an interface's `serve`.
-//!         match inside.serve(Server::new().export("decoder", service()))? {}
-//!     }
-//!     let domain = Sandbox::this_program().memory(256 << 20).start()?;
-//!     println!("{}", domain.report());
-//!     // Here `DecoderClient::import("decoder")`, as from any server.
-//!     println!("{}", domain.end());
-//!     Ok(())
+//! # fn start(service: underpass_rpc::Service) -> Result<(), Box<dyn std::error::Error>> {
+//! // First of all in `main`. `service` comes from an interface's `serve`.
+//! if let Some(inside) = underpass_sandbox::inside()? {
+//!     // The sandboxed process.
+//!     match inside.serve(Server::new().export("decoder", service))? {}
 //! }
+//! let domain = Sandbox::this_program().memory(256 << 20).start()?;
+//! println!("{}", domain.report());
+//! // Here `DecoderClient::import("decoder")`, as from any server.
+//! println!("{}", domain.end());
+//! # Ok(())
+//! # }
 //! ```
 #![forbid(unsafe_code)]
 

@@ -79,17 +79,16 @@ impl Scheduler {
     fn hand_back(&self, stays: bool) {
         let Some(cpu) = self.activation().listens_on() else { return };
         let mut left = false;
-        let mut lent = self.listener.lent.borrow_mut();
-        for line in lent.iter() {
+        // Taken out first: with the last of a line goes an implementation, whose destructor may come here again.
+        let lent = self.listener.lent.take();
+        for line in &lent {
             tally().returned();
             left |= line.pending();
             line.hand_back(cpu, stays);
         }
-        match stays {
-            true => self.listener.returned.borrow_mut().append(&mut lent),
-            false => lent.clear(),
+        if stays {
+            self.listener.returned.replace(lent);
         }
-        drop(lent);
         if left {
             // Their client has called nobody else for them.
             outside::invite();
