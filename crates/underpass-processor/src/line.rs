@@ -18,6 +18,11 @@ pub trait Line: Send + Sync {
         false
     }
 
+    /// How many calls have been taken, modulo 2³²: a hint, for who asks whether another serves them.
+    fn taken(&self) -> u32 {
+        0
+    }
+
     /// Runs the next call that has come on the calling thread; says whether there was one.
     fn serve(&self) -> bool;
 

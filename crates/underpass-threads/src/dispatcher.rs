@@ -9,7 +9,8 @@
 //! flood has waiting.
 //!
 //! Several activations that serve divide the lines. One leads, and looks at all that nobody keeps. Another, which is called when there is more to do than one can, becomes the *keeper* of a
-//! line on which a call waited for too long while it had nothing else to serve; the line is left to it then, unless it does not keep up either. It gives its lines back when it
+//! line on which a call waited for too long while it had nothing else to serve, and of more until it has its part of those on which calls wait. They are left to it then, also by the one
+//! that leads, as long as it takes calls of them; who has nothing to do helps where a call waits all the same. It gives its lines back when it
 //! serves no more. So those who serve are at different lines, under load, and one that is alone serves them all.
 
 use crate::control::Control;
@@ -25,7 +26,7 @@ use underpass_processor::{Keeper, Line, Spin};
 pub const SHARE: u32 = 8;
 /// Passes over the lines between two looks at timers and other activations.
 const GLANCE: u32 = 64;
-/// An activation that has lines to serve looks so often, in ns, whether others keep up with theirs.
+/// An activation that has lines to serve looks so often, in ns, whether others take calls of theirs.
 const ROUND: u64 = 100_000;
 /// So many passes in a row in which several lines had more than their share have another activation called; after each call twice as many, up to the second number.
 const LASTING: (u32, u32) = (16, 4096);
@@ -97,28 +98,27 @@ pub(crate) fn run(own: &'static Scheduler) {
 struct Round {
     /// Something was served in the last pass.
     busy: bool,
-    /// Whether it is time in this pass, once that was asked.
-    due: Option<bool>,
+    /// The clock, if it is time in this pass, once that was asked.
+    due: Option<Option<u64>>,
     /// The clock when it was the last time.
     last: u64,
 }
 
 impl Round {
-    /// A pass has ended, in which something was served or nothing: then there is time.
+    /// A pass has ended, in which something was served or nothing.
     fn ends(&mut self, served: bool) {
         (self.busy, self.due) = (served, None);
     }
 
-    fn due(&mut self) -> bool {
-        !self.busy
-            || *self.due.get_or_insert_with(|| {
-                let now = now_ns();
-                let due = now - self.last > ROUND;
-                if due {
-                    self.last = now;
-                }
-                due
+    /// Who has lines to serve looks at others' now and then.
+    fn due(&mut self) -> Option<u64> {
+        *self.due.get_or_insert_with(|| {
+            let now = now_ns();
+            (now - self.last > ROUND).then(|| {
+                self.last = now;
+                now
             })
+        })
     }
 }
 
@@ -161,18 +161,47 @@ impl Scheduler {
     /// Whether a call on `line` is this activation's to serve. Others' lines are looked at when it is time.
     #[inline]
     fn may_serve(&self, line: &dyn Line, round: &mut Round) -> bool {
+        let (me, keeper) = (self.number(), line.keeper());
+        let (leads, kept) = (outside::lead(me), keeper.and_then(Keeper::get));
+        if leads && kept == Some(me) {
+            // It leads since who led serves no more: who comes next finds lines that nobody keeps.
+            keeper.inspect(|keeper| keeper.set(None));
+        }
+        kept.map_or(leads, |keeper| keeper == me) || self.may_help(line, kept, round)
+    }
+
+    /// Whether a call on a line that is another's, or the leader's, is to be served by this activation: with nothing else to do, it does not let a call wait.
+    fn may_help(&self, line: &dyn Line, kept: Option<usize>, round: &mut Round) -> bool {
         let me = self.number();
-        let kept = line.keeper().and_then(Keeper::get);
-        let leads = outside::lead(me);
-        if kept == Some(me) || (leads && kept.is_none()) {
-            return true;
-        }
-        line.pending() && round.due() && persists(line) && {
-            if let Some(keeper) = line.keeper() {
-                keeper.set((!leads).then_some(me));
+        if !round.busy {
+            let waits = line.pending() && persists(line);
+            if let Some(keeper) = line.keeper().filter(|_| waits && kept.is_none()) {
+                keeper.set(Some(me));
             }
-            true
+            return waits;
         }
+        let Some(now) = round.due().filter(|_| line.pending()) else { return false };
+        let Some(keeper) = line.keeper() else { return true };
+        let more = kept.is_none() && self.has_less_than_its_part() && persists(line);
+        let takes = more || keeper.stands_still(line.taken(), now, ROUND);
+        if takes {
+            keeper.set((!outside::lead(me)).then_some(me));
+        }
+        takes
+    }
+
+    /// Whether this activation keeps less than its part of the lines on which calls wait, if the leader and all that keep a line have the same.
+    fn has_less_than_its_part(&self) -> bool {
+        let (mut keepers, mut own, mut all) = (1u64 << (self.number() % 64), 0, 0);
+        for keeper in
+            self.lines.borrow().iter().filter(|line| line.pending()).filter_map(|line| line.keeper())
+        {
+            let kept = keeper.get();
+            keepers |= kept.map_or(0, |number| 1 << (number % 64));
+            own += u32::from(kept == Some(self.number()));
+            all += 1;
+        }
+        own < all / (keepers.count_ones() + 1)
     }
 
     /// This activation serves no more: it leaves what it looked at to others.

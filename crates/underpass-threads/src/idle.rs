@@ -242,8 +242,11 @@ impl Scheduler {
 pub(crate) fn persists(line: &dyn Line) -> bool {
     /// Looks; some two microseconds.
     const LOOKS: u32 = 40;
+    let taken = line.taken();
+    // Where somebody serves a line with all its might, calls wait always: it is held up only if it takes none.
+    let kept = line.keeper().is_some_and(|keeper| keeper.get().is_some());
     (0..LOOKS).all(|_| {
         std::hint::spin_loop();
-        line.pending()
+        line.pending() && !(kept && line.taken() != taken)
     })
 }

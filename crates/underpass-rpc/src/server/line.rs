@@ -20,6 +20,10 @@ impl Line for ServerEnd {
         self.channel.receiving().backlog() && !self.is_closed()
     }
 
+    fn taken(&self) -> u32 {
+        self.channel.receiving().position()
+    }
+
     #[inline]
     fn serve(&self) -> bool {
         let receiving = self.channel.receiving();
