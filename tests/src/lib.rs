@@ -8,11 +8,13 @@ mod probe;
 mod server;
 mod system;
 mod watchdog;
+mod worker;
 
 pub use captive::{Captive, CaptiveClient};
 pub use crowd::{Meeting, crowd};
 pub use entries::{Entries, Seen};
 pub use probe::{Everything, Other, OtherClient, Plain, Probe, ProbeClient, Shape, Subject, Trouble, Unlike};
 pub use server::{Room, ServerProcess};
-pub use system::{fds_of, kernel_threads_of, kib_of, state_of, switches_of, ticks_of};
+pub use system::{cont, fds_of, kernel_threads_of, kib_of, state_of, stop, switches_of, ticks_of};
 pub use watchdog::{Watchdog, until};
+pub use worker::{Diligent, Log, Worker, WorkerClient};

@@ -1,7 +1,8 @@
 //! A server for the tests to call, stop and kill.
 //!
-//! `underpass-test-server NAME probe|other` exports an interface as NAME in `$UNDERPASS_DIR`;
+//! `underpass-test-server NAME probe|other|worker` exports an interface as NAME in `$UNDERPASS_DIR`;
 //! `underpass-test-server NAME import` imports NAME and calls it once;
+//! `underpass-test-server NAME persist` imports NAME and makes one call that lasts, with a deadline;
 //! `underpass-test-server NAME linger` imports NAME and calls it again and again;
 //! `underpass-test-server NAME loop N user|kernel US` imports NAME, calls it from a user-level or a plain kernel thread until both sides have settled and then N times
 //! with pauses of so many µs, prints the kernel entries of the latter (the server's, then its own: all, sleeps, wake-ups) and ends the server;
@@ -18,7 +19,9 @@
 use std::error::Error;
 use std::time::Duration;
 use underpass::{CallError, Server, thread};
-use underpass_tests::{Entries, Other, Probe, ProbeClient, Subject, Unlike, crowd, until};
+use underpass_tests::{
+    Diligent, Entries, Other, Probe, ProbeClient, Subject, Unlike, Worker, WorkerClient, crowd, until,
+};
 
 /// Calls before those that are counted: as many as both sides need to find their ways of waiting.
 const WARM_UP: u64 = 1_000;
@@ -36,6 +39,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let service = match interface.as_str() {
         "probe" => Probe::serve(Subject::default()),
         "other" => Other::serve(Unlike),
+        "worker" => Worker::serve(Diligent::new()),
+        "persist" => {
+            return Ok(WorkerClient::import(&name)?.with_deadline(Duration::from_secs(3600)).persist(0)?);
+        }
         "import" => return Ok(ProbeClient::import(&name)?.null()?),
         "linger" => {
             let client = ProbeClient::import(&name)?;

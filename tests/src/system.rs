@@ -1,6 +1,8 @@
 //! What the kernel knows of a process.
 
+use crate::watchdog::until;
 use std::fs;
+use std::process::Command;
 
 fn count(pid: u32, what: &str) -> usize {
     fs::read_dir(format!("/proc/{pid}/{what}")).map_or(0, Iterator::count)
@@ -56,4 +58,26 @@ pub fn kib_of(pid: u32, field: &str) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// Stops every kernel thread of `pid`, as `kill -STOP` does, and waits until they have stopped.
+///
+/// # Panics
+/// If it can't be stopped.
+pub fn stop(pid: u32) {
+    signal("-STOP", pid);
+    until("the process to stop", || state_of(pid).chars().all(|state| state == 'T').then_some(()));
+}
+
+/// Lets `pid` go on, as `kill -CONT` does.
+///
+/// # Panics
+/// If it can't be.
+pub fn cont(pid: u32) {
+    signal("-CONT", pid);
+}
+
+fn signal(signal: &str, pid: u32) {
+    let sent = Command::new("kill").args([signal, &pid.to_string()]).status().expect("there is a `kill`");
+    assert!(sent.success(), "{signal} to {pid}: {sent}");
 }

@@ -221,7 +221,7 @@ fn a_deadline_frees_the_caller_and_later_the_slot() {
     for _ in 0..200 {
         // More than there are slots: each comes back when its late reply does.
         match hasty.nap(3) {
-            Err(CallError::Deadline) => late += 1,
+            Err(CallError::Deadline(_)) => late += 1,
             // This process itself may be late, or quicker than its slots come back.
             Ok(()) | Err(CallError::Overloaded) => {}
             other => panic!("{other:?}"),

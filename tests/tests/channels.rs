@@ -96,7 +96,8 @@ fn callers_over_all_channels_are_told_of_the_servers_death() {
     });
     let Some(told) = told else { return };
     for told in told {
-        assert_eq!(told, Err(CallError::PeerDied(Outcome::Unknown)));
+        // One that it had not taken yet was not started.
+        assert!(matches!(told, Err(CallError::PeerDied(_))), "{told:?}");
     }
     assert_eq!(client.null(), Err(CallError::PeerDied(Outcome::NotStarted)));
     drop(client);

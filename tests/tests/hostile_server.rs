@@ -7,8 +7,8 @@ use end::{BAD_ARGUMENTS, DONE, End, HEAD, blob, on_the_stack, out_of_band, until
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use underpass::{CallError, ImportError, thread};
-use underpass_channel::layout::{LARGEST, LINE_WORDS, LINES, REGION, REPLIES, SLOTS, STACK, VERSION};
+use underpass::{CallError, ImportError, Outcome, thread};
+use underpass_channel::layout::{LARGEST, LINE_WORDS, LINES, REGION, REPLIES, SLOTS, STACK, TAKEN, VERSION};
 use underpass_channel::{Boxed, Cell, Channel, Fence, INLINE, Region, Sending, Words};
 use underpass_os::{Directory, Listening, Memory, Socket};
 use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of, until};
@@ -196,7 +196,7 @@ fn a_reply_that_no_honest_server_writes_closes_the_binding() {
         |call| Cell { slot: call.slot + 1, ..done(call, &[0, 1, 0, 0, 0]) },
         |call| Cell { slot: SLOTS as u16, ..done(call, &[0, 1, 0, 0, 0]) },
         |call| Cell { slot: u16::MAX, ..done(call, &[0, 1, 0, 0, 0]) },
-        |call| Cell::new(call.slot, 4),
+        |call| Cell::new(call.slot, 100),
         |call| Cell::new(call.slot, u16::MAX),
         |call| on_the_stack(call.slot, DONE, STACK as u32 + 1),
         |call| on_the_stack(call.slot, DONE, u32::MAX),
@@ -215,6 +215,28 @@ fn a_reply_that_no_honest_server_writes_closes_the_binding() {
             end.channel.wake_peer();
         });
     }
+}
+
+#[test]
+fn a_count_that_lies_deceives_about_its_own_calls_alone() {
+    let _watchdog = Watchdog::new("a_count_that_lies_deceives_about_its_own_calls_alone");
+    let scene = Scene::new("count");
+    for count in [0, 1, 7, 1 << 15, u64::from(u32::MAX), u64::MAX] {
+        let told = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let end = scene.bind();
+                call(&end);
+                end.region.word(TAKEN / 8).store(count, Ordering::SeqCst);
+            });
+            ProbeClient::import(&scene.name).unwrap().pid()
+        });
+        assert!(matches!(told, Err(CallError::PeerDied(_))), "{told:?}");
+        scene.is_unharmed();
+    }
+    // A call that was refused for a deadline that it didn't have.
+    let refusal =
+        scene.lied_to(|end| end.post(&Cell::inline(call(end).slot, 4, &[0]).unwrap()), ProbeClient::pid);
+    assert_eq!(refusal, Err(CallError::Deadline(Outcome::NotStarted)));
 }
 
 #[test]

@@ -7,6 +7,8 @@ pub const INLINE: usize = (LINE_WORDS - 1) * 8;
 
 /// In a head, always: no word of a fresh region, and no end of a line, is one.
 const PRESENT: u64 = 1 << 63;
+/// Where the head says that the call is bounded.
+const BOUNDED: u32 = 56;
 
 /// Where the bytes of a message lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +24,7 @@ pub enum Place {
 /// A private copy of a cell. What came out of a region is checked for form here and for sense by who takes it.
 ///
 /// ```text
-/// head      sequence : 16 | slot : 16 | what : 16 | length : 6 | place : 2 | 0 : 7 | 1 : 1      stored last, and so publishes the rest
+/// head      sequence : 16 | slot : 16 | what : 16 | length : 6 | place : 2 | bounded : 1 | 0 : 6 | 1 : 1      stored last, and so publishes the rest
 /// payload   the bytes, rounded up to words; or the length alone, if they lie elsewhere
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +37,8 @@ pub struct Cell {
     pub length: u32,
     /// Where they lie.
     pub place: Place,
+    /// In a request: the client may cease to want it, and says so in the slot's word ([`Wanted`](crate::Wanted)).
+    pub bounded: bool,
     /// The bytes, if they lie here; zeros behind them.
     pub payload: Payload,
 }
@@ -83,7 +87,7 @@ impl Cell {
     /// A message without bytes.
     #[inline]
     pub fn new(slot: u16, what: u16) -> Self {
-        Self { slot, what, length: 0, place: Place::Inline, payload: Payload::new() }
+        Self { slot, what, length: 0, place: Place::Inline, bounded: false, payload: Payload::new() }
     }
 
     /// A message with `bytes` in the cell, or nothing if they don't fit.
@@ -119,7 +123,7 @@ impl Cell {
             Place::Blob => (2, 0, u64::from(self.length)),
         };
         let head = mark(sequence) | u64::from(self.slot) << 16 | u64::from(self.what) << 32;
-        (head | length << 48 | place << 54, first)
+        (head | length << 48 | place << 54 | u64::from(self.bounded) << BOUNDED, first)
     }
 
     /// Takes over what a head says; `false` if no honest peer writes such. The payload is to follow, by [`used`](Self::used).
@@ -129,7 +133,8 @@ impl Cell {
         self.what = (head >> 32) as u16;
         let length = (head >> 48) as u32 & 0x3f;
         self.length = length;
-        self.place = match head >> 54 & 0x1ff {
+        self.bounded = head >> BOUNDED & 1 != 0;
+        self.place = match head >> 54 & 0x1fb {
             0 if length as usize <= INLINE => Place::Inline,
             1 if length == 0 => Place::Stack,
             2 if length == 0 => Place::Blob,
@@ -159,6 +164,12 @@ pub(crate) fn is_head(word: u64, sequence: u32) -> bool {
     word & (PRESENT | 0xffff) == mark(sequence)
 }
 
+/// The sequence of the cell whose head `word` is, if it is one.
+#[inline]
+pub(crate) fn sequence_of(word: u64) -> Option<u16> {
+    (word & PRESENT != 0).then_some(word as u16)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,21 +177,22 @@ mod tests {
     #[test]
     fn a_head_survives_the_line() {
         let elsewhere = Cell { length: 70_000, place: Place::Stack, ..Cell::new(1, 2) };
-        for cell in [Cell::inline(63, 7, b"hello").unwrap(), elsewhere] {
+        let bounded = Cell { bounded: true, ..Cell::new(9, 9) };
+        for cell in [Cell::inline(63, 7, b"hello").unwrap(), elsewhere, bounded] {
             let (head, first) = cell.head(u32::MAX);
             let mut read = Cell::new(0, 0);
             assert!(read.set_head(head));
             read.payload.set_word(0, first);
             read.complete();
             assert_eq!((read.slot, read.what, read.place), (cell.slot, cell.what, cell.place));
-            assert_eq!((read.length, first), (cell.length, cell.head(0).1));
+            assert_eq!((read.length, read.bounded, first), (cell.length, cell.bounded, cell.head(0).1));
             assert!(is_head(head, u32::MAX) && !is_head(head, 0) && !is_head(0, 0));
         }
     }
 
     #[test]
     fn a_head_that_no_honest_peer_writes_is_none() {
-        for head in [3 << 54, 1 << 56, 1 << 60, 1 << 48 | 1 << 54, (INLINE as u64 + 1) << 48] {
+        for head in [3 << 54, 1 << 57, 1 << 60, 1 << 48 | 1 << 54, (INLINE as u64 + 1) << 48] {
             assert!(!Cell::new(0, 0).set_head(PRESENT | head));
         }
     }

@@ -4,10 +4,13 @@ use crate::attention::{Attention, Bell, Fence};
 use crate::cell::Cell;
 use crate::donation::{Donation, Donee};
 use crate::layout::{
-    CLIENT_ATTENTION, DONATION_WORDS, DONATIONS, LINE, LINES, REPLIES, REQUESTS, SERVER_ATTENTION,
+    CLIENT_ATTENTION, DONATION_WORDS, DONATIONS, LINE, LINES, REPLIES, REQUESTS, SERVER_ATTENTION, SLOTS,
+    TAKEN, WANTED,
 };
 use crate::region::{Region, RegionSink, RegionSource};
 use crate::ring::{Receiving, Sending};
+use crate::wanted::{Taken, Wanted};
+use crate::words::Words;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -172,6 +175,28 @@ impl Channel {
             self.wake_peer();
         }
         knocked
+    }
+
+    /// How many requests the server says it has taken.
+    #[inline]
+    pub fn taken(&self) -> Taken<'_> {
+        Taken::new(self.region.word(TAKEN / 8))
+    }
+
+    /// How long the client wants the call of `slot`, if that is bounded.
+    ///
+    /// # Panics
+    /// If there is no such slot.
+    #[inline]
+    pub fn wanted(&self, slot: u16) -> Wanted<'_> {
+        assert!(u32::from(slot) < SLOTS, "there is no slot {slot}");
+        Wanted::new(self.region.word(WANTED / 8 + usize::from(slot)))
+    }
+
+    /// Of the client: whether the server has not taken the request of `slot`, whose call is under way. *Never will* follows only where the server takes none any
+    /// more, or the call is not wanted any more and the barrier between has been passed (see `README.md`, *Not started*).
+    pub fn is_untaken(&self, slot: u16) -> bool {
+        self.sending.is_behind(slot, self.taken().count())
     }
 
     /// Writes into the A-stack of `slot`.

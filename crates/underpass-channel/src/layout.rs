@@ -4,7 +4,9 @@
 //! byte 0      server's attention   written by the server when it sleeps, cleared by the client that wakes it
 //! byte 128    client's attention   the same, the other way round
 //! byte 256    donation words       one for each CPU: written by the server's listener of that CPU, cleared by who donates
-//! byte 512    request ring         LINES lines of 64 bytes: written by the client, read by the server
+//! byte 512    taken                how many requests the server has taken: written by the server, read by the client when the binding ends
+//! byte 640    wanted words         one for each slot: written by the client of a bounded call, read by its handler
+//! byte 1152   request ring         LINES lines of 64 bytes: written by the client, read by the server
 //!             reply ring           the same, the other way round
 //! page        A-stacks             SLOTS areas of STACK bytes, one for each slot: written by whose turn it is
 //! ```
@@ -12,7 +14,7 @@
 //! Offsets are counted in bytes. The words of a ring are 64 bits wide, an attention and a donation word are 32 bits wide.
 
 /// The version of this layout; two domains must agree on it.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Slots of a channel, and so the most calls at once over one channel.
 ///
@@ -50,8 +52,14 @@ pub const DONATIONS: usize = 256;
 /// Donation words: processors of CPUs beyond are not donated.
 pub const DONATION_WORDS: usize = 64;
 
+/// Where the server counts the requests that it has taken, on lines that nobody else touches while the binding lives.
+pub const TAKEN: usize = DONATIONS + 4 * DONATION_WORDS;
+
+/// Where the words begin by which a client says how long it wants a call.
+pub const WANTED: usize = TAKEN + 2 * LINE;
+
 /// Where the request ring begins.
-pub const REQUESTS: usize = DONATIONS + 4 * DONATION_WORDS;
+pub const REQUESTS: usize = WANTED + 8 * SLOTS as usize;
 
 /// Where the reply ring begins.
 pub const REPLIES: usize = REQUESTS + RING;
@@ -71,5 +79,9 @@ const _: () = {
     assert!(REQUESTS.is_multiple_of(LINE) && REPLIES.is_multiple_of(LINE), "a line is one cache line");
     assert!(STACKS.is_multiple_of(PAGE) && REGION.is_multiple_of(PAGE), "A-stacks are pages of their own");
     assert!(DONATIONS >= CLIENT_ATTENTION + 2 * LINE, "donations disturb no attention");
+    assert!(
+        TAKEN.is_multiple_of(2 * LINE) && WANTED.is_multiple_of(2 * LINE),
+        "the count has a pair of lines of its own"
+    );
     assert!(CLIENT_ATTENTION >= SERVER_ATTENTION + 2 * LINE, "the attentions don't share a pair of lines");
 };

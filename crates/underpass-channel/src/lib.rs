@@ -20,6 +20,7 @@ pub mod layout;
 mod region;
 mod ring;
 mod slots;
+mod wanted;
 mod words;
 
 pub use attention::{Attention, Bell, Fence};
@@ -32,4 +33,5 @@ pub use donation::{Donation, Donee, Owed};
 pub use region::{Region, RegionSink, RegionSource};
 pub use ring::{Damaged, Receiving, Sending};
 pub use slots::{Slot, Slots};
+pub use wanted::{Taken, Wanted};
 pub use words::{Boxed, Words};

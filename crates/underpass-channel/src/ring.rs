@@ -3,7 +3,7 @@
 //! A cell lies behind the one before it if the line has room for it, else at the beginning of the next line. Before it is published, the word
 //! behind it is cleared, if that is in the same line. The proof is in `README.md`.
 
-use crate::cell::{Cell, is_head};
+use crate::cell::{Cell, is_head, sequence_of};
 use crate::layout::LINE_WORDS;
 use crate::words::Words;
 use underpass_seam::atomic::{AtomicU32, Ordering};
@@ -171,6 +171,30 @@ impl<W: Words> Sending<W> {
     }
 }
 
+impl<W: Words> Sending<W> {
+    /// Whether the last request of `slot` lies behind the first `taken` ones, so that the receiver had not taken it when it had taken so many. For a slot whose
+    /// call is under way, which nobody else posts for; no if the cell can't be found any more.
+    ///
+    /// Reads the whole ring: for the end of a call, not for its way.
+    pub fn is_behind(&self, slot: u16, taken: u32) -> bool {
+        (0..=self.lines.mask).any(|line| {
+            let mut cursor = Cursor { line, word: 0, cells: 0 };
+            let mut cell = Cell::new(0, 0);
+            while cursor.word < LINE_WORDS {
+                // Relaxed: the caller's own post, or one under the same lock; and whoever else writes there may write anything.
+                let head = self.lines.words.word(self.lines.at(cursor)).load(Ordering::Relaxed);
+                let Some(sequence) = sequence_of(head).filter(|_| cell.set_head(head)) else { return false };
+                // Some hundred cells at the most lie in a ring, so that a half of all sequences is behind.
+                if cell.slot == slot && (1..1 << 15).contains(&sequence.wrapping_sub(taken as u16)) {
+                    return true;
+                }
+                cursor = cursor.behind(cell.used());
+            }
+            false
+        })
+    }
+}
+
 /// The end that takes, in the order of posting.
 #[derive(Debug)]
 pub struct Receiving<W> {
@@ -250,6 +274,23 @@ mod tests {
     fn next(receiving: &Receiving<Arc<Boxed>>) -> Option<Cell> {
         let mut cell = Cell::new(0, 0);
         receiving.take(&mut cell).unwrap().then_some(cell)
+    }
+
+    #[test]
+    fn a_cell_is_found_behind_those_that_were_taken() {
+        let (sending, receiving) = ring(4);
+        // Round and round, with cells of all lengths, so that old ones lie behind new ones.
+        for n in 0..70_000u32 {
+            let slot = (n % 3) as u16;
+            let bytes = [0xff; INLINE];
+            sending.post(&Cell::inline(slot, 1, &bytes[..n as usize * 7 % (INLINE + 1)]).unwrap());
+            let taken = receiving.position();
+            assert!(sending.is_behind(slot, taken), "{n}");
+            assert!(!sending.is_behind(slot, taken.wrapping_add(1)), "{n}");
+            assert!(!sending.is_behind((slot + 1) % 3, taken), "{n}");
+            next(&receiving).unwrap();
+        }
+        assert!(!sending.is_behind(3, 0));
     }
 
     #[test]

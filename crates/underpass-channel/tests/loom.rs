@@ -7,6 +7,8 @@ use loom::thread;
 use std::sync::Arc as Shared;
 #[path = "loom/donation.rs"]
 mod donation;
+#[path = "loom/started.rs"]
+mod started;
 
 use underpass_channel::{Attention, Bell, Boxed, Cell, Fence, INLINE, Receiving, Sending, Slots};
 

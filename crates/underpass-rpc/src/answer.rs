@@ -75,7 +75,9 @@ impl<'a> Answer<'a> {
     #[inline(never)]
     pub(crate) fn read<R: Results + Decode>(&mut self) -> Read<R> {
         let (end, linkage) = (self.end, self.linkage());
-        let Some(reply) = linkage.take(self.number) else { return Err(end.reason(Outcome::Unknown)) };
+        let Some(reply) = linkage.take(self.number) else {
+            return Err(end.reason(end.outcome_of(self.number)));
+        };
         let mut bytes = self.bytes(&reply)?;
         linkage.count.come_in(bytes.left() as u64);
         if reply.place == Place::Blob {
@@ -105,6 +107,7 @@ impl<'a> Answer<'a> {
             Some(Status::Panicked) => CallError::Panicked(text),
             Some(Status::BadArguments) => CallError::Decode(text),
             Some(Status::NoResources) => CallError::NoResources(text),
+            Some(Status::Unwanted) => CallError::Deadline(Outcome::NotStarted),
             Some(Status::Done) | None => self.end.violated("a reply of no known status"),
         }
     }

@@ -116,6 +116,7 @@ impl Clerk {
         for (_, watched) in gone {
             self.poller.remove(watched.file());
             if let Watched::Server { end, .. } = &watched {
+                end.close();
                 end.mailbox().close();
             }
             watched.end();

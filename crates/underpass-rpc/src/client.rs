@@ -1,5 +1,6 @@
 //! The client's end of a binding: a call, from the lease of its slot to the wait for its reply.
 
+mod bounded;
 mod closing;
 mod crowd;
 mod further;
@@ -7,6 +8,7 @@ mod line;
 mod replies;
 mod watch;
 
+use self::closing::Ending;
 use self::crowd::Crowd;
 use self::further::Further;
 use self::watch::Watch;
@@ -25,7 +27,6 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use underpass_channel::layout::SLOTS;
 use underpass_channel::{Bell, Cell, Channel, Owed, Payload, Place, Slot, Slots};
-use underpass_os::clock;
 use underpass_processor::{Line, lines};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering};
 use underpass_sync::{Inside, Spin};
@@ -57,7 +58,7 @@ pub(crate) struct ClientEnd {
     closed: AtomicBool,
     /// No activation looks at this line.
     dormant: AtomicBool,
-    why: Mutex<Option<CallError>>,
+    why: Mutex<Option<Ending>>,
     sleepers: AtomicU32,
     aside: AtomicBool,
     unrung: Unrung,
@@ -194,7 +195,7 @@ impl ClientEnd {
         arguments: &A,
         terms: Terms,
     ) -> Result<(), Box<CallError>> {
-        let deadline = terms.within.map(clock::deadline_ns);
+        let deadline = terms.deadline()?;
         if self.is_closed() {
             return Err(self.reason(Outcome::NotStarted));
         }
@@ -206,6 +207,9 @@ impl ClientEnd {
         (answer.slot, answer.number) = (Some(slot), number);
         let linkage = self.linkage(number);
         let mut cell = Cell::new(number, procedure);
+        if deadline.is_some() {
+            self.bound(&mut cell, deadline);
+        }
         if let Err(e) = fill(&self.channel, &self.mailbox, &mut cell, arguments) {
             return Err(unsent(e));
         }
@@ -235,10 +239,12 @@ impl ClientEnd {
         if terms.urgent && self.owed() {
             force(&reply, self, deadline);
         }
-        if !wait_on(&reply, Some(self), deadline) && self.abandon(linkage) {
+        if !wait_on(&reply, Some(self), deadline)
+            && let Some(outcome) = self.give_up(linkage, number)
+        {
             // The slot is quarantined until the server answers.
             answer.slot = None;
-            return Err(Box::new(CallError::Deadline));
+            return Err(Box::new(CallError::Deadline(outcome)));
         }
         Ok(())
     }

@@ -24,8 +24,9 @@ pub enum CallError {
     PeerDied(Outcome),
     /// The binding was closed: by the server, or because one side damaged it. *Remedy:* import again.
     Closed(Outcome),
-    /// The deadline passed first. *Remedy:* a longer deadline; the procedure may still be running.
-    Deadline,
+    /// The deadline passed first: the call's own, or that of the call whose handler made it. *Remedy:* a longer deadline; the procedure may still be running, unless
+    /// [`Outcome::NotStarted`] says that it never will.
+    Deadline(Outcome),
     /// All slots of the binding are leased and none came free in time. *Remedy:* fewer calls at once, or another binding.
     Overloaded,
     /// The procedure panicked; the server goes on. *Remedy:* see the server's log.
@@ -48,9 +49,9 @@ impl CallError {
     /// ```
     pub fn outcome(&self) -> Outcome {
         match self {
-            Self::PeerDied(outcome) | Self::Closed(outcome) => *outcome,
+            Self::PeerDied(outcome) | Self::Closed(outcome) | Self::Deadline(outcome) => *outcome,
             Self::Overloaded => Outcome::NotStarted,
-            Self::Deadline | Self::ProtocolViolation(_) | Self::Panicked(_) => Outcome::Unknown,
+            Self::ProtocolViolation(_) | Self::Panicked(_) => Outcome::Unknown,
             Self::Decode(_) | Self::NoResources(_) => Outcome::Unknown,
         }
     }
@@ -75,8 +76,8 @@ impl fmt::Display for CallError {
             Self::Closed(outcome) => {
                 write!(f, "the binding is closed; {outcome}; import the interface again")
             }
-            Self::Deadline => {
-                write!(f, "the deadline passed before the reply came; the procedure may still be running")
+            Self::Deadline(outcome) => {
+                write!(f, "the deadline passed before the reply came; {outcome}; allow it more time")
             }
             Self::Overloaded => {
                 write!(f, "too many calls at once over this binding; the call was not started")
@@ -108,7 +109,7 @@ impl CallError {
         match self {
             Self::PeerDied(outcome) => (*outcome as u8, ""),
             Self::Closed(outcome) => (3 + *outcome as u8, ""),
-            Self::Deadline => (6, ""),
+            Self::Deadline(outcome) => (12 + *outcome as u8, ""),
             Self::Overloaded => (7, ""),
             Self::Panicked(text) => (8, text),
             Self::ProtocolViolation(text) => (9, text),
@@ -141,7 +142,7 @@ impl Decode for CallError {
         Ok(match kind {
             0..=2 => Self::PeerDied(outcome),
             3..=5 => Self::Closed(outcome),
-            6 => Self::Deadline,
+            12..=14 => Self::Deadline(outcome),
             7 => Self::Overloaded,
             8 => Self::Panicked(text),
             9 => Self::ProtocolViolation(text),

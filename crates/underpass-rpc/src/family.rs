@@ -61,10 +61,10 @@ impl Family {
         let ends = std::mem::take(&mut members.ends);
         drop(members);
         drop(held);
-        for end in ends.iter().filter_map(Weak::upgrade).filter(|end| !end.is_closed()) {
-            end.close();
-            end.mailbox().close();
-        }
+        let ends: Vec<_> = ends.iter().filter_map(Weak::upgrade).filter(|end| !end.is_closed()).collect();
+        // All, before the client is told over any.
+        ends.iter().for_each(|end| end.close());
+        ends.iter().for_each(|end| end.mailbox().close());
     }
 }
 

@@ -17,11 +17,13 @@ pub(crate) enum Status {
     BadArguments,
     /// No room for the result; the bytes say why.
     NoResources,
+    /// The client wanted it no more, and it was not started.
+    Unwanted,
 }
 
 impl Status {
     pub(crate) fn from(what: u16) -> Option<Self> {
-        [Self::Done, Self::Panicked, Self::BadArguments, Self::NoResources]
+        [Self::Done, Self::Panicked, Self::BadArguments, Self::NoResources, Self::Unwanted]
             .into_iter()
             .find(|s| *s as u16 == what)
     }

@@ -14,6 +14,7 @@ mod clerk;
 mod client;
 mod control;
 mod counters;
+mod deadline;
 mod desk;
 mod error;
 mod export;
@@ -37,6 +38,7 @@ mod waiting;
 
 pub use answer::Results;
 pub use counters::{Counters, active_bindings, counters};
+pub use deadline::{Cancellation, cancellation, deadline, detached, is_cancelled};
 pub use error::{CallError, Error, ExportError, FromCallError, ImportError, Outcome};
 pub use export::{Running, Server};
 pub use incoming::{Dispatch, Incoming, Refused};

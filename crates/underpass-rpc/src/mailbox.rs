@@ -38,6 +38,8 @@ pub(crate) struct News {
     pub(crate) closing: bool,
     /// The peer is gone.
     pub(crate) gone: bool,
+    /// It only seems so: nothing can be heard of it any more.
+    pub(crate) unsure: bool,
     /// The peer sent what no honest peer sends.
     pub(crate) nonsense: bool,
     /// The peer asks for so many more channels.
@@ -102,7 +104,10 @@ impl Mailbox {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return news,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) if e.kind() == io::ErrorKind::InvalidData => return News { nonsense: true, ..news },
-                Err(_) => return News { gone: true, ..news },
+                Err(e) => {
+                    let unsure = e.kind() != io::ErrorKind::ConnectionReset;
+                    return News { gone: true, unsure, ..news };
+                }
             };
             match Control::read(&buffer[..received.len]) {
                 Some(Control::Bell) => news.bell = true,

@@ -1,5 +1,6 @@
 //! The server's end of a binding: takes calls, runs them, replies.
 
+mod bounded;
 mod line;
 
 use crate::clerk::clerk;
@@ -111,10 +112,14 @@ impl ServerEnd {
         &self.family
     }
 
-    /// Serves no more calls over any channel of the binding. Those under way run on; their results go nowhere.
+    /// Takes no more calls over any channel of the binding. Those under way run on; their results go nowhere.
+    ///
+    /// Whoever tells the client does so afterwards: what it then finds untaken never will be taken (*Not started* in the channel's `README.md`).
     #[cold]
     pub(crate) fn close(&self) {
         if !self.closed.swap(true, Ordering::Relaxed) {
+            // Who was inside has taken its call; who comes inside sees it closed.
+            drop(self.lock.enter());
             self.family.close();
         }
     }
@@ -175,7 +180,10 @@ impl ServerEnd {
             self.kernel.entered(BLOB_IN);
         }
         let mut call = Incoming::new(self, cell, bytes);
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.stub.dispatch(&mut call)));
+        let outcome = match cell.bounded {
+            false => catch_unwind(AssertUnwindSafe(|| self.stub.dispatch(&mut call))),
+            true => self.dispatch_bounded(&mut call, cell.slot),
+        };
         match outcome {
             // Posted from where it was written: to move it, the processor would wait until what it wrote in pieces is out (decision 0021).
             Ok(Ok(())) if call.replied => self.send(&call.reply, slot),

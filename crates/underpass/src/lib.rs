@@ -75,8 +75,8 @@
 
 pub use underpass_macros::{Wire, interface};
 pub use underpass_rpc::{
-    CallError, Counters, Error, ExportError, ImportError, Outcome, Running, Server, Service, active_bindings,
-    counters,
+    CallError, Cancellation, Counters, Error, ExportError, ImportError, Outcome, Running, Server, Service,
+    active_bindings, cancellation, counters, deadline, detached, is_cancelled,
 };
 #[cfg(feature = "sandbox")]
 pub use underpass_sandbox::Sandbox;

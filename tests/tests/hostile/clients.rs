@@ -3,11 +3,12 @@
 use crate::SERVER;
 use crate::client::{answer, connect, hello, import, procedure};
 use crate::end::{
-    BAD_ARGUMENTS, DONE, End, HEAD, announcement, blob, gone, on_the_stack, out_of_band, until_gone,
+    BAD_ARGUMENTS, DONE, End, HEAD, UNWANTED, announcement, blob, gone, on_the_stack, out_of_band, until_gone,
 };
 use std::fs::File;
 use std::os::fd::AsFd;
-use underpass_channel::layout::{CHANNELS, LARGEST, REGION, REQUESTS, SLOTS, STACK, VERSION};
+use std::sync::atomic::Ordering;
+use underpass_channel::layout::{CHANNELS, LARGEST, REGION, REQUESTS, SLOTS, STACK, VERSION, WANTED};
 use underpass_channel::{Cell, Channel, Fence, INLINE, Region, Words};
 use underpass_os::Socket;
 use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of, until};
@@ -81,7 +82,7 @@ fn a_head_of_random_bits_closes_its_binding() {
     let _watchdog = Watchdog::new("a_head_of_random_bits_closes_its_binding");
     let scene = Scene::new("heads");
     // A place that there is not, more bytes than a line has, a length where there is none, bits without a meaning.
-    for bits in [3 << 54, 57 << 48, 1 << 54 | 1 << 48, 1 << 56, 0x7fff << 48] {
+    for bits in [3 << 54, 57 << 48, 1 << 54 | 1 << 48, 1 << 57, 0x7fff << 48] {
         let end = scene.import();
         // The first message of a ring lies in its first line.
         let head = 1 << 63 | bits | 1;
@@ -142,6 +143,28 @@ fn arguments_that_don_t_fit_are_the_error_of_one_call() {
     end.post(&out_of_band(9, add));
     assert_eq!(outcome(&end, 9), BAD_ARGUMENTS);
     assert_eq!(call(&end, 7, add, &[1, 2]), DONE);
+    drop(end);
+    scene.is_unharmed();
+}
+
+#[test]
+fn a_deadline_that_lies_is_the_liars_own() {
+    let _watchdog = Watchdog::new("a_deadline_that_lies_is_the_liars_own");
+    let scene = Scene::new("wanted");
+    let end = scene.import();
+    let bounded = |what| Cell { bounded: true, ..Cell::new(3, what) };
+    let word = |value| end.region.word(WANTED / 8 + 3).store(value, Ordering::SeqCst);
+    for (value, outcome_of_it) in [(0, DONE), (1, UNWANTED), (u64::MAX - 1, DONE), (u64::MAX, UNWANTED)] {
+        word(value);
+        end.post(&bounded(procedure("null")));
+        assert_eq!(outcome(&end, 3), outcome_of_it, "{value}");
+    }
+    // Changed while the call is under way.
+    word(0);
+    end.post(&Cell { bounded: true, ..Cell::inline(3, procedure("meet"), &1u32.to_le_bytes()).unwrap() });
+    (0..1000).for_each(|value| word(value * (u64::MAX / 1000)));
+    assert!([DONE, UNWANTED].contains(&outcome(&end, 3)));
+    assert_eq!(call(&end, 3, procedure("add"), &[1, 2]), DONE, "the binding goes on");
     drop(end);
     scene.is_unharmed();
 }

@@ -14,6 +14,9 @@ pub const HEAD: Head = (0x5552_5043, VERSION, REGION as u64);
 
 /// The outcome of a call that was executed.
 pub const DONE: u16 = 0;
+/// The outcome of a call that was not wanted any more.
+#[allow(dead_code, reason = "one of the two liars has no use for it")]
+pub const UNWANTED: u16 = 4;
 /// The outcome of a call whose arguments don't fit the interface.
 pub const BAD_ARGUMENTS: u16 = 2;
 

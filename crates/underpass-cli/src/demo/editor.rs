@@ -93,7 +93,11 @@ mod tests {
         fn alive(&self) -> Result<Alive<'_>, FsError> {
             let call = self.calls.read().unwrap();
             let dead = self.writes.load(Ordering::SeqCst) < 0;
-            if dead { Err(FsError::Call(CallError::Deadline)) } else { Ok(Alive(&self.manager, call)) }
+            if dead {
+                Err(FsError::Call(CallError::Deadline(underpass::Outcome::NotStarted)))
+            } else {
+                Ok(Alive(&self.manager, call))
+            }
         }
 
         /// Waits until nothing of it writes to the file any more, as nothing does of a process that has died.

@@ -11,6 +11,14 @@ use underpass_channel::layout::SLOTS;
 use underpass_os::barrier;
 use underpass_seam::atomic::Ordering;
 
+/// Why a binding is closed.
+#[derive(Clone, Debug)]
+pub(super) struct Ending {
+    why: CallError,
+    /// The server takes no more calls, for sure: it has said so, or is dead.
+    takes_no_more: bool,
+}
+
 impl ClientEnd {
     /// Something came over the socket.
     pub(crate) fn news(&self, news: News) {
@@ -30,10 +38,10 @@ impl ClientEnd {
         }
         if news.closing {
             self.poll_all();
-            self.close(CallError::Closed(Outcome::Unknown));
+            self.end(CallError::Closed(Outcome::Unknown), true);
         }
         if news.gone {
-            self.close(CallError::PeerDied(Outcome::Unknown));
+            self.end(CallError::PeerDied(Outcome::Unknown), !news.unsure);
         }
     }
 
@@ -41,13 +49,14 @@ impl ClientEnd {
     #[cold]
     pub(crate) fn violated(&self, what: &str) -> CallError {
         let why = CallError::ProtocolViolation(what.to_owned());
-        self.close(why.clone());
+        self.end(why.clone(), false);
         why
     }
 
     /// Closes the binding, all of its channels: every call under way is lost, and none begins any more.
-    pub(crate) fn close(&self, why: CallError) {
-        if !self.close_alone(why.clone()) {
+    fn end(&self, why: CallError, takes_no_more: bool) {
+        let ending = Ending { why, takes_no_more };
+        if !self.close_alone(ending.clone()) {
             return;
         }
         let first = self.first.as_ref().and_then(Weak::upgrade);
@@ -55,7 +64,7 @@ impl ClientEnd {
         for end in iter::once(first).chain(first.further_ends()).filter(|end| !end.is_closed()) {
             // What was answered before counts.
             end.poll_all();
-            end.close_alone(why.clone());
+            end.close_alone(ending.clone());
         }
     }
 
@@ -63,8 +72,8 @@ impl ClientEnd {
     ///
     /// A caller stores that it expects a reply, posts, and looks at `closed`; we set `closed` and look at who expects one.
     /// The barrier between reaches the caller's processor, or the caller fences at each post (`Fence`): one sees the other.
-    pub(super) fn close_alone(&self, why: CallError) -> bool {
-        self.why.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+    pub(super) fn close_alone(&self, ending: Ending) -> bool {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(ending);
         if self.closed.swap(true, Ordering::SeqCst) {
             return false;
         }
@@ -94,11 +103,21 @@ impl ClientEnd {
         }
     }
 
+    /// Whether the server takes no more calls, for sure.
+    pub(super) fn takes_no_more(&self) -> bool {
+        self.ending().is_some_and(|ending| ending.takes_no_more)
+    }
+
+    /// Why it is closed, once it is.
+    pub(super) fn ending(&self) -> Option<Ending> {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Why the binding is closed, for a call of which `outcome` is known.
     #[cold]
     pub(crate) fn reason(&self, outcome: Outcome) -> Box<CallError> {
-        Box::new(match &*self.why.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(CallError::ProtocolViolation(what)) => CallError::ProtocolViolation(what.clone()),
+        Box::new(match self.ending().map(|ending| ending.why) {
+            Some(CallError::ProtocolViolation(what)) => CallError::ProtocolViolation(what),
             Some(CallError::Closed(_)) => CallError::Closed(outcome),
             _ => CallError::PeerDied(outcome),
         })

@@ -8,7 +8,6 @@ use super::ClientEnd;
 use crate::clerk::clerk;
 use crate::counters::{Counted, Counters};
 use crate::desk::{DESKS, desk};
-use crate::error::CallError;
 use crate::mailbox::Mailbox;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -209,8 +208,10 @@ impl ClientEnd {
         drop(held);
         // SYNC with `closed` swap in `close_alone`: that one sees this end, or this sees that.
         fence(Ordering::SeqCst);
-        if self.is_closed() {
-            end.close_alone(self.why());
+        if self.is_closed()
+            && let Some(ending) = self.ending()
+        {
+            end.close_alone(ending);
         }
     }
 
@@ -221,10 +222,6 @@ impl ClientEnd {
         let mut plan = further.plan();
         plan.ended = true;
         std::mem::take(&mut plan.keys)
-    }
-
-    fn why(&self) -> CallError {
-        *self.reason(crate::error::Outcome::Unknown)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What comes back over a binding: replies are taken, delivered to their callers, and not lost on a sleeper.
 
 use super::ClientEnd;
-use crate::linkage::{Delivered, Linkage};
+use crate::linkage::Delivered;
 use crate::waiting::wake;
 use underpass_channel::layout::SLOTS;
 use underpass_channel::{Cell, Place};
@@ -13,15 +13,6 @@ use underpass_sync::Inside;
 const BATCH: usize = 16;
 
 impl ClientEnd {
-    /// Gives up a call; `false` if its reply is here.
-    #[cold]
-    pub(super) fn abandon(&self, linkage: &Linkage) -> bool {
-        let inside = self.lock();
-        let abandoned = linkage.abandon();
-        drop(inside);
-        abandoned
-    }
-
     /// Takes all that has come, also if another thread is about to stop taking.
     pub(super) fn poll_all(&self) {
         self.take_replies(|| Some(self.lock()));

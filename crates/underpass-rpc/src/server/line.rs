@@ -27,10 +27,14 @@ impl Line for ServerEnd {
     #[inline]
     fn serve(&self) -> bool {
         let receiving = self.channel.receiving();
-        if !receiving.pending() || self.is_closed() {
+        if !receiving.pending() {
             return false;
         }
         let Some(inside) = self.lock.try_enter() else { return false };
+        // Inside: see `close`.
+        if self.is_closed() {
+            return false;
+        }
         let mut cell = Cell::new(0, 0);
         let slot = match receiving.take(&mut cell) {
             Ok(false) => return false,
@@ -40,6 +44,7 @@ impl Line for ServerEnd {
         // Relaxed, both: under the lock.
         let slot = slot.filter(|slot| !slot.busy.load(Ordering::Relaxed));
         slot.inspect(|slot| slot.busy.store(true, Ordering::Relaxed));
+        self.channel.taken().note(receiving.position());
         drop(inside);
         let Some(slot) = slot else {
             // A slot that there isn't, or that has a call under way; or a cell without a meaning.

@@ -1,0 +1,126 @@
+//! Whether a call was started: T1 to T4 against C1 to C3 and G1 to G3 of the proof.
+
+use super::{Receiver, Sender, ring, send, try_take};
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use loom::thread;
+use underpass_channel::{Cell, Fence, Taken, Wanted};
+
+/// A channel with one slot.
+struct Both {
+    requests: Sender,
+    incoming: Receiver,
+    taken: AtomicU64,
+    wanted: AtomicU64,
+    closed: AtomicBool,
+    /// The procedure was run.
+    executed: AtomicBool,
+}
+
+impl Both {
+    fn new() -> Arc<Self> {
+        let (requests, incoming) = ring(2);
+        let (taken, wanted) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (closed, executed) = (AtomicBool::new(false), AtomicBool::new(false));
+        Arc::new(Self { requests, incoming, taken, wanted, closed, executed })
+    }
+
+    fn post(&self) {
+        Wanted::new(&self.wanted).until(None);
+        send(&self.requests, &Cell { bounded: true, ..Cell::new(0, 7) });
+    }
+
+    /// T1 to T4, once.
+    fn serve(&self) {
+        let Ok(incoming) = self.incoming.try_lock() else { return };
+        if self.closed.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut cell = Cell::new(0, 0);
+        if !incoming.take(&mut cell).unwrap() {
+            return;
+        }
+        Taken::new(&self.taken).note(incoming.position());
+        drop(incoming);
+        if Wanted::new(&self.wanted).ask_first(Fence::Full).is_some() {
+            self.executed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// C1 and C2.
+    fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        drop(self.incoming.lock().unwrap());
+    }
+
+    fn is_untaken(&self) -> bool {
+        let taken = Taken::new(&self.taken).count();
+        self.requests.lock().unwrap().is_behind(0, taken)
+    }
+}
+
+#[test]
+fn a_call_that_was_given_up_untaken_is_not_started() {
+    loom::model(|| {
+        let both = Both::new();
+        both.post();
+        let server = {
+            let both = both.clone();
+            thread::spawn(move || both.serve())
+        };
+        Wanted::new(&both.wanted).no_more();
+        fence(Ordering::SeqCst);
+        let untaken = both.is_untaken();
+        server.join().unwrap();
+        // What was not taken until now is not executed later either.
+        both.serve();
+        assert!(!(untaken && both.executed.load(Ordering::Relaxed)));
+    });
+}
+
+#[test]
+fn what_a_closed_end_has_not_taken_it_never_takes() {
+    loom::model(|| {
+        let both = Both::new();
+        both.post();
+        let server = {
+            let both = both.clone();
+            thread::spawn(move || both.serve())
+        };
+        both.close();
+        let untaken = both.is_untaken();
+        server.join().unwrap();
+        both.serve();
+        assert_eq!(untaken, !both.executed.load(Ordering::Relaxed));
+    });
+}
+
+#[test]
+fn what_has_an_effect_was_counted() {
+    // A domain that dies: what is in memory is what it did, in its order.
+    loom::model(|| {
+        let both = Both::new();
+        both.post();
+        let server = {
+            let both = both.clone();
+            thread::spawn(move || both.serve())
+        };
+        if both.executed.load(Ordering::Relaxed) {
+            fence(Ordering::Acquire);
+            assert!(!both.is_untaken());
+        }
+        server.join().unwrap();
+    });
+}
+
+#[test]
+fn a_taker_takes_from_what_was_posted() {
+    // The models above could be empty: here the call is executed.
+    loom::model(|| {
+        let both = Both::new();
+        both.post();
+        both.serve();
+        assert!(both.executed.load(Ordering::Relaxed) && !both.is_untaken());
+        assert!(try_take(&both.incoming).is_none());
+    });
+}

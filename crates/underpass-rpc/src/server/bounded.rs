@@ -1,0 +1,27 @@
+//! Bounded calls, as their server sees them.
+
+use super::ServerEnd;
+use crate::deadline::Serving;
+use crate::incoming::{Incoming, Refused, Status};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use underpass_os::clock;
+
+impl ServerEnd {
+    /// Runs a bounded call, unless nobody wants it any more.
+    #[inline(never)]
+    pub(super) fn dispatch_bounded(
+        &self,
+        call: &mut Incoming<'_>,
+        slot: u16,
+    ) -> std::thread::Result<Result<(), Refused>> {
+        let asked = self.channel.wanted(slot).ask_first(self.channel.fence());
+        let passed = |deadline_ns| deadline_ns <= clock::now_ns();
+        let (Some(deadline_ns), Some(end)) =
+            (asked.filter(|until| !until.is_some_and(passed)), self.own.upgrade())
+        else {
+            return Ok(Err(Refused { status: Status::Unwanted, why: String::new() }));
+        };
+        let _serving = Serving::begin(end, slot, deadline_ns);
+        catch_unwind(AssertUnwindSafe(|| self.stub.dispatch(call)))
+    }
+}

@@ -1,0 +1,230 @@
+//! An interface whose executions are counted, and whose handlers look at their caller.
+#![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use underpass::{CallError, Running, thread};
+
+/// What the tests of termination call.
+#[underpass::interface]
+pub trait Worker {
+    /// Its process.
+    fn pid(&self) -> Result<u32, CallError>;
+    /// Notes the call `id`, and does no more.
+    fn note(&self, id: u64) -> Result<u64, CallError>;
+    /// Notes the call `id`, and does not come back.
+    fn stay(&self, id: u64) -> Result<(), CallError>;
+    /// How long the caller waits still, in ms, as the handler at the end of the chain of `names` sees it.
+    fn left(&self, names: &[String]) -> Result<Option<u64>, CallError>;
+    /// The same, but the first of them says that its own call doesn't depend on its caller's.
+    fn left_apart(&self, names: &[String]) -> Result<Option<u64>, CallError>;
+    /// Notes the call `id`, and comes back once its caller has ceased to want it.
+    fn persist(&self, id: u64) -> Result<(), CallError>;
+    /// The same, on another thread that works for the handler.
+    fn persist_elsewhere(&self, id: u64) -> Result<(), CallError>;
+    /// How many of the two before have come back.
+    fn ended(&self) -> Result<u64, CallError>;
+    /// Calls `stay` of the `Worker` under `name`, and notes `id` and what came of that.
+    fn have_stay(&self, name: &str, id: u64) -> Result<(), CallError>;
+    /// Calls `persist` of the `Worker` under `name`.
+    fn have_persist(&self, name: &str, id: u64) -> Result<(), CallError>;
+    /// Exports another `Worker`, which notes calls in the same log, as `name`.
+    fn export(&self, name: &str) -> Result<(), CallError>;
+    /// Ends that export.
+    fn withdraw(&self, name: &str) -> Result<(), CallError>;
+    /// Comes back when no call of those that its domain has exported so is under way.
+    fn settle(&self) -> Result<(), CallError>;
+    /// What has come of calls of `have_stay`.
+    fn told(&self) -> Result<Vec<CallError>, CallError>;
+}
+
+/// Where calls are noted that were executed: it outlives who writes it.
+#[derive(Debug)]
+pub struct Log {
+    path: PathBuf,
+    file: File,
+}
+
+impl Log {
+    /// The variable that tells a server its log.
+    pub const VARIABLE: &str = "UNDERPASS_TEST_LOG";
+
+    /// The one at `path`, new or not.
+    ///
+    /// # Panics
+    /// If it can't be made.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        let file = OpenOptions::new().create(true).append(true).open(&path).expect("a log can be made");
+        Self { path, file }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The call `id` is executed.
+    ///
+    /// # Panics
+    /// If that can't be written down.
+    pub fn note(&self, id: u64) {
+        (&self.file).write_all(format!("{id}\n").as_bytes()).expect("a log can be written");
+    }
+
+    /// How often each call was executed.
+    ///
+    /// # Panics
+    /// If it can't be read.
+    pub fn executed(&self) -> BTreeMap<u64, u32> {
+        let text = std::fs::read_to_string(&self.path).expect("a log can be read");
+        let mut executed = BTreeMap::new();
+        for id in text.lines() {
+            *executed.entry(id.parse().expect("a log has numbers")).or_default() += 1;
+        }
+        executed
+    }
+}
+
+/// Stands behind [`Worker`].
+#[derive(Debug)]
+pub struct Diligent {
+    log: Option<Log>,
+    ended: AtomicU64,
+    others: Mutex<HashMap<String, WorkerClient>>,
+    told: Mutex<Vec<CallError>>,
+    exports: Mutex<HashMap<String, Running>>,
+    /// Calls of `note`.
+    under_way: Arc<AtomicU64>,
+}
+
+impl Diligent {
+    /// One that notes calls as its environment says.
+    pub fn new() -> Self {
+        Self {
+            log: std::env::var_os(Log::VARIABLE).map(Log::at),
+            ended: AtomicU64::new(0),
+            others: Mutex::default(),
+            told: Mutex::default(),
+            exports: Mutex::default(),
+            under_way: Arc::default(),
+        }
+    }
+
+    fn write(&self, id: u64) {
+        self.log.iter().for_each(|log| log.note(id));
+    }
+
+    fn other(&self, name: &str) -> Result<WorkerClient, CallError> {
+        let known = self.others.lock().unwrap().get(name).cloned();
+        known.map_or_else(
+            || {
+                let other = WorkerClient::import(name).map_err(|e| CallError::Panicked(e.to_string()))?;
+                Ok(self.others.lock().unwrap().entry(name.to_owned()).or_insert(other).clone())
+            },
+            Ok,
+        )
+    }
+}
+
+impl Default for Diligent {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn until_cancelled() {
+    while !underpass::is_cancelled() {
+        thread::yield_now();
+    }
+}
+
+impl Worker for Diligent {
+    fn pid(&self) -> Result<u32, CallError> {
+        Ok(std::process::id())
+    }
+
+    fn note(&self, id: u64) -> Result<u64, CallError> {
+        self.under_way.fetch_add(1, Ordering::SeqCst);
+        self.write(id);
+        self.under_way.fetch_sub(1, Ordering::SeqCst);
+        Ok(id)
+    }
+
+    fn stay(&self, id: u64) -> Result<(), CallError> {
+        self.write(id);
+        loop {
+            thread::sleep(Duration::from_secs(3600));
+        }
+    }
+
+    fn left(&self, names: &[String]) -> Result<Option<u64>, CallError> {
+        match names.split_first() {
+            Some((name, others)) => self.other(name)?.left(others),
+            None => Ok(underpass::deadline().map(|at| (at - Instant::now()).as_millis() as u64)),
+        }
+    }
+
+    fn left_apart(&self, names: &[String]) -> Result<Option<u64>, CallError> {
+        underpass::detached(|| self.left(names))
+    }
+
+    fn persist(&self, id: u64) -> Result<(), CallError> {
+        self.write(id);
+        until_cancelled();
+        self.ended.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn persist_elsewhere(&self, id: u64) -> Result<(), CallError> {
+        let wanted = underpass::cancellation();
+        let helper = thread::spawn(move || wanted.scope(until_cancelled));
+        self.write(id);
+        helper.join().map_err(|_| CallError::Panicked("the helper".to_owned()))?;
+        self.ended.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn ended(&self) -> Result<u64, CallError> {
+        Ok(self.ended.load(Ordering::SeqCst))
+    }
+
+    fn have_stay(&self, name: &str, id: u64) -> Result<(), CallError> {
+        let result = self.other(name)?.stay(id);
+        self.told.lock().unwrap().extend(result.clone().err());
+        result
+    }
+
+    fn have_persist(&self, name: &str, id: u64) -> Result<(), CallError> {
+        self.other(name)?.persist(id)
+    }
+
+    fn export(&self, name: &str) -> Result<(), CallError> {
+        let other = Self { under_way: self.under_way.clone(), ..Self::new() };
+        let running = underpass::Server::new().export(name, Worker::serve(other)).start();
+        let running = running.map_err(|e| CallError::Panicked(e.to_string()))?;
+        self.exports.lock().unwrap().insert(name.to_owned(), running);
+        Ok(())
+    }
+
+    fn withdraw(&self, name: &str) -> Result<(), CallError> {
+        self.exports.lock().unwrap().remove(name);
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<(), CallError> {
+        while self.under_way.load(Ordering::SeqCst) > 0 {
+            thread::yield_now();
+        }
+        Ok(())
+    }
+
+    fn told(&self) -> Result<Vec<CallError>, CallError> {
+        Ok(self.told.lock().unwrap().clone())
+    }
+}

@@ -1,0 +1,281 @@
+//! The end of calls before their reply: deadlines, and domains that die with calls in progress. Each caller is told what became of its call, and told the truth.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use underpass::{CallError, Outcome, thread};
+use underpass_tests::{Log, Room, ServerProcess, Watchdog, Worker, WorkerClient, cont, fds_of, stop, until};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
+/// Longer than any test.
+const LONG: Duration = Duration::from_secs(3600);
+/// What passes at once.
+const SHORT: Duration = Duration::from_millis(1);
+
+/// A server that notes the calls it executes.
+struct Scene {
+    server: ServerProcess,
+    log: Log,
+}
+
+impl Scene {
+    fn new(name: &str) -> Self {
+        let name = Room::name(name);
+        let log = Log::at(std::env::temp_dir().join(format!("underpass-{name}.log")));
+        Self { server: start(&name, &log), log }
+    }
+
+    fn client(&self) -> WorkerClient {
+        WorkerClient::import_within(self.server.name(), ServerProcess::soon()).unwrap()
+    }
+
+    fn until_executed(&self, id: u64) {
+        until("the call to be executed", || self.log.executed().contains_key(&id).then_some(()));
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.log.path());
+    }
+}
+
+fn start(name: &str, log: &Log) -> ServerProcess {
+    ServerProcess::start_with(SERVER, name, "worker", |command| {
+        command.env(Log::VARIABLE, log.path());
+    })
+}
+
+#[test]
+fn a_handler_sees_the_deadline_of_its_caller() {
+    let _watchdog = Watchdog::new("a_handler_sees_the_deadline_of_its_caller");
+    let scene = Scene::new("deadline");
+    let client = scene.client();
+    assert_eq!(client.left(&[]), Ok(None));
+    let left = client.with_deadline(LONG).left(&[]).unwrap().unwrap();
+    assert!((1..=LONG.as_millis() as u64).contains(&left), "{left} ms");
+    // A slot that had a bounded call has an unbounded one again.
+    assert_eq!(client.left(&[]), Ok(None));
+}
+
+#[test]
+fn a_deadline_is_inherited_along_a_chain() {
+    let _watchdog = Watchdog::new("a_deadline_is_inherited_along_a_chain");
+    let [a, b, c] = ["a", "b", "c"].map(|name| Scene::new(&format!("inherit-{name}")));
+    let names = [b.server.name().to_owned(), c.server.name().to_owned()];
+    let client = a.client();
+    assert_eq!(client.left(&names), Ok(None));
+    let left = client.with_deadline(LONG).left(&names).unwrap().unwrap();
+    assert!((1..=LONG.as_millis() as u64).contains(&left), "{left} ms");
+    assert_eq!(client.with_deadline(LONG).left_apart(&names), Ok(None));
+    assert_eq!(client.left(&names), Ok(None));
+}
+
+#[test]
+fn a_handler_sees_that_its_caller_waits_no_more() {
+    let _watchdog = Watchdog::new("a_handler_sees_that_its_caller_waits_no_more");
+    let scene = Scene::new("late");
+    let client = scene.client();
+    let late = client.with_deadline(Duration::from_millis(200));
+    for call in [WorkerClient::persist, WorkerClient::persist_elsewhere] {
+        let told = call(&late, 1);
+        // The handler may see the deadline pass first.
+        assert!(matches!(told, Ok(()) | Err(CallError::Deadline(_))), "{told:?}");
+    }
+    // The one or other may not have been started, on a busy machine, and then the caller knows.
+    let started = scene.log.executed().get(&1).copied().unwrap_or(0);
+    until("the handlers to see it", || (client.ended() == Ok(started.into())).then_some(()));
+}
+
+#[test]
+fn a_handler_sees_that_its_caller_has_died() {
+    let _watchdog = Watchdog::new("a_handler_sees_that_its_caller_has_died");
+    let scene = Scene::new("orphan");
+    let client = scene.client();
+    client.note(9).unwrap();
+    let files = fds_of(scene.server.pid());
+    let mut doomed = Command::new(SERVER).args([scene.server.name(), "persist"]).spawn().unwrap();
+    scene.until_executed(0);
+    doomed.kill().unwrap();
+    doomed.wait().unwrap();
+    until("the handler to see it", || (client.ended() == Ok(1)).then_some(()));
+    until("the server to let go", || (fds_of(scene.server.pid()) == files).then_some(()));
+}
+
+#[test]
+fn a_call_that_is_not_wanted_any_more_is_not_started() {
+    let _watchdog = Watchdog::new("a_call_that_is_not_wanted_any_more_is_not_started");
+    let scene = Scene::new("unwanted");
+    let client = scene.client();
+    client.note(0).unwrap();
+    stop(scene.server.pid());
+    let hasty = client.with_deadline(SHORT);
+    // As many as there are slots: none is lost for good.
+    for id in 1..=64 {
+        assert_eq!(hasty.note(id), Err(CallError::Deadline(Outcome::NotStarted)));
+    }
+    assert_eq!(hasty.note(65), Err(CallError::Overloaded));
+    cont(scene.server.pid());
+    let threads: Vec<_> = (100..164)
+        .map(|id| {
+            let client = client.clone();
+            thread::spawn(move || client.note(id))
+        })
+        .collect();
+    assert!(threads.into_iter().all(|thread| thread.join().unwrap().is_ok()));
+    let executed: Vec<_> = scene.log.executed().into_keys().collect();
+    assert_eq!(executed, [0].into_iter().chain(100..164).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_a_dead_server_never_took_was_not_started() {
+    let _watchdog = Watchdog::new("what_a_dead_server_never_took_was_not_started");
+    let mut scene = Scene::new("untaken");
+    let client = scene.client();
+    let (kernel, user) = (client.clone(), client.clone());
+    let taken = [std::thread::spawn(move || kernel.stay(1)), std::thread::spawn(move || user.stay(2))];
+    scene.until_executed(1);
+    scene.until_executed(2);
+    stop(scene.server.pid());
+    let untaken: Vec<_> = (10..30)
+        .map(|id| {
+            let client = client.clone();
+            thread::spawn(move || client.note(id))
+        })
+        .collect();
+    until("all calls to be posted", || (client.counters().calls == 22).then_some(()));
+    scene.server.kill();
+    for call in taken {
+        assert_eq!(call.join().unwrap(), Err(CallError::PeerDied(Outcome::Unknown)));
+    }
+    for call in untaken {
+        assert_eq!(call.join().unwrap(), Err(CallError::PeerDied(Outcome::NotStarted)));
+    }
+    assert_eq!(scene.log.executed().into_keys().collect::<Vec<_>>(), [1, 2]);
+}
+
+/// Calls, from a thread of its own of either kind, until one fails: each call's number, and what became of it.
+fn callers(client: &WorkerClient, ids: &Arc<AtomicU64>) -> Vec<Box<dyn FnOnce() -> Vec<Told>>> {
+    let caller = || {
+        let (client, ids) = (client.clone(), ids.clone());
+        move || {
+            let mut told = Vec::new();
+            while told.last().is_none_or(|(_, result): &Told| result.is_ok()) {
+                let id = ids.fetch_add(1, Ordering::SeqCst);
+                told.push((id, client.note(id)));
+            }
+            told
+        }
+    };
+    let user = (0..8).map(|_| thread::spawn(caller())).map(|call| Box::new(|| call.join().unwrap()) as _);
+    let kernel =
+        (0..2).map(|_| std::thread::spawn(caller())).map(|call| Box::new(|| call.join().unwrap()) as _);
+    user.chain(kernel).collect()
+}
+
+type Told = (u64, Result<u64, CallError>);
+
+fn is_true(log: &Log, told: Vec<Told>) {
+    let executed = log.executed();
+    for (id, result) in told {
+        let times = executed.get(&id).copied().unwrap_or(0);
+        match result.as_ref().map_err(CallError::outcome) {
+            Ok(_) | Err(Outcome::Executed) => assert_eq!(times, 1, "{id}: {result:?}"),
+            Err(Outcome::NotStarted) => assert_eq!(times, 0, "{id}: {result:?}"),
+            Err(Outcome::Unknown) => assert!(times <= 1, "{id}: {result:?}"),
+        }
+    }
+}
+
+#[test]
+fn callers_of_a_server_that_dies_under_load_are_told_the_truth() {
+    let _watchdog = Watchdog::new("callers_of_a_server_that_dies_under_load_are_told_the_truth");
+    let mut scene = Scene::new("truth");
+    let ids = Arc::new(AtomicU64::new(0));
+    for _ in 0..5 {
+        let (client, from) = (scene.client(), ids.load(Ordering::SeqCst));
+        let callers = callers(&client, &ids);
+        until("calls to be under way", || (ids.load(Ordering::SeqCst) > from + 300).then_some(()));
+        scene.server.kill();
+        let told = callers.into_iter().flat_map(|call| call()).collect();
+        is_true(&scene.log, told);
+        scene.server = start(scene.server.name(), &scene.log);
+    }
+}
+
+#[test]
+fn callers_of_an_export_that_ends_under_load_are_told_the_truth() {
+    let _watchdog = Watchdog::new("callers_of_an_export_that_ends_under_load_are_told_the_truth");
+    let mut scene = Scene::new("orderly");
+    let ids = Arc::new(AtomicU64::new(0));
+    let client = scene.client();
+    let exporter = WorkerClient::import(scene.server.name()).unwrap();
+    for round in 0..5 {
+        let name = format!("{}-{round}", scene.server.name());
+        exporter.export(&name).unwrap();
+        let (other, from) = (WorkerClient::import(&name).unwrap(), ids.load(Ordering::SeqCst));
+        let callers = callers(&other, &ids);
+        until("calls to be under way", || (ids.load(Ordering::SeqCst) > from + 300).then_some(()));
+        exporter.withdraw(&name).unwrap();
+        let told: Vec<_> = callers.into_iter().flat_map(|call| call()).collect();
+        let why = |result: &Result<u64, CallError>| matches!(result, Ok(_) | Err(CallError::Closed(_)));
+        assert!(told.iter().all(|(_, result)| why(result)), "{told:?}");
+        // What is under way there comes to its end.
+        client.settle().unwrap();
+        is_true(&scene.log, told);
+    }
+    scene.server.kill();
+}
+
+#[test]
+fn the_last_of_a_chain_dies() {
+    let _watchdog = Watchdog::new("the_last_of_a_chain_dies");
+    let (b, mut c) = (Scene::new("last-b"), Scene::new("last-c"));
+    let (client, name) = (b.client(), c.server.name().to_owned());
+    let caller = {
+        let client = client.clone();
+        thread::spawn(move || client.have_stay(&name, 7))
+    };
+    c.until_executed(7);
+    c.server.kill();
+    // The handler was told, returned that as its result, and its domain goes on.
+    let told = CallError::PeerDied(Outcome::Unknown);
+    assert_eq!(caller.join().unwrap(), Err(told.clone()));
+    assert_eq!(client.told(), Ok(vec![told]));
+}
+
+#[test]
+fn the_middle_of_a_chain_dies() {
+    let _watchdog = Watchdog::new("the_middle_of_a_chain_dies");
+    let (mut b, c) = (Scene::new("middle-b"), Scene::new("middle-c"));
+    let last = c.client();
+    last.note(0).unwrap();
+    let files = fds_of(c.server.pid());
+    let caller = {
+        let (client, name) = (b.client().with_deadline(LONG), c.server.name().to_owned());
+        thread::spawn(move || client.have_persist(&name, 7))
+    };
+    c.until_executed(7);
+    b.server.kill();
+    assert_eq!(caller.join().unwrap(), Err(CallError::PeerDied(Outcome::Unknown)));
+    // Its call of the last one has nobody any more who wants it, and nothing is left of it.
+    until("the handler to see it", || (last.ended() == Ok(1)).then_some(()));
+    until("the server to let go", || (fds_of(c.server.pid()) == files).then_some(()));
+}
+
+#[test]
+fn the_first_of_a_chain_gives_up() {
+    let _watchdog = Watchdog::new("the_first_of_a_chain_gives_up");
+    let (b, c) = (Scene::new("first-b"), Scene::new("first-c"));
+    let client = b.client();
+    let told = client.with_deadline(Duration::from_millis(300)).have_persist(c.server.name(), 7);
+    assert!(matches!(told, Ok(()) | Err(CallError::Deadline(_))), "{told:?}");
+    // The deadline has freed all of the chain by itself.
+    let started = c.log.executed().contains_key(&7);
+    until("the last to see it", || (c.client().ended() == Ok(started.into())).then_some(()));
+    assert_eq!(
+        client.with_deadline(LONG).left(&[c.server.name().to_owned()]).map(|left| left.is_some()),
+        Ok(true)
+    );
+}
