@@ -5,11 +5,9 @@
 use crate::layout;
 use crate::words::Words;
 use std::arch::asm;
-use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::ptr;
 use underpass_os::Memory;
 use underpass_seam::atomic::{AtomicU32, AtomicU64};
 use underpass_wire::{DecodeError, Sink, Source};
@@ -100,12 +98,6 @@ impl Words for Region {
         unsafe {
             asm!("prefetchw [{}]", in(reg) self.word(index), options(nostack, preserves_flags, readonly))
         }
-    }
-
-    #[inline]
-    fn want_to_read(&self, index: usize) {
-        // SAFETY: a prefetch touches no memory, whatever the address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(ptr::from_ref(self.word(index)).cast()) }
     }
 }
 

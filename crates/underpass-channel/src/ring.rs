@@ -1,7 +1,6 @@
-//! A ring of lines, with some cells in each. Its two ends share the lines and nothing else: no cursor is ever read from the peer.
+//! A ring of lines, a cell in each. Its two ends share the lines and nothing else: no cursor is ever read from the peer.
 //!
-//! A cell lies behind the one before it if the line has room for it, else at the beginning of the next line. Before it is published, the word
-//! behind it is cleared, if that is in the same line. The proof is in `README.md`.
+//! The proof is in `README.md`.
 
 use crate::cell::{Cell, is_head, sequence_of};
 use crate::layout::LINE_WORDS;
@@ -11,61 +10,20 @@ use underpass_seam::atomic::{AtomicU32, Ordering};
 /// How many lines ahead a poster asks for the line that it will write.
 const AHEAD: u32 = 2;
 
-/// A place in a ring: a line, counted from 0 for ever, and a word in it; and how many cells lie before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Cursor {
-    line: u32,
-    word: usize,
-    cells: u32,
-}
-
-/// Cursors change under the lock that guards their end; others read them as a hint.
-#[derive(Debug)]
-struct Position {
-    line: AtomicU32,
-    word: AtomicU32,
-    cells: AtomicU32,
-}
+/// How many cells lie before the next one, counted from 0 modulo 2³². It changes under the lock that guards its end; others read it as a hint.
+#[derive(Debug, Default)]
+struct Position(AtomicU32);
 
 impl Position {
-    /// Behind the line before the first.
-    fn new() -> Self {
-        Self {
-            line: AtomicU32::new(u32::MAX),
-            word: AtomicU32::new(LINE_WORDS as u32),
-            cells: AtomicU32::new(0),
-        }
+    #[inline]
+    fn get(&self) -> u32 {
+        // Relaxed, both: the lock orders them.
+        self.0.load(Ordering::Relaxed)
     }
 
     #[inline]
-    fn get(&self) -> Cursor {
-        // Relaxed, all of these: the lock orders them.
-        Cursor {
-            line: self.line.load(Ordering::Relaxed),
-            word: self.word.load(Ordering::Relaxed) as usize,
-            cells: self.cells.load(Ordering::Relaxed),
-        }
-    }
-
-    #[inline]
-    fn set(&self, to: Cursor) {
-        self.line.store(to.line, Ordering::Relaxed);
-        self.word.store(to.word as u32, Ordering::Relaxed);
-        self.cells.store(to.cells, Ordering::Relaxed);
-    }
-}
-
-impl Cursor {
-    /// At the beginning of the next line.
-    #[inline]
-    fn next_line(self) -> Self {
-        Self { line: self.line.wrapping_add(1), word: 0, cells: self.cells }
-    }
-
-    /// Behind a cell with so many words of payload.
-    #[inline]
-    fn behind(self, used: usize) -> Self {
-        Self { line: self.line, word: self.word + 1 + used, cells: self.cells.wrapping_add(1) }
+    fn set(&self, cells: u32) {
+        self.0.store(cells, Ordering::Relaxed);
     }
 }
 
@@ -83,40 +41,21 @@ impl<W: Words> Lines<W> {
         Self { words, first_word, mask: lines - 1 }
     }
 
-    /// Where a line begins, in words.
+    /// Where the line of a cell begins, in words.
     ///
     /// Neighbours in time lie far apart, in no pattern that a prefetcher knows: otherwise the taker's prefetcher fetches lines
     /// before they are written, and the poster waits for each line twice.
     #[inline]
-    fn place(&self, line: u32) -> usize {
-        self.first_word + (line.wrapping_mul(37) & self.mask) as usize * LINE_WORDS
+    fn place(&self, cell: u32) -> usize {
+        self.first_word + (cell.wrapping_mul(37) & self.mask) as usize * LINE_WORDS
     }
 
-    #[inline]
-    fn at(&self, cursor: Cursor) -> usize {
-        self.place(cursor.line) + cursor.word
-    }
-
-    /// The head of the cell at `cursor`, if it is there.
+    /// The head of the cell with so many before it, if it has come.
     #[inline(always)]
-    fn head_at(&self, cursor: Cursor) -> Option<u64> {
-        if cursor.word >= LINE_WORDS {
-            return None;
-        }
+    fn find(&self, cell: u32) -> Option<u64> {
         // SYNC with the head's store in `Sending::post`: the rest of the cell, and the A-stack that it names.
-        let word = self.words.word(self.at(cursor)).load(Ordering::Acquire);
-        is_head(word, cursor.cells.wrapping_add(1)).then_some(word)
-    }
-
-    /// Where the cell after `cursor` lies, and its head, if it has come.
-    #[inline(always)]
-    fn find(&self, cursor: Cursor) -> Option<(Cursor, u64)> {
-        if let Some(head) = self.head_at(cursor) {
-            return Some((cursor, head));
-        }
-        // Were it in this line after all, the one there would have another sequence.
-        let next = cursor.next_line();
-        Some((next, self.head_at(next)?))
+        let word = self.words.word(self.place(cell)).load(Ordering::Acquire);
+        is_head(word, cell.wrapping_add(1)).then_some(word)
     }
 }
 
@@ -133,24 +72,20 @@ impl<W: Words> Sending<W> {
     /// # Panics
     /// If `lines` is no power of two.
     pub fn new(words: W, first_word: usize, lines: u32) -> Self {
-        Self { lines: Lines::new(words, first_word, lines), next: Position::new() }
+        Self { lines: Lines::new(words, first_word, lines), next: Position::default() }
     }
 
     /// How many cells have been posted, modulo 2³²: a hint, for who asks whether anything was since.
     pub fn position(&self) -> u32 {
-        // Relaxed: see above.
-        self.next.cells.load(Ordering::Relaxed)
+        self.next.get()
     }
 
     /// Posts `cell`. One at a time: callers have a lock. The cell's call has a slot (see the proof, *Room*), so there is room.
     #[inline(always)]
     pub fn post(&self, cell: &Cell) {
-        let (before, used) = (self.next.get(), cell.used());
-        let fits = before.word + used < LINE_WORDS;
-        let cursor = if fits { before } else { before.next_line() };
-        let at = self.lines.at(cursor);
-        let words = &self.lines.words;
-        let (head, first) = cell.head(cursor.cells.wrapping_add(1));
+        let (next, used) = (self.next.get(), cell.used());
+        let (at, words) = (self.lines.place(next), &self.lines.words);
+        let (head, first) = cell.head(next.wrapping_add(1));
         if used > 0 {
             // Relaxed, like the next: published by the head.
             words.word(at + 1).store(first, Ordering::Relaxed);
@@ -158,16 +93,10 @@ impl<W: Words> Sending<W> {
         for i in 1..used {
             words.word(at + 1 + i).store(cell.payload.word(i), Ordering::Relaxed);
         }
-        let behind = cursor.behind(used);
-        if behind.word < LINE_WORDS {
-            words.word(at + 1 + used).store(0, Ordering::Relaxed);
-        }
-        // SYNC with the head's load in `Lines::head_at`: the rest of the cell, and the A-stack that it names.
+        // SYNC with the head's load in `Lines::find`: the rest of the cell, and the A-stack that it names.
         words.word(at).store(head, Ordering::Release);
-        self.next.set(behind);
-        if !fits {
-            words.want_to_write(self.lines.place(cursor.line.wrapping_add(AHEAD)));
-        }
+        self.next.set(next.wrapping_add(1));
+        words.want_to_write(self.lines.place(next.wrapping_add(AHEAD)));
     }
 }
 
@@ -208,7 +137,7 @@ impl<W: Words> Receiving<W> {
     /// # Panics
     /// If `lines` is no power of two.
     pub fn new(words: W, first_word: usize, lines: u32) -> Self {
-        Self { lines: Lines::new(words, first_word, lines), next: Position::new() }
+        Self { lines: Lines::new(words, first_word, lines), next: Position::default() }
     }
 
     /// Whether a cell has come: under the lock. Without it, a hint for whoever polls.
@@ -219,15 +148,13 @@ impl<W: Words> Receiving<W> {
 
     /// How many cells have been taken, modulo 2³²: a hint, for who asks whether anything has come since.
     pub fn position(&self) -> u32 {
-        // Relaxed: see above.
-        self.next.cells.load(Ordering::Relaxed)
+        self.next.get()
     }
 
     /// Whether a second cell seems to have come behind the first: a hint.
     pub fn backlog(&self) -> bool {
-        let Some((cursor, head)) = self.lines.find(self.next.get()) else { return false };
-        let mut cell = Cell::new(0, 0);
-        cell.set_head(head) && self.lines.find(cursor.behind(cell.used())).is_some()
+        let next = self.next.get();
+        self.lines.find(next).and_then(|_| self.lines.find(next.wrapping_add(1))).is_some()
     }
 
     /// Copies the next cell out into `cell`, once, and says whether one had come; an error if no honest peer writes such a cell. One at a time:
@@ -237,20 +164,18 @@ impl<W: Words> Receiving<W> {
     /// The cell has no meaning. The binding is to be closed.
     #[inline(always)]
     pub fn take(&self, cell: &mut Cell) -> Result<bool, Damaged> {
-        let Some((cursor, head)) = self.lines.find(self.next.get()) else { return Ok(false) };
+        let next = self.next.get();
+        let Some(head) = self.lines.find(next) else { return Ok(false) };
         if !cell.set_head(head) {
             return Err(Damaged);
         }
-        let (used, at) = (cell.used(), self.lines.at(cursor));
-        if cursor.word + used >= LINE_WORDS {
-            return Err(Damaged);
-        }
-        for i in 0..used {
+        let at = self.lines.place(next);
+        for i in 0..cell.used() {
             // Relaxed: ordered by the acquire of the head.
             cell.payload.set_word(i, self.lines.words.word(at + 1 + i).load(Ordering::Relaxed));
         }
         cell.complete();
-        self.next.set(cursor.behind(used));
+        self.next.set(next.wrapping_add(1));
         Ok(true)
     }
 }
@@ -316,17 +241,9 @@ mod tests {
     }
 
     #[test]
-    fn small_cells_share_a_line() {
-        let (sending, receiving) = ring(2);
-        (0..LINE_WORDS as u16).for_each(|what| sending.post(&Cell::new(0, what)));
-        assert_eq!(sending.next.get().line, 0);
-        (0..LINE_WORDS as u16).for_each(|what| assert_eq!(next(&receiving).unwrap().what, what));
-    }
-
-    #[test]
     fn counts_wrap() {
         let (sending, receiving) = ring(4);
-        let near = Cursor { line: u32::MAX - 1, word: LINE_WORDS, cells: u32::MAX - 9 };
+        let near = u32::MAX - 9;
         sending.next.set(near);
         receiving.next.set(near);
         for what in 0..100_000u32 {
@@ -343,12 +260,5 @@ mod tests {
             words.word(0).store(head, Ordering::Relaxed);
             assert_eq!(receiving.take(&mut Cell::new(0, 0)), Err(Damaged));
         }
-        // One that would reach beyond its line.
-        let (sending, receiving) = ring(4);
-        sending.post(&Cell::new(0, 0));
-        assert!(next(&receiving).is_some());
-        let long = Cell::inline(0, 0, &[0; INLINE]).unwrap();
-        receiving.lines.words.word(1).store(long.head(2).0, Ordering::Relaxed);
-        assert_eq!(receiving.take(&mut Cell::new(0, 0)), Err(Damaged));
     }
 }

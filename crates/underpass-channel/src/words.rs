@@ -13,10 +13,6 @@ pub trait Words {
     /// Asks for the line of the word at `index` early, to write it: a hint.
     #[inline]
     fn want_to_write(&self, _index: usize) {}
-
-    /// Asks for the line of the word at `index` early, to read it: a hint.
-    #[inline]
-    fn want_to_read(&self, _index: usize) {}
 }
 
 /// Words in a box of their own.
@@ -47,10 +43,5 @@ impl<W: Words> Words for std::sync::Arc<W> {
     #[inline]
     fn want_to_write(&self, index: usize) {
         (**self).want_to_write(index);
-    }
-
-    #[inline]
-    fn want_to_read(&self, index: usize) {
-        (**self).want_to_read(index);
     }
 }

@@ -117,7 +117,7 @@ fn two_takers_take_each_cell_once() {
 
 #[test]
 fn a_slot_is_room_for_a_request_and_for_a_reply() {
-    // One slot, so two lines. Each call fills a line, so the third has the line of the first.
+    // One slot, so two lines: the third call has the line of the first.
     bounded(3, || {
         let (requests, incoming) = ring(2);
         let (replies, outgoing) = ring(2);
@@ -141,19 +141,18 @@ fn a_slot_is_room_for_a_request_and_for_a_reply() {
 }
 
 #[test]
-fn cells_in_one_line_and_in_the_next_come_in_order() {
-    // The first two share a line, in which a cell of the lap before has left what looks like the second; the third has no room there.
+fn cells_come_in_order_whatever_the_lap_before_left() {
+    // Each of the two lines holds a whole cell of the lap before, with a payload that looks like the head of the next.
     bounded(3, || {
         let (sending, receiving) = ring(2);
-        let forged = Cell::inline(0, 9, &[&[0; 8][..], &(1_u64 << 63 | 9 << 32 | 5).to_le_bytes()].concat());
-        for cell in [&forged.unwrap(), &Cell::inline(0, 8, &[8; INLINE]).unwrap()] {
-            send(&sending, cell);
+        for sequence in [3, 4] {
+            let forged = (1_u64 << 63 | 9 << 32 | sequence).to_le_bytes().repeat(INLINE / 8);
+            send(&sending, &Cell::inline(0, 9, &forged).unwrap());
             take(&receiving);
         }
-        let cells =
-            [Cell::new(0, 1), Cell::inline(0, 2, &[2; 17]).unwrap(), Cell::inline(0, 3, &[3; 40]).unwrap()];
+        let cells = [Cell::new(0, 1), Cell::inline(0, 2, &[2; 17]).unwrap()];
         let poster = thread::spawn(move || cells.iter().for_each(|cell| send(&sending, cell)));
-        for (what, len) in [(1, 0), (2, 17), (3, 40)] {
+        for (what, len) in [(1, 0), (2, 17)] {
             let cell = take(&receiving);
             assert_eq!((cell.what, cell.bytes()), (what, &vec![what as u8; len][..]));
         }
