@@ -107,19 +107,12 @@ impl<W: Words> Sending<W> {
     /// Reads the whole ring: for the end of a call, not for its way.
     pub fn is_behind(&self, slot: u16, taken: u32) -> bool {
         (0..=self.lines.mask).any(|line| {
-            let mut cursor = Cursor { line, word: 0, cells: 0 };
             let mut cell = Cell::new(0, 0);
-            while cursor.word < LINE_WORDS {
-                // Relaxed: the caller's own post, or one under the same lock; and whoever else writes there may write anything.
-                let head = self.lines.words.word(self.lines.at(cursor)).load(Ordering::Relaxed);
-                let Some(sequence) = sequence_of(head).filter(|_| cell.set_head(head)) else { return false };
-                // Some hundred cells at the most lie in a ring, so that a half of all sequences is behind.
-                if cell.slot == slot && (1..1 << 15).contains(&sequence.wrapping_sub(taken as u16)) {
-                    return true;
-                }
-                cursor = cursor.behind(cell.used());
-            }
-            false
+            // Relaxed: the caller's own post, or one under the same lock; and whoever else writes there may write anything.
+            let head = self.lines.words.word(self.lines.place(line)).load(Ordering::Relaxed);
+            // So few cells lie in a ring that a half of all sequences is behind.
+            let is_behind = |sequence: u16| (1..1 << 15).contains(&sequence.wrapping_sub(taken as u16));
+            sequence_of(head).is_some_and(is_behind) && cell.set_head(head) && cell.slot == slot
         })
     }
 }
