@@ -9,6 +9,7 @@ mod server;
 mod system;
 mod watchdog;
 mod worker;
+mod works;
 
 pub use captive::{Captive, CaptiveClient};
 pub use crowd::{Meeting, crowd};
@@ -18,3 +19,4 @@ pub use server::{Room, ServerProcess};
 pub use system::{cont, fds_of, kernel_threads_of, kib_of, state_of, stop, switches_of, ticks_of};
 pub use watchdog::{Watchdog, until};
 pub use worker::{Diligent, Log, Worker, WorkerClient};
+pub use works::Works;

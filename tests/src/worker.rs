@@ -19,6 +19,9 @@ pub trait Worker {
     fn note(&self, id: u64) -> Result<u64, CallError>;
     /// Notes the call `id`, and does not come back.
     fn stay(&self, id: u64) -> Result<(), CallError>;
+    /// Notes the call `id`, and comes back only if that was noted before.
+    #[idempotent]
+    fn stay_once(&self, id: u64) -> Result<(), CallError>;
     /// How long the caller waits still, in ms, as the handler at the end of the chain of `names` sees it.
     fn left(&self, names: &[String]) -> Result<Option<u64>, CallError>;
     /// The same, but the first of them says that its own call doesn't depend on its caller's.
@@ -161,6 +164,11 @@ impl Worker for Diligent {
         loop {
             thread::sleep(Duration::from_secs(3600));
         }
+    }
+
+    fn stay_once(&self, id: u64) -> Result<(), CallError> {
+        let known = self.log.as_ref().is_some_and(|log| log.executed().contains_key(&id));
+        if known { self.note(id).map(drop) } else { self.stay(id) }
     }
 
     fn left(&self, names: &[String]) -> Result<Option<u64>, CallError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use underpass::{CallError, Outcome, thread};
-use underpass_tests::{Log, Room, ServerProcess, Watchdog, Worker, WorkerClient, cont, fds_of, stop, until};
+use underpass_tests::{Log, Watchdog, Worker, WorkerClient, Works as Scene, cont, fds_of, stop, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 /// Longer than any test.
@@ -13,44 +13,10 @@ const LONG: Duration = Duration::from_secs(3600);
 /// What passes at once.
 const SHORT: Duration = Duration::from_millis(1);
 
-/// A server that notes the calls it executes.
-struct Scene {
-    server: ServerProcess,
-    log: Log,
-}
-
-impl Scene {
-    fn new(name: &str) -> Self {
-        let name = Room::name(name);
-        let log = Log::at(std::env::temp_dir().join(format!("underpass-{name}.log")));
-        Self { server: start(&name, &log), log }
-    }
-
-    fn client(&self) -> WorkerClient {
-        WorkerClient::import_within(self.server.name(), ServerProcess::soon()).unwrap()
-    }
-
-    fn until_executed(&self, id: u64) {
-        until("the call to be executed", || self.log.executed().contains_key(&id).then_some(()));
-    }
-}
-
-impl Drop for Scene {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(self.log.path());
-    }
-}
-
-fn start(name: &str, log: &Log) -> ServerProcess {
-    ServerProcess::start_with(SERVER, name, "worker", |command| {
-        command.env(Log::VARIABLE, log.path());
-    })
-}
-
 #[test]
 fn a_handler_sees_the_deadline_of_its_caller() {
     let _watchdog = Watchdog::new("a_handler_sees_the_deadline_of_its_caller");
-    let scene = Scene::new("deadline");
+    let scene = Scene::new(SERVER, "deadline");
     let client = scene.client();
     assert_eq!(client.left(&[]), Ok(None));
     let left = client.with_deadline(LONG).left(&[]).unwrap().unwrap();
@@ -62,7 +28,7 @@ fn a_handler_sees_the_deadline_of_its_caller() {
 #[test]
 fn a_deadline_is_inherited_along_a_chain() {
     let _watchdog = Watchdog::new("a_deadline_is_inherited_along_a_chain");
-    let [a, b, c] = ["a", "b", "c"].map(|name| Scene::new(&format!("inherit-{name}")));
+    let [a, b, c] = ["a", "b", "c"].map(|name| Scene::new(SERVER, &format!("inherit-{name}")));
     let names = [b.server.name().to_owned(), c.server.name().to_owned()];
     let client = a.client();
     assert_eq!(client.left(&names), Ok(None));
@@ -75,7 +41,7 @@ fn a_deadline_is_inherited_along_a_chain() {
 #[test]
 fn a_handler_sees_that_its_caller_waits_no_more() {
     let _watchdog = Watchdog::new("a_handler_sees_that_its_caller_waits_no_more");
-    let scene = Scene::new("late");
+    let scene = Scene::new(SERVER, "late");
     let client = scene.client();
     let late = client.with_deadline(Duration::from_millis(200));
     for call in [WorkerClient::persist, WorkerClient::persist_elsewhere] {
@@ -91,7 +57,7 @@ fn a_handler_sees_that_its_caller_waits_no_more() {
 #[test]
 fn a_handler_sees_that_its_caller_has_died() {
     let _watchdog = Watchdog::new("a_handler_sees_that_its_caller_has_died");
-    let scene = Scene::new("orphan");
+    let scene = Scene::new(SERVER, "orphan");
     let client = scene.client();
     client.note(9).unwrap();
     let files = fds_of(scene.server.pid());
@@ -106,10 +72,11 @@ fn a_handler_sees_that_its_caller_has_died() {
 #[test]
 fn a_call_that_is_not_wanted_any_more_is_not_started() {
     let _watchdog = Watchdog::new("a_call_that_is_not_wanted_any_more_is_not_started");
-    let scene = Scene::new("unwanted");
+    let scene = Scene::new(SERVER, "unwanted");
     let client = scene.client();
     client.note(0).unwrap();
     stop(scene.server.pid());
+    client.quarantine(64);
     let hasty = client.with_deadline(SHORT);
     // As many as there are slots: none is lost for good.
     for id in 1..=64 {
@@ -131,7 +98,7 @@ fn a_call_that_is_not_wanted_any_more_is_not_started() {
 #[test]
 fn what_a_dead_server_never_took_was_not_started() {
     let _watchdog = Watchdog::new("what_a_dead_server_never_took_was_not_started");
-    let mut scene = Scene::new("untaken");
+    let mut scene = Scene::new(SERVER, "untaken");
     let client = scene.client();
     let (kernel, user) = (client.clone(), client.clone());
     let taken = [std::thread::spawn(move || kernel.stay(1)), std::thread::spawn(move || user.stay(2))];
@@ -191,7 +158,7 @@ fn is_true(log: &Log, told: Vec<Told>) {
 #[test]
 fn callers_of_a_server_that_dies_under_load_are_told_the_truth() {
     let _watchdog = Watchdog::new("callers_of_a_server_that_dies_under_load_are_told_the_truth");
-    let mut scene = Scene::new("truth");
+    let mut scene = Scene::new(SERVER, "truth");
     let ids = Arc::new(AtomicU64::new(0));
     for _ in 0..5 {
         let (client, from) = (scene.client(), ids.load(Ordering::SeqCst));
@@ -200,14 +167,14 @@ fn callers_of_a_server_that_dies_under_load_are_told_the_truth() {
         scene.server.kill();
         let told = callers.into_iter().flat_map(|call| call()).collect();
         is_true(&scene.log, told);
-        scene.server = start(scene.server.name(), &scene.log);
+        scene.start(SERVER);
     }
 }
 
 #[test]
 fn callers_of_an_export_that_ends_under_load_are_told_the_truth() {
     let _watchdog = Watchdog::new("callers_of_an_export_that_ends_under_load_are_told_the_truth");
-    let mut scene = Scene::new("orderly");
+    let mut scene = Scene::new(SERVER, "orderly");
     let ids = Arc::new(AtomicU64::new(0));
     let client = scene.client();
     let exporter = WorkerClient::import(scene.server.name()).unwrap();
@@ -231,7 +198,7 @@ fn callers_of_an_export_that_ends_under_load_are_told_the_truth() {
 #[test]
 fn the_last_of_a_chain_dies() {
     let _watchdog = Watchdog::new("the_last_of_a_chain_dies");
-    let (b, mut c) = (Scene::new("last-b"), Scene::new("last-c"));
+    let (b, mut c) = (Scene::new(SERVER, "last-b"), Scene::new(SERVER, "last-c"));
     let (client, name) = (b.client(), c.server.name().to_owned());
     let caller = {
         let client = client.clone();
@@ -248,7 +215,7 @@ fn the_last_of_a_chain_dies() {
 #[test]
 fn the_middle_of_a_chain_dies() {
     let _watchdog = Watchdog::new("the_middle_of_a_chain_dies");
-    let (mut b, c) = (Scene::new("middle-b"), Scene::new("middle-c"));
+    let (mut b, c) = (Scene::new(SERVER, "middle-b"), Scene::new(SERVER, "middle-c"));
     let last = c.client();
     last.note(0).unwrap();
     let files = fds_of(c.server.pid());
@@ -267,7 +234,7 @@ fn the_middle_of_a_chain_dies() {
 #[test]
 fn the_first_of_a_chain_gives_up() {
     let _watchdog = Watchdog::new("the_first_of_a_chain_gives_up");
-    let (b, c) = (Scene::new("first-b"), Scene::new("first-c"));
+    let (b, c) = (Scene::new(SERVER, "first-b"), Scene::new(SERVER, "first-c"));
     let client = b.client();
     let told = client.with_deadline(Duration::from_millis(300)).have_persist(c.server.name(), 7);
     assert!(matches!(told, Ok(()) | Err(CallError::Deadline(_))), "{told:?}");

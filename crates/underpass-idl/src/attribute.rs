@@ -78,6 +78,21 @@ impl Options {
     }
 }
 
+/// `#[idempotent]`, on a method.
+const IDEMPOTENT: &str = "idempotent";
+
+/// Whether a method may be executed twice: whether it says so.
+pub(crate) fn is_idempotent(attributes: &[Attribute]) -> Result<bool> {
+    let mut said = false;
+    for attribute in named(attributes, IDEMPOTENT) {
+        if let Err(error) = attribute.meta.require_path_only() {
+            return Err(Error::new(error.span(), "`#[idempotent]` says all by itself: take the rest out"));
+        }
+        said = true;
+    }
+    Ok(said)
+}
+
 fn is_ours(attribute: &Attribute) -> bool {
     attribute.path().is_ident("underpass")
 }
@@ -100,6 +115,7 @@ pub(crate) fn remove_from_trait(item: &mut ItemTrait) {
     for item in &mut item.items {
         if let TraitItem::Fn(method) = item {
             remove(&mut method.attrs);
+            method.attrs.retain(|attribute| !attribute.path().is_ident(IDEMPOTENT));
             for argument in &mut method.sig.inputs {
                 match argument {
                     FnArg::Receiver(receiver) => remove(&mut receiver.attrs),

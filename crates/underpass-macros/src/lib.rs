@@ -10,7 +10,7 @@ use proc_macro::TokenStream;
 /// # What it generates
 /// For a trait `FileCache`:
 /// * `FileCacheClient`, the client stub, which implements `FileCache` by calling another process, and has `import`,
-///   `import_within`, `with_deadline`, `urgent`, `counters` and `descriptor`. If the interface is exported by this very process, its
+///   `import_within`, `import_resilient`, `with_deadline`, `abandonable`, `quarantine`, `urgent`, `counters` and `descriptor`. If the interface is exported by this very process, its
 ///   calls are direct. It is `Clone + Debug + Send + Sync`, and has the trait's documentation.
 /// * `FileCache::serve(implementation)`, a provided method that makes a service for `Server::export`.
 /// * The descriptor: procedures, types, sizes and a hash, by which the two processes find out at import whether they speak
@@ -25,6 +25,9 @@ use proc_macro::TokenStream;
 ///   `serde`, those that are marked `#[underpass(serde)]`: on an argument, or on a method for the `T` of its result.
 /// * The trait is not generic, and its supertraits are at the most `Send`, `Sync`, `Debug` and `'static`, which the stub has
 ///   too. Methods may have bodies: an implementation in the server may leave those out, while the stub always calls.
+///
+/// A method that may be executed twice without harm says so by `#[idempotent]`. A stub from `import_resilient` then makes its call again though it may have been
+/// executed before the server died.
 ///
 /// Whatever else is found is an error that says what to do.
 ///

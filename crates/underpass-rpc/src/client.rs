@@ -12,6 +12,7 @@ use self::closing::Ending;
 use self::crowd::Crowd;
 use self::further::Further;
 use self::watch::Watch;
+use crate::abandon::{Abandon, UnderWay};
 use crate::answer::{Answer, Results, read_whole};
 use crate::counters::{Counted, Counters, KernelCount, bequeath};
 use crate::error::{CallError, Outcome};
@@ -45,6 +46,8 @@ use underpass_wire::{Decode, DecodeError, Encode};
 /// | `aside` | who puts the line aside, because it can't sleep on its word |
 /// | `dormant`, `seen` | under the lock of the lines |
 /// | `unrung` | callers |
+/// | `quarantined` | under `lock` |
+/// | `quarantine` | the user |
 /// | `crowd` | callers that are not alone |
 /// | `watch` | see there |
 /// | `further` | who finds the first channel crowded |
@@ -62,6 +65,9 @@ pub(crate) struct ClientEnd {
     sleepers: AtomicU32,
     aside: AtomicBool,
     unrung: Unrung,
+    /// Slots that the server holds though nobody waits for their calls, and how many it may.
+    quarantined: AtomicU32,
+    quarantine: AtomicU32,
     owed: Owed,
     /// A processor has been donated since the server was called last: a procedure may stay on it.
     lent: AtomicBool,
@@ -79,12 +85,17 @@ pub(crate) struct ClientEnd {
     own: Weak<Self>,
 }
 
+/// The most slots of a channel that a server may hold, at first, though nobody waits for their calls: three quarters.
+pub(crate) const QUARANTINE: u32 = SLOTS - SLOTS / 4;
+
 /// How a call is to be made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct Terms<'a> {
     pub(crate) within: Option<Duration>,
     /// Forces a donation.
     pub(crate) urgent: bool,
+    /// By what the caller can be freed.
+    pub(crate) abandon: Option<&'a Abandon>,
 }
 
 impl ClientEnd {
@@ -107,6 +118,8 @@ impl ClientEnd {
             sleepers: AtomicU32::new(0),
             aside: AtomicBool::new(false),
             unrung: Unrung::default(),
+            quarantined: AtomicU32::new(0),
+            quarantine: AtomicU32::new(QUARANTINE),
             owed: Owed::default(),
             lent: AtomicBool::new(false),
             insisted: Insisted::default(),
@@ -161,7 +174,7 @@ impl ClientEnd {
         &self,
         procedure: u16,
         arguments: &A,
-        terms: Terms,
+        terms: Terms<'_>,
         failed: impl FnOnce(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
         let end = self.nearest();
@@ -193,22 +206,26 @@ impl ClientEnd {
         answer: &mut Answer<'_>,
         procedure: u16,
         arguments: &A,
-        terms: Terms,
+        terms: Terms<'_>,
     ) -> Result<(), Box<CallError>> {
         let deadline = terms.deadline()?;
         if self.is_closed() {
             return Err(self.reason(Outcome::NotStarted));
         }
+        let under_way = match terms.abandon {
+            None => None,
+            Some(abandon) => Some(abandon.enter(self.own.upgrade())?),
+        };
         let slot = match self.try_lease() {
             Some(slot) => slot,
-            None => self.lease_later(deadline)?,
+            None => self.lease_later(deadline, under_way.as_ref())?,
         };
         let number = slot.number();
         (answer.slot, answer.number) = (Some(slot), number);
         let linkage = self.linkage(number);
         let mut cell = Cell::new(number, procedure);
-        if deadline.is_some() {
-            self.bound(&mut cell, deadline);
+        if deadline.is_some() | under_way.is_some() {
+            self.bound(&mut cell, deadline, under_way.as_ref());
         }
         if let Err(e) = fill(&self.channel, &self.mailbox, &mut cell, arguments) {
             return Err(unsent(e));
@@ -236,15 +253,18 @@ impl ClientEnd {
             self.unsettled();
         }
         let reply = Reply { end: self, linkage };
-        if terms.urgent && self.owed() {
+        // Who has lent its processor can't be freed.
+        if terms.urgent && under_way.is_none() && self.owed() {
             force(&reply, self, deadline);
         }
-        if !wait_on(&reply, Some(self), deadline)
-            && let Some(outcome) = self.give_up(linkage, number)
-        {
+        // After `expect`, as whoever abandons says so first and then looks who expects a reply.
+        let waits = under_way.as_ref().is_none_or(|call| !call.is_abandoned());
+        let came =
+            waits && wait_on(&reply, Some(self), deadline) && (under_way.is_none() || !linkage.is_freed());
+        if !came && let Some(error) = self.give_up(linkage, number, under_way.as_ref()) {
             // The slot is quarantined until the server answers.
             answer.slot = None;
-            return Err(Box::new(CallError::Deadline(outcome)));
+            return Err(error);
         }
         Ok(())
     }
@@ -268,17 +288,24 @@ impl ClientEnd {
 
     /// All slots are leased: the caller waits its turn.
     #[cold]
-    fn lease_later(&self, deadline: Option<u64>) -> Result<Slot, Box<CallError>> {
-        let slot = self.queue.wait(deadline, self, || match self.closed.load(Ordering::Relaxed) {
-            true => Some(None),
-            false => self.try_lease().map(Some),
-        });
+    fn lease_later(
+        &self,
+        deadline: Option<u64>,
+        under_way: Option<&UnderWay<'_>>,
+    ) -> Result<Slot, Box<CallError>> {
+        let abandoned = || under_way.is_some_and(UnderWay::is_abandoned);
+        let slot =
+            self.queue.wait(deadline, self, || match self.closed.load(Ordering::Relaxed) || abandoned() {
+                true => Some(None),
+                false => self.try_lease().map(Some),
+            });
         // This thread slept on the line without a call of its own: a bell that it took may have been another's.
         if self.slots.leased(SLOTS) > 0 {
             self.rearm();
         }
         match slot {
             Some(Some(slot)) => Ok(slot),
+            Some(None) if abandoned() => Err(Box::new(CallError::Abandoned(Outcome::NotStarted))),
             Some(None) => Err(self.reason(Outcome::NotStarted)),
             None => Err(Box::new(CallError::Overloaded)),
         }

@@ -27,6 +27,11 @@ pub enum CallError {
     /// The deadline passed first: the call's own, or that of the call whose handler made it. *Remedy:* a longer deadline; the procedure may still be running, unless
     /// [`Outcome::NotStarted`] says that it never will.
     Deadline(Outcome),
+    /// Somebody has freed the caller, by [`Abandon::abandon`](crate::Abandon::abandon). *Remedy:* none; it was meant so. The procedure may still be running, unless
+    /// [`Outcome::NotStarted`] says that it never will.
+    Abandoned(Outcome),
+    /// The server held more calls than it may for which nobody waits any more, and the binding is closed. *Remedy:* see what the server does; import again.
+    Captured(Outcome),
     /// All slots of the binding are leased and none came free in time. *Remedy:* fewer calls at once, or another binding.
     Overloaded,
     /// The procedure panicked; the server goes on. *Remedy:* see the server's log.
@@ -50,6 +55,7 @@ impl CallError {
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::PeerDied(outcome) | Self::Closed(outcome) | Self::Deadline(outcome) => *outcome,
+            Self::Abandoned(outcome) | Self::Captured(outcome) => *outcome,
             Self::Overloaded => Outcome::NotStarted,
             Self::ProtocolViolation(_) | Self::Panicked(_) => Outcome::Unknown,
             Self::Decode(_) | Self::NoResources(_) => Outcome::Unknown,
@@ -79,6 +85,12 @@ impl fmt::Display for CallError {
             Self::Deadline(outcome) => {
                 write!(f, "the deadline passed before the reply came; {outcome}; allow it more time")
             }
+            Self::Abandoned(outcome) => write!(f, "the call was abandoned before the reply came; {outcome}"),
+            Self::Captured(outcome) => write!(
+                f,
+                "the server did not give back calls that nobody waits for, and the binding is closed; {outcome}; see what the server does, and import \
+                 again"
+            ),
             Self::Overloaded => {
                 write!(f, "too many calls at once over this binding; the call was not started")
             }
@@ -111,6 +123,8 @@ impl CallError {
             Self::Closed(outcome) => (3 + *outcome as u8, ""),
             Self::Deadline(outcome) => (12 + *outcome as u8, ""),
             Self::Overloaded => (7, ""),
+            Self::Abandoned(outcome) => (21 + *outcome as u8, ""),
+            Self::Captured(outcome) => (24 + *outcome as u8, ""),
             Self::Panicked(text) => (8, text),
             Self::ProtocolViolation(text) => (9, text),
             Self::Decode(text) => (10, text),
@@ -143,6 +157,8 @@ impl Decode for CallError {
             0..=2 => Self::PeerDied(outcome),
             3..=5 => Self::Closed(outcome),
             12..=14 => Self::Deadline(outcome),
+            21..=23 => Self::Abandoned(outcome),
+            24..=26 => Self::Captured(outcome),
             7 => Self::Overloaded,
             8 => Self::Panicked(text),
             9 => Self::ProtocolViolation(text),

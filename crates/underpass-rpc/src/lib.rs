@@ -9,6 +9,7 @@
 //! *Read first:* `client.rs`, then `server.rs`.
 #![deny(unsafe_code)]
 
+mod abandon;
 mod answer;
 mod clerk;
 mod client;
@@ -29,6 +30,7 @@ mod message;
 mod name;
 mod queue;
 mod registry;
+mod resilient;
 mod server;
 mod service;
 mod stub;
@@ -36,11 +38,13 @@ mod unrung;
 #[allow(unsafe_code)]
 mod waiting;
 
+pub use abandon::Abandon;
 pub use answer::Results;
 pub use counters::{Counters, active_bindings, counters};
 pub use deadline::{Cancellation, cancellation, deadline, detached, is_cancelled};
 pub use error::{CallError, Error, ExportError, FromCallError, ImportError, Outcome};
 pub use export::{Running, Server};
 pub use incoming::{Dispatch, Incoming, Refused};
+pub use resilient::Policy;
 pub use service::Service;
 pub use stub::Stub;

@@ -16,6 +16,8 @@ const ANSWERED: u32 = 2;
 const LOST: u32 = 3;
 /// A reply is awaited, and nobody wants it any more.
 const ABANDONED: u32 = 4;
+/// A reply is awaited, and the caller is not to wait for it any more.
+const FREED: u32 = 5;
 
 /// One slot's linkage record (LRPC). *The lock* is that of the client's end.
 ///
@@ -53,18 +55,18 @@ impl Linkage {
         self.state.store(EXPECTED, Ordering::Relaxed);
     }
 
-    /// Whether there is a reply, or will be none.
+    /// Whether there is a reply, or will be none, or the caller is not to wait for it.
     #[inline]
     pub(crate) fn is_settled(&self) -> bool {
         // SYNC with the stores in `deliver` and `lose`: the reply.
-        matches!(self.state.load(Ordering::Acquire), ANSWERED | LOST)
+        matches!(self.state.load(Ordering::Acquire), ANSWERED | LOST | FREED)
     }
 
     /// A reply has come. Under the lock.
     #[inline]
     pub(crate) fn deliver(&self, cell: &Cell) -> Delivered {
         match self.state.load(Ordering::Relaxed) {
-            EXPECTED => {}
+            EXPECTED | FREED => {}
             ABANDONED => {
                 self.state.store(IDLE, Ordering::Relaxed);
                 return Delivered::Abandoned;
@@ -95,7 +97,7 @@ impl Linkage {
     /// There will be no reply. Under the lock.
     pub(crate) fn lose(&self) -> Delivered {
         match self.state.load(Ordering::Relaxed) {
-            EXPECTED => self.settle(LOST),
+            EXPECTED | FREED => self.settle(LOST),
             ABANDONED => {
                 self.state.store(IDLE, Ordering::Relaxed);
                 Delivered::Abandoned
@@ -104,9 +106,26 @@ impl Linkage {
         }
     }
 
+    /// The caller is not to wait any more; it is to be woken after the lock, if it has blocked. Under the lock.
+    pub(crate) fn free(&self) -> Option<&'static Control> {
+        if self.state.load(Ordering::Relaxed) != EXPECTED {
+            return None;
+        }
+        match self.settle(FREED) {
+            Delivered::Taken(who) => who,
+            Delivered::Abandoned | Delivered::Unexpected => None,
+        }
+    }
+
+    /// Whether the caller is not to wait any more.
+    pub(crate) fn is_freed(&self) -> bool {
+        // Relaxed: it says so again under the lock, by `abandon`.
+        self.state.load(Ordering::Relaxed) == FREED
+    }
+
     /// Nobody wants the reply any more. Under the lock. `false` if it is here.
     pub(crate) fn abandon(&self) -> bool {
-        let expected = self.state.load(Ordering::Relaxed) == EXPECTED;
+        let expected = matches!(self.state.load(Ordering::Relaxed), EXPECTED | FREED);
         if expected {
             self.state.store(ABANDONED, Ordering::Relaxed);
         }
@@ -189,6 +208,22 @@ mod tests {
         assert!(matches!(linkage.lose(), Delivered::Taken(None)));
         assert!(linkage.is_settled());
         assert_eq!(linkage.take(0), None);
+    }
+
+    #[test]
+    fn a_caller_that_is_freed_may_find_its_reply_all_the_same() {
+        let linkage = Linkage::default();
+        let cell = Cell::inline(3, 9, b"0123456789").unwrap();
+        assert!(linkage.free().is_none() && !linkage.is_freed(), "no call");
+        linkage.expect();
+        assert!(linkage.free().is_none() && linkage.is_freed() && linkage.is_settled());
+        assert!(matches!(linkage.deliver(&cell), Delivered::Taken(None)));
+        assert!(!linkage.abandon() && !linkage.is_freed());
+        assert_eq!(linkage.take(3), Some(cell));
+        linkage.expect();
+        linkage.free();
+        assert!(linkage.abandon());
+        assert!(matches!(linkage.deliver(&cell), Delivered::Abandoned));
     }
 
     #[test]

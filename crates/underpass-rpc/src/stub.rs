@@ -1,11 +1,13 @@
 //! What a generated client stub is made of.
 
+use crate::abandon::Abandon;
 use crate::answer::Results;
 use crate::client::Terms;
 use crate::counters::Counters;
 use crate::error::{CallError, ImportError};
 use crate::import::{self, Bound};
 use crate::registry;
+use crate::resilient::{Policy, Resilient};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +19,15 @@ pub struct Stub<L: ?Sized> {
     to: To<L>,
     within: Option<Duration>,
     urgent: bool,
+    abandon: Option<Abandon>,
 }
 
 /// LRPC's first branch of a client stub: where is the implementation?
 enum To<L: ?Sized> {
     Here(Arc<L>),
     There(Arc<Bound>),
+    /// There, or where it will be exported next.
+    Anywhere(Arc<Resilient>),
 }
 
 impl<L: ?Sized> Clone for Stub<L> {
@@ -30,8 +35,9 @@ impl<L: ?Sized> Clone for Stub<L> {
         let to = match &self.to {
             To::Here(local) => To::Here(local.clone()),
             To::There(bound) => To::There(bound.clone()),
+            To::Anywhere(resilient) => To::Anywhere(resilient.clone()),
         };
-        Self { to, within: self.within, urgent: self.urgent }
+        Self { to, within: self.within, urgent: self.urgent, abandon: self.abandon.clone() }
     }
 }
 
@@ -40,11 +46,13 @@ impl<L: ?Sized> fmt::Debug for Stub<L> {
         let to: &dyn fmt::Debug = match &self.to {
             To::Here(_) => &"this domain",
             To::There(bound) => bound,
+            To::Anywhere(resilient) => resilient,
         };
         f.debug_struct("Stub")
             .field("to", to)
             .field("within", &self.within)
             .field("urgent", &self.urgent)
+            .field("abandon", &self.abandon)
             .finish()
     }
 }
@@ -59,14 +67,39 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         descriptor: &'static Descriptor,
         within: Option<Duration>,
     ) -> Result<Self, ImportError> {
+        Self::find(name, descriptor, |directory| {
+            Ok(To::There(Arc::new(import::bind(&directory, name, descriptor, within)?)))
+        })
+    }
+
+    /// As [`import`](Self::import), and again whenever the server has ended, as `policy` says; calls that were not started, or can be repeated, are made again then.
+    ///
+    /// # Errors
+    /// As `import`.
+    pub fn import_resilient(
+        name: &str,
+        descriptor: &'static Descriptor,
+        policy: Policy,
+    ) -> Result<Self, ImportError> {
+        Self::find(name, descriptor, |directory| {
+            Ok(To::Anywhere(Arc::new(Resilient::new(directory, name, descriptor, policy)?)))
+        })
+    }
+
+    /// The implementation under `name`, if it is this domain's; else what `import` gives.
+    fn find(
+        name: &str,
+        descriptor: &'static Descriptor,
+        import: impl FnOnce(Directory) -> Result<To<L>, ImportError>,
+    ) -> Result<Self, ImportError> {
         let directory = Directory::from_environment();
         let path = import::path_of(&directory, name)?;
         let own = registry::find(&path).filter(|service| service.descriptor.hash == descriptor.hash);
         let to = match own.as_ref().and_then(|service| service.local.downcast_ref::<Arc<L>>()) {
             Some(local) => To::Here(local.clone()),
-            None => To::There(Arc::new(import::bind(&directory, name, descriptor, within)?)),
+            None => import(directory)?,
         };
-        Ok(Self { to, within: None, urgent: false })
+        Ok(Self { to, within: None, urgent: false, abandon: None })
     }
 
     /// The implementation, if it is in this very domain: call it directly.
@@ -74,7 +107,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     pub fn local(&self) -> Option<&L> {
         match &self.to {
             To::Here(local) => Some(local),
-            To::There(_) => None,
+            To::There(_) | To::Anywhere(_) => None,
         }
     }
 
@@ -88,12 +121,38 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         &self,
         procedure: u16,
         arguments: &A,
-        failed: impl FnOnce(CallError) -> R::Error,
+        failed: impl Fn(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
+        self.call_as::<A, R>(procedure, arguments, false, failed)
+    }
+
+    /// As [`call`](Self::call), of a procedure that may be executed twice.
+    ///
+    /// # Errors
+    /// As `call`.
+    #[inline(always)]
+    pub fn call_idempotent<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        failed: impl Fn(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        self.call_as::<A, R>(procedure, arguments, true, failed)
+    }
+
+    #[inline(always)]
+    fn call_as<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        idempotent: bool,
+        failed: impl Fn(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        let terms = Terms { within: self.within, urgent: self.urgent, abandon: self.abandon.as_ref() };
         match &self.to {
-            To::There(bound) => {
-                let terms = Terms { within: self.within, urgent: self.urgent };
-                bound.end.call::<A, R>(procedure, arguments, terms, failed)
+            To::There(bound) => bound.end.call::<A, R>(procedure, arguments, terms, failed),
+            To::Anywhere(resilient) => {
+                resilient.call::<A, R>(procedure, arguments, terms, idempotent, failed)
             }
             To::Here(_) => Err(failed(CallError::Closed(crate::error::Outcome::NotStarted))),
         }
@@ -103,6 +162,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     pub fn counters(&self) -> Counters {
         match &self.to {
             To::There(bound) => bound.end.counters_of_all(),
+            To::Anywhere(resilient) => resilient.counters(),
             To::Here(_) => Counters::default(),
         }
     }
@@ -113,6 +173,22 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     #[must_use]
     pub fn with_deadline(&self, within: Duration) -> Self {
         Self { within: Some(within), ..self.clone() }
+    }
+
+    /// The same binding, whose callers can be freed by `abandon`, before the server has replied.
+    #[must_use]
+    pub fn abandonable(&self, abandon: &Abandon) -> Self {
+        Self { abandon: Some(abandon.clone()), ..self.clone() }
+    }
+
+    /// How many calls the server may hold over each channel of this binding though nobody waits for them any more, because they were abandoned or their deadline has
+    /// passed: 48 of 64 at first. One more, and the binding is closed, with [`CallError::Captured`].
+    pub fn quarantine(&self, most: u32) {
+        match &self.to {
+            To::There(bound) => bound.end.set_quarantine(most),
+            To::Anywhere(resilient) => resilient.set_quarantine(most),
+            To::Here(_) => {}
+        }
     }
 
     /// The same binding, whose calls force their caller's processor to a server that has none (URPC, 3.1): other threads of this domain that are ready

@@ -75,8 +75,8 @@
 
 pub use underpass_macros::{Wire, interface};
 pub use underpass_rpc::{
-    CallError, Cancellation, Counters, Error, ExportError, ImportError, Outcome, Running, Server, Service,
-    active_bindings, cancellation, counters, deadline, detached, is_cancelled,
+    Abandon, CallError, Cancellation, Counters, Error, ExportError, ImportError, Outcome, Policy, Running,
+    Server, Service, active_bindings, cancellation, counters, deadline, detached, is_cancelled,
 };
 #[cfg(feature = "sandbox")]
 pub use underpass_sandbox::Sandbox;
@@ -227,7 +227,8 @@ pub mod sandbox {
 #[doc(hidden)]
 pub mod __private {
     pub use underpass_rpc::{
-        CallError, Counters, Dispatch, FromCallError, ImportError, Incoming, Refused, Service, Stub,
+        Abandon, CallError, Counters, Dispatch, FromCallError, ImportError, Incoming, Policy, Refused,
+        Service, Stub,
     };
     pub use underpass_wire as wire;
     pub use underpass_wire::{Decode, Descriptor, Encode, Schema};

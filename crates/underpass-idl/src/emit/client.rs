@@ -53,6 +53,20 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
                 })
             }
 
+            /// Imports the interface that is exported as `name`, waits for it if need be, and imports it again whenever its server has ended or was replaced. A call
+            /// that was not started is made again then, and so is one of a method marked `#[idempotent]`; each other call returns with what is known of it.
+            ///
+            /// # Errors
+            /// As [`import`](Self::import).
+            #vis fn import_resilient(
+                name: &str,
+                policy: #private::Policy,
+            ) -> ::core::result::Result<Self, #private::ImportError> {
+                ::core::result::Result::Ok(Self {
+                    stub: #private::Stub::import_resilient(name, Self::descriptor(), policy)?,
+                })
+            }
+
             /// The same binding; every call of this copy of it returns with a deadline error after that time.
             #[must_use]
             #vis fn with_deadline(&self, time: ::core::time::Duration) -> Self {
@@ -63,6 +77,17 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
             #[must_use]
             #vis fn urgent(&self) -> Self {
                 Self { stub: self.stub.urgent() }
+            }
+
+            /// The same binding; callers over this copy of it are freed when anybody abandons.
+            #[must_use]
+            #vis fn abandonable(&self, abandon: &#private::Abandon) -> Self {
+                Self { stub: self.stub.abandonable(abandon) }
+            }
+
+            /// How many calls that nobody waits for any more the server may hold, of 64 over each channel, before it loses the binding: 48 at first.
+            #vis fn quarantine(&self, most: u32) {
+                self.stub.quarantine(most);
             }
 
             /// What this binding has cost so far.
@@ -85,7 +110,8 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
 /// One method: a direct call if the implementation is here, else a call through the binding.
 fn procedure(interface: &Interface, method: &Method) -> TokenStream {
     let Interface { ident: trait_, private, wire, .. } = interface;
-    let Method { index, ident, docs, arguments, outcome, .. } = method;
+    let Method { index, ident, docs, arguments, outcome, idempotent, .. } = method;
+    let call = Ident::new(if *idempotent { "call_idempotent" } else { "call" }, ident.span());
     // Out of reach of the arguments' names.
     let local = Ident::new("local", Span::mixed_site());
     let result = Ident::new("result", Span::mixed_site());
@@ -105,7 +131,7 @@ fn procedure(interface: &Interface, method: &Method) -> TokenStream {
     // At the method's name, where errors about all its arguments together belong.
     let stub = free("stub", &names, ident.span());
     let called =
-        quote_spanned!(ident.span()=> #stub.call::<_, #carried>(#index, #sent, |#error| #failed(#error)));
+        quote_spanned!(ident.span()=> #stub.#call::<_, #carried>(#index, #sent, |#error| #failed(#error)));
     quote! {
         #(#docs)*
         fn #ident(&self, #(#names: #types),*) -> #written {

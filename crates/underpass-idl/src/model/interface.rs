@@ -166,8 +166,8 @@ fn index(taken: usize, method: &syn::TraitItemFn) -> Result<u16> {
 pub(super) fn is_taken(name: &Ident) -> Result<()> {
     let by = match name.unraw().to_string().as_str() {
         "serve" => "the trait gets `serve`, which makes a service of an implementation",
-        "import" | "import_within" => "the client stub has it, to import the interface",
-        "descriptor" | "counters" | "with_deadline" | "urgent" => {
+        "import" | "import_within" | "import_resilient" => "the client stub has it, to import the interface",
+        "descriptor" | "counters" | "with_deadline" | "urgent" | "abandonable" | "quarantine" => {
             "the client stub has a method of that name itself"
         }
         _ => return Ok(()),

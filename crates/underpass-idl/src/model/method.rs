@@ -1,6 +1,7 @@
 //! One method of the trait: a procedure.
 
 use super::{Argument, Outcome, interface};
+use crate::attribute;
 use crate::doc;
 use crate::errors::Errors;
 use proc_macro2::Ident;
@@ -18,6 +19,8 @@ pub(crate) struct Method {
     pub(crate) doc: String,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) outcome: Outcome,
+    /// It may be executed twice.
+    pub(crate) idempotent: bool,
 }
 
 impl Method {
@@ -30,6 +33,7 @@ impl Method {
         let signature = &method.sig;
         errors.take(interface::is_taken(&signature.ident));
         let options = errors.take(interface::options_of_method(&method.attrs));
+        let idempotent = errors.take(attribute::is_idempotent(&method.attrs)).unwrap_or_default();
         check_signature(signature, &mut errors);
 
         let mut inputs = signature.inputs.iter();
@@ -59,6 +63,7 @@ impl Method {
                 doc: doc::text(&method.attrs),
                 arguments,
                 outcome,
+                idempotent,
             }),
             None => errors.finish(()).map(|()| unreachable!("without an outcome there is an error")),
         }

@@ -88,6 +88,23 @@ impl ArgumentsClient {
             )?,
         })
     }
+    /// Imports the interface that is exported as `name`, waits for it if need be, and imports it again whenever its server has ended or was replaced. A call
+    /// that was not started is made again then, and so is one of a method marked `#[idempotent]`; each other call returns with what is known of it.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import).
+    fn import_resilient(
+        name: &str,
+        policy: crate::mock::__private::Policy,
+    ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: crate::mock::__private::Stub::import_resilient(
+                name,
+                Self::descriptor(),
+                policy,
+            )?,
+        })
+    }
     /// The same binding; every call of this copy of it returns with a deadline error after that time.
     #[must_use]
     fn with_deadline(&self, time: ::core::time::Duration) -> Self {
@@ -99,6 +116,17 @@ impl ArgumentsClient {
     #[must_use]
     fn urgent(&self) -> Self {
         Self { stub: self.stub.urgent() }
+    }
+    /// The same binding; callers over this copy of it are freed when anybody abandons.
+    #[must_use]
+    fn abandonable(&self, abandon: &crate::mock::__private::Abandon) -> Self {
+        Self {
+            stub: self.stub.abandonable(abandon),
+        }
+    }
+    /// How many calls that nobody waits for any more the server may hold, of 64 over each channel, before it loses the binding: 48 at first.
+    fn quarantine(&self, most: u32) {
+        self.stub.quarantine(most);
     }
     /// What this binding has cost so far.
     fn counters(&self) -> crate::mock::__private::Counters {

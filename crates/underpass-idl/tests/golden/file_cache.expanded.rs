@@ -68,6 +68,23 @@ impl FileCacheClient {
             )?,
         })
     }
+    /// Imports the interface that is exported as `name`, waits for it if need be, and imports it again whenever its server has ended or was replaced. A call
+    /// that was not started is made again then, and so is one of a method marked `#[idempotent]`; each other call returns with what is known of it.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import).
+    pub fn import_resilient(
+        name: &str,
+        policy: ::underpass::__private::Policy,
+    ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::import_resilient(
+                name,
+                Self::descriptor(),
+                policy,
+            )?,
+        })
+    }
     /// The same binding; every call of this copy of it returns with a deadline error after that time.
     #[must_use]
     pub fn with_deadline(&self, time: ::core::time::Duration) -> Self {
@@ -79,6 +96,17 @@ impl FileCacheClient {
     #[must_use]
     pub fn urgent(&self) -> Self {
         Self { stub: self.stub.urgent() }
+    }
+    /// The same binding; callers over this copy of it are freed when anybody abandons.
+    #[must_use]
+    pub fn abandonable(&self, abandon: &::underpass::__private::Abandon) -> Self {
+        Self {
+            stub: self.stub.abandonable(abandon),
+        }
+    }
+    /// How many calls that nobody waits for any more the server may hold, of 64 over each channel, before it loses the binding: 48 at first.
+    pub fn quarantine(&self, most: u32) {
+        self.stub.quarantine(most);
     }
     /// What this binding has cost so far.
     pub fn counters(&self) -> ::underpass::__private::Counters {
@@ -128,7 +156,7 @@ impl FileCache for FileCacheClient {
             return FileCache::read(local, file, offset, len);
         }
         let stub = &self.stub;
-        stub.call::<
+        stub.call_idempotent::<
                 _,
                 ::core::result::Result<
                     <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,

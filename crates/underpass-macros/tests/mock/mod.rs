@@ -13,7 +13,9 @@ pub struct CallError(pub String);
 
 /// What generated code uses.
 pub mod __private {
-    pub use super::{Counters, Dispatch, FromCallError, ImportError, Incoming, Refused, Service, Stub};
+    pub use super::{
+        Abandon, Counters, Dispatch, FromCallError, ImportError, Incoming, Policy, Refused, Service, Stub,
+    };
     pub use underpass_wire as wire;
 }
 
@@ -48,6 +50,7 @@ pub struct ImportError(pub String);
 #[derive(Debug, PartialEq, Eq)]
 pub struct Counters {
     pub calls: u64,
+    pub again: u64,
 }
 
 pub struct Incoming<'a> {
@@ -108,16 +111,29 @@ impl<T: underpass_wire::Decode, E: underpass_wire::Decode> Results for Result<T,
     }
 }
 
+/// Stands for the runtime's.
+pub struct Abandon;
+
+/// Stands for the runtime's.
+pub struct Policy;
+
 /// Names that begin with `local` are called directly.
 pub struct Stub<L: ?Sized> {
     service: Service,
     local: Option<Arc<L>>,
     calls: Arc<Mutex<u64>>,
+    /// Of these, those that may be made again.
+    again: Arc<Mutex<u64>>,
 }
 
 impl<L: ?Sized> Clone for Stub<L> {
     fn clone(&self) -> Self {
-        Self { service: self.service.clone(), local: self.local.clone(), calls: self.calls.clone() }
+        Self {
+            service: self.service.clone(),
+            local: self.local.clone(),
+            calls: self.calls.clone(),
+            again: self.again.clone(),
+        }
     }
 }
 
@@ -139,7 +155,29 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
             return Err(ImportError(descriptor.differences(&service.descriptor.text())));
         }
         let local = service.local.downcast_ref::<Arc<L>>().filter(|_| name.starts_with("local")).cloned();
-        Ok(Self { service, local, calls: Arc::default() })
+        Ok(Self { service, local, calls: Arc::default(), again: Arc::default() })
+    }
+
+    pub fn import_resilient(
+        name: &str,
+        descriptor: &'static Descriptor,
+        _: Policy,
+    ) -> Result<Self, ImportError> {
+        Self::import(name, descriptor, None)
+    }
+
+    pub fn call_idempotent<A, R>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        failed: impl FnOnce(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error>
+    where
+        A: underpass_wire::Encode + ?Sized,
+        R: Results,
+    {
+        *self.again.lock().unwrap() += 1;
+        self.call::<A, R>(procedure, arguments, failed)
     }
 
     pub fn local(&self) -> Option<&L> {
@@ -176,7 +214,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     }
 
     pub fn counters(&self) -> Counters {
-        Counters { calls: *self.calls.lock().unwrap() }
+        Counters { calls: *self.calls.lock().unwrap(), again: *self.again.lock().unwrap() }
     }
 
     pub fn with_deadline(&self, _: std::time::Duration) -> Self {
@@ -186,4 +224,10 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     pub fn urgent(&self) -> Self {
         self.clone()
     }
+
+    pub fn abandonable(&self, _: &Abandon) -> Self {
+        self.clone()
+    }
+
+    pub fn quarantine(&self, _: u32) {}
 }

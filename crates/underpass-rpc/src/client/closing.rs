@@ -54,7 +54,7 @@ impl ClientEnd {
     }
 
     /// Closes the binding, all of its channels: every call under way is lost, and none begins any more.
-    fn end(&self, why: CallError, takes_no_more: bool) {
+    pub(super) fn end(&self, why: CallError, takes_no_more: bool) {
         let ending = Ending { why, takes_no_more };
         if !self.close_alone(ending.clone()) {
             return;
@@ -94,7 +94,7 @@ impl ClientEnd {
             let inside = self.lock();
             let lost = linkage.lose();
             if let Delivered::Abandoned = lost {
-                self.slots.reclaim(number as u16);
+                self.back_from_quarantine(number as u16);
             }
             drop(inside);
             if let Delivered::Taken(Some(who)) = lost {
@@ -119,6 +119,7 @@ impl ClientEnd {
         Box::new(match self.ending().map(|ending| ending.why) {
             Some(CallError::ProtocolViolation(what)) => CallError::ProtocolViolation(what),
             Some(CallError::Closed(_)) => CallError::Closed(outcome),
+            Some(CallError::Captured(_)) => CallError::Captured(outcome),
             _ => CallError::PeerDied(outcome),
         })
     }

@@ -186,6 +186,7 @@ impl ClientEnd {
 
     fn add(&self, further: &Further, channel: Channel, socket: Socket) {
         let end = Self::beside(Some(self.own.clone()), channel, Mailbox::new(socket), self.meeting);
+        end.quarantine.store(self.quarantine.load(Ordering::Relaxed), Ordering::Relaxed);
         let Ok(clerk) = clerk() else { return };
         let Ok(key) = clerk.bound(&end) else { return };
         let held = critical();

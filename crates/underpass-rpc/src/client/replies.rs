@@ -73,7 +73,7 @@ impl ClientEnd {
             drop(self.mailbox.take(cell.slot, |news| self.news(news)));
         }
         let inside = self.lock();
-        self.slots.reclaim(cell.slot);
+        self.back_from_quarantine(cell.slot);
         drop(inside);
         self.queue.next();
     }

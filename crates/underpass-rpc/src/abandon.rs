@@ -1,0 +1,118 @@
+//! Callers that somebody else can free (LRPC: a client takes its threads back from a server that has captured them).
+
+use crate::client::ClientEnd;
+use crate::error::{CallError, Outcome};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use underpass_threads::critical;
+
+/// The right to free callers from a server that does not reply: calls made over a stub that is `abandonable` by it return as soon as anybody abandons it, each
+/// with [`CallError::Abandoned`] and what is known of it. For good: later calls over such a stub are not begun.
+///
+/// The server learns of it: a handler that asks [`is_cancelled`](crate::is_cancelled) is told, and a call that it has not started yet it never starts. The call's slot and A-stack
+/// are quarantined until it has replied. Made before the calls, cloned and passed on at will.
+///
+/// # Examples
+/// ```
+/// use underpass_rpc::Abandon;
+///
+/// let abandon = Abandon::new();
+/// // let fs = fs.abandonable(&abandon); then calls over `fs`, from any threads; and from another one:
+/// abandon.abandon();
+/// assert!(abandon.is_abandoned());
+/// ```
+#[derive(Clone, Default)]
+pub struct Abandon {
+    calls: Arc<Mutex<Calls>>,
+}
+
+#[derive(Default)]
+struct Calls {
+    abandoned: bool,
+    next: u64,
+    /// Those under way: their numbers here, where they are, and their slots once they have some.
+    under_way: Vec<(u64, Arc<ClientEnd>, Option<u16>)>,
+}
+
+impl Abandon {
+    /// One by which no call is abandonable yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Nobody waits any more for calls that are abandonable by this.
+    pub fn abandon(&self) {
+        let held = critical();
+        let mut calls = self.calls();
+        calls.abandoned = true;
+        let under_way: Vec<_> = calls.under_way.iter().map(|(_, end, slot)| (end.clone(), *slot)).collect();
+        // Under the lock: what leaves its place here gives its slot to others.
+        for (end, slot) in &under_way {
+            end.free(*slot);
+        }
+        drop(calls);
+        drop(held);
+    }
+
+    /// Whether anybody has abandoned it.
+    pub fn is_abandoned(&self) -> bool {
+        let _held = critical();
+        self.calls().abandoned
+    }
+
+    /// Whoever holds it keeps its processor.
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call over `end` begins, unless it is abandoned by now.
+    pub(crate) fn enter(&self, end: Option<Arc<ClientEnd>>) -> Result<UnderWay<'_>, Box<CallError>> {
+        let _held = critical();
+        let mut calls = self.calls();
+        let Some(end) = end.filter(|_| !calls.abandoned) else {
+            return Err(Box::new(CallError::Abandoned(Outcome::NotStarted)));
+        };
+        calls.next += 1;
+        let number = calls.next;
+        calls.under_way.push((number, end, None));
+        Ok(UnderWay { by: self, number })
+    }
+}
+
+impl fmt::Debug for Abandon {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Abandon").field("is_abandoned", &self.is_abandoned()).finish()
+    }
+}
+
+/// An abandonable call, until dropped.
+pub(crate) struct UnderWay<'a> {
+    by: &'a Abandon,
+    number: u64,
+}
+
+impl UnderWay<'_> {
+    /// It has a slot.
+    pub(crate) fn has(&self, slot: u16) {
+        let _held = critical();
+        let mut calls = self.by.calls();
+        calls.under_way.iter_mut().filter(|call| call.0 == self.number).for_each(|call| call.2 = Some(slot));
+    }
+
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.by.is_abandoned()
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        let held = critical();
+        let mut calls = self.by.calls();
+        let place = calls.under_way.iter().position(|call| call.0 == self.number);
+        let gone = place.map(|place| calls.under_way.swap_remove(place));
+        drop(calls);
+        drop(held);
+        // Perhaps the last that holds the end.
+        drop(gone);
+    }
+}

@@ -1,0 +1,59 @@
+//! A server process that notes what it executes.
+
+use crate::server::{Room, ServerProcess};
+use crate::watchdog::until;
+use crate::worker::{Log, WorkerClient};
+
+/// A server of [`Worker`](crate::Worker), and its log.
+#[derive(Debug)]
+pub struct Works {
+    /// Its process, or the last one.
+    pub server: ServerProcess,
+    /// What it and those before it have executed.
+    pub log: Log,
+}
+
+impl Works {
+    /// Starts one; `binary` as for [`ServerProcess::start`].
+    ///
+    /// # Panics
+    /// If it doesn't start.
+    pub fn new(binary: &str, name: &str) -> Self {
+        let name = Room::name(name);
+        let log = Log::at(std::env::temp_dir().join(format!("underpass-{name}.log")));
+        Self { server: start(binary, &name, &log), log }
+    }
+
+    /// A binding to it.
+    ///
+    /// # Panics
+    /// If it can't be imported.
+    pub fn client(&self) -> WorkerClient {
+        WorkerClient::import_within(self.server.name(), ServerProcess::soon()).expect("it is exported")
+    }
+
+    /// Starts the next one, as the last was killed.
+    ///
+    /// # Panics
+    /// If it doesn't start.
+    pub fn start(&mut self, binary: &str) {
+        self.server = start(binary, self.server.name(), &self.log);
+    }
+
+    /// Waits until the call `id` is executed.
+    pub fn until_executed(&self, id: u64) {
+        until("the call to be executed", || self.log.executed().contains_key(&id).then_some(()));
+    }
+}
+
+impl Drop for Works {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(self.log.path());
+    }
+}
+
+fn start(binary: &str, name: &str, log: &Log) -> ServerProcess {
+    ServerProcess::start_with(binary, name, "worker", |command| {
+        command.env(Log::VARIABLE, log.path());
+    })
+}
