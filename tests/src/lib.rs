@@ -3,6 +3,7 @@
 
 mod captive;
 mod crowd;
+mod desk;
 mod entries;
 mod probe;
 mod server;
@@ -13,6 +14,7 @@ mod works;
 
 pub use captive::{Captive, CaptiveClient};
 pub use crowd::{Meeting, crowd};
+pub use desk::{ANOTHER, Clerk, Desk, DeskClient, PublicRoom, Puppet, SOMEBODY, Who, obey};
 pub use entries::{Entries, Seen};
 pub use probe::{Everything, Other, OtherClient, Plain, Probe, ProbeClient, Shape, Subject, Trouble, Unlike};
 pub use server::{Room, ServerProcess};

@@ -13,6 +13,8 @@
 //!
 //! `underpass-test-server NAME crowd` imports NAME, calls it from two activations until each has a channel of its own, says so, and calls on from both.
 //!
+//! `underpass-test-server - puppet` does what it is told over its standard input.
+//!
 //! With `$UNDERPASS_TEST_CPU` it uses that CPU only.
 #![forbid(unsafe_code)]
 
@@ -20,7 +22,7 @@ use std::error::Error;
 use std::time::Duration;
 use underpass::{CallError, Server, thread};
 use underpass_tests::{
-    Diligent, Entries, Other, Probe, ProbeClient, Subject, Unlike, Worker, WorkerClient, crowd, until,
+    Diligent, Entries, Other, Probe, ProbeClient, Subject, Unlike, Worker, WorkerClient, crowd, obey, until,
 };
 
 /// Calls before those that are counted: as many as both sides need to find their ways of waiting.
@@ -59,6 +61,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         "loop" => {
             let (times, by, pause) = (number()?.parse()?, number()?, number()?.parse()?);
             return call_again_and_again(&name, times, &by, Duration::from_micros(pause));
+        }
+        "puppet" => {
+            obey();
+            return Ok(());
         }
         "crowd" => return call_at_once(&name),
         "block" => return block(&name, number()?.parse()?),

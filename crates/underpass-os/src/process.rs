@@ -22,6 +22,11 @@ pub fn raise_files() -> io::Result<u64> {
     Ok(maximum.unwrap_or(u64::MAX))
 }
 
+/// How many files this process may open as it is.
+pub fn files() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
 /// The effective user of this process.
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()

@@ -9,7 +9,7 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
     connect, listen, recvmsg, sendmsg, shutdown, socket_with, socketpair,
-    sockopt::{socket_domain, socket_peercred, socket_type},
+    sockopt::{socket_domain, socket_type},
 };
 use std::fs;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -19,17 +19,6 @@ use std::path::{Path, PathBuf};
 
 /// The most files that one message carries.
 const MOST_FILES: usize = 4;
-
-/// Who is at the other end, as the kernel recorded it when the connection was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Credentials {
-    /// Process.
-    pub pid: i32,
-    /// Effective user.
-    pub uid: u32,
-    /// Effective group.
-    pub gid: u32,
-}
 
 /// A name that clients can connect to; dropping it removes the name.
 #[derive(Debug)]
@@ -170,19 +159,6 @@ impl Socket {
                 "the peer passed a file that is no connection",
             )),
         }
-    }
-
-    /// Who connected, or listened, at the other end; of a [`pair`](Self::pair), who made it.
-    ///
-    /// # Errors
-    /// What `SO_PEERCRED` says.
-    pub fn peer(&self) -> io::Result<Credentials> {
-        let found = socket_peercred(&self.fd)?;
-        Ok(Credentials {
-            pid: found.pid.as_raw_nonzero().get(),
-            uid: found.uid.as_raw(),
-            gid: found.gid.as_raw(),
-        })
     }
 
     /// Sends one message, with files.

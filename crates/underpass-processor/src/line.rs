@@ -1,6 +1,8 @@
 //! What an idle processor looks at.
 
 use crate::Keeper;
+use std::any::Any;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 /// The receiving end of a channel, as processors see it.
@@ -157,6 +159,11 @@ pub trait Line: Send + Sync {
     /// A spin for a message of this line alone, or one that a call of this line has ended, found something or did not. Counted.
     fn spun(&self, paid: bool) {
         let _ = paid;
+    }
+
+    /// Who is at the other end, for the room that made the line.
+    fn peer(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        None
     }
 
     /// Whether the peer may be running on another CPU than this thread, so that polling can pay.

@@ -108,6 +108,7 @@ impl<'a> Answer<'a> {
             Some(Status::BadArguments) => CallError::Decode(text),
             Some(Status::NoResources) => CallError::NoResources(text),
             Some(Status::Unwanted) => CallError::Deadline(Outcome::NotStarted),
+            Some(Status::Closed) => CallError::Closed(Outcome::NotStarted),
             Some(Status::Done) | None => self.end.violated("a reply of no known status"),
         }
     }

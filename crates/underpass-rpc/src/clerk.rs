@@ -2,66 +2,31 @@
 //!
 //! It sleeps in the kernel all the time that nothing of that happens, and is on the way of no call.
 
+mod door;
+mod table;
+
+pub(crate) use self::table::{Exported, Offer, Terms};
+
+use self::door::Porter;
+use self::table::{Table, Watched};
 use crate::client::ClientEnd;
 use crate::counters;
 use crate::family::Family;
-use crate::handshake::{Answer, Hello, LONGEST, Manner, Meeting};
-use crate::mailbox::Mailbox;
 use crate::server::ServerEnd;
-use crate::service::Service;
-use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use underpass_channel::Channel;
-use underpass_os::{Listening, Poller, Ready, Socket, clock};
+use underpass_os::{Poller, Ready, clock};
 use underpass_processor::{Line, lines};
 use underpass_threads::rouse_all;
 
 /// How long a client may take to say hello, in ns.
 const PATIENCE: u64 = 2_000_000_000;
-/// How long to wait for files to come free before accepting again, in ns.
-const PAUSE: u64 = 20_000_000;
-/// Clients that may be about to say hello, at once.
-const NEWCOMERS: usize = 256;
-
-/// An interface under a name.
-#[derive(Debug)]
-pub(crate) struct Exported {
-    pub(crate) listening: Listening,
-    pub(crate) service: Service,
-}
-
-/// What the clerk watches under a key.
-enum Watched {
-    Export(Arc<Exported>),
-    Newcomer { socket: Socket, export: u64 },
-    Client { end: Arc<ClientEnd>, line: Arc<dyn Line> },
-    Server { end: Arc<ServerEnd>, line: Arc<dyn Line>, export: u64 },
-}
-
-#[derive(Default)]
-struct Table {
-    next: u64,
-    rows: HashMap<u64, Watched>,
-    /// The keys of the newcomers among them, and since when they are silent. Keys grow, so the first is the oldest.
-    newcomers: BTreeMap<u64, u64>,
-    /// Exports that accept nobody until then, because files ran out.
-    paused: Vec<(u64, u64)>,
-}
-
-impl Table {
-    /// Takes out who has kept silent the longest.
-    fn dismiss_oldest(&mut self) -> Option<Watched> {
-        let (key, _) = self.newcomers.pop_first()?;
-        self.rows.remove(&key)
-    }
-}
 
 /// This domain's clerk.
 pub(crate) struct Clerk {
     poller: Poller,
     table: Mutex<Table>,
+    porter: Mutex<Option<Porter>>,
 }
 
 /// This domain's, started when first asked for.
@@ -72,8 +37,11 @@ pub(crate) fn clerk() -> io::Result<&'static Clerk> {
     if let Some(clerk) = CLERK.get() {
         return Ok(clerk);
     }
-    let clerk: &'static Clerk =
-        Box::leak(Box::new(Clerk { poller: Poller::new()?, table: Mutex::default() }));
+    let clerk: &'static Clerk = Box::leak(Box::new(Clerk {
+        poller: Poller::new()?,
+        table: Mutex::default(),
+        porter: Mutex::default(),
+    }));
     std::thread::Builder::new()
         .name("underpass-clerk".to_owned())
         .stack_size(256 * 1024)
@@ -89,16 +57,12 @@ impl Clerk {
     /// Watches something, under a key of its own; not if it is of an export that was withdrawn.
     fn watch(&self, row: Watched, of: Option<u64>) -> io::Result<u64> {
         let mut table = self.table();
-        if of.is_some_and(|export| !table.rows.contains_key(&export)) {
+        if of.is_some_and(|export| table.row(export).is_none()) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        table.next += 1;
-        let key = table.next;
+        let key = table.next_key();
         self.poller.add(row.file(), key)?;
-        if matches!(row, Watched::Newcomer { .. }) {
-            table.newcomers.insert(key, clock::now_ns());
-        }
-        table.rows.insert(key, row);
+        table.insert(key, row, clock::now_ns());
         Ok(key)
     }
 
@@ -107,19 +71,36 @@ impl Clerk {
         self.watch(Watched::Export(Arc::new(exported)), None)
     }
 
-    /// Removes the name, and closes every binding of it. Calls under way run on; their callers are told.
+    /// Removes the name; sends off who is about to have a binding of it.
     pub(crate) fn withdraw(&self, key: u64) {
         let mut table = self.table();
-        let gone: Vec<_> = table.rows.extract_if(|&row, watched| row == key || watched.is_of(key)).collect();
-        table.newcomers.retain(|row, _| gone.iter().all(|(other, _)| other != row));
+        let newcomer = |row: &Watched| matches!(row, Watched::Newcomer { .. }) && row.is_of(key);
+        let gone = table.keys(|row_key, row| row_key == key || newcomer(row));
+        let gone: Vec<_> = gone.into_iter().filter_map(|key| table.remove(key)).collect();
         drop(table);
-        for (_, watched) in gone {
-            self.poller.remove(watched.file());
-            if let Watched::Server { end, .. } = &watched {
-                end.close();
-                end.mailbox().close();
-            }
-            watched.end();
+        gone.iter().for_each(|row| self.poller.remove(row.file()));
+    }
+
+    /// The bindings of these exports.
+    pub(crate) fn bindings(&self, exports: &[u64]) -> Vec<Arc<Family>> {
+        self.table().families(exports)
+    }
+
+    /// Lets go of the bindings of an export, which are closed: all that is open of them.
+    pub(crate) fn let_go(&self, export: u64) {
+        let mut table = self.table();
+        let gone = table.keys(|_, row| row.is_of(export));
+        let gone: Vec<_> = gone.into_iter().filter_map(|key| table.remove(key)).collect();
+        drop(table);
+        gone.into_iter().for_each(|row| self.end(row));
+    }
+
+    /// A row is watched no more.
+    fn end(&self, row: Watched) {
+        self.poller.remove(row.file());
+        if let Watched::Server { end, line, .. } = row {
+            end.close();
+            forget(&line);
         }
     }
 
@@ -135,7 +116,7 @@ impl Clerk {
 
     /// The client wants no more of a binding.
     pub(crate) fn released(&self, key: u64) {
-        let gone = self.table().rows.remove(&key);
+        let gone = self.table().remove(key);
         if let Some(Watched::Client { end, line }) = gone {
             self.poller.remove(end.mailbox());
             end.mailbox().hang_up();
@@ -160,40 +141,46 @@ impl Clerk {
     /// Until when the clerk can sleep, in ns from now.
     fn timeout(&self) -> Option<u64> {
         let table = self.table();
-        let oldest = table.newcomers.first_key_value().map(|(_, since)| since + PATIENCE);
-        let next = table.paused.iter().map(|(_, until)| *until).chain(oldest).min();
+        let oldest = table.oldest_newcomer().map(|since| since + PATIENCE);
+        let next =
+            table.paused.iter().map(|(_, until)| *until).chain(oldest).chain(table.next_expiry()).min();
         next.map(|next| next.saturating_sub(clock::now_ns()))
     }
 
-    /// Sends off newcomers that don't say hello, and accepts again where files had run out.
+    /// Sends off newcomers that don't say hello, revokes bindings whose time has ended, and accepts again where files had run out.
     fn tidy(&self) {
         let now = clock::now_ns();
         let mut table = self.table();
-        while table.newcomers.first_key_value().is_some_and(|(_, since)| since + PATIENCE <= now) {
+        while table.oldest_newcomer().is_some_and(|since| since + PATIENCE <= now) {
             table.dismiss_oldest();
         }
-        let Table { rows, paused, .. } = &mut *table;
+        let mut paused = std::mem::take(&mut table.paused);
         paused.retain(|&(key, until)| {
-            if let (true, Some(Watched::Export(exported))) = (until <= now, rows.get(&key)) {
+            if let (true, Some(Watched::Export(exported))) = (until <= now, table.row(key)) {
                 // If not even that works, the name stays silent until the domain has memory again.
                 let _ = self.poller.add(&exported.listening, key);
             }
             until > now
         });
+        table.paused = paused;
+        let expired = table.take_expired(now);
+        drop(table);
+        for family in expired {
+            family.revoke();
+        }
     }
 
     /// Something came for `key`.
     fn attend(&self, key: u64) {
         let mut table = self.table();
-        match table.rows.get(&key) {
+        match table.row(key) {
             Some(Watched::Export(exported)) => {
                 let exported = exported.clone();
                 drop(table);
                 self.accept(key, &exported);
             }
             Some(Watched::Newcomer { .. }) => {
-                let newcomer = table.rows.remove(&key);
-                table.newcomers.remove(&key);
+                let newcomer = table.remove(key);
                 drop(table);
                 if let Some(Watched::Newcomer { socket, export }) = newcomer {
                     self.poller.remove(&socket);
@@ -212,139 +199,43 @@ impl Clerk {
                 let end = end.clone();
                 drop(table);
                 end.news(end.mailbox().empty());
-                if end.is_closed()
-                    && let Some(watched) = self.table().rows.remove(&key)
-                {
-                    self.poller.remove(end.mailbox());
-                    watched.end();
+                let gone = if end.is_closed() { self.table().remove(key) } else { None };
+                if let Some(row) = gone {
+                    self.end(row);
                 }
             }
             None => {}
         }
     }
 
-    /// Takes in who waits at an export.
-    fn accept(&self, key: u64, exported: &Exported) {
-        loop {
-            self.make_room();
-            match exported.listening.accept() {
-                Ok(socket) => {
-                    // A newcomer that can't be watched is sent off.
-                    let _ = self.watch(Watched::Newcomer { socket, export: key }, Some(key));
-                }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return self.pause(key, exported),
-            }
-        }
-    }
-
-    /// Sends off who has kept silent the longest, if that many do: silence must not keep others out.
-    fn make_room(&self) {
-        let mut table = self.table();
-        if table.newcomers.len() >= NEWCOMERS
-            && let Some(row) = table.dismiss_oldest()
-        {
-            self.poller.remove(row.file());
-        }
-    }
-
-    /// Files have run out: accepts nobody for a while.
-    fn pause(&self, key: u64, exported: &Exported) {
-        self.poller.remove(&exported.listening);
-        self.table().paused.push((key, clock::now_ns() + PAUSE));
-    }
-
-    /// A newcomer has said hello, or gone again.
-    fn greet(&self, socket: Socket, export: u64) {
-        let exported = match self.table().rows.get(&export) {
-            Some(Watched::Export(exported)) => exported.clone(),
-            _ => return,
-        };
-        let mut buffer = vec![0; LONGEST];
-        let hello = match socket.receive(&mut buffer) {
-            Ok(received) if received.len > 0 => Hello::from_bytes(&buffer[..received.len]),
-            _ => return,
-        };
-        let descriptor = exported.service.descriptor;
-        let made = hello.and_then(|hello| match hello.hash == descriptor.hash {
-            true => bind(hello.manner),
-            false => Err(Answer::OtherInterface { hash: descriptor.hash, text: descriptor.text() }),
-        });
-        match made {
-            Ok((channel, file, meeting)) => {
-                let welcome = Answer::Welcome { manner: Manner::own() };
-                let sent = socket.send(&welcome.to_bytes(), &[file.as_fd()]).is_ok();
-                // Before the first call: then what is open is the binding's own.
-                drop(file);
-                if sent {
-                    let (mailbox, stub) = (Mailbox::new(socket), exported.service.stub.clone());
-                    self.serve(ServerEnd::new(channel, mailbox, stub, meeting, Family::new(export)));
-                }
-            }
-            Err(answer) => {
-                // A client that can't take the answer is gone.
-                let _ = socket.send(&answer.to_bytes(), &[]);
-            }
-        }
-    }
-
-    /// The client of `end` has asked for another channel.
-    pub(crate) fn open(&self, end: &ServerEnd) {
-        let made = Channel::create(end.channel().fence())
-            .and_then(|(channel, region)| Ok((channel, region, Socket::pair()?)));
-        let Ok((channel, region, (ours, theirs))) = made else { return end.mailbox().refuse() };
-        let sent = end.mailbox().open(&region, &theirs).is_ok();
-        drop((region, theirs));
-        // A client that can't take it goes on without.
-        if sent {
-            self.serve(end.another(channel, Mailbox::new(ours)));
-        }
-    }
-
-    /// Serves a channel from now on.
-    fn serve(&self, end: Arc<ServerEnd>) {
+    /// Looks after the server's end of a channel from now on, whose calls are not served yet; `false` if that can't be.
+    fn enrol(&self, end: &Arc<ServerEnd>) -> bool {
         let line: Arc<dyn Line> = end.clone();
-        counters::enlist(Arc::downgrade(&end) as _);
-        let active = lines::add(line.clone());
         let export = end.family().export();
-        let row = Watched::Server { end: end.clone(), line: line.clone(), export };
-        if !end.family().join(&end) || self.watch(row, Some(export)).is_err() {
+        let row = Watched::Server { end: end.clone(), line, export };
+        let enrolled = end.family().join(end) && self.watch(row, Some(export)).is_ok();
+        if !enrolled {
             // Nobody would hear of the client's death: better no binding.
             end.close();
             end.mailbox().hang_up();
-            return forget(&line);
+        } else if end.family().binding().expires.is_some() {
+            // The clerk may sleep for longer than that.
+            self.poller.ring();
         }
-        // Processors that sleep don't watch this line yet.
-        if active {
-            rouse_all();
-        }
-    }
-}
-
-impl Watched {
-    fn file(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Export(exported) => exported.listening.as_fd(),
-            Self::Newcomer { socket, .. } => socket.as_fd(),
-            Self::Client { end, .. } => end.mailbox().as_fd(),
-            Self::Server { end, .. } => end.mailbox().as_fd(),
-        }
+        enrolled
     }
 
-    /// Whether it is a binding of `of`, or on the way to one.
-    fn is_of(&self, of: u64) -> bool {
-        match self {
-            Self::Newcomer { export, .. } | Self::Server { export, .. } => *export == of,
-            Self::Export(_) | Self::Client { .. } => false,
-        }
-    }
-
-    /// It is not watched any more.
-    fn end(self) {
-        if let Self::Server { end, line, .. } = self {
-            end.close();
+    /// Serves a channel from now on that is enrolled.
+    fn serve(&self, end: &Arc<ServerEnd>) {
+        let line: Arc<dyn Line> = end.clone();
+        counters::enlist(Arc::downgrade(end) as _);
+        let active = lines::add(line.clone());
+        if end.is_closed() {
+            // Meanwhile, and who closed it may have found no line to take away.
             forget(&line);
+        } else if active {
+            // Processors that sleep don't watch this line yet.
+            rouse_all();
         }
     }
 }
@@ -353,14 +244,5 @@ impl Watched {
 fn forget(line: &Arc<dyn Line>) {
     if lines::remove(line) {
         rouse_all();
-    }
-}
-
-/// Makes the server's end of a channel.
-fn bind(theirs: Manner) -> Result<(Channel, OwnedFd, Meeting), Answer> {
-    let own = Manner::own();
-    match Channel::create(own.fence(theirs)) {
-        Ok((channel, file)) => Ok((channel, file, own.meeting(theirs))),
-        Err(e) => Err(Answer::Failed { why: format!("the server can't make a channel: {e}") }),
     }
 }

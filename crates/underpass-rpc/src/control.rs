@@ -13,6 +13,8 @@ pub(crate) enum Control {
     Closing,
     /// The arguments or results of `slot` are the first `length` bytes of the file that comes along.
     Blob { slot: u16, length: u64 },
+    /// As `Closing`, and the client is to have no more of it: its server has revoked it, or its time is over.
+    Revoked,
     /// Client to server: it wants another channel for this binding.
     Ask,
     /// The answer: the files that come along are the new channel's region and socket.
@@ -38,6 +40,7 @@ impl Control {
             Self::Ask => bytes[0] = 3,
             Self::Opened => bytes[0] = 4,
             Self::Refused => bytes[0] = 5,
+            Self::Revoked => bytes[0] = 6,
         }
         socket.send(&bytes, files)
     }
@@ -55,6 +58,7 @@ impl Control {
             3 => Some(Self::Ask),
             4 => Some(Self::Opened),
             5 => Some(Self::Refused),
+            6 => Some(Self::Revoked),
             _ => None,
         }
     }

@@ -24,6 +24,8 @@ pub enum CallError {
     PeerDied(Outcome),
     /// The binding was closed: by the server, or because one side damaged it. *Remedy:* import again.
     Closed(Outcome),
+    /// The server has taken the binding back, or its time is over. *Remedy:* import again, if the server lets you; ask who runs it.
+    Revoked(Outcome),
     /// The deadline passed first: the call's own, or that of the call whose handler made it. *Remedy:* a longer deadline; the procedure may still be running, unless
     /// [`Outcome::NotStarted`] says that it never will.
     Deadline(Outcome),
@@ -55,7 +57,7 @@ impl CallError {
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::PeerDied(outcome) | Self::Closed(outcome) | Self::Deadline(outcome) => *outcome,
-            Self::Abandoned(outcome) | Self::Captured(outcome) => *outcome,
+            Self::Abandoned(outcome) | Self::Captured(outcome) | Self::Revoked(outcome) => *outcome,
             Self::Overloaded => Outcome::NotStarted,
             Self::ProtocolViolation(_) | Self::Panicked(_) => Outcome::Unknown,
             Self::Decode(_) | Self::NoResources(_) => Outcome::Unknown,
@@ -81,6 +83,10 @@ impl fmt::Display for CallError {
             }
             Self::Closed(outcome) => {
                 write!(f, "the binding is closed; {outcome}; import the interface again")
+            }
+            Self::Revoked(outcome) => {
+                let what = "the server has revoked the binding, or its time is over";
+                write!(f, "{what}; {outcome}; import the interface again if you may")
             }
             Self::Deadline(outcome) => {
                 write!(f, "the deadline passed before the reply came; {outcome}; allow it more time")
@@ -129,6 +135,7 @@ impl CallError {
             Self::ProtocolViolation(text) => (9, text),
             Self::Decode(text) => (10, text),
             Self::NoResources(text) => (11, text),
+            Self::Revoked(outcome) => (15 + *outcome as u8, ""),
         }
     }
 }
@@ -164,6 +171,7 @@ impl Decode for CallError {
             9 => Self::ProtocolViolation(text),
             10 => Self::Decode(text),
             11 => Self::NoResources(text),
+            15..=17 => Self::Revoked(outcome),
             _ => return Err(DecodeError::BadTag { of: "CallError", tag: kind.into() }),
         })
     }
@@ -187,6 +195,10 @@ pub enum ImportError {
     Dead(PathBuf),
     /// This user may not connect. *Remedy:* run as the server's user, or have the server export it with a wider mode.
     PermissionDenied(PathBuf),
+    /// The server does not let this client in, and says why. *Remedy:* ask who runs it.
+    NotAuthorized(PathBuf, String),
+    /// The clients of this user have as much of the server as they may. *Remedy:* drop some bindings, or have the server raise `Server::limits`.
+    Limit(PathBuf, String),
     /// Another interface, or another version of it, is exported under that name. *Remedy:* build both sides from the same.
     Mismatch {
         /// Where.
@@ -228,6 +240,14 @@ impl fmt::Display for ImportError {
                 f,
                 "user {} may not connect to {}; run as the server's user, or export it with Server::mode(0o666)",
                 underpass_os::process::user(),
+                path.display()
+            ),
+            Self::NotAuthorized(path, why) => {
+                write!(f, "the server of {} does not let this client in: {why}", path.display())
+            }
+            Self::Limit(path, why) => write!(
+                f,
+                "no more bindings to {}: {why}; drop some, or have the server raise Server::limits",
                 path.display()
             ),
             Self::Mismatch { path, ours, theirs, differences } => write!(

@@ -1,12 +1,19 @@
 //! Exporting interfaces: what a server's `main` does.
 
-use crate::clerk::{Exported, clerk};
+use crate::clerk::{Exported, Offer, Terms, clerk};
 use crate::error::{Error, ExportError};
+use crate::grant::Grant;
+use crate::limits::{Limits, Quotas};
 use crate::name;
+use crate::peer::Peer;
 use crate::registry;
+use crate::running::Running;
 use crate::service::Service;
+use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 use underpass_os::{Directory, Listening, barrier};
 
 /// A domain's exports, being put together.
@@ -23,7 +30,17 @@ use underpass_os::{Directory, Listening, barrier};
 pub struct Server {
     directory: Directory,
     mode: u32,
-    exports: Vec<(String, Service)>,
+    exports: Vec<Export>,
+    limits: Limits,
+    limits_of: HashMap<u32, Limits>,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Export {
+    name: String,
+    service: Service,
+    terms: Terms,
 }
 
 impl Default for Server {
@@ -36,7 +53,13 @@ impl Server {
     /// No exports yet. Names will stand in `$UNDERPASS_DIR`, else `$XDG_RUNTIME_DIR/underpass`, else `/run/underpass` for root
     /// and `/tmp/underpass-UID` otherwise; this user's processes may connect.
     pub fn new() -> Self {
-        Self { directory: Directory::from_environment(), mode: 0o600, exports: Vec::new() }
+        Self {
+            directory: Directory::from_environment(),
+            mode: 0o600,
+            exports: Vec::new(),
+            limits: Limits::default(),
+            limits_of: HashMap::from([(0, Limits::of_root())]),
+        }
     }
 
     /// Puts the names into `directory` instead.
@@ -53,7 +76,56 @@ impl Server {
 
     /// Exports `service` as `name` (1 to 64 bytes, no `/`, no NUL).
     pub fn export(mut self, name: impl Into<String>, service: Service) -> Self {
-        self.exports.push((name.into(), service));
+        self.exports.push(Export { name: name.into(), service, terms: Terms::default() });
+        self
+    }
+
+    /// Lets `decide` say who may have a binding of the interface exported last. It is asked at each import from another domain, after the mode of the name's socket, and told who
+    /// that is by the kernel. It may block: it delays others that import, and no calls. If it panics, the answer is no.
+    ///
+    /// Importers in this very domain are not asked about; they have the implementation.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn server(fs: underpass_rpc::Service, admin: underpass_rpc::Service) -> underpass_rpc::Server {
+    /// underpass_rpc::Server::new()
+    ///     .mode(0o666)
+    ///     .export("fs", fs)
+    ///     .export("fs.admin", admin)
+    ///     .authorize(|peer| peer.uid() == 0 || peer.is_in(27)) // of "fs.admin"
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// If nothing was exported before.
+    pub fn authorize<G: Into<Grant>>(mut self, decide: impl Fn(&Peer) -> G + Send + Sync + 'static) -> Self {
+        self.last().authorize = Some(Arc::new(move |peer| decide(peer).into()));
+        self
+    }
+
+    /// Revokes bindings of the interface exported last that long after they were made, unless [`authorize`](Self::authorize) has said otherwise.
+    ///
+    /// # Panics
+    /// If nothing was exported before.
+    pub fn expires_in(mut self, time: Duration) -> Self {
+        self.last().expires = Some(time);
+        self
+    }
+
+    fn last(&mut self) -> &mut Terms {
+        let last = self.exports.last_mut().expect("what this is about is exported before it: `.export(..)`");
+        &mut last.terms
+    }
+
+    /// What the clients of each user but root may have of this server: [`Limits::default`] at first.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// What the clients of one user may have. At first those of root (0) may have bindings for all files of this process but an eighth.
+    pub fn limits_of(mut self, uid: u32, limits: Limits) -> Self {
+        self.limits_of.insert(uid, limits);
         self
     }
 
@@ -63,19 +135,27 @@ impl Server {
     /// [`ExportError`], and then nothing is exported.
     pub fn start(self) -> Result<Running, Error> {
         let mut running = Running { names: Vec::new() };
-        self.exports.iter().try_for_each(|(name, _)| name::check(name)).map_err(ExportError::BadName)?;
+        let mut names = self.exports.iter().map(|export| &export.name);
+        names.try_for_each(|name| name::check(name)).map_err(ExportError::BadName)?;
         self.directory.ensure().map_err(|e| ExportError::Directory(self.directory.path().into(), e))?;
         barrier::register();
         underpass_threads::start().listen();
-        for (name, service) in self.exports {
+        let quotas = Arc::new(Quotas::new(self.limits, self.limits_of));
+        for Export { name, service, terms } in self.exports {
             let path = self.directory.join(&name);
             let listening =
                 Listening::bind(&self.directory, &name, self.mode).map_err(|e| match e.kind() {
                     io::ErrorKind::AddrInUse => ExportError::Taken(path.clone()),
                     _ => ExportError::System("a name can't be exported", e),
                 })?;
+            if terms.authorize.is_some() {
+                // Now: later a sandbox may stand around this domain.
+                let asks = clerk().and_then(|clerk| clerk.porter());
+                asks.map_err(|e| ExportError::System("who asks `authorize` can't be started", e))?;
+            }
+            let offer = Offer { name: name.into(), service: service.clone(), terms, quotas: quotas.clone() };
             let key = clerk()
-                .and_then(|clerk| clerk.export(Exported { listening, service: service.clone() }))
+                .and_then(|clerk| clerk.export(Exported { listening, offer: Arc::new(offer) }))
                 .map_err(|e| ExportError::System("a name can't be watched", e))?;
             registry::add(path.clone(), service);
             running.names.push((key, path));
@@ -91,35 +171,6 @@ impl Server {
         let _running = self.start()?;
         loop {
             std::thread::park();
-        }
-    }
-}
-
-/// Exports that are being served, until dropped.
-#[derive(Debug)]
-pub struct Running {
-    names: Vec<(u64, PathBuf)>,
-}
-
-impl Running {
-    /// Where the names stand.
-    pub fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.names.iter().map(|(_, path)| path.as_path())
-    }
-
-    /// Removes the names and closes all bindings. Calls under way run on; their callers are told [`Closed`].
-    ///
-    /// [`Closed`]: crate::CallError::Closed
-    pub fn stop(self) {}
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        for (key, path) in self.names.drain(..) {
-            registry::remove(&path);
-            if let Ok(clerk) = clerk() {
-                clerk.withdraw(key);
-            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the channels of one binding have in common on the server's side: they are served, and closed, as one.
 
+use crate::binding::Binding;
 use crate::server::ServerEnd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use underpass_channel::layout::CHANNELS;
@@ -10,6 +11,7 @@ use underpass_threads::critical;
 pub(crate) struct Family {
     /// The clerk's key of the export.
     export: u64,
+    binding: Binding,
     members: Mutex<Members>,
 }
 
@@ -23,8 +25,12 @@ struct Members {
 
 impl Family {
     /// That of a binding of `export`, without ends.
-    pub(crate) fn new(export: u64) -> Arc<Self> {
-        Arc::new(Self { export, members: Mutex::default() })
+    pub(crate) fn new(export: u64, binding: Binding) -> Arc<Self> {
+        Arc::new(Self { export, binding, members: Mutex::default() })
+    }
+
+    pub(crate) fn binding(&self) -> &Binding {
+        &self.binding
     }
 
     pub(crate) fn export(&self) -> u64 {
@@ -53,28 +59,60 @@ impl Family {
         !members.closed
     }
 
-    /// One end is closed: so are all. The clerk hears of it by their sockets.
-    pub(crate) fn close(&self) {
-        let held = critical();
+    /// Takes the ends out for good: no more join.
+    fn disband(&self) -> Vec<Arc<ServerEnd>> {
+        let _held = critical();
         let mut members = self.members();
         members.closed = true;
-        let ends = std::mem::take(&mut members.ends);
-        drop(members);
-        drop(held);
-        let ends: Vec<_> = ends.iter().filter_map(Weak::upgrade).filter(|end| !end.is_closed()).collect();
+        std::mem::take(&mut members.ends).iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Ends all of it; `tell` tells the client, over each channel.
+    fn end(&self, tell: impl Fn(&ServerEnd)) -> bool {
+        let ends: Vec<_> = self.disband().into_iter().filter(|end| !end.is_closed()).collect();
         // All, before the client is told over any.
         ends.iter().for_each(|end| end.close());
-        ends.iter().for_each(|end| end.mailbox().close());
+        ends.iter().for_each(|end| tell(end));
+        !ends.is_empty()
+    }
+
+    /// One end is closed: so are all. The clerk hears of it by their sockets.
+    pub(crate) fn close(&self) {
+        self.end(|end| end.mailbox().close());
+    }
+
+    /// As [`close`](Self::close), and the client is to have no more of it; `false` if it was closed.
+    pub(crate) fn revoke(&self) -> bool {
+        self.end(|end| end.mailbox().revoke())
+    }
+
+    /// Begins no more calls: all that come are turned away.
+    pub(crate) fn drain(&self) {
+        self.ends().iter().for_each(|end| end.drain());
+    }
+
+    /// Whether no call is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.ends().iter().all(|end| end.under_way() == 0)
+    }
+
+    fn ends(&self) -> Vec<Arc<ServerEnd>> {
+        let _held = critical();
+        self.members().ends.iter().filter_map(Weak::upgrade).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peer::Peer;
+    use underpass_os::Socket;
 
     #[test]
     fn so_many_channels_are_granted() {
-        let family = Family::new(0);
+        let (ours, _theirs) = Socket::pair().unwrap();
+        let peer = Peer::of(&Arc::new(ours)).unwrap();
+        let family = Family::new(0, Binding::new("name".into(), peer, None));
         assert!((1..CHANNELS).all(|_| family.grants()));
         assert!(!family.grants() && !family.grants());
     }

@@ -89,6 +89,8 @@ pub(crate) enum Answer {
     OtherVersion { version: u32 },
     OtherInterface { hash: u64, text: String },
     Failed { why: String },
+    Denied { why: String },
+    Limit { why: String },
 }
 
 type Head = (u32, u32, u64);
@@ -134,6 +136,8 @@ impl Answer {
             Self::OtherVersion { version } => written(&(head(), 1u8, *version)),
             Self::OtherInterface { hash, text } => written(&(head(), 2u8, *hash, cut(text))),
             Self::Failed { why } => written(&(head(), 3u8, cut(why))),
+            Self::Denied { why } => written(&(head(), 4u8, cut(why))),
+            Self::Limit { why } => written(&(head(), 5u8, cut(why))),
         }
     }
 
@@ -149,6 +153,8 @@ impl Answer {
             2 => read(bytes)
                 .map(|(_, _, hash, text): (Head, u8, u64, String)| Self::OtherInterface { hash, text }),
             3 => read(bytes).map(|(_, _, why): (Head, u8, String)| Self::Failed { why }),
+            4 => read(bytes).map(|(_, _, why): (Head, u8, String)| Self::Denied { why }),
+            5 => read(bytes).map(|(_, _, why): (Head, u8, String)| Self::Limit { why }),
             _ => None,
         }
         .ok_or_else(nonsense)
@@ -177,6 +183,8 @@ mod tests {
             Answer::OtherVersion { version: 9 },
             Answer::OtherInterface { hash: 3, text: "text".to_owned() },
             Answer::Failed { why: "no".to_owned() },
+            Answer::Denied { why: "no".to_owned() },
+            Answer::Limit { why: "no".to_owned() },
         ] {
             assert_eq!(Answer::from_bytes(&answer.to_bytes()).unwrap(), answer);
         }

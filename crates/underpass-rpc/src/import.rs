@@ -145,6 +145,8 @@ fn attempt(
             differences: descriptor.differences(&text),
         }),
         Answer::Failed { why } => Err(ImportError::Refused(path.into(), why)),
+        Answer::Denied { why } => Err(ImportError::NotAuthorized(path.into(), why)),
+        Answer::Limit { why } => Err(ImportError::Limit(path.into(), why)),
     }
 }
 

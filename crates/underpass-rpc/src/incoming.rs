@@ -19,11 +19,13 @@ pub(crate) enum Status {
     NoResources,
     /// The client wanted it no more, and it was not started.
     Unwanted,
+    /// The server takes no more calls, and it was not started.
+    Closed,
 }
 
 impl Status {
     pub(crate) fn from(what: u16) -> Option<Self> {
-        [Self::Done, Self::Panicked, Self::BadArguments, Self::NoResources, Self::Unwanted]
+        [Self::Done, Self::Panicked, Self::BadArguments, Self::NoResources, Self::Unwanted, Self::Closed]
             .into_iter()
             .find(|s| *s as u16 == what)
     }

@@ -3,7 +3,7 @@
 use crate::control::{CONTROL, Control};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use underpass_channel::layout::SLOTS;
 use underpass_os::{Blob, Socket};
 
@@ -13,7 +13,7 @@ use underpass_os::{Blob, Socket};
 /// in the socket.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
-    socket: Socket,
+    socket: Arc<Socket>,
     blobs: Mutex<Vec<Option<Came>>>,
 }
 
@@ -36,6 +36,8 @@ pub(crate) struct News {
     pub(crate) bell: bool,
     /// The peer closes the binding.
     pub(crate) closing: bool,
+    /// The peer revokes the binding.
+    pub(crate) revoked: bool,
     /// The peer is gone.
     pub(crate) gone: bool,
     /// It only seems so: nothing can be heard of it any more.
@@ -49,8 +51,8 @@ pub(crate) struct News {
 }
 
 impl Mailbox {
-    pub(crate) fn new(socket: Socket) -> Self {
-        Self { socket, blobs: Mutex::new((0..SLOTS).map(|_| None).collect()) }
+    pub(crate) fn new(socket: impl Into<Arc<Socket>>) -> Self {
+        Self { socket: socket.into(), blobs: Mutex::new((0..SLOTS).map(|_| None).collect()) }
     }
 
     /// Rings for a ring that the peer has put aside.
@@ -87,6 +89,13 @@ impl Mailbox {
         self.hang_up();
     }
 
+    /// Tells the peer that the binding is revoked, and hangs up.
+    pub(crate) fn revoke(&self) {
+        // As above.
+        let _ = Control::Revoked.send(&self.socket, &[]);
+        self.hang_up();
+    }
+
     /// Ends the connection: both sides hear that the other is gone.
     pub(crate) fn hang_up(&self) {
         self.socket.hang_up();
@@ -112,6 +121,7 @@ impl Mailbox {
             match Control::read(&buffer[..received.len]) {
                 Some(Control::Bell) => news.bell = true,
                 Some(Control::Closing) => news.closing = true,
+                Some(Control::Revoked) => news.revoked = true,
                 Some(Control::Ask) => news.asked += 1,
                 // An honest server answers one question at a time.
                 Some(Control::Opened | Control::Refused) if news.opened.is_some() => {

@@ -2,12 +2,15 @@
 
 mod bounded;
 mod line;
+mod refusing;
 
+use self::refusing::gate;
 use crate::clerk::clerk;
 use crate::counters::{Counted, Counters, KernelCount, SlotCount, bequeath};
 use crate::family::Family;
 use crate::handshake::Meeting;
 use crate::incoming::{Dispatch, Incoming, Refused, Status};
+use crate::limits::Seat;
 use crate::mailbox::{Mailbox, News};
 use crate::message::{BLOB_IN, BLOB_OUT, Bytes, NO_FILE, Unread, fill};
 use crate::unrung::Unrung;
@@ -17,7 +20,7 @@ use underpass_channel::layout::SLOTS;
 use underpass_channel::{Bell, Cell, Channel, Place};
 use underpass_processor::{Keeper, Line, lines};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use underpass_sync::Spin;
+use underpass_sync::{Inside, Spin};
 use underpass_threads::{invite, lent_by, panic_message, rouse_all};
 
 /// A number of calls that none come to at once: a new line counts as used.
@@ -33,17 +36,22 @@ struct Served {
 
 /// The server's end of a channel.
 pub(crate) struct ServerEnd {
-    /// Of the channel's rings and `slots`.
+    /// Of the channel's rings, `slots` and `under_way`.
     lock: Spin,
+    /// What it does with calls: see [`gate`](refusing::gate).
+    gate: AtomicU32,
+    /// Calls taken and not answered.
+    under_way: AtomicU32,
     channel: Channel,
     mailbox: Mailbox,
     stub: Arc<dyn Dispatch>,
     slots: Box<[Served]>,
-    closed: AtomicBool,
     meeting: Meeting,
     /// What it has in common with the other channels of its binding, and whether it is one beside the first.
     family: Arc<Family>,
     further: bool,
+    /// Its user's room for it.
+    seat: Seat,
     keeper: Keeper,
     unrung: Unrung,
     /// Processors on loan from this client.
@@ -63,13 +71,15 @@ impl ServerEnd {
         stub: Arc<dyn Dispatch>,
         meeting: Meeting,
         family: Arc<Family>,
+        seat: Seat,
     ) -> Arc<Self> {
-        Self::beside(false, channel, mailbox, stub, meeting, family)
+        Self::beside(false, channel, mailbox, stub, meeting, family, seat)
     }
 
     /// The end of one more channel of the same binding.
-    pub(crate) fn another(&self, channel: Channel, mailbox: Mailbox) -> Arc<Self> {
-        Self::beside(true, channel, mailbox, self.stub.clone(), self.meeting, self.family.clone())
+    pub(crate) fn another(&self, channel: Channel, mailbox: Mailbox, seat: Seat) -> Arc<Self> {
+        let (stub, family) = (self.stub.clone(), self.family.clone());
+        Self::beside(true, channel, mailbox, stub, self.meeting, family, seat)
     }
 
     fn beside(
@@ -79,17 +89,20 @@ impl ServerEnd {
         stub: Arc<dyn Dispatch>,
         meeting: Meeting,
         family: Arc<Family>,
+        seat: Seat,
     ) -> Arc<Self> {
         Arc::new_cyclic(|own| Self {
             lock: Spin::new(),
+            gate: AtomicU32::new(gate::OPEN),
+            under_way: AtomicU32::new(0),
             channel,
             mailbox,
             stub,
             slots: (0..SLOTS).map(|_| Served::default()).collect(),
-            closed: AtomicBool::new(false),
             meeting,
             family,
             further,
+            seat,
             keeper: Keeper::default(),
             unrung: Unrung::default(),
             lent: AtomicU32::new(0),
@@ -112,12 +125,20 @@ impl ServerEnd {
         &self.family
     }
 
+    pub(crate) fn seat(&self) -> &Seat {
+        &self.seat
+    }
+
+    pub(crate) fn is_further(&self) -> bool {
+        self.further
+    }
+
     /// Takes no more calls over any channel of the binding. Those under way run on; their results go nowhere.
     ///
     /// Whoever tells the client does so afterwards: what it then finds untaken never will be taken (*Not started* in the channel's `README.md`).
     #[cold]
     pub(crate) fn close(&self) {
-        if !self.closed.swap(true, Ordering::Relaxed) {
+        if self.gate.swap(gate::CLOSED, Ordering::Relaxed) != gate::CLOSED {
             // Who was inside has taken its call; who comes inside sees it closed.
             drop(self.lock.enter());
             self.family.close();
@@ -125,7 +146,7 @@ impl ServerEnd {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
+        self.gate.load(Ordering::Relaxed) == gate::CLOSED
     }
 
     /// Something came over the socket.
@@ -139,7 +160,7 @@ impl ServerEnd {
         if news.nonsense || news.opened.is_some() {
             self.violated();
         }
-        if news.gone || news.closing {
+        if news.gone || news.closing || news.revoked {
             self.close();
         }
     }
@@ -214,6 +235,15 @@ impl ServerEnd {
         let inside = self.lock.enter();
         // Relaxed: under the lock.
         slot.busy.store(false, Ordering::Relaxed);
+        let counted = self.one_less_under_way();
+        self.post(inside, reply);
+        if counted {
+            self.seat.account().leaves();
+        }
+    }
+
+    #[inline(always)]
+    fn post(&self, inside: Inside<'_>, reply: &Cell) {
         // Relaxed: who is lent by this line has raised it itself.
         if self.lent.load(Ordering::Relaxed) != 0 && lent_by(self) {
             return self.channel.post_on_loan(reply);

@@ -6,6 +6,7 @@ use crate::local::Locals;
 use crate::owned::Owned;
 use crate::ready::Linked;
 use crate::registry;
+use crate::served::Served;
 use crate::suspend::Suspension;
 use crate::{outside, tick};
 use std::mem::offset_of;
@@ -47,7 +48,7 @@ pub(crate) mod flag {
 /// | field | who writes it |
 /// |---|---|
 /// | `next` | who has the list that it is in |
-/// | `home`, `context`, `suspension`, `locals` | the owner; a kernel thread's by itself |
+/// | `home`, `context`, `suspension`, `locals`, `served` | the owner; a kernel thread's by itself |
 /// | `body` | the owner, until `ended` opens; then who joins or discards |
 /// | `flags` | the owner before it starts; later by atomic or; anybody `CANCELLED` |
 /// | `number` | who takes it from the pool |
@@ -75,6 +76,7 @@ pub struct Control {
     pub(crate) found: AtomicU32,
     pub(crate) waits_for: AtomicU64,
     pub(crate) locals: Owned<Locals>,
+    pub(crate) served: Owned<Served>,
     name: Mutex<Option<Box<str>>>,
     woken: AtomicU32,
     parker: Parker,
@@ -118,6 +120,7 @@ impl Control {
             found: AtomicU32::new(0),
             waits_for: AtomicU64::new(0),
             locals: Owned::new(Locals::new()),
+            served: Owned::new(Served::new()),
             name: Mutex::new(None),
             woken: AtomicU32::new(0),
             parker: Parker::new(),

@@ -59,7 +59,7 @@ pub(crate) fn run(own: &'static Scheduler) {
                 if lent && own.overstay() {
                     break;
                 }
-                match own.serving(me, || line.serve()) {
+                match own.serving(me, &line) {
                     None => return,
                     Some(false) => break,
                     Some(true) => served = true,
@@ -151,7 +151,7 @@ impl Drop for Office {
     fn drop(&mut self) {
         // Else it has paused in a call, and another dispatches, or none.
         if self.own.is_dispatcher(self.me) {
-            self.own.serving.set(false);
+            self.own.serving.ends();
             self.own.retire_dispatcher();
         }
     }
@@ -232,19 +232,16 @@ impl Scheduler {
         })
     }
 
-    fn is_dispatcher(&self, control: &'static Control) -> bool {
+    pub(crate) fn is_dispatcher(&self, control: &'static Control) -> bool {
         self.dispatcher.get().is_some_and(|dispatcher| std::ptr::eq(dispatcher, control))
     }
 
-    /// The dispatcher has a procedure run by `serve`; says whether it is the dispatcher still.
+    /// The dispatcher runs the next call of `line`, if one has come; says whether it is the dispatcher still.
     #[inline]
-    fn serving(&self, me: &'static Control, serve: impl FnOnce() -> bool) -> Option<bool> {
-        self.serving.set(true);
-        let served = serve();
-        self.is_dispatcher(me).then(|| {
-            self.serving.set(false);
-            served
-        })
+    fn serving(&self, me: &'static Control, line: &Arc<dyn Line>) -> Option<bool> {
+        let call = self.serving.begins(line, self, me);
+        let served = line.serve();
+        call.ends().then_some(served)
     }
 
     /// The dispatcher ends, having spun in vain or panicked.
@@ -259,7 +256,7 @@ impl Scheduler {
     pub(crate) fn dispatcher_paused(&self, control: &'static Control) {
         if self.is_dispatcher(control) {
             self.dispatcher.set(None);
-            self.serving.set(false);
+            self.serving.goes_on_in(control);
             self.stop_serving();
         }
     }

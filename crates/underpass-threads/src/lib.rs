@@ -86,6 +86,8 @@ mod scheduler;
 #[cfg(not(underpass_loom))]
 mod scope;
 #[cfg(not(underpass_loom))]
+mod served;
+#[cfg(not(underpass_loom))]
 mod show;
 #[cfg(not(underpass_loom))]
 mod spare;
@@ -152,6 +154,8 @@ pub use quit::dump_on_quit;
 pub use report::State;
 #[cfg(not(underpass_loom))]
 pub use scope::{Scope, ScopedJoinHandle, scope};
+#[cfg(not(underpass_loom))]
+pub use served::served;
 #[cfg(not(underpass_loom))]
 pub use suspend::{Awaited, Wait, Woken, me, suspend};
 #[cfg(not(underpass_loom))]

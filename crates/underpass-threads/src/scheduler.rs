@@ -8,6 +8,7 @@ use crate::hooks;
 use crate::listener::Listener;
 use crate::outside::Outside;
 use crate::registry::Unused;
+use crate::served::Served;
 use crate::timers::Timers;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -32,8 +33,8 @@ pub(crate) struct Scheduler {
     pub(crate) turns: Cell<u32>,
     /// The thread that serves incoming calls, unless it has paused in one.
     pub(crate) dispatcher: Cell<Option<&'static Control>>,
-    /// The dispatcher runs a procedure.
-    pub(crate) serving: Cell<bool>,
+    /// The dispatcher runs a procedure, called over this line.
+    pub(crate) serving: Served,
     /// A thread has spun in vain: sleep without spinning again.
     pub(crate) tired: Cell<bool>,
     pub(crate) carriers: Carriers,
@@ -96,7 +97,7 @@ impl Scheduler {
             base: Base::default(),
             turns: Cell::new(0),
             dispatcher: Cell::new(None),
-            serving: Cell::new(false),
+            serving: Served::new(),
             tired: Cell::new(false),
             carriers: Carriers::default(),
             done: Cell::new(None),
@@ -300,7 +301,7 @@ impl Scheduler {
         };
         self.outside.current.clear();
         hooks::pauses(control);
-        if self.serving.get() {
+        if self.serving.is_some() {
             self.dispatcher_paused(control);
         }
         if why == Pause::Yield {

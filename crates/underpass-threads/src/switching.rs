@@ -133,7 +133,7 @@ impl Scheduler {
         self.outside.has_told()
             || self.outside.activation.summoned()
             || self.turns.get() + 1 >= TURNS
-            || self.serving.get()
+            || self.serving.is_some()
             || hooks::set()
     }
 }

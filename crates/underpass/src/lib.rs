@@ -75,8 +75,9 @@
 
 pub use underpass_macros::{Wire, interface};
 pub use underpass_rpc::{
-    Abandon, CallError, Cancellation, Counters, Error, ExportError, ImportError, Outcome, Policy, Running,
-    Server, Service, active_bindings, cancellation, counters, deadline, detached, is_cancelled,
+    Abandon, Binding, Bindings, CallError, Cancellation, Counters, Error, ExportError, Grant, ImportError,
+    Limits, Outcome, Peer, Policy, Running, Server, Service, active_bindings, caller, cancellation, counters,
+    deadline, detached, is_cancelled,
 };
 #[cfg(feature = "sandbox")]
 pub use underpass_sandbox::Sandbox;

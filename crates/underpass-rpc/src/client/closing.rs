@@ -40,6 +40,10 @@ impl ClientEnd {
             self.poll_all();
             self.end(CallError::Closed(Outcome::Unknown), true);
         }
+        if news.revoked {
+            self.poll_all();
+            self.end(CallError::Revoked(Outcome::Unknown), true);
+        }
         if news.gone {
             self.end(CallError::PeerDied(Outcome::Unknown), !news.unsure);
         }
@@ -120,6 +124,7 @@ impl ClientEnd {
             Some(CallError::ProtocolViolation(what)) => CallError::ProtocolViolation(what),
             Some(CallError::Closed(_)) => CallError::Closed(outcome),
             Some(CallError::Captured(_)) => CallError::Captured(outcome),
+            Some(CallError::Revoked(_)) => CallError::Revoked(outcome),
             _ => CallError::PeerDied(outcome),
         })
     }

@@ -1,6 +1,8 @@
 //! What idle activations ask the server's end of a binding: to serve, to sleep, to listen for donations.
 
 use super::ServerEnd;
+use std::any::Any;
+use std::sync::Arc;
 use underpass_channel::Cell;
 use underpass_processor::{Keeper, Line};
 use underpass_seam::atomic::{AtomicU32, Ordering};
@@ -13,11 +15,11 @@ impl Line for ServerEnd {
 
     #[inline]
     fn pending(&self) -> bool {
-        self.channel.receiving().pending() && !self.is_closed()
+        self.channel.receiving().pending() && self.takes_calls()
     }
 
     fn backlog(&self) -> bool {
-        self.channel.receiving().backlog() && !self.is_closed()
+        self.channel.receiving().backlog() && self.takes_calls()
     }
 
     fn taken(&self) -> u32 {
@@ -32,25 +34,31 @@ impl Line for ServerEnd {
         }
         let Some(inside) = self.lock.try_enter() else { return false };
         // Inside: see `close`.
-        if self.is_closed() {
-            return false;
+        if !self.may_begin() {
+            drop(inside);
+            return self.does_not_begin();
         }
         let mut cell = Cell::new(0, 0);
         let slot = match receiving.take(&mut cell) {
-            Ok(false) => return false,
+            Ok(false) => {
+                self.began_nothing(inside);
+                return false;
+            }
             Ok(true) => self.slots.get(usize::from(cell.slot)),
             Err(_) => None,
         };
         // Relaxed, both: under the lock.
         let slot = slot.filter(|slot| !slot.busy.load(Ordering::Relaxed));
-        slot.inspect(|slot| slot.busy.store(true, Ordering::Relaxed));
         self.channel.taken().note(receiving.position());
-        drop(inside);
         let Some(slot) = slot else {
             // A slot that there isn't, or that has a call under way; or a cell without a meaning.
+            self.began_nothing(inside);
             self.violated();
             return false;
         };
+        slot.busy.store(true, Ordering::Relaxed);
+        self.one_more_under_way();
+        drop(inside);
         self.run(&cell, slot);
         true
     }
@@ -64,7 +72,8 @@ impl Line for ServerEnd {
     }
 
     fn quiet(&self) -> bool {
-        self.is_closed() || self.lock.try_enter().is_some_and(|_inside| !self.channel.receiving().pending())
+        !self.takes_calls()
+            || self.lock.try_enter().is_some_and(|_inside| !self.channel.receiving().pending())
     }
 
     fn word(&self) -> &AtomicU32 {
@@ -165,6 +174,10 @@ impl Line for ServerEnd {
 
     fn spun(&self, paid: bool) {
         self.kernel.spun(paid);
+    }
+
+    fn peer(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(self.family.binding().peer().known())
     }
 
     fn elsewhere(&self) -> bool {

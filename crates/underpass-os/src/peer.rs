@@ -1,0 +1,222 @@
+//! Who is at the other end of a connection, as the kernel recorded it when the connection was made: nothing here is what the peer says.
+
+use crate::Socket;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::sockopt::set_socket_passcred;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    /// Process; 0 where this process' namespace has no number for it.
+    pub pid: i32,
+    /// User: the effective one of who connected, the real one of who sent a message.
+    pub uid: u32,
+    /// Group, likewise.
+    pub gid: u32,
+}
+
+impl Credentials {
+    fn of(bytes: &[u8; size_of::<libc::ucred>()]) -> Self {
+        let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+        let (uid, gid) = (u32::from_ne_bytes(word(4)), u32::from_ne_bytes(word(8)));
+        Self { pid: i32::from_ne_bytes(word(0)), uid, gid }
+    }
+}
+
+/// What came with one message of which the sender is known.
+#[derive(Debug)]
+pub struct Signed {
+    /// Bytes in the buffer; 0 when the peer is gone.
+    pub len: usize,
+    /// The file that came along.
+    pub file: Option<OwnedFd>,
+    /// Who sent it, if that was [asked for](Socket::ask_for_senders) before it was sent.
+    pub sender: Option<Credentials>,
+}
+
+/// Groups and labels that are longer than this many bytes are asked for twice.
+const USUAL: usize = 256;
+
+impl Socket {
+    /// Who connected, or listened, at the other end; of a [`pair`](Self::pair), who made it.
+    ///
+    /// # Errors
+    /// What `SO_PEERCRED` says.
+    pub fn peer(&self) -> io::Result<Credentials> {
+        let mut bytes = [0; size_of::<libc::ucred>()];
+        self.option(libc::SO_PEERCRED, &mut bytes).map_err(|(e, _)| e)?;
+        Ok(Credentials::of(&bytes))
+    }
+
+    /// A descriptor of that process (`pidfd`), which no later process can take the place of.
+    ///
+    /// # Errors
+    /// Linux before 6.5 has none; the process has ended and was waited for; too many open files.
+    pub fn peer_process(&self) -> io::Result<OwnedFd> {
+        let mut number = [0; 4];
+        self.option(libc::SO_PEERPIDFD, &mut number).map_err(|(e, _)| e)?;
+        // SAFETY: the kernel has just opened it for the caller.
+        Ok(unsafe { OwnedFd::from_raw_fd(i32::from_ne_bytes(number)) })
+    }
+
+    /// The supplementary groups of that process.
+    ///
+    /// # Errors
+    /// What `SO_PEERGROUPS` says.
+    pub fn peer_groups(&self) -> io::Result<Vec<u32>> {
+        let bytes = self.long_option(libc::SO_PEERGROUPS)?;
+        Ok(bytes.as_chunks().0.iter().map(|group| u32::from_ne_bytes(*group)).collect())
+    }
+
+    /// The label that a security module (SELinux, Smack, AppArmor) has given to that process; nothing where none labels sockets.
+    ///
+    /// # Errors
+    /// What `SO_PEERSEC` says otherwise.
+    pub fn peer_label(&self) -> io::Result<Option<String>> {
+        match self.long_option(libc::SO_PEERSEC) {
+            Ok(label) => {
+                let label = String::from_utf8_lossy(&label);
+                Ok(Some(label.trim_end_matches('\0').to_owned()).filter(|label| !label.is_empty()))
+            }
+            Err(e) if e.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// From now on the kernel says of each message who sent it, to [`receive_signed`](Self::receive_signed).
+    ///
+    /// # Errors
+    /// What `SO_PASSCRED` says.
+    pub fn ask_for_senders(&self) -> io::Result<()> {
+        Ok(set_socket_passcred(self, true)?)
+    }
+
+    /// Takes the next message with at most one file, and who sent it. Its length is 0 when the peer is gone; what doesn't fit is cut off.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is none.
+    pub fn receive_signed(&self, buffer: &mut [u8]) -> io::Result<Signed> {
+        /// Room for a file and a sender, each with its head, aligned as such a head has to be.
+        const ROOM: usize = 16;
+        let mut control = [0u64; ROOM];
+        let mut bytes = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+        // SAFETY: all of its fields may be zero.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_iov = &raw mut bytes;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control) as _;
+        let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT;
+        // SAFETY: the message names `buffer` and `control` and their sizes, and both outlive the call.
+        let len = unsafe { libc::recvmsg(self.as_fd().as_raw_fd(), &raw mut message, flags) };
+        if len < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let mut signed = Signed { len: len as usize, file: None, sender: None };
+        // The kernel has written heads, each followed by what belongs to it and begun at a word.
+        let control: Vec<u8> = control.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let mut left = &control[..(message.msg_controllen as usize).min(control.len())];
+        const HEAD: usize = size_of::<libc::cmsghdr>();
+        while let Some((head, rest)) = left.split_first_chunk::<HEAD>() {
+            // Its length comes first in it, its kind last.
+            let (Some(len), Some(kind)) = (head.first_chunk(), head.last_chunk()) else { break };
+            let len = usize::from_ne_bytes(*len);
+            let Some(data) = len.checked_sub(HEAD).and_then(|len| rest.get(..len)) else { break };
+            match i32::from_ne_bytes(*kind) {
+                libc::SCM_RIGHTS => {
+                    for number in data.as_chunks().0 {
+                        // SAFETY: the kernel has just opened it for the caller. One too many is closed.
+                        signed.file = Some(unsafe { OwnedFd::from_raw_fd(i32::from_ne_bytes(*number)) });
+                    }
+                }
+                libc::SCM_CREDENTIALS => signed.sender = data.first_chunk().map(Credentials::of),
+                _ => {}
+            }
+            left = left.get(len.next_multiple_of(size_of::<usize>())..).unwrap_or_default();
+        }
+        Ok(signed)
+    }
+
+    /// An option of any length.
+    fn long_option(&self, which: libc::c_int) -> io::Result<Vec<u8>> {
+        let mut room = USUAL;
+        loop {
+            let mut bytes = vec![0; room];
+            match self.option(which, &mut bytes) {
+                Ok(len) => {
+                    bytes.truncate(len);
+                    return Ok(bytes);
+                }
+                // It says how long it is.
+                Err((e, len)) if e.raw_os_error() == Some(libc::ERANGE) && len > room => room = len,
+                Err((e, _)) => return Err(e),
+            }
+        }
+    }
+
+    /// Puts an option into `bytes`; gives its length, also where there is no room for it.
+    fn option(&self, which: libc::c_int, bytes: &mut [u8]) -> Result<usize, (io::Error, usize)> {
+        let mut len = bytes.len() as libc::socklen_t;
+        // SAFETY: the kernel writes at most `len` bytes to `bytes`, and `len` itself.
+        let done = unsafe {
+            libc::getsockopt(
+                self.as_fd().as_raw_fd(),
+                libc::SOL_SOCKET,
+                which,
+                bytes.as_mut_ptr().cast(),
+                &raw mut len,
+            )
+        };
+        match done {
+            0 => Ok(len as usize),
+            _ => Err((io::Error::last_os_error(), len as usize)),
+        }
+    }
+}
+
+/// Whether the process of a `pidfd` has not ended.
+///
+/// # Errors
+/// What `poll` says.
+pub fn lives(process: &OwnedFd) -> io::Result<bool> {
+    let mut asked = [PollFd::new(process, PollFlags::IN)];
+    Ok(rustix::io::retry_on_intr(|| poll(&mut asked, Some(&Default::default())))? == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_says_who_made_a_pair() {
+        let (ours, theirs) = Socket::pair().unwrap();
+        let peer = ours.peer().unwrap();
+        assert_eq!((peer.pid as u32, peer.uid), (std::process::id(), crate::process::user()));
+        assert_eq!(ours.peer_groups().unwrap(), Socket::adopt(theirs).unwrap().peer_groups().unwrap());
+        ours.peer_label().unwrap();
+        match ours.peer_process() {
+            Ok(process) => assert!(lives(&process).unwrap()),
+            Err(e) => assert_eq!(e.raw_os_error(), Some(libc::ENOPROTOOPT)),
+        }
+    }
+
+    #[test]
+    fn the_kernel_says_who_sent_a_message() {
+        let (ours, theirs) = Socket::pair().unwrap();
+        let theirs = Socket::adopt(theirs).unwrap();
+        let mut buffer = [0; 8];
+        theirs.send(b"before", &[]).unwrap();
+        let received = ours.receive_signed(&mut buffer).unwrap();
+        assert_eq!((&buffer[..received.len], received.sender), (&b"before"[..], None));
+        ours.ask_for_senders().unwrap();
+        theirs.send(b"after", &[theirs.as_fd(), ours.as_fd()]).unwrap();
+        let received = ours.receive_signed(&mut buffer).unwrap();
+        assert_eq!((&buffer[..received.len], received.sender), (&b"after"[..], Some(ours.peer().unwrap())));
+        assert!(received.file.is_some());
+        assert_eq!(ours.receive_signed(&mut buffer).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop((theirs, received));
+        assert_eq!(ours.receive_signed(&mut buffer).unwrap().len, 0);
+    }
+}

@@ -1,0 +1,203 @@
+//! Where clients come in: from a connection to a binding.
+
+use super::table::{Exported, Offer, Watched};
+use super::{Clerk, clerk};
+use crate::binding::Binding;
+use crate::family::Family;
+use crate::grant::Grant;
+use crate::handshake::{Answer, Hello, LONGEST, Manner, Meeting};
+use crate::limits::Seat;
+use crate::mailbox::Mailbox;
+use crate::peer::Peer;
+use crate::server::ServerEnd;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, PoisonError};
+use underpass_channel::Channel;
+use underpass_os::{Socket, clock};
+use underpass_threads::panic_message;
+
+/// How long to wait for files to come free before accepting again, in ns.
+const PAUSE: u64 = 20_000_000;
+/// Clients that may be about to say hello, at once; and those about whom a server may have yet to decide.
+pub(super) const NEWCOMERS: usize = 256;
+
+/// A client that has said hello and wants a binding that there is.
+struct Visitor {
+    socket: Arc<Socket>,
+    manner: Manner,
+    peer: Peer,
+    seat: Seat,
+    export: u64,
+    offer: Arc<Offer>,
+}
+
+/// Who asks the server's `authorize` about visitors, one after the other, so that the clerk need not wait for what a user has written.
+pub(super) type Porter = SyncSender<Box<dyn FnOnce() + Send>>;
+
+impl Clerk {
+    /// Takes in who waits at an export.
+    pub(super) fn accept(&self, key: u64, exported: &Exported) {
+        loop {
+            self.make_room();
+            match exported.listening.accept() {
+                Ok(socket) => {
+                    // A newcomer that can't be watched is sent off.
+                    let _ = self.watch(Watched::Newcomer { socket, export: key }, Some(key));
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return self.pause(key, exported),
+            }
+        }
+    }
+
+    /// Sends off who has kept silent the longest, if that many do: silence must not keep others out.
+    fn make_room(&self) {
+        let mut table = self.table();
+        if table.count_newcomers() >= NEWCOMERS
+            && let Some(row) = table.dismiss_oldest()
+        {
+            self.poller.remove(row.file());
+        }
+    }
+
+    /// Files have run out: accepts nobody for a while.
+    fn pause(&self, key: u64, exported: &Exported) {
+        self.poller.remove(&exported.listening);
+        self.table().paused.push((key, clock::now_ns() + PAUSE));
+    }
+
+    /// A newcomer has said hello, or gone again.
+    pub(super) fn greet(&self, socket: Socket, export: u64) {
+        let offer = match self.table().row(export) {
+            Some(Watched::Export(exported)) => exported.offer.clone(),
+            _ => return,
+        };
+        let mut buffer = vec![0; LONGEST];
+        let hello = match socket.receive(&mut buffer) {
+            Ok(received) if received.len > 0 => Hello::from_bytes(&buffer[..received.len]),
+            _ => return,
+        };
+        let socket = Arc::new(socket);
+        let visitor = hello.and_then(|hello| Visitor::new(socket.clone(), hello, export, offer));
+        match visitor {
+            Ok(visitor) => self.decide(visitor),
+            Err(answer) => tell(&socket, &answer),
+        }
+    }
+
+    /// Has it decided whether `visitor` gets a binding.
+    fn decide(&self, visitor: Visitor) {
+        let Some(authorize) = visitor.offer.terms.authorize.clone() else {
+            return self.welcome(visitor, &Grant::allow());
+        };
+        let socket = visitor.socket.clone();
+        let ask = move || {
+            let asked = catch_unwind(AssertUnwindSafe(|| authorize(&visitor.peer)));
+            let grant = asked.unwrap_or_else(|panic| {
+                Grant::deny(format!("its `authorize` panicked: {}", panic_message(&*panic)))
+            });
+            if let Ok(clerk) = clerk() {
+                clerk.welcome(visitor, &grant);
+            }
+        };
+        if !self.porter().is_ok_and(|porter| porter.try_send(Box::new(ask)).is_ok()) {
+            tell(&socket, &Answer::Failed { why: "too many clients ask to be let in".to_owned() });
+        }
+    }
+
+    /// Who asks, started when first needed.
+    pub(crate) fn porter(&self) -> io::Result<Porter> {
+        let mut porter = self.porter.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(porter) = &*porter {
+            return Ok(porter.clone());
+        }
+        let (sender, visitors) = sync_channel::<Box<dyn FnOnce() + Send>>(NEWCOMERS);
+        std::thread::Builder::new()
+            .name("underpass-porter".to_owned())
+            .spawn(move || visitors.iter().for_each(|ask| ask()))?;
+        Ok(porter.insert(sender).clone())
+    }
+
+    /// Makes the binding, or tells the visitor why there is none.
+    fn welcome(&self, visitor: Visitor, grant: &Grant) {
+        let Visitor { socket, manner, peer, seat, export, offer } = visitor;
+        let made = match &grant.refusal {
+            Some(why) => Err(Answer::Denied { why: why.clone() }),
+            None => make(manner),
+        };
+        let (channel, file, meeting) = match made {
+            Ok(made) => made,
+            Err(answer) => return tell(&socket, &answer),
+        };
+        let expires = grant.expires.or(offer.terms.expires).map(clock::deadline_ns);
+        let family = Family::new(export, Binding::new(offer.name.clone(), peer, expires));
+        let (mailbox, stub) = (Mailbox::new(socket.clone()), offer.service.stub.clone());
+        let end = ServerEnd::new(channel, mailbox, stub, meeting, family, seat);
+        // Before the client can have it: what is revoked from then on may be this.
+        if !self.enrol(&end) {
+            return;
+        }
+        let welcome = Answer::Welcome { manner: Manner::own() };
+        let sent = socket.send(&welcome.to_bytes(), &[file.as_fd()]).is_ok();
+        // Before the first call: then what is open is the binding's own.
+        drop(file);
+        if sent {
+            self.serve(&end);
+        } else {
+            // The clerk hears of it.
+            end.close();
+            end.mailbox().hang_up();
+        }
+    }
+
+    /// The client of `end` has asked for another channel.
+    pub(crate) fn open(&self, end: &ServerEnd) {
+        let made = end.seat().another().map_err(io::Error::other).and_then(|seat| {
+            let (channel, region) = Channel::create(end.channel().fence())?;
+            Ok((seat, channel, region, Socket::pair()?))
+        });
+        let Ok((seat, channel, region, (ours, theirs))) = made else { return end.mailbox().refuse() };
+        let sent = end.mailbox().open(&region, &theirs).is_ok();
+        drop((region, theirs));
+        // A client that can't take it goes on without.
+        if sent {
+            let end = end.another(channel, Mailbox::new(ours), seat);
+            if self.enrol(&end) {
+                self.serve(&end);
+            }
+        }
+    }
+}
+
+impl Visitor {
+    /// Somebody who says `hello`; or the answer to give instead.
+    fn new(socket: Arc<Socket>, hello: Hello, export: u64, offer: Arc<Offer>) -> Result<Self, Answer> {
+        let descriptor = offer.service.descriptor;
+        if hello.hash != descriptor.hash {
+            return Err(Answer::OtherInterface { hash: descriptor.hash, text: descriptor.text() });
+        }
+        let peer = Peer::of(&socket)
+            .map_err(|e| Answer::Failed { why: format!("the server can't learn who you are: {e}") })?;
+        let seat = offer.quotas.admit(peer.uid()).map_err(|why| Answer::Limit { why })?;
+        Ok(Self { socket, manner: hello.manner, peer, seat, export, offer })
+    }
+}
+
+/// Answers who gets no binding.
+fn tell(socket: &Socket, answer: &Answer) {
+    // A client that can't take the answer is gone.
+    let _ = socket.send(&answer.to_bytes(), &[]);
+}
+
+/// Makes the server's end of a channel.
+fn make(theirs: Manner) -> Result<(Channel, OwnedFd, Meeting), Answer> {
+    let own = Manner::own();
+    match Channel::create(own.fence(theirs)) {
+        Ok((channel, file)) => Ok((channel, file, own.meeting(theirs))),
+        Err(e) => Err(Answer::Failed { why: format!("the server can't make a channel: {e}") }),
+    }
+}

@@ -1,0 +1,183 @@
+//! What the clerk watches.
+
+use crate::client::ClientEnd;
+use crate::family::Family;
+use crate::grant::Grant;
+use crate::limits::Quotas;
+use crate::peer::Peer;
+use crate::server::ServerEnd;
+use crate::service::Service;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use underpass_os::{Listening, Socket};
+use underpass_processor::Line;
+
+/// Who may have a binding.
+pub(crate) type Authorize = dyn Fn(&Peer) -> Grant + Send + Sync;
+
+/// On what terms an interface is exported.
+#[derive(Clone, Default)]
+pub(crate) struct Terms {
+    /// Everybody whom the name's mode lets in, if nothing.
+    pub(crate) authorize: Option<Arc<Authorize>>,
+    /// How long a binding lasts, if not for ever.
+    pub(crate) expires: Option<Duration>,
+}
+
+impl fmt::Debug for Terms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Terms").field("expires", &self.expires).finish_non_exhaustive()
+    }
+}
+
+/// An interface under a name.
+#[derive(Debug)]
+pub(crate) struct Exported {
+    pub(crate) listening: Listening,
+    pub(crate) offer: Arc<Offer>,
+}
+
+/// What clients get, and on what terms.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    pub(crate) name: Arc<str>,
+    pub(crate) service: Service,
+    pub(crate) terms: Terms,
+    pub(crate) quotas: Arc<Quotas>,
+}
+
+/// What the clerk watches under a key.
+pub(super) enum Watched {
+    Export(Arc<Exported>),
+    Newcomer { socket: Socket, export: u64 },
+    Client { end: Arc<ClientEnd>, line: Arc<dyn Line> },
+    Server { end: Arc<ServerEnd>, line: Arc<dyn Line>, export: u64 },
+}
+
+impl Watched {
+    pub(super) fn file(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Export(exported) => exported.listening.as_fd(),
+            Self::Newcomer { socket, .. } => socket.as_fd(),
+            Self::Client { end, .. } => end.mailbox().as_fd(),
+            Self::Server { end, .. } => end.mailbox().as_fd(),
+        }
+    }
+
+    /// Whether it is a binding of `of`, or on the way to one.
+    pub(super) fn is_of(&self, of: u64) -> bool {
+        match self {
+            Self::Newcomer { export, .. } | Self::Server { export, .. } => *export == of,
+            Self::Export(_) | Self::Client { .. } => false,
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Table {
+    next: u64,
+    rows: HashMap<u64, Watched>,
+    /// The keys of the newcomers among them, and since when they are silent. Keys grow, so the first is the oldest.
+    newcomers: BTreeMap<u64, u64>,
+    /// Exports that accept nobody until then, because files ran out.
+    pub(super) paused: Vec<(u64, u64)>,
+    /// Bindings whose time ends, by when and by their number.
+    expiries: BTreeMap<(u64, u64), Weak<Family>>,
+}
+
+impl Table {
+    /// The key of the next row.
+    pub(super) fn next_key(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    pub(super) fn row(&self, key: u64) -> Option<&Watched> {
+        self.rows.get(&key)
+    }
+
+    /// Puts a row in, at the time `now`.
+    pub(super) fn insert(&mut self, key: u64, row: Watched, now: u64) {
+        match &row {
+            Watched::Newcomer { .. } => {
+                self.newcomers.insert(key, now);
+            }
+            Watched::Server { end, .. } if !end.is_further() => {
+                if let Some(at) = expiry(end.family()) {
+                    self.expiries.insert(at, Arc::downgrade(end.family()));
+                }
+            }
+            _ => {}
+        }
+        self.rows.insert(key, row);
+    }
+
+    /// Takes a row out.
+    pub(super) fn remove(&mut self, key: u64) -> Option<Watched> {
+        let row = self.rows.remove(&key)?;
+        match &row {
+            Watched::Newcomer { .. } => {
+                self.newcomers.remove(&key);
+            }
+            Watched::Server { end, .. } if !end.is_further() => {
+                if let Some(at) = expiry(end.family()) {
+                    self.expiries.remove(&at);
+                }
+            }
+            _ => {}
+        }
+        Some(row)
+    }
+
+    /// The keys of those that `which` chooses.
+    pub(super) fn keys(&self, which: impl Fn(u64, &Watched) -> bool) -> Vec<u64> {
+        self.rows.iter().filter(|(key, row)| which(**key, row)).map(|(key, _)| *key).collect()
+    }
+
+    /// The bindings of these exports, by their first channels.
+    pub(super) fn families(&self, exports: &[u64]) -> Vec<Arc<Family>> {
+        let family = |row: &Watched| match row {
+            Watched::Server { end, export, .. } if !end.is_further() && exports.contains(export) => {
+                Some(end.family().clone())
+            }
+            _ => None,
+        };
+        self.rows.values().filter_map(family).collect()
+    }
+
+    pub(super) fn count_newcomers(&self) -> usize {
+        self.newcomers.len()
+    }
+
+    /// Since when the newcomer is silent who has been so the longest.
+    pub(super) fn oldest_newcomer(&self) -> Option<u64> {
+        self.newcomers.first_key_value().map(|(_, since)| *since)
+    }
+
+    /// Takes that one out.
+    pub(super) fn dismiss_oldest(&mut self) -> Option<Watched> {
+        let (key, _) = self.newcomers.first_key_value()?;
+        self.remove(*key)
+    }
+
+    /// When the next binding's time ends.
+    pub(super) fn next_expiry(&self) -> Option<u64> {
+        self.expiries.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Takes out the bindings whose time has ended by `now`.
+    pub(super) fn take_expired(&mut self, now: u64) -> Vec<Arc<Family>> {
+        let later = self.expiries.split_off(&(now + 1, 0));
+        let ended = std::mem::replace(&mut self.expiries, later);
+        ended.values().filter_map(Weak::upgrade).collect()
+    }
+}
+
+/// Under what an expiry is listed.
+fn expiry(family: &Family) -> Option<(u64, u64)> {
+    let binding = family.binding();
+    binding.expires.map(|at| (at, binding.id))
+}

@@ -1,0 +1,244 @@
+//! How much of a server one user may have.
+
+use crate::server::ServerEnd;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use underpass_channel::layout::REGION;
+use underpass_os::process;
+use underpass_threads::critical;
+
+/// What the clients of one user may have of a server, all together.
+///
+/// Users are told apart by the kernel. All clients of a user share what it may have, so that to open a thousand bindings, from one process or from
+/// many, takes nothing from other users.
+///
+/// # Examples
+/// ```
+/// use underpass_rpc::Limits;
+/// let few = Limits { bindings: 16, ..Limits::default() };
+/// assert!(few.calls > 1000);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bindings at once. Each takes an open file. A further channel, which a binding asks for where several activations of its client contend for it, counts as one
+    /// more; a binding that gets none goes on without.
+    pub bindings: usize,
+    /// Bytes that the regions of these bindings can take: some 2 MiB each, once every A-stack was used.
+    pub memory: u64,
+    /// Calls under way at once, beside one for each channel. More of them wait in their bindings' slots.
+    pub calls: usize,
+}
+
+impl Default for Limits {
+    /// 256 bindings, 1 GiB, 4096 calls.
+    fn default() -> Self {
+        Self { bindings: 256, memory: 1 << 30, calls: 4096 }
+    }
+}
+
+impl Limits {
+    /// None at all.
+    pub const NONE: Self = Self { bindings: usize::MAX, memory: u64::MAX, calls: usize::MAX };
+
+    /// Root's, unless a server says otherwise: all but an eighth of the files that this process may open, since root could end it as well.
+    pub(crate) fn of_root() -> Self {
+        let files = process::files() as usize;
+        Self { bindings: files - files / 8, ..Self::NONE }
+    }
+}
+
+/// What the users of one server have.
+#[derive(Debug)]
+pub(crate) struct Quotas {
+    usual: Limits,
+    of: HashMap<u32, Limits>,
+    users: Mutex<HashMap<u32, Arc<Account>>>,
+}
+
+impl Quotas {
+    pub(crate) fn new(usual: Limits, of: HashMap<u32, Limits>) -> Self {
+        Self { usual, of, users: Mutex::default() }
+    }
+
+    /// The account of `uid`.
+    fn account(&self, uid: u32) -> Arc<Account> {
+        let _held = critical();
+        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(account) = users.get(&uid) {
+            return account.clone();
+        }
+        // Those that nobody holds have nothing.
+        users.retain(|_, account| Arc::strong_count(account) > 1);
+        let limits = self.of.get(&uid).copied().unwrap_or(self.usual);
+        users.entry(uid).or_insert(Arc::new(Account::new(uid, limits))).clone()
+    }
+
+    /// Room for a binding of `uid`; or why there is none.
+    pub(crate) fn admit(&self, uid: u32) -> Result<Seat, String> {
+        Seat::of(self.account(uid))
+    }
+}
+
+/// What one user has.
+#[derive(Debug)]
+pub(crate) struct Account {
+    uid: u32,
+    limits: Limits,
+    channels: AtomicUsize,
+    memory: AtomicU64,
+    calls: AtomicUsize,
+    /// Whether some wait.
+    waiting: AtomicBool,
+    held: Mutex<Vec<Weak<ServerEnd>>>,
+}
+
+impl Account {
+    fn new(uid: u32, limits: Limits) -> Self {
+        Self {
+            uid,
+            limits,
+            channels: AtomicUsize::new(0),
+            memory: AtomicU64::new(0),
+            calls: AtomicUsize::new(0),
+            waiting: AtomicBool::new(false),
+            held: Mutex::default(),
+        }
+    }
+
+    /// Whether one more call may run; then whoever runs it [`leaves`](Self::leaves) afterwards.
+    pub(crate) fn enters(&self) -> bool {
+        let one_more = |calls| (calls < self.limits.calls).then_some(calls + 1);
+        // SYNC with `hold`: see there.
+        self.calls.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more).is_ok()
+    }
+
+    /// A call that entered has ended.
+    pub(crate) fn leaves(&self) {
+        self.calls.fetch_sub(1, Ordering::SeqCst);
+        if self.waiting.load(Ordering::SeqCst) {
+            self.release();
+        }
+    }
+
+    /// No call may enter: `end` serves no more until one can.
+    ///
+    /// This says that somebody waits and then looks at the calls; who leaves takes one off and then looks whether somebody waits. So one of them releases.
+    pub(crate) fn hold(&self, end: Weak<ServerEnd>, shut: impl FnOnce()) {
+        let held = critical();
+        let mut waiting = self.held();
+        waiting.push(end);
+        shut();
+        self.waiting.store(true, Ordering::SeqCst);
+        drop(waiting);
+        drop(held);
+        if self.calls.load(Ordering::SeqCst) < self.limits.calls {
+            self.release();
+        }
+    }
+
+    #[cold]
+    fn release(&self) {
+        let held = critical();
+        let mut waiting = self.held();
+        self.waiting.store(false, Ordering::SeqCst);
+        let ends = std::mem::take(&mut *waiting);
+        drop(waiting);
+        drop(held);
+        ends.iter().filter_map(Weak::upgrade).for_each(|end| end.let_go());
+    }
+
+    fn held(&self) -> MutexGuard<'_, Vec<Weak<ServerEnd>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Room for one channel of a user's, until dropped.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    account: Arc<Account>,
+}
+
+impl Seat {
+    fn of(account: Arc<Account>) -> Result<Self, String> {
+        let Account { uid, limits, .. } = *account;
+        // Relaxed, here and below: counts.
+        let more = |channels| (channels < limits.bindings).then_some(channels + 1);
+        if account.channels.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
+            let most = limits.bindings;
+            return Err(format!("user {uid} has {most} bindings there, as many as it may"));
+        }
+        let more = |bytes: u64| bytes.checked_add(REGION as u64).filter(|&bytes| bytes <= limits.memory);
+        if account.memory.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
+            account.channels.fetch_sub(1, Ordering::Relaxed);
+            let most = limits.memory;
+            return Err(format!(
+                "the bindings of user {uid} there take all of the {most} bytes that they may"
+            ));
+        }
+        Ok(Self { account })
+    }
+
+    /// Room for one more channel of the same user.
+    pub(crate) fn another(&self) -> Result<Self, String> {
+        Self::of(self.account.clone())
+    }
+
+    pub(crate) fn account(&self) -> &Account {
+        &self.account
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.account.memory.fetch_sub(REGION as u64, Ordering::Relaxed);
+        self.account.channels.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quotas(usual: Limits) -> Quotas {
+        Quotas::new(usual, HashMap::from([(0, Limits::NONE)]))
+    }
+
+    #[test]
+    fn a_user_has_so_many_seats_and_they_come_back() {
+        let quotas = quotas(Limits { bindings: 2, ..Limits::default() });
+        let (first, _second) = (quotas.admit(7).unwrap(), quotas.admit(7).unwrap());
+        assert!(quotas.admit(7).unwrap_err().contains("user 7 has 2 bindings"));
+        assert!(first.another().is_err());
+        assert!(quotas.admit(8).is_ok(), "another user");
+        let root: Vec<_> = (0..100).map(|_| quotas.admit(0).unwrap()).collect();
+        assert_eq!(root.len(), 100);
+        drop(first);
+        assert!(quotas.admit(7).is_ok());
+    }
+
+    #[test]
+    fn memory_is_counted_by_regions() {
+        let quotas = quotas(Limits { memory: 2 * REGION as u64, ..Limits::default() });
+        let two = (quotas.admit(7).unwrap(), quotas.admit(7).unwrap());
+        assert!(quotas.admit(7).unwrap_err().contains("bytes"));
+        drop(two);
+        assert!(quotas.admit(7).is_ok());
+    }
+
+    #[test]
+    fn users_without_bindings_are_forgotten() {
+        let quotas = quotas(Limits::default());
+        (0..1000).for_each(|uid| drop(quotas.admit(uid).unwrap()));
+        assert!(quotas.users.lock().unwrap().len() <= 2);
+    }
+
+    #[test]
+    fn so_many_calls_enter() {
+        let seat = quotas(Limits { calls: 1, ..Limits::default() }).admit(7).unwrap();
+        let account = seat.account();
+        assert!(account.enters() && !account.enters());
+        account.leaves();
+        assert!(account.enters());
+    }
+}

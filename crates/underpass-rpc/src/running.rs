@@ -1,0 +1,96 @@
+//! Exports that are being served, and their end.
+
+use crate::binding::Bindings;
+use crate::clerk::{Clerk, clerk};
+use crate::registry;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use underpass_os::clock;
+use underpass_threads::sleep;
+
+/// How long a shutdown sleeps between two looks at the calls under way.
+const LOOK: Duration = Duration::from_micros(500);
+
+/// Exports that are being served, until dropped.
+#[derive(Debug)]
+pub struct Running {
+    pub(crate) names: Vec<(u64, PathBuf)>,
+}
+
+impl Running {
+    /// Where the names stand.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.names.iter().map(|(_, path)| path.as_path())
+    }
+
+    /// The bindings that clients have of these exports: to list, and to revoke.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn show(running: &underpass_rpc::Running) {
+    /// for binding in running.bindings().list() {
+    ///     println!("{} has {}", binding.peer().pid(), binding.name());
+    /// }
+    /// # }
+    /// ```
+    pub fn bindings(&self) -> Bindings {
+        Bindings { exports: self.names.iter().map(|(key, _)| *key).collect() }
+    }
+
+    /// Removes the names and closes all bindings. Calls under way run on; their callers are told [`Closed`].
+    ///
+    /// [`Closed`]: crate::CallError::Closed
+    pub fn stop(self) {}
+
+    /// Stops cleanly: removes the names, turns new calls away ([`Closed`], not started), waits until those under way have been answered, and then closes all
+    /// bindings. After `within` it waits no more. Says how many bindings had calls under way even then; their callers are told `Closed`, outcome unknown.
+    ///
+    /// A procedure of these exports that calls this waits for itself: have a thread do it.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn end(running: underpass_rpc::Running) {
+    /// let cut_off = running.shutdown(std::time::Duration::from_secs(10));
+    /// # }
+    /// ```
+    ///
+    /// [`Closed`]: crate::CallError::Closed
+    pub fn shutdown(mut self, within: Duration) -> usize {
+        let deadline = clock::deadline_ns(within);
+        let Some(clerk) = self.withdraw() else { return 0 };
+        let exports = self.bindings().exports;
+        let families = clerk.bindings(&exports);
+        families.iter().for_each(|family| family.drain());
+        while families.iter().any(|family| !family.is_idle()) && clock::now_ns() < deadline {
+            sleep(LOOK);
+        }
+        let busy = families.iter().filter(|family| !family.is_idle()).count();
+        self.close(clerk);
+        busy
+    }
+
+    /// Nobody comes to a binding any more.
+    fn withdraw(&self) -> Option<&'static Clerk> {
+        let clerk = clerk().ok()?;
+        for (key, path) in &self.names {
+            registry::remove(path);
+            clerk.withdraw(*key);
+        }
+        Some(clerk)
+    }
+
+    /// Ends all bindings.
+    fn close(&mut self, clerk: &Clerk) {
+        let exports: Vec<u64> = self.names.drain(..).map(|(key, _)| key).collect();
+        clerk.bindings(&exports).iter().for_each(|family| family.close());
+        exports.iter().for_each(|key| clerk.let_go(*key));
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(clerk) = self.withdraw() {
+            self.close(clerk);
+        }
+    }
+}

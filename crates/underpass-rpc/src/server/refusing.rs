@@ -1,0 +1,126 @@
+//! Calls that are not begun: those of a binding that ends, and those of a user who has as many under way as he may.
+
+use super::ServerEnd;
+use crate::incoming::Status;
+use underpass_channel::Cell;
+use underpass_seam::atomic::Ordering;
+use underpass_sync::Inside;
+
+/// What the server does with calls that come. Who drains never opens again, and who is closed does nothing else any more.
+pub(super) mod gate {
+    /// It runs them.
+    pub(crate) const OPEN: u32 = 0;
+    /// It turns them away.
+    pub(crate) const DRAINS: u32 = 1;
+    /// It leaves them where they are, until others of the same user have ended.
+    pub(crate) const HELD: u32 = 2;
+    /// It looks at them no more.
+    pub(crate) const CLOSED: u32 = 3;
+}
+
+/// Calls under way over a channel that are not counted for its user. So a call that nothing else of its client overlaps is counted by nobody.
+const FREE: u32 = 1;
+
+// The gate changes, and is looked at, under the lock where what was begun before matters; relaxed everywhere, since the lock orders it.
+impl ServerEnd {
+    /// Whether calls that have come are seen to, one way or the other.
+    #[inline]
+    pub(super) fn takes_calls(&self) -> bool {
+        self.gate.load(Ordering::Relaxed) < gate::HELD
+    }
+
+    /// Whether a call may begin. Under the lock, as the next ones. If so, one of the next two follows.
+    #[inline]
+    pub(super) fn may_begin(&self) -> bool {
+        self.gate.load(Ordering::Relaxed) == gate::OPEN
+            && (self.under_way.load(Ordering::Relaxed) < FREE || self.is_counted())
+    }
+
+    #[cold]
+    fn is_counted(&self) -> bool {
+        self.seat.account().enters()
+    }
+
+    #[inline]
+    pub(super) fn one_more_under_way(&self) {
+        self.under_way.store(self.under_way.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// None has begun. Leaves the lock first.
+    #[cold]
+    pub(super) fn began_nothing(&self, inside: Inside<'_>) {
+        let counted = self.under_way.load(Ordering::Relaxed) >= FREE;
+        drop(inside);
+        if counted {
+            self.seat.account().leaves();
+        }
+    }
+
+    /// A call has ended; whether it was counted for its user.
+    #[inline]
+    pub(super) fn one_less_under_way(&self) -> bool {
+        let left = self.under_way.load(Ordering::Relaxed) - 1;
+        self.under_way.store(left, Ordering::Relaxed);
+        left >= FREE
+    }
+
+    /// A call has come that may not begin; says whether something was done about it.
+    #[cold]
+    pub(super) fn does_not_begin(&self) -> bool {
+        match self.gate.load(Ordering::Relaxed) {
+            gate::OPEN => {
+                // It had too many. What else has come since does no harm.
+                self.seat.account().hold(self.own.clone(), || self.pass(gate::OPEN, gate::HELD));
+                false
+            }
+            gate::DRAINS => self.turn_one_away(),
+            _ => false,
+        }
+    }
+
+    fn pass(&self, from: u32, to: u32) {
+        // One that is further on stays there.
+        let _ = self.gate.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Its user has fewer calls under way than he may.
+    pub(crate) fn let_go(&self) {
+        self.pass(gate::HELD, gate::OPEN);
+        self.heard();
+    }
+
+    /// From now on calls that come are turned away; those under way go on.
+    pub(crate) fn drain(&self) {
+        let inside = self.lock.enter();
+        let further = |now| (now != gate::CLOSED).then_some(gate::DRAINS);
+        let _ = self.gate.fetch_update(Ordering::Relaxed, Ordering::Relaxed, further);
+        drop(inside);
+        // Some may have waited.
+        self.heard();
+    }
+
+    /// How many calls are under way.
+    pub(crate) fn under_way(&self) -> u32 {
+        let _inside = self.lock.enter();
+        self.under_way.load(Ordering::Relaxed)
+    }
+
+    /// Answers the next call, if one has come, without having begun it.
+    fn turn_one_away(&self) -> bool {
+        let receiving = self.channel.receiving();
+        let inside = self.lock.enter();
+        let mut cell = Cell::new(0, 0);
+        let slot = match receiving.take(&mut cell) {
+            Ok(false) => return false,
+            Ok(true) => self.slots.get(usize::from(cell.slot)),
+            Err(_) => None,
+        };
+        if slot.is_none_or(|slot| slot.busy.load(Ordering::Relaxed)) {
+            drop(inside);
+            self.violated();
+            return false;
+        }
+        self.post(inside, &Cell::new(cell.slot, Status::Closed as u16));
+        true
+    }
+}

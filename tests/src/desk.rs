@@ -1,0 +1,232 @@
+//! A server that says who calls it, and clients in processes of their own, of any user, that do as they are told.
+#![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
+
+use std::fmt::Debug;
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader, Write, stdin};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use underpass::{CallError, Peer, Wire, thread};
+
+/// A user who is not root, and has no name on most systems.
+pub const SOMEBODY: u32 = 61_000;
+/// Another.
+pub const ANOTHER: u32 = 61_001;
+
+/// Who has called.
+#[derive(Clone, Debug, PartialEq, Eq, Wire)]
+pub struct Who {
+    /// Process.
+    pub pid: u32,
+    /// User.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Others.
+    pub groups: Vec<u32>,
+    /// Whether a descriptor of its process can be had.
+    pub pidfd: bool,
+}
+
+impl Who {
+    fn of(peer: &Peer) -> Self {
+        let (pid, uid, gid) = (peer.pid(), peer.uid(), peer.gid());
+        Self { pid, uid, gid, groups: peer.groups().to_vec(), pidfd: peer.pidfd().is_ok() }
+    }
+}
+
+/// What the clients call.
+#[underpass::interface]
+pub trait Desk {
+    /// Who has called: before and after a pause, and in a thread that the procedure starts.
+    fn who(&self) -> Result<[Option<Who>; 3], CallError>;
+    /// Adds.
+    fn add(&self, a: u8, b: u8) -> Result<u8, CallError>;
+    /// Waits until the desk is opened.
+    fn wait(&self) -> Result<(), CallError>;
+}
+
+/// Stands behind [`Desk`].
+#[derive(Clone, Debug, Default)]
+pub struct Clerk {
+    /// Whether `wait` returns.
+    pub open: Arc<AtomicU32>,
+    /// Calls of `wait` that have begun.
+    pub begun: Arc<AtomicU32>,
+}
+
+impl Desk for Clerk {
+    fn who(&self) -> Result<[Option<Who>; 3], CallError> {
+        let who = || underpass::caller().map(|peer| Who::of(&peer));
+        let before = who();
+        thread::sleep(Duration::from_millis(1));
+        let after = who();
+        let elsewhere = thread::spawn(who).join().unwrap();
+        Ok([before, after, elsewhere])
+    }
+
+    fn add(&self, a: u8, b: u8) -> Result<u8, CallError> {
+        Ok(a.wrapping_add(b))
+    }
+
+    fn wait(&self) -> Result<(), CallError> {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        while self.open.load(Ordering::SeqCst) == 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+}
+
+/// A directory of names that every user can look into, with a program in it that every user can run.
+#[derive(Debug)]
+pub struct PublicRoom;
+
+impl PublicRoom {
+    /// The directory; made anew for this process, and removed by nobody: temporary directories are.
+    ///
+    /// # Panics
+    /// If it can't be made.
+    pub fn directory(binary: &str) -> &'static Path {
+        static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+        DIRECTORY.get_or_init(|| {
+            let directory = std::env::temp_dir().join(format!("underpass-public-{}", std::process::id()));
+            let mode = |path: &Path| fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+            fs::create_dir_all(&directory).unwrap();
+            mode(&directory);
+            fs::copy(binary, directory.join("program")).unwrap();
+            mode(&directory.join("program"));
+            directory
+        })
+    }
+}
+
+/// A client in a process of its own; killed when dropped.
+#[derive(Debug)]
+pub struct Puppet {
+    child: Child,
+    say: ChildStdin,
+    hear: BufReader<ChildStdout>,
+}
+
+impl Puppet {
+    /// Starts one of this test's own user.
+    ///
+    /// # Panics
+    /// If it doesn't start.
+    pub fn start(binary: &str) -> Self {
+        Self::run(Self::command(binary))
+    }
+
+    /// Starts one of user and group `uid`. Only root can.
+    ///
+    /// # Panics
+    /// If it doesn't start.
+    pub fn of_user(binary: &str, uid: u32) -> Self {
+        let mut command = Self::command(binary);
+        command.uid(uid).gid(uid);
+        Self::run(command)
+    }
+
+    fn command(binary: &str) -> Command {
+        let directory = PublicRoom::directory(binary);
+        let mut command = Command::new(directory.join("program"));
+        command.args(["-", "puppet"]).env("UNDERPASS_DIR", directory);
+        command
+    }
+
+    fn run(mut command: Command) -> Self {
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a puppet starts");
+        let (say, hear) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        Self { child, say, hear: BufReader::new(hear) }
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Has it do something; gives what it says then.
+    ///
+    /// # Panics
+    /// If it has ended.
+    pub fn ask(&mut self, what: &str) -> String {
+        writeln!(self.say, "{what}").expect("a puppet hears");
+        let mut said = String::new();
+        self.hear.read_line(&mut said).expect("a puppet answers");
+        assert!(!said.is_empty(), "the puppet has ended at {what:?}");
+        said.trim_end().to_owned()
+    }
+}
+
+impl Drop for Puppet {
+    fn drop(&mut self) {
+        // Dead already is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a puppet has.
+#[derive(Default)]
+struct Own {
+    bindings: Vec<DeskClient>,
+    waiting: Vec<thread::JoinHandle<Result<(), CallError>>>,
+}
+
+fn shown<T: Debug, E: Debug>(result: Result<T, E>) -> String {
+    match result {
+        Ok(value) => format!("{value:?}"),
+        Err(e) => format!("{e:?}"),
+    }
+}
+
+impl Own {
+    fn import(&mut self, name: &str, times: usize) -> Result<(), underpass::ImportError> {
+        // All or none.
+        let all: Result<Vec<_>, _> = (0..times).map(|_| DeskClient::import(name)).collect();
+        self.bindings.extend(all?);
+        Ok(())
+    }
+
+    fn does(&mut self, words: &[&str]) -> String {
+        let number = |at: usize| words.get(at).and_then(|word| word.parse::<usize>().ok()).unwrap_or(0);
+        match words[0] {
+            "import" => shown(self.import(words[1], number(2))),
+            "add" => shown(self.bindings[number(1)].add(1, 2)),
+            "who" => shown(self.bindings[number(1)].who()),
+            // So many calls at once.
+            "wait" => {
+                for _ in 0..number(2) {
+                    let binding = self.bindings[number(1)].clone();
+                    self.waiting.push(thread::spawn(move || binding.wait()));
+                }
+                "begun".to_owned()
+            }
+            "join" => {
+                let ended = self.waiting.drain(..).map(|call| shown(call.join().unwrap()));
+                ended.collect::<Vec<_>>().join(" ")
+            }
+            "drop" => {
+                self.bindings.clear();
+                "dropped".to_owned()
+            }
+            other => format!("what is {other}?"),
+        }
+    }
+}
+
+/// What a puppet's process does.
+pub fn obey() {
+    let mut own = Own::default();
+    for line in stdin().lines().map_while(Result::ok) {
+        let words: Vec<_> = line.split_whitespace().collect();
+        println!("{}", own.does(&words));
+    }
+}

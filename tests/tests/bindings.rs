@@ -1,0 +1,219 @@
+//! Binding objects: who gets one, what the server knows of who has it, and how it takes it back.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use underpass::{Grant, Running, Server};
+use underpass_tests::{ANOTHER, Clerk, Desk, PublicRoom, Puppet, Room, SOMEBODY, Watchdog, fds_of, until};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
+
+/// One test at a time: they count what their process has in all.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    until("the last test's memory to be freed", || (regions() == 0).then_some(()));
+    alone
+}
+
+fn is_root() -> bool {
+    let root = underpass_os::process::user() == 0;
+    if !root {
+        eprintln!("not run: only root can become another user");
+    }
+    root
+}
+
+fn server() -> Server {
+    Server::new().directory(PublicRoom::directory(SERVER)).mode(0o666)
+}
+
+/// A puppet with a binding of `name`.
+fn bound(name: &str) -> Puppet {
+    let mut puppet = Puppet::start(SERVER);
+    assert_eq!(puppet.ask(&format!("import {name} 1")), "()");
+    assert_eq!(puppet.ask("add 0"), "3");
+    puppet
+}
+
+/// Regions that this process has mapped.
+fn regions() -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    maps.lines().filter(|line| line.contains("underpass-binding")).count()
+}
+
+#[test]
+fn a_server_decides_who_gets_a_binding() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_server_decides_who_gets_a_binding"));
+    if !is_root() {
+        return;
+    }
+    let (open, closed) = (Room::name("open"), Room::name("closed"));
+    let decide = |peer: &underpass::Peer| match peer.uid() {
+        SOMEBODY if peer.is_in(SOMEBODY) => Grant::allow(),
+        0 => panic!("root is too much"),
+        uid => Grant::deny(format!("user {uid} is nobody here")),
+    };
+    let running = server()
+        .export(&open, Desk::serve(Clerk::default()))
+        .export(&closed, Desk::serve(Clerk::default()))
+        .authorize(decide)
+        .start()
+        .unwrap();
+    let mut puppets = [0, SOMEBODY, ANOTHER].map(|uid| Puppet::of_user(SERVER, uid));
+    for puppet in &mut puppets {
+        assert_eq!(puppet.ask(&format!("import {open} 1")), "()", "the other export lets everybody in");
+    }
+    let [root, somebody, another] =
+        puppets.each_mut().map(|puppet| puppet.ask(&format!("import {closed} 1")));
+    assert!(root.contains("NotAuthorized") && root.contains("root is too much"), "{root}");
+    assert_eq!(somebody, "()");
+    assert!(another.contains("NotAuthorized") && another.contains("user 61001 is nobody here"), "{another}");
+    assert_eq!(puppets[1].ask("add 1"), "3");
+    let names: Vec<_> = running.bindings().list().iter().map(|binding| binding.name().to_owned()).collect();
+    assert_eq!(names, [open.clone(), open.clone(), open, closed]);
+}
+
+#[test]
+fn a_procedure_sees_its_caller() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_procedure_sees_its_caller"));
+    let name = Room::name("caller");
+    let _running = server().export(&name, Desk::serve(Clerk::default())).start().unwrap();
+    let users = if is_root() { vec![0, SOMEBODY, ANOTHER] } else { vec![underpass_os::process::user()] };
+    let mut puppets: Vec<_> = users
+        .iter()
+        .map(|&uid| if users.len() > 1 { Puppet::of_user(SERVER, uid) } else { Puppet::start(SERVER) })
+        .collect();
+    for puppet in &mut puppets {
+        assert_eq!(puppet.ask(&format!("import {name} 1")), "()");
+    }
+    for _ in 0..20 {
+        for (puppet, uid) in puppets.iter_mut().zip(&users) {
+            let (said, pid) = (puppet.ask("who 0"), puppet.pid());
+            // Before the pause and after it, and nobody in a thread of its own.
+            let one = format!("Some(Who {{ pid: {pid}, uid: {uid}, gid: ");
+            assert!(said.matches(&one).count() == 2 && said.ends_with("None]"), "{said}");
+            assert_eq!(said.matches("pidfd: true").count(), 2, "{said}");
+        }
+    }
+    assert!(underpass::caller().is_none());
+}
+
+#[test]
+fn a_binding_is_revoked_for_one_client_for_one_interface_and_for_all() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_binding_is_revoked"));
+    let (one, other) = (Room::name("one"), Room::name("other"));
+    let files = fds_of(std::process::id());
+    let running = server()
+        .export(&one, Desk::serve(Clerk::default()))
+        .export(&other, Desk::serve(Clerk::default()))
+        .start()
+        .unwrap();
+    let mut puppets = [bound(&one), bound(&one), bound(&one)];
+    assert_eq!(puppets[2].ask(&format!("import {other} 1")), "()");
+    let bindings = running.bindings();
+    assert_eq!(bindings.list().len(), 4);
+    let pid = puppets[0].pid();
+    assert_eq!(bindings.revoke(|binding| binding.peer().pid() == pid), 1);
+    let revoked = "Revoked(NotStarted)";
+    let tells =
+        |puppet: &mut Puppet, what: &str| until("the end", || (puppet.ask(what) == revoked).then_some(()));
+    tells(&mut puppets[0], "add 0");
+    assert_eq!((puppets[1].ask("add 0"), puppets[2].ask("add 0")), ("3".to_owned(), "3".to_owned()));
+    assert_eq!(bindings.revoke(|binding| binding.name() == other), 1);
+    tells(&mut puppets[2], "add 1");
+    assert_eq!(puppets[2].ask("add 0"), "3", "the other interface goes on");
+    assert_eq!(puppets[0].ask(&format!("import {one} 1")), "()", "who may import may do so again");
+    assert_eq!(bindings.revoke(|_| true), 3);
+    tells(&mut puppets[0], "add 1");
+    tells(&mut puppets[1], "add 0");
+    tells(&mut puppets[2], "add 0");
+    assert_eq!((bindings.list().len(), bindings.revoke(|_| true)), (0, 0));
+    until("memory to be freed", || (regions() == 0).then_some(()));
+    running.stop();
+    // The clerk's own and the processors' stay.
+    until("files to be closed", || (fds_of(std::process::id()) <= files + 12).then_some(()));
+}
+
+#[test]
+fn calls_under_way_are_told_the_truth_when_their_binding_is_revoked() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("calls_under_way_are_told_the_truth"));
+    let name = Room::name("truth");
+    let clerk = Clerk::default();
+    let running = server().export(&name, Desk::serve(clerk.clone())).start().unwrap();
+    let mut puppet = bound(&name);
+    puppet.ask("wait 0 10");
+    until("calls to begin", || (clerk.begun.load(Ordering::SeqCst) == 10).then_some(()));
+    assert_eq!(running.bindings().revoke(|_| true), 1);
+    assert_eq!(puppet.ask("join"), ["Revoked(Unknown)"; 10].join(" "));
+    assert_eq!(puppet.ask("add 0"), "Revoked(NotStarted)");
+    assert!(regions() == 1, "calls under way have their arguments still");
+    clerk.open.store(1, Ordering::SeqCst);
+    until("memory to be freed", || (regions() == 0).then_some(()));
+}
+
+#[test]
+fn a_binding_ends_when_its_time_is_over() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_binding_ends_when_its_time_is_over"));
+    let (short, own, ever) = (Room::name("short"), Room::name("own"), Room::name("ever"));
+    let soon = Duration::from_millis(30);
+    let running = server()
+        .export(&short, Desk::serve(Clerk::default()))
+        .expires_in(soon)
+        .export(&own, Desk::serve(Clerk::default()))
+        .expires_in(Duration::from_secs(3600))
+        .authorize(move |_| Grant::allow().expires_in(soon))
+        .export(&ever, Desk::serve(Clerk::default()))
+        .start()
+        .unwrap();
+    let mut puppet = Puppet::start(SERVER);
+    for name in [&short, &own, &ever] {
+        assert_eq!(puppet.ask(&format!("import {name} 1")), "()");
+    }
+    for which in ["add 0", "add 1"] {
+        until("the end of its time", || (puppet.ask(which) == "Revoked(NotStarted)").then_some(()));
+    }
+    assert_eq!(puppet.ask("add 2"), "3");
+    let left = running.bindings().list();
+    assert_eq!((left.len(), left[0].name(), left[0].expires_in()), (1, &*ever, None));
+}
+
+fn shut_down(running: Running, within: Duration) -> std::thread::JoinHandle<usize> {
+    std::thread::spawn(move || running.shutdown(within))
+}
+
+#[test]
+fn a_server_that_shuts_down_answers_what_it_began_and_begins_nothing() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_server_that_shuts_down"));
+    let name = Room::name("shutdown");
+    let clerk = Clerk::default();
+    let running = server().export(&name, Desk::serve(clerk.clone())).start().unwrap();
+    let (mut busy, mut other) = (bound(&name), bound(&name));
+    busy.ask("wait 0 5");
+    until("calls to begin", || (clerk.begun.load(Ordering::SeqCst) == 5).then_some(()));
+    let ending = shut_down(running, Duration::from_secs(3600));
+    until("new calls to be turned away", || (other.ask("add 0") == "Closed(NotStarted)").then_some(()));
+    until("its own too", || (busy.ask("add 0") == "Closed(NotStarted)").then_some(()));
+    assert!(busy.ask(&format!("import {name} 1")).contains("NotExported"));
+    assert!(!ending.is_finished(), "it waits for the calls under way");
+    clerk.open.store(1, Ordering::SeqCst);
+    assert_eq!(busy.ask("join"), ["()"; 5].join(" "));
+    assert_eq!(ending.join().unwrap(), 0);
+    assert_eq!(busy.ask("add 0"), "Closed(NotStarted)");
+    until("memory to be freed", || (regions() == 0).then_some(()));
+}
+
+#[test]
+fn a_shutdown_waits_for_so_long_and_says_whom_it_cut_off() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_shutdown_waits_for_so_long"));
+    let name = Room::name("cut");
+    let clerk = Clerk::default();
+    let running = server().export(&name, Desk::serve(clerk.clone())).start().unwrap();
+    let (mut busy, mut idle) = (bound(&name), bound(&name));
+    busy.ask("wait 0 3");
+    until("calls to begin", || (clerk.begun.load(Ordering::SeqCst) == 3).then_some(()));
+    assert_eq!(running.shutdown(Duration::from_millis(20)), 1);
+    assert_eq!(busy.ask("join"), ["Closed(Unknown)"; 3].join(" "));
+    assert_eq!(idle.ask("add 0"), "Closed(NotStarted)");
+    clerk.open.store(1, Ordering::SeqCst);
+}

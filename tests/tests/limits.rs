@@ -1,0 +1,115 @@
+//! What one user may have of a server.
+
+use std::sync::atomic::Ordering;
+use underpass::{Limits, Server};
+use underpass_tests::{ANOTHER, Clerk, Desk, PublicRoom, Puppet, Room, SOMEBODY, Watchdog, until};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
+
+fn server() -> Server {
+    Server::new().directory(PublicRoom::directory(SERVER)).mode(0o666)
+}
+
+fn is_root() -> bool {
+    let root = underpass_os::process::user() == 0;
+    if !root {
+        eprintln!("not run: only root can become another user");
+    }
+    root
+}
+
+#[test]
+fn a_user_has_so_many_bindings_and_others_are_not_concerned() {
+    let _watchdog = Watchdog::new("a_user_has_so_many_bindings");
+    if !is_root() {
+        return;
+    }
+    let (name, second) = (Room::name("bindings"), Room::name("second"));
+    let few = Limits { bindings: 8, ..Limits::default() };
+    let _running = server()
+        .limits(few)
+        .limits_of(ANOTHER, Limits { bindings: 2, ..few })
+        .export(&name, Desk::serve(Clerk::default()))
+        .export(&second, Desk::serve(Clerk::default()))
+        .start()
+        .unwrap();
+    let [mut root, mut somebody, mut another] =
+        [0, SOMEBODY, ANOTHER].map(|uid| Puppet::of_user(SERVER, uid));
+    assert_eq!(somebody.ask(&format!("import {name} 8")), "()");
+    let refused = somebody.ask(&format!("import {second} 1"));
+    assert!(refused.contains("Limit(") && refused.contains("user 61000 has 8 bindings"), "{refused}");
+    // Another process of the same user counts as the same.
+    let mut beside = Puppet::of_user(SERVER, SOMEBODY);
+    assert!(beside.ask(&format!("import {name} 1")).contains("Limit("));
+    let refused = another.ask(&format!("import {name} 3"));
+    assert!(refused.contains("user 61001 has 2 bindings"), "{refused}");
+    until("room for two", || (another.ask(&format!("import {name} 2")) == "()").then_some(()));
+    assert_eq!((another.ask("add 1"), somebody.ask("add 7")), ("3".to_owned(), "3".to_owned()));
+    assert_eq!(root.ask(&format!("import {name} 40")), "()", "root has limits of its own");
+    somebody.ask("drop");
+    until("room for another", || (beside.ask(&format!("import {name} 1")) == "()").then_some(()));
+    drop(somebody);
+    until("room for seven more", || (beside.ask(&format!("import {name} 7")) == "()").then_some(()));
+}
+
+#[test]
+fn memory_is_a_limit_of_its_own() {
+    let _watchdog = Watchdog::new("memory_is_a_limit_of_its_own");
+    let name = Room::name("memory");
+    let own = underpass_os::process::user();
+    let _running = server()
+        .limits_of(own, Limits { memory: 5 << 20, ..Limits::default() })
+        .export(&name, Desk::serve(Clerk::default()))
+        .start()
+        .unwrap();
+    let mut puppet = Puppet::start(SERVER);
+    assert_eq!(puppet.ask(&format!("import {name} 2")), "()");
+    let refused = puppet.ask(&format!("import {name} 1"));
+    assert!(refused.contains("Limit(") && refused.contains("5242880 bytes"), "{refused}");
+}
+
+#[test]
+fn one_client_that_opens_thousands_keeps_nobody_out_by_default() {
+    let _watchdog = Watchdog::new("one_client_that_opens_thousands");
+    if !is_root() {
+        return;
+    }
+    let name = Room::name("thousands");
+    let running = server().export(&name, Desk::serve(Clerk::default())).start().unwrap();
+    let mut greedy = Puppet::of_user(SERVER, SOMEBODY);
+    assert_eq!(greedy.ask(&format!("import {name} 256")), "()");
+    let refused = greedy.ask(&format!("import {name} 5000"));
+    assert!(refused.contains("Limit(") && refused.contains("user 61000 has 256 bindings"), "{refused}");
+    let mut other = Puppet::of_user(SERVER, ANOTHER);
+    assert_eq!(other.ask(&format!("import {name} 1")), "()");
+    assert_eq!(other.ask("add 0"), "3");
+    assert_eq!(running.bindings().list().len(), 257);
+}
+
+#[test]
+fn calls_beyond_their_users_limit_wait_and_then_run() {
+    let _watchdog = Watchdog::new("calls_beyond_their_users_limit_wait");
+    let name = Room::name("calls");
+    let clerk = Clerk::default();
+    let own = underpass_os::process::user();
+    const CALLS: usize = 10;
+    let _running = server()
+        .limits_of(own, Limits { calls: CALLS, ..Limits::default() })
+        .export(&name, Desk::serve(clerk.clone()))
+        .start()
+        .unwrap();
+    let begun = || clerk.begun.load(Ordering::SeqCst) as usize;
+    let mut puppet = Puppet::start(SERVER);
+    assert_eq!(puppet.ask(&format!("import {name} 3")), "()");
+    puppet.ask("wait 0 40");
+    until("calls to begin", || (begun() == CALLS + 1).then_some(()));
+    // Their user's other bindings have one call each, and no more.
+    puppet.ask("wait 1 20");
+    until("one more to begin", || (begun() == CALLS + 2).then_some(()));
+    assert_eq!(puppet.ask("add 2"), "3", "calls that nothing overlaps are never held");
+    assert_eq!(puppet.ask("add 2"), "3");
+    assert_eq!(begun(), CALLS + 2);
+    clerk.open.store(1, Ordering::SeqCst);
+    assert_eq!(puppet.ask("join"), ["()"; 60].join(" "), "all have run in the end");
+    assert_eq!(begun(), 60);
+}
