@@ -2,6 +2,7 @@
 //!
 //! `underpass-test-server NAME probe|other|worker` exports an interface as NAME in `$UNDERPASS_DIR`;
 //! `underpass-test-server NAME import` imports NAME and calls it once;
+//! `underpass-test-server NAME replace` exports a `Worker` as NAME in place of who does;
 //! `underpass-test-server NAME persist` imports NAME and makes one call that lasts, with a deadline;
 //! `underpass-test-server NAME linger` imports NAME and calls it again and again;
 //! `underpass-test-server NAME loop N user|kernel US` imports NAME, calls it from a user-level or a plain kernel thread until both sides have settled and then N times
@@ -42,6 +43,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         "probe" => Probe::serve(Subject::default()),
         "other" => Other::serve(Unlike),
         "worker" => Worker::serve(Diligent::new()),
+        "replace" => {
+            let worker = Worker::serve(Diligent::new());
+            return Ok(Server::new().replace().export(name, worker).run()?);
+        }
         "persist" => {
             return Ok(WorkerClient::import(&name)?.with_deadline(Duration::from_secs(3600)).persist(0)?);
         }

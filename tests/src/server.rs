@@ -41,7 +41,9 @@ fn is_listened_to(name: &str) -> bool {
     let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
     sockets.lines().any(|line| {
         let path = line.split_whitespace().last().and_then(|path| path.rsplit('/').next());
-        path == Some(name) && line.split_whitespace().nth(3) == Some(ACCEPTS)
+        // One that took the name over shows the path at which it was made.
+        let is_named = path.is_some_and(|path| path == name || path.ends_with(&format!("-{name}")));
+        is_named && line.split_whitespace().nth(3) == Some(ACCEPTS)
     })
 }
 
@@ -118,6 +120,11 @@ impl ServerProcess {
     /// How long an import may wait for it.
     pub fn soon() -> Duration {
         Duration::from_secs(60)
+    }
+
+    /// Its name is another's by now: it is not removed with this.
+    pub fn leave_the_name(&mut self) {
+        self.killed = true;
     }
 
     /// `kill -9`.

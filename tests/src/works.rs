@@ -40,6 +40,18 @@ impl Works {
         self.server = start(binary, self.server.name(), &self.log);
     }
 
+    /// Starts one that takes the name over, while the last one runs; gives that one.
+    ///
+    /// # Panics
+    /// If it doesn't start.
+    pub fn upgrade(&mut self, binary: &str) -> ServerProcess {
+        let next = ServerProcess::start_with(binary, self.server.name(), "replace", |command| {
+            command.env(Log::VARIABLE, self.log.path());
+        });
+        self.server.leave_the_name();
+        std::mem::replace(&mut self.server, next)
+    }
+
     /// Waits until the call `id` is executed.
     pub fn until_executed(&self, id: u64) {
         until("the call to be executed", || self.log.executed().contains_key(&id).then_some(()));

@@ -1,5 +1,7 @@
 //! Bindings that outlive their servers: what is called again, what isn't, and how often each call is executed.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use underpass::{CallError, Outcome, Policy, thread};
 use underpass_tests::{Watchdog, Worker, WorkerClient, Works, stop, until};
@@ -69,4 +71,58 @@ fn attempts_end_with_the_deadline_or_the_policy() {
     works.start(SERVER);
     assert_eq!(patient.note(2), Ok(2), "it was not told the worst for good");
     assert_eq!(works.log.executed().into_keys().collect::<Vec<_>>(), [2]);
+}
+
+#[test]
+fn a_call_that_was_begun_is_answered_by_the_server_that_was_replaced() {
+    let _watchdog = Watchdog::new("a_call_that_was_begun_is_answered_by_the_server_that_was_replaced");
+    let mut works = Works::new(SERVER, "begun");
+    let client = resilient(&works);
+    let late = client.with_deadline(Duration::from_millis(500));
+    let begun = thread::spawn(move || late.persist(1));
+    works.until_executed(1);
+    let mut old = works.upgrade(SERVER);
+    // New calls come to the new one, while the old one has one under way.
+    until("the new one to be called", || (client.pid() == Ok(works.server.pid())).then_some(()));
+    let told = begun.join().unwrap();
+    assert!(matches!(told, Ok(()) | Err(CallError::Deadline(_))), "{told:?}");
+    // It ends by itself, and leaves the name to the new one.
+    old.ended();
+    assert_eq!(works.client().pid(), Ok(works.server.pid()));
+    assert_eq!(works.log.executed().into_iter().collect::<Vec<_>>(), [(1, 1)]);
+}
+
+#[test]
+fn no_call_is_lost_over_many_upgrades_under_load() {
+    const UPGRADES: usize = 20;
+    let _watchdog = Watchdog::new("no_call_is_lost_over_many_upgrades_under_load");
+    let mut works = Works::new(SERVER, "upgrades");
+    let client = resilient(&works);
+    let (ids, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let caller = || {
+        let (client, ids, over) = (client.clone(), ids.clone(), over.clone());
+        move || {
+            let mut called = Vec::new();
+            while !over.load(Ordering::SeqCst) {
+                let id = ids.fetch_add(1, Ordering::SeqCst);
+                assert_eq!(client.note(id), Ok(id));
+                called.push(id);
+            }
+            called
+        }
+    };
+    let user: Vec<_> = (0..8).map(|_| thread::spawn(caller())).collect();
+    let kernel: Vec<_> = (0..2).map(|_| std::thread::spawn(caller())).collect();
+    for _ in 0..UPGRADES {
+        let from = ids.load(Ordering::SeqCst);
+        until("calls to be under way", || (ids.load(Ordering::SeqCst) > from + 200).then_some(()));
+        works.upgrade(SERVER).ended();
+    }
+    over.store(true, Ordering::SeqCst);
+    let mut called: Vec<_> = user.into_iter().flat_map(|caller| caller.join().unwrap()).collect();
+    called.extend(kernel.into_iter().flat_map(|caller| caller.join().unwrap()));
+    // Each was answered, so each is in the log, and none is there twice.
+    let executed = works.log.executed();
+    assert_eq!(executed.len(), called.len());
+    assert!(called.iter().all(|id| executed.get(id) == Some(&1)));
 }

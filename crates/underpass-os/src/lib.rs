@@ -36,6 +36,6 @@ pub use memory::{Blob, Memory};
 pub use peek::{Peek, mapping};
 pub use peer::{Credentials, Signed};
 pub use poller::{Poller, Ready};
-pub use socket::{Listening, Received, Socket};
+pub use socket::{Listening, Received, Socket, Standing};
 pub use stack::{GUARD, StackMemory};
 pub use watch::Watch;

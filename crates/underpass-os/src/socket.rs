@@ -15,6 +15,7 @@ use std::fs;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// The most files that one message carries.
@@ -24,7 +25,7 @@ const MOST_FILES: usize = 4;
 #[derive(Debug)]
 pub struct Listening {
     fd: OwnedFd,
-    path: PathBuf,
+    standing: Standing,
 }
 
 impl Listening {
@@ -41,11 +42,8 @@ impl Listening {
         match fs::symlink_metadata(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => return Err(e),
-            Ok(found) if !std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()) => {
-                return Err(io::Error::new(
-                    io::ErrorKind::AlreadyExists,
-                    "something that is no socket stands there",
-                ));
+            Ok(found) if !found.file_type().is_socket() => {
+                return Err(no_socket());
             }
             Ok(_) => match Socket::connect(directory, name) {
                 Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(&path)?,
@@ -57,12 +55,34 @@ impl Listening {
                 Err(e) => return Err(e),
             },
         }
-        let fd = open()?;
-        bind(&fd, &address(&path, &dir)?)?;
-        let listening = Self { fd, path };
-        chmod(&listening.path, Mode::from_raw_mode(mode))?;
-        listen(&listening.fd, 1024)?;
-        Ok(listening)
+        let (fd, stamp) = listen_at(&path, &dir, mode)?;
+        Ok(Self { fd, standing: Standing { path, stamp } })
+    }
+
+    /// As [`bind`](Self::bind), but takes the name over if a living domain has it: who connects from then on comes here. There is no moment at which nobody listens. The other's
+    /// socket goes on without a name.
+    ///
+    /// # Errors
+    /// As `bind`, but for `AddrInUse`.
+    pub fn replace(directory: &Directory, name: &str, mode: u32) -> io::Result<Self> {
+        let dir = directory.lock()?;
+        let path = directory.join(name);
+        match fs::symlink_metadata(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            Ok(found) if !found.file_type().is_socket() => return Err(no_socket()),
+            _ => {}
+        }
+        let fresh = directory.join(&format!(".{}-{name}", std::process::id()));
+        // What one of this number left that was killed in the middle of this.
+        let _ = fs::remove_file(&fresh);
+        let (fd, stamp) = listen_at(&fresh, &dir, mode)?;
+        fs::rename(&fresh, &path).inspect_err(|_| drop(fs::remove_file(&fresh)))?;
+        Ok(Self { fd, standing: Standing { path, stamp } })
+    }
+
+    /// Where it stands.
+    pub fn standing(&self) -> &Standing {
+        &self.standing
     }
 
     /// Removes `name` from `directory` if it is a socket that nobody listens on any more: what a domain leaves that was killed. Says whether it was.
@@ -97,8 +117,65 @@ impl AsFd for Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        // Already gone is as good.
-        let _ = fs::remove_file(&self.path);
+        // Nobody may take the name over between the look and the removal, unless files have run out.
+        let _held = self.standing.path.parent().and_then(|directory| Directory::at(directory).lock().ok());
+        if self.standing.stamp().ok() == Some(self.standing.stamp) {
+            // Already gone is as good.
+            let _ = fs::remove_file(&self.standing.path);
+        }
+    }
+}
+
+/// A name, and which socket stands for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    path: PathBuf,
+    stamp: Stamp,
+}
+
+/// Which file something is: device and inode.
+type Stamp = (u64, u64);
+
+impl Standing {
+    /// Whether another socket stands there by now.
+    pub fn is_replaced(&self) -> bool {
+        self.stamp().is_ok_and(|now| now != self.stamp)
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("/"))
+    }
+
+    fn stamp(&self) -> io::Result<Stamp> {
+        stamp(&self.path)
+    }
+}
+
+fn stamp(path: &Path) -> io::Result<Stamp> {
+    let found = fs::symlink_metadata(path)?;
+    Ok((found.dev(), found.ino()))
+}
+
+fn no_socket() -> io::Error {
+    io::Error::new(io::ErrorKind::AlreadyExists, "something that is no socket stands there")
+}
+
+/// A socket at `path`, where nothing is, that listens.
+fn listen_at(path: &Path, dir: &fs::File, mode: u32) -> io::Result<(OwnedFd, Stamp)> {
+    let fd = open()?;
+    bind(&fd, &address(path, dir)?)?;
+    let ready = || {
+        chmod(path, Mode::from_raw_mode(mode))?;
+        listen(&fd, 1024)?;
+        stamp(path)
+    };
+    match ready() {
+        Ok(stamp) => Ok((fd, stamp)),
+        Err(e) => {
+            let _ = fs::remove_file(path);
+            Err(e)
+        }
     }
 }
 
@@ -304,9 +381,10 @@ mod tests {
         let directory = directory();
         let living = Listening::bind(&directory, "a", 0o600).unwrap();
         assert_eq!(Listening::bind(&directory, "a", 0o600).unwrap_err().kind(), io::ErrorKind::AddrInUse);
-        let Listening { ref path, .. } = living;
+        let path = &living.standing.path;
         let kept = path.with_extension("kept");
         fs::rename(path, &kept).unwrap();
+        assert!(!living.standing().is_replaced(), "it is gone");
         drop(living);
         // A socket file that nobody listens on: what `kill -9` leaves.
         fs::rename(&kept, directory.join("a")).unwrap();
@@ -314,6 +392,27 @@ mod tests {
         drop(again);
         assert_eq!(Socket::connect(&directory, "a").unwrap_err().kind(), io::ErrorKind::NotFound);
         fs::remove_dir(directory.path()).unwrap();
+    }
+
+    #[test]
+    fn a_living_name_is_taken_over_and_stays() {
+        let directory = directory();
+        let old = Listening::bind(&directory, "a", 0o600).unwrap();
+        let before = Socket::connect(&directory, "a").unwrap();
+        let new = Listening::replace(&directory, "a", 0o600).unwrap();
+        assert!(old.standing().is_replaced() && !new.standing().is_replaced());
+        let after = Socket::connect(&directory, "a").unwrap();
+        assert!(old.accept().is_ok() && old.accept().is_err(), "the one from before");
+        drop(old);
+        assert!(new.accept().is_ok() && Socket::connect(&directory, "a").is_ok(), "the name stays");
+        drop((before, after, new));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        // Where nobody was it is an export like any other; what is no socket stays.
+        drop(Listening::replace(&directory, "a", 0o600).unwrap());
+        fs::write(directory.join("a"), b"").unwrap();
+        let refused = Listening::replace(&directory, "a", 0o600).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        fs::remove_dir_all(directory.path()).unwrap();
     }
 
     #[test]

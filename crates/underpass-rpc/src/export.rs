@@ -16,6 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use underpass_os::{Directory, Listening, barrier};
 
+/// How long a server that was replaced waits for calls that it has begun.
+const DRAIN: Duration = Duration::from_secs(60);
+
 /// A domain's exports, being put together.
 ///
 /// # Examples
@@ -33,6 +36,7 @@ pub struct Server {
     exports: Vec<Export>,
     limits: Limits,
     limits_of: HashMap<u32, Limits>,
+    replace: bool,
 }
 
 /// One of them.
@@ -59,6 +63,7 @@ impl Server {
             exports: Vec::new(),
             limits: Limits::default(),
             limits_of: HashMap::from([(0, Limits::of_root())]),
+            replace: false,
         }
     }
 
@@ -134,7 +139,7 @@ impl Server {
     /// # Errors
     /// [`ExportError`], and then nothing is exported.
     pub fn start(self) -> Result<Running, Error> {
-        let mut running = Running { names: Vec::new() };
+        let mut running = Running { names: Vec::new(), standings: Vec::new() };
         let mut names = self.exports.iter().map(|export| &export.name);
         names.try_for_each(|name| name::check(name)).map_err(ExportError::BadName)?;
         self.directory.ensure().map_err(|e| ExportError::Directory(self.directory.path().into(), e))?;
@@ -143,11 +148,12 @@ impl Server {
         let quotas = Arc::new(Quotas::new(self.limits, self.limits_of));
         for Export { name, service, terms } in self.exports {
             let path = self.directory.join(&name);
-            let listening =
-                Listening::bind(&self.directory, &name, self.mode).map_err(|e| match e.kind() {
-                    io::ErrorKind::AddrInUse => ExportError::Taken(path.clone()),
-                    _ => ExportError::System("a name can't be exported", e),
-                })?;
+            let stand = if self.replace { Listening::replace } else { Listening::bind };
+            let listening = stand(&self.directory, &name, self.mode).map_err(|e| match e.kind() {
+                io::ErrorKind::AddrInUse => ExportError::Taken(path.clone()),
+                _ => ExportError::System("a name can't be exported", e),
+            })?;
+            let standing = listening.standing().clone();
             if terms.authorize.is_some() {
                 // Now: later a sandbox may stand around this domain.
                 let asks = clerk().and_then(|clerk| clerk.porter());
@@ -159,18 +165,35 @@ impl Server {
                 .map_err(|e| ExportError::System("a name can't be watched", e))?;
             registry::add(path.clone(), service);
             running.names.push((key, path));
+            running.standings.push(standing);
         }
         Ok(running)
     }
 
-    /// Serves for ever.
+    /// Takes over names that a living domain has: a server upgraded in place. Who imports from then on comes here. The other domain turns new calls away, answers those that it has
+    /// begun and ends, if it is in [`run`](Self::run), or waits by [`Running::until_replaced`]; and clients that have imported by `import_resilient` make their calls here, without having lost
+    /// one. Who may do so is who may write the directory of names: its owner.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// fn upgrade(service: underpass_rpc::Service) -> Result<(), underpass_rpc::Error> {
+    ///     underpass_rpc::Server::new().replace().export("fs.cache", service).run()
+    /// }
+    /// ```
+    pub fn replace(mut self) -> Self {
+        self.replace = true;
+        self
+    }
+
+    /// Serves, until other domains have taken over all of its names ([`replace`](Self::replace)) and the calls begun here are answered; but for a minute at the most
+    /// then.
     ///
     /// # Errors
     /// As [`start`](Self::start).
     pub fn run(self) -> Result<(), Error> {
-        let _running = self.start()?;
-        loop {
-            std::thread::park();
-        }
+        let running = self.start()?;
+        running.until_replaced();
+        running.shutdown(DRAIN);
+        Ok(())
     }
 }

@@ -34,6 +34,7 @@ mod name;
 mod peer;
 mod queue;
 mod registry;
+mod replaced;
 mod resilient;
 mod running;
 mod server;

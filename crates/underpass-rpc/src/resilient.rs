@@ -210,7 +210,8 @@ impl Resilient {
 
 /// Whether a call that failed so can be made again, over another binding.
 fn may_be_repeated(error: &CallError, idempotent: bool) -> bool {
-    let ended = matches!(error, CallError::PeerDied(_) | CallError::Closed(_) | CallError::Captured(_));
+    use CallError::{Captured, Closed, PeerDied, Revoked};
+    let ended = matches!(error, PeerDied(_) | Closed(_) | Captured(_) | Revoked(_));
     ended && (idempotent || error.outcome() == Outcome::NotStarted)
 }
 
@@ -220,7 +221,7 @@ mod tests {
 
     #[test]
     fn what_may_have_been_executed_is_repeated_only_if_that_does_no_harm() {
-        for ended in [CallError::PeerDied, CallError::Closed, CallError::Captured] {
+        for ended in [CallError::PeerDied, CallError::Closed, CallError::Captured, CallError::Revoked] {
             assert!(may_be_repeated(&ended(Outcome::NotStarted), false));
             assert!(!may_be_repeated(&ended(Outcome::Unknown), false));
             assert!(may_be_repeated(&ended(Outcome::Unknown), true));

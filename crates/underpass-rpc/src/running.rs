@@ -5,7 +5,7 @@ use crate::clerk::{Clerk, clerk};
 use crate::registry;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use underpass_os::clock;
+use underpass_os::{Standing, clock};
 use underpass_threads::sleep;
 
 /// How long a shutdown sleeps between two looks at the calls under way.
@@ -15,6 +15,8 @@ const LOOK: Duration = Duration::from_micros(500);
 #[derive(Debug)]
 pub struct Running {
     pub(crate) names: Vec<(u64, PathBuf)>,
+    /// Their sockets.
+    pub(crate) standings: Vec<Standing>,
 }
 
 impl Running {
