@@ -4,11 +4,14 @@
 //! `underpass-test-server NAME import` imports NAME and calls it once;
 //! `underpass-test-server NAME replace` exports a `Worker` as NAME in place of who does;
 //! `underpass-test-server NAME persist` imports NAME and makes one call that lasts, with a deadline;
+//! `underpass-test-server NAME hold` imports NAME and calls what holds it;
 //! `underpass-test-server NAME linger` imports NAME and calls it again and again;
 //! `underpass-test-server NAME loop N user|kernel US` imports NAME, calls it from a user-level or a plain kernel thread until both sides have settled and then N times
 //! with pauses of so many µs, prints the kernel entries of the latter (the server's, then its own: all, sleeps, wake-ups) and ends the server;
 //! `underpass-test-server NAME block N` imports NAME, calls it from N user-level threads that wait there for one more, and
 //! says so when all do.
+//!
+//! `underpass-test-server NAME await N` does the same from N futures that one kernel thread polls.
 //!
 //! `underpass-test-server NAME compute MS` imports NAME and has it compute again and again.
 //!
@@ -20,10 +23,13 @@
 #![forbid(unsafe_code)]
 
 use std::error::Error;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use underpass::{CallError, Server, thread};
 use underpass_tests::{
-    Diligent, Entries, Other, Probe, ProbeClient, Subject, Unlike, Worker, WorkerClient, crowd, obey, until,
+    Diligent, Entries, Errands, ErrandsClient, Other, Probe, ProbeClient, Subject, Unlike, Worker,
+    WorkerClient, crowd, obey, until,
 };
 
 /// Calls before those that are counted: as many as both sides need to find their ways of waiting.
@@ -73,6 +79,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         "crowd" => return call_at_once(&name),
         "block" => return block(&name, number()?.parse()?),
+        "hold" => return Ok(ErrandsClient::import(&name)?.hold()?),
+        "await" => return wait_as_tasks(&name, number()?.parse()?),
         _ => return Err("no such interface".into()),
     };
     Ok(Server::new().export(name, service).run()?)
@@ -136,4 +144,41 @@ fn block(name: &str, threads: u32) -> Result<(), Box<dyn Error>> {
         call.join().map_err(|_| "a thread panicked")??;
     }
     Ok(())
+}
+
+/// Unparks a kernel thread.
+struct Unpark(std::thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn wait_as_tasks(name: &str, tasks: u32) -> Result<(), Box<dyn Error>> {
+    let client = ProbeClient::import(name)?;
+    let mut calls: Vec<_> = (0..tasks).map(|_| Box::pin(client.meet_async(tasks + 1))).collect();
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut told = false;
+    loop {
+        let mut failed = None;
+        calls.retain_mut(|call| match call.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(result) => {
+                failed = failed.take().or(result.err());
+                false
+            }
+            Poll::Pending => true,
+        });
+        if let Some(failed) = failed {
+            return Err(failed.into());
+        }
+        if calls.is_empty() {
+            return Ok(());
+        }
+        if !told && client.counters().calls == u64::from(tasks) {
+            println!("blocked");
+            told = true;
+        }
+        std::thread::park();
+    }
 }

@@ -106,9 +106,19 @@ fn a_server_whose_calls_all_sleep_sleeps_too() {
 #[test]
 fn a_client_whose_threads_all_wait_sleeps_until_the_first_reply() {
     let _watchdog = Watchdog::new("a_client_whose_threads_all_wait_sleeps_until_the_first_reply");
-    let (server, client) = start("waits");
+    sleeps_until_the_first_reply("waits", "block");
+}
+
+#[test]
+fn a_client_whose_tasks_all_wait_sleeps_until_the_first_reply() {
+    let _watchdog = Watchdog::new("a_client_whose_tasks_all_wait_sleeps_until_the_first_reply");
+    sleeps_until_the_first_reply("awaits", "await");
+}
+
+fn sleeps_until_the_first_reply(of: &str, how: &str) {
+    let (server, client) = start(of);
     let mut other =
-        Command::new(SERVER).args([server.name(), "block", "8"]).stdout(Stdio::piped()).spawn().unwrap();
+        Command::new(SERVER).args([server.name(), how, "8"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(other.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "blocked\n");

@@ -165,6 +165,13 @@ const ROOMS: &[Room] = &[
         because: "its tests use what a user uses, and play the hostile peer with the rooms that a peer needs",
     },
     Room {
+        name: "async-quotes",
+        rooms: &["underpass"],
+        outside: Some(&["tokio"]),
+        because: "an example uses what a user uses",
+        ..BARE
+    },
+    Room {
         name: "png-sandbox",
         rooms: &["underpass"],
         outside: Some(&["png"]),

@@ -120,6 +120,12 @@ impl<'a> Attention<'a> {
         self.word.fetch_or(ASIDE, Ordering::Relaxed);
     }
 
+    /// Whether [`set_aside`](Self::set_aside) holds still: nobody has rung since, nor looked again. After a fence, for who relies on another's.
+    pub fn is_aside(&self) -> bool {
+        // Relaxed: the fence orders it.
+        self.word.load(Ordering::Relaxed) & ASIDE != 0
+    }
+
     /// *Put away, step A2:* the line becomes dormant. The barrier and a last look at the ring must follow.
     pub fn retire(&self) {
         // Relaxed: the barrier that follows orders it.
@@ -196,7 +202,9 @@ mod tests {
         assert_eq!(attention.after_post(Fence::Light), Bell::Wake);
         assert_eq!(attention.after_post(Fence::Full), Bell::Silent);
         attention.set_aside();
+        assert!(attention.is_aside());
         assert_eq!(attention.after_post(Fence::Full), Bell::Socket);
+        assert!(!attention.is_aside());
         assert_eq!(attention.after_post(Fence::Full), Bell::Silent);
     }
 

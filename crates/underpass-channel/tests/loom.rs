@@ -9,6 +9,8 @@ use std::sync::Arc as Shared;
 mod donation;
 #[path = "loom/started.rs"]
 mod started;
+#[path = "loom/tasks.rs"]
+mod tasks;
 
 use underpass_channel::{Attention, Bell, Boxed, Cell, Fence, INLINE, Receiving, Sending, Slots};
 

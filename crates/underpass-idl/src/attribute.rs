@@ -10,6 +10,8 @@ use syn::{Attribute, Error, FnArg, ItemTrait, Path, Result, TraitItem, parse_quo
 pub(crate) struct Options {
     /// `crate = path`: where the runtime is.
     krate: Option<Path>,
+    /// `asynchronous`: handlers may be `async fn`s.
+    pub(crate) asynchronous: bool,
     /// `serde`: travels by serde's traits.
     pub(crate) serde: bool,
 }
@@ -41,6 +43,10 @@ impl Options {
     }
 
     fn read(&mut self, meta: &ParseNestedMeta<'_>, place: Place) -> Result<()> {
+        if place == Place::Item && meta.path.is_ident("asynchronous") {
+            self.asynchronous = true;
+            return Ok(());
+        }
         if place == Place::Item && meta.path.is_ident("crate") {
             self.krate = Some(meta.value()?.call(Path::parse_mod_style)?);
             return Ok(());
@@ -56,7 +62,10 @@ impl Options {
             return Ok(());
         }
         Err(meta.error(match place {
-            Place::Item => "unknown option; there is `crate = path`, which says where to find underpass",
+            Place::Item => {
+                "unknown option; there are `crate = path`, which says where to find underpass, and on a trait \
+                 `asynchronous`, by which handlers may be `async fn`s"
+            }
             Place::Part => {
                 "unknown option; there is `serde`, by which a type travels that has serde's traits"
             }

@@ -2,6 +2,7 @@
 
 mod client;
 mod descriptor;
+mod futures;
 mod server;
 
 use crate::model::Interface;
@@ -14,10 +15,12 @@ pub(crate) fn interface(interface: &Interface, mut item: ItemTrait) -> TokenStre
     item.items.push(serve(interface));
     let client = client::client(interface);
     let server = server::server(interface);
+    let futures = interface.asynchronous.then(|| futures::futures(interface));
     quote! {
         #item
         #client
         #server
+        #futures
     }
 }
 

@@ -70,6 +70,11 @@ fn every_way_to_pass_an_argument() {
 }
 
 #[test]
+fn handlers_that_are_async() {
+    compare("asynchronous");
+}
+
+#[test]
 fn types_of_every_shape() {
     compare("types");
 }

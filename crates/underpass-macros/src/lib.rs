@@ -11,10 +11,13 @@ use proc_macro::TokenStream;
 /// For a trait `FileCache`:
 /// * `FileCacheClient`, the client stub, which implements `FileCache` by calling another process, and has `import`,
 ///   `import_within`, `import_resilient`, `with_deadline`, `abandonable`, `quarantine`, `urgent`, `counters` and `descriptor`. If the interface is exported by this very process, its
-///   calls are direct. It is `Clone + Debug + Send + Sync`, and has the trait's documentation.
+///   calls are direct. Each method `read` has a `read_async` beside it, for async tasks under any executor. It is `Clone + Debug + Send + Sync`, and has the trait's documentation.
 /// * `FileCache::serve(implementation)`, a provided method that makes a service for `Server::export`.
 /// * The descriptor: procedures, types, sizes and a hash, by which the two processes find out at import whether they speak
 ///   of the same interface.
+///
+/// * With the option `asynchronous`, a trait `FileCacheAsync` of the same methods as `async fn`s, for servers whose handlers are such: its `serve` takes
+///   the implementation and a closure that starts a future on an executor.
 ///
 /// # What the trait must be
 /// * Each method takes `&self` and returns `Result<T, E>` with `E: From<CallError>`, since every call can fail. `E` may be
@@ -32,7 +35,7 @@ use proc_macro::TokenStream;
 /// Whatever else is found is an error that says what to do.
 ///
 /// # Options
-/// `#[interface(crate = path)]` says where the crate `underpass` is, if it is not `::underpass`.
+/// `#[interface(crate = path)]` says where the crate `underpass` is, if it is not `::underpass`. `#[interface(asynchronous)]` asks for the trait of `async fn`s.
 ///
 /// # Examples
 /// ```standalone_crate

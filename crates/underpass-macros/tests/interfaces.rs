@@ -3,9 +3,11 @@
 #[allow(dead_code)]
 mod mock;
 
-use mock::{CallError, Counters, export};
+use mock::{__private, CallError, Counters, export};
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Mutex;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use underpass_macros::{Wire, interface};
 
@@ -225,4 +227,46 @@ fn another_interface_is_told_by_its_differences() {
     assert!(error.contains("type CallError: not there"), "{error}");
     assert_eq!(other::EmptyClient::descriptor().procedures.len(), 0);
     assert!(other::EmptyClient::import("nobody").is_err());
+}
+
+/// Sums.
+#[interface(crate = mock, asynchronous)]
+trait Sums {
+    fn sum(&self, numbers: &[u32], name: &str, times: u32) -> Result<(u32, String), FsError>;
+}
+
+struct Slow;
+
+impl SumsAsync for Slow {
+    async fn sum(&self, numbers: &[u32], name: &str, times: u32) -> Result<(u32, String), FsError> {
+        let mut pending = true;
+        std::future::poll_fn(|cx| {
+            cx.waker().wake_by_ref();
+            if std::mem::take(&mut pending) { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
+        if numbers.is_empty() {
+            return Err(FsError::Call(name.to_owned()));
+        }
+        Ok((numbers.iter().sum::<u32>() * times, name.to_owned()))
+    }
+}
+
+/// Polls `future` until it ends, which it does by itself.
+fn finish<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return output;
+        }
+    }
+}
+
+#[test]
+fn handlers_and_callers_may_be_async() {
+    export("sums", SumsAsync::serve(Slow, finish::<__private::Handler>));
+    let sums = SumsClient::import("sums").unwrap();
+    assert_eq!(sums.sum(&[1, 2], "three", 2), Ok((6, "three".to_owned())));
+    assert_eq!(finish(sums.sum_async(&[1, 2], "three", 3)), Ok((9, "three".to_owned())));
+    assert_eq!(finish(sums.sum_async(&[], "none", 3)), Err(FsError::Call("none".to_owned())));
 }

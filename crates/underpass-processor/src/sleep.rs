@@ -13,6 +13,11 @@ const PATIENCE: u64 = 20_000_000;
 /// It is twice as long each time that the peer was called for the same calls, up to some ten seconds.
 const DOUBLED: u32 = 9;
 
+/// After so long, in ns, who awaits the reply of a peer that may be held up looks, and calls it: it was called for the same calls so many times before.
+pub fn patience(times: u32) -> u64 {
+    PATIENCE << times.min(DOUBLED)
+}
+
 /// As what a processor sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -105,7 +110,7 @@ pub fn sleep_and_donate<L: ?Sized + Line>(
             tally().slept();
             let insists = |line: &L| line.insists().or(is_donee(line).then_some(0));
             let in_vain = lines.iter().filter_map(|line| insists(line)).min();
-            let patience = in_vain.map(|times| clock::now_ns() + (PATIENCE << times.min(DOUBLED)));
+            let patience = in_vain.map(|times| clock::now_ns() + patience(times));
             let until = deadline_ns.into_iter().chain(patience).min();
             match futex::wait_any(&watched, until) {
                 Woken::Unsupported => without_waitv(own, lines, until),

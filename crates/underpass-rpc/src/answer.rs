@@ -40,6 +40,7 @@ impl<T, E> Results for Result<T, E> {
 type Read<R> = Result<Result<<R as Results>::Value, <R as Results>::Error>, Box<CallError>>;
 
 /// A call under way, then its answer. Gives the slot back when it is dropped, and its bytes with it, whatever happens to the call.
+#[derive(Debug)]
 pub(crate) struct Answer<'a> {
     pub(crate) end: &'a ClientEnd,
     /// Nothing once it is another's to give back.
@@ -53,9 +54,35 @@ impl<'a> Answer<'a> {
         self.end.linkage(self.number)
     }
 
+    /// The result, once the call is settled; one that never came is `failed`.
+    ///
+    /// A result that went well is made where the caller of this wants it, and is moved no more: to read in one piece what was just written in
+    /// several, the processor waits until all it has written before is out, the request too, whose line the server may have (decision 0021).
+    #[inline(always)]
+    pub(crate) fn result<R: Decode + Results<Value: Decode>>(
+        &mut self,
+        failed: impl FnOnce(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        let mut payload = Payload::new();
+        let Some(len) = self.brief(&mut payload) else {
+            return self.read::<R>().unwrap_or_else(|e| Err(failed(*e)));
+        };
+        self.finish();
+        let bytes = &payload.0[..len];
+        // What a `Result` begins with.
+        let Some((0, mut left)) = bytes.split_first() else {
+            return read_whole::<R>(bytes).unwrap_or_else(|e| Err(failed(*e)));
+        };
+        match R::Value::decode(&mut left) {
+            Ok(value) if left.is_empty() => Ok(value),
+            Ok(_) => Err(failed(DecodeError::LeftOver(left.len()).into())),
+            Err(e) => Err(failed(e.into())),
+        }
+    }
+
     /// The bytes of a result that lay in the cell, which most do.
     #[inline(always)]
-    pub(crate) fn brief(&self, payload: &mut Payload) -> Option<usize> {
+    fn brief(&self, payload: &mut Payload) -> Option<usize> {
         let linkage = self.linkage();
         let len = linkage.take_brief(Status::Done as u16, payload)?;
         linkage.count.come_in(len as u64);
@@ -64,7 +91,7 @@ impl<'a> Answer<'a> {
 
     /// Gives the slot back.
     #[inline(always)]
-    pub(crate) fn finish(&mut self) {
+    fn finish(&mut self) {
         if let Some(slot) = self.slot.take() {
             self.end.give_back(slot);
         }
@@ -73,7 +100,7 @@ impl<'a> Answer<'a> {
     /// Reads any other answer.
     #[cold]
     #[inline(never)]
-    pub(crate) fn read<R: Results + Decode>(&mut self) -> Read<R> {
+    fn read<R: Results + Decode>(&mut self) -> Read<R> {
         let (end, linkage) = (self.end, self.linkage());
         let Some(reply) = linkage.take(self.number) else {
             return Err(end.reason(end.outcome_of(self.number)));
@@ -109,6 +136,8 @@ impl<'a> Answer<'a> {
             Some(Status::NoResources) => CallError::NoResources(text),
             Some(Status::Unwanted) => CallError::Deadline(Outcome::NotStarted),
             Some(Status::Closed) => CallError::Closed(Outcome::NotStarted),
+            Some(Status::Dropped) => CallError::Dropped(Outcome::Unknown),
+            Some(Status::DroppedUnstarted) => CallError::Dropped(Outcome::NotStarted),
             Some(Status::Done) | None => self.end.violated("a reply of no known status"),
         }
     }
@@ -124,7 +153,7 @@ impl Drop for Answer<'_> {
 /// Reads a result that is an error, or is none.
 #[cold]
 #[inline(never)]
-pub(crate) fn read_whole<R: Results + Decode>(mut bytes: &[u8]) -> Read<R> {
+fn read_whole<R: Results + Decode>(mut bytes: &[u8]) -> Read<R> {
     let result = R::decode(&mut bytes);
     whole(result, bytes.len())
 }

@@ -9,6 +9,7 @@ pub(crate) use self::table::{Exported, Offer, Terms};
 
 use self::door::Porter;
 use self::table::{Table, Watched};
+use crate::alarm;
 use crate::client::ClientEnd;
 use crate::counters;
 use crate::family::Family;
@@ -124,6 +125,11 @@ impl Clerk {
         }
     }
 
+    /// There is something to do earlier than it thinks.
+    pub(crate) fn hurry(&self) {
+        self.poller.ring();
+    }
+
     fn run(&self) -> ! {
         loop {
             match self.poller.wait(self.timeout()) {
@@ -142,14 +148,21 @@ impl Clerk {
     fn timeout(&self) -> Option<u64> {
         let table = self.table();
         let oldest = table.oldest_newcomer().map(|since| since + PATIENCE);
-        let next =
-            table.paused.iter().map(|(_, until)| *until).chain(oldest).chain(table.next_expiry()).min();
+        let next = table
+            .paused
+            .iter()
+            .map(|(_, until)| *until)
+            .chain(oldest)
+            .chain(table.next_expiry())
+            .chain(alarm::next())
+            .min();
         next.map(|next| next.saturating_sub(clock::now_ns()))
     }
 
     /// Sends off newcomers that don't say hello, revokes bindings whose time has ended, and accepts again where files had run out.
     fn tidy(&self) {
         let now = clock::now_ns();
+        alarm::ring(now);
         let mut table = self.table();
         while table.oldest_newcomer().is_some_and(|since| since + PATIENCE <= now) {
             table.dismiss_oldest();

@@ -6,14 +6,18 @@ mod crowd;
 mod further;
 mod line;
 mod replies;
+mod task;
+mod turn;
+mod vigil;
 mod watch;
 
 use self::closing::Ending;
 use self::crowd::Crowd;
 use self::further::Further;
+use self::vigil::Vigil;
 use self::watch::Watch;
 use crate::abandon::{Abandon, UnderWay};
-use crate::answer::{Answer, Results, read_whole};
+use crate::answer::{Answer, Results};
 use crate::counters::{Counted, Counters, KernelCount, bequeath};
 use crate::error::{CallError, Outcome};
 use crate::handshake::Meeting;
@@ -27,12 +31,12 @@ use crate::waiting::Reply;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use underpass_channel::layout::SLOTS;
-use underpass_channel::{Bell, Cell, Channel, Owed, Payload, Place, Slot, Slots};
+use underpass_channel::{Bell, Cell, Channel, Owed, Place, Slot, Slots};
 use underpass_processor::{Line, lines};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering};
 use underpass_sync::{Inside, Spin};
 use underpass_threads::{alone, force, rouse_all, wait_on};
-use underpass_wire::{Decode, DecodeError, Encode};
+use underpass_wire::{Decode, Encode};
 
 /// The client's end of a channel: the first of its binding, or a further one.
 ///
@@ -50,6 +54,7 @@ use underpass_wire::{Decode, DecodeError, Encode};
 /// | `quarantine` | the user |
 /// | `crowd` | callers that are not alone |
 /// | `watch` | see there |
+/// | `vigil` | see there |
 /// | `further` | who finds the first channel crowded |
 pub(crate) struct ClientEnd {
     lock: Spin,
@@ -78,6 +83,7 @@ pub(crate) struct ClientEnd {
     seen: AtomicU32,
     crowd: Crowd,
     watch: Watch,
+    vigil: Vigil,
     /// The binding's further channels, once there were to be some: of the first channel alone.
     further: OnceLock<Box<Further>>,
     /// Of a further channel, the first of its binding.
@@ -128,6 +134,7 @@ impl ClientEnd {
             seen: AtomicU32::new(u32::MAX),
             crowd: Crowd::default(),
             watch: Watch::default(),
+            vigil: Vigil::default(),
             further: OnceLock::new(),
             first,
             own: own.clone(),
@@ -166,9 +173,6 @@ impl ClientEnd {
     }
 
     /// Calls a procedure over the caller's channel of this binding, and waits for its result; one that never came is `failed`.
-    ///
-    /// A result that went well is made where the caller of this wants it, and is moved no more: to read in one piece what was just written in
-    /// several, the processor waits until all it has written before is out, the request too, whose line the server may have (decision 0021).
     #[inline(always)]
     pub(crate) fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         &self,
@@ -179,23 +183,9 @@ impl ClientEnd {
     ) -> Result<R::Value, R::Error> {
         let end = self.nearest();
         let mut answer = Answer { end, slot: None, number: 0 };
-        if let Err(error) = end.exchange(&mut answer, procedure, arguments, terms) {
-            return Err(failed(*error));
-        }
-        let mut payload = Payload::new();
-        let Some(len) = answer.brief(&mut payload) else {
-            return answer.read::<R>().unwrap_or_else(|e| Err(failed(*e)));
-        };
-        answer.finish();
-        let bytes = &payload.0[..len];
-        // What a `Result` begins with.
-        let Some((0, mut left)) = bytes.split_first() else {
-            return read_whole::<R>(bytes).unwrap_or_else(|e| Err(failed(*e)));
-        };
-        match R::Value::decode(&mut left) {
-            Ok(value) if left.is_empty() => Ok(value),
-            Ok(_) => Err(failed(DecodeError::LeftOver(left.len()).into())),
-            Err(e) => Err(failed(e.into())),
+        match end.exchange(&mut answer, procedure, arguments, terms) {
+            Ok(()) => answer.result::<R>(failed),
+            Err(error) => Err(failed(*error)),
         }
     }
 
@@ -220,12 +210,44 @@ impl ClientEnd {
             Some(slot) => slot,
             None => self.lease_later(deadline, under_way.as_ref())?,
         };
+        let away = || self.server_is_away(terms.urgent);
+        let linkage = self.send(answer, slot, procedure, arguments, deadline, under_way.as_ref(), away)?;
+        let reply = Reply { end: self, linkage };
+        // Who has lent its processor can't be freed.
+        if terms.urgent && under_way.is_none() && self.owed() {
+            force(&reply, self, deadline);
+        }
+        // After `expect`, as whoever abandons says so first and then looks who expects a reply.
+        let waits = under_way.as_ref().is_none_or(|call| !call.is_abandoned());
+        let came =
+            waits && wait_on(&reply, Some(self), deadline) && (under_way.is_none() || !linkage.is_freed());
+        if !came && let Some(error) = self.give_up(linkage, answer.number, under_way.as_ref()) {
+            // The slot is quarantined until the server answers.
+            answer.slot = None;
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Sends a call over a leased slot, which is `answer`'s from now on.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments, reason = "what a call is made of")]
+    fn send<A: Encode + ?Sized>(
+        &self,
+        answer: &mut Answer<'_>,
+        slot: Slot,
+        procedure: u16,
+        arguments: &A,
+        deadline: Option<u64>,
+        under_way: Option<&UnderWay<'_>>,
+        server_is_away: impl FnOnce(),
+    ) -> Result<&Linkage, Box<CallError>> {
         let number = slot.number();
         (answer.slot, answer.number) = (Some(slot), number);
         let linkage = self.linkage(number);
         let mut cell = Cell::new(number, procedure);
         if deadline.is_some() | under_way.is_some() {
-            self.bound(&mut cell, deadline, under_way.as_ref());
+            self.bound(&mut cell, deadline, under_way);
         }
         if let Err(e) = fill(&self.channel, &self.mailbox, &mut cell, arguments) {
             return Err(unsent(e));
@@ -243,7 +265,7 @@ impl ClientEnd {
             false => {
                 self.unrung.note();
             }
-            true => self.server_is_away(terms.urgent),
+            true => server_is_away(),
         }
         if cell.place == Place::Blob {
             self.kernel.entered(BLOB_OUT);
@@ -252,21 +274,7 @@ impl ClientEnd {
         if self.closed.load(Ordering::Relaxed) | self.dormant.load(Ordering::Relaxed) {
             self.unsettled();
         }
-        let reply = Reply { end: self, linkage };
-        // Who has lent its processor can't be freed.
-        if terms.urgent && under_way.is_none() && self.owed() {
-            force(&reply, self, deadline);
-        }
-        // After `expect`, as whoever abandons says so first and then looks who expects a reply.
-        let waits = under_way.as_ref().is_none_or(|call| !call.is_abandoned());
-        let came =
-            waits && wait_on(&reply, Some(self), deadline) && (under_way.is_none() || !linkage.is_freed());
-        if !came && let Some(error) = self.give_up(linkage, number, under_way.as_ref()) {
-            // The slot is quarantined until the server answers.
-            answer.slot = None;
-            return Err(error);
-        }
-        Ok(())
+        Ok(linkage)
     }
 
     #[cold]

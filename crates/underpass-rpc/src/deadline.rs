@@ -60,6 +60,14 @@ impl Cancellation {
         Instant::now().checked_add(Duration::from_nanos(left))
     }
 
+    /// The call that it is about is to have its reply: the slot's word will be another's.
+    pub(crate) fn end(&self) {
+        if let Some(call) = &self.call {
+            // SYNC with `over` load in `is_given_up`.
+            call.over.store(true, Ordering::Release);
+        }
+    }
+
     fn deadline_ns(&self) -> Option<u64> {
         self.call.as_ref()?.deadline_ns
     }
@@ -99,7 +107,7 @@ impl Drop for Within {
 
 /// A handler runs, until dropped.
 pub(crate) struct Serving {
-    call: Arc<Call>,
+    call: Cancellation,
     _within: Within,
 }
 
@@ -111,15 +119,20 @@ impl Serving {
             INHERITS.store(true, Ordering::Relaxed);
         }
         let call = Arc::new(Call { end, slot, deadline_ns, over: AtomicBool::new(false) });
-        let within = enter(Cancellation { call: Some(call.clone()) });
+        let call = Cancellation { call: Some(call) };
+        let within = enter(call.clone());
         Self { call, _within: within }
+    }
+
+    /// The call goes on elsewhere, where its end is seen to.
+    pub(crate) fn hand_over(mut self) {
+        self.call = Cancellation::default();
     }
 }
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // SYNC with `over` load in `is_given_up`.
-        self.call.over.store(true, Ordering::Release);
+        self.call.end();
     }
 }
 

@@ -38,6 +38,8 @@ pub enum CallError {
     Overloaded,
     /// The procedure panicked; the server goes on. *Remedy:* see the server's log.
     Panicked(String),
+    /// The server's executor dropped the handler, which is async, before it ended. *Remedy:* see why the server ends its executor; repeat the call if [`Outcome`] allows.
+    Dropped(Outcome),
     /// The peer broke the rules of the channel, and the binding is closed. *Remedy:* none here; the peer has a fault.
     ProtocolViolation(String),
     /// Arguments or results are not what the interface says. *Remedy:* build both sides from the same interface.
@@ -57,7 +59,8 @@ impl CallError {
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::PeerDied(outcome) | Self::Closed(outcome) | Self::Deadline(outcome) => *outcome,
-            Self::Abandoned(outcome) | Self::Captured(outcome) | Self::Revoked(outcome) => *outcome,
+            Self::Abandoned(outcome) | Self::Captured(outcome) => *outcome,
+            Self::Revoked(outcome) | Self::Dropped(outcome) => *outcome,
             Self::Overloaded => Outcome::NotStarted,
             Self::ProtocolViolation(_) | Self::Panicked(_) => Outcome::Unknown,
             Self::Decode(_) | Self::NoResources(_) => Outcome::Unknown,
@@ -101,6 +104,12 @@ impl fmt::Display for CallError {
                 write!(f, "too many calls at once over this binding; the call was not started")
             }
             Self::Panicked(message) => write!(f, "the procedure panicked: {message}"),
+            Self::Dropped(outcome) => {
+                write!(
+                    f,
+                    "the server's executor dropped the handler before its end; {outcome}; see why it ended"
+                )
+            }
             Self::ProtocolViolation(what) => {
                 write!(f, "the peer broke the channel's rules ({what}); the binding is closed")
             }
@@ -136,6 +145,7 @@ impl CallError {
             Self::Decode(text) => (10, text),
             Self::NoResources(text) => (11, text),
             Self::Revoked(outcome) => (15 + *outcome as u8, ""),
+            Self::Dropped(outcome) => (18 + *outcome as u8, ""),
         }
     }
 }
@@ -172,6 +182,7 @@ impl Decode for CallError {
             10 => Self::Decode(text),
             11 => Self::NoResources(text),
             15..=17 => Self::Revoked(outcome),
+            18..=20 => Self::Dropped(outcome),
             _ => return Err(DecodeError::BadTag { of: "CallError", tag: kind.into() }),
         })
     }

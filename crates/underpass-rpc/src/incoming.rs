@@ -1,5 +1,6 @@
 //! A call as the server stub sees it.
 
+use crate::later::{Later, Spawn};
 use crate::message::{Bytes, Unsent, fill};
 use crate::server::ServerEnd;
 use underpass_channel::Cell;
@@ -21,13 +22,26 @@ pub(crate) enum Status {
     Unwanted,
     /// The server takes no more calls, and it was not started.
     Closed,
+    /// The executor dropped the handler's future before it ended.
+    Dropped,
+    /// It did so before it ran it for the first time.
+    DroppedUnstarted,
 }
 
 impl Status {
     pub(crate) fn from(what: u16) -> Option<Self> {
-        [Self::Done, Self::Panicked, Self::BadArguments, Self::NoResources, Self::Unwanted, Self::Closed]
-            .into_iter()
-            .find(|s| *s as u16 == what)
+        [
+            Self::Done,
+            Self::Panicked,
+            Self::BadArguments,
+            Self::NoResources,
+            Self::Unwanted,
+            Self::Closed,
+            Self::Dropped,
+            Self::DroppedUnstarted,
+        ]
+        .into_iter()
+        .find(|s| *s as u16 == what)
     }
 }
 
@@ -62,14 +76,25 @@ pub struct Incoming<'a> {
     bytes: Bytes<'a>,
     /// The reply, if there is one.
     pub(crate) reply: Cell,
-    pub(crate) replied: bool,
+    pub(crate) replied: Replied,
+}
+
+/// What became of the reply to a call when its server stub is through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replied {
+    /// There is none.
+    No,
+    /// It is there, to be posted.
+    Yes,
+    /// It is another's to make and post, or was.
+    Later,
 }
 
 impl<'a> Incoming<'a> {
     #[inline(always)]
     pub(crate) fn new(end: &'a ServerEnd, cell: &Cell, bytes: Bytes<'a>) -> Self {
         let reply = Cell::new(cell.slot, Status::Done as u16);
-        Self { end, procedure: cell.what, bytes, reply, replied: false }
+        Self { end, procedure: cell.what, bytes, reply, replied: Replied::No }
     }
 
     /// The index of the procedure, as the client says.
@@ -106,11 +131,25 @@ impl<'a> Incoming<'a> {
     #[inline]
     pub fn reply<T: Encode + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
         self.reply = Cell::new(self.reply.slot, Status::Done as u16);
-        self.replied = true;
-        match fill(self.end.channel(), self.end.mailbox(), &mut self.reply, value) {
-            Ok(()) => Ok(()),
-            Err(e) => Err(unsent(e)),
-        }
+        self.replied = Replied::Yes;
+        self.end.encode(&mut self.reply, value)
+    }
+
+    /// Has `spawn` run the procedure, which replies when it ends. The caller of this is free at once.
+    ///
+    /// # Errors
+    /// The binding is closed.
+    pub fn later<T: Encode + 'static>(
+        &mut self,
+        spawn: &Spawn,
+        handler: impl Future<Output = T> + Send + 'static,
+    ) -> Result<(), Refused> {
+        let Some(end) = self.end.own() else {
+            return Err(Refused { status: Status::NoResources, why: "the binding is closed".to_owned() });
+        };
+        self.replied = Replied::Later;
+        spawn(Box::pin(Later::new(end, self.reply.slot).run(handler)));
+        Ok(())
     }
 
     /// There is no such procedure.
@@ -121,6 +160,17 @@ impl<'a> Incoming<'a> {
     pub fn unknown(&mut self) -> Result<(), Refused> {
         let why = format!("there is no procedure {}", self.procedure);
         Err(Refused { status: Status::BadArguments, why })
+    }
+}
+
+impl ServerEnd {
+    /// Puts a result into its reply.
+    #[inline(always)]
+    pub(crate) fn encode<T: Encode + ?Sized>(&self, reply: &mut Cell, value: &T) -> Result<(), Refused> {
+        match fill(self.channel(), self.mailbox(), reply, value) {
+            Ok(()) => Ok(()),
+            Err(e) => Err(unsent(e)),
+        }
     }
 }
 

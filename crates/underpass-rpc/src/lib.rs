@@ -10,6 +10,7 @@
 #![deny(unsafe_code)]
 
 mod abandon;
+mod alarm;
 mod answer;
 mod binding;
 mod clerk;
@@ -26,6 +27,7 @@ mod handshake;
 mod import;
 mod incoming;
 mod insisted;
+mod later;
 mod limits;
 mod linkage;
 mod mailbox;
@@ -40,6 +42,7 @@ mod running;
 mod server;
 mod service;
 mod stub;
+mod summons;
 mod unrung;
 #[allow(unsafe_code)]
 mod waiting;
@@ -53,6 +56,7 @@ pub use error::{CallError, Error, ExportError, FromCallError, ImportError, Outco
 pub use export::Server;
 pub use grant::Grant;
 pub use incoming::{Dispatch, Incoming, Refused};
+pub use later::{Handler, Spawn};
 pub use limits::Limits;
 pub use peer::{Peer, caller};
 pub use resilient::Policy;

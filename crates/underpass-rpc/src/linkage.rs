@@ -18,6 +18,8 @@ const LOST: u32 = 3;
 const ABANDONED: u32 = 4;
 /// A reply is awaited, and the caller is not to wait for it any more.
 const FREED: u32 = 5;
+/// A reply is awaited by a task, whose waker the vigil has.
+const WATCHED: u32 = 6;
 
 /// One slot's linkage record (LRPC). *The lock* is that of the client's end.
 ///
@@ -41,6 +43,8 @@ pub(crate) struct Linkage {
 pub(crate) enum Delivered {
     /// Somebody who waits; it is to be woken after the lock, if it has blocked.
     Taken(Option<&'static Control>),
+    /// A task: its waker is to be taken from the vigil under the same lock, and woken after it.
+    Watched,
     /// Nobody any more: the slot, and the blob that came along if one did, is to be given back.
     Abandoned,
     /// No call under way: no honest peer replies so.
@@ -71,8 +75,22 @@ impl Linkage {
                 self.state.store(IDLE, Ordering::Relaxed);
                 return Delivered::Abandoned;
             }
+            WATCHED => return self.deliver_to_task(cell),
             _ => return Delivered::Unexpected,
         }
+        self.keep(cell);
+        self.settle(ANSWERED)
+    }
+
+    #[cold]
+    fn deliver_to_task(&self, cell: &Cell) -> Delivered {
+        self.keep(cell);
+        self.settle_for_task(ANSWERED)
+    }
+
+    /// Keeps what the caller is to find.
+    #[inline(always)]
+    fn keep(&self, cell: &Cell) {
         let place = match cell.place {
             Place::Inline => 0,
             Place::Stack => 1,
@@ -84,7 +102,6 @@ impl Linkage {
         for (i, to) in self.payload.iter().enumerate().take(words) {
             to.store(cell.payload.word(i), Ordering::Relaxed);
         }
-        self.settle(ANSWERED)
     }
 
     #[inline]
@@ -94,10 +111,36 @@ impl Linkage {
         Delivered::Taken(self.berth.leave())
     }
 
+    fn settle_for_task(&self, state: u32) -> Delivered {
+        // SYNC with the load in `is_settled`.
+        self.state.store(state, Ordering::Release);
+        Delivered::Watched
+    }
+
+    /// The caller is a task, whose waker the vigil is given under the same lock: `Some` of whether it had none before; nothing if the call is settled.
+    pub(crate) fn watch(&self) -> Option<bool> {
+        let before = self.state.load(Ordering::Relaxed);
+        let awaited = matches!(before, EXPECTED | WATCHED);
+        if awaited {
+            self.state.store(WATCHED, Ordering::Relaxed);
+        }
+        awaited.then_some(before == EXPECTED)
+    }
+
+    /// The task looks by itself again. Under the lock. `false` if it was not watched for: then the vigil has no waker of it.
+    pub(crate) fn unwatch(&self) -> bool {
+        let watched = self.state.load(Ordering::Relaxed) == WATCHED;
+        if watched {
+            self.state.store(EXPECTED, Ordering::Relaxed);
+        }
+        watched
+    }
+
     /// There will be no reply. Under the lock.
     pub(crate) fn lose(&self) -> Delivered {
         match self.state.load(Ordering::Relaxed) {
             EXPECTED | FREED => self.settle(LOST),
+            WATCHED => self.settle_for_task(LOST),
             ABANDONED => {
                 self.state.store(IDLE, Ordering::Relaxed);
                 Delivered::Abandoned
@@ -107,13 +150,11 @@ impl Linkage {
     }
 
     /// The caller is not to wait any more; it is to be woken after the lock, if it has blocked. Under the lock.
-    pub(crate) fn free(&self) -> Option<&'static Control> {
-        if self.state.load(Ordering::Relaxed) != EXPECTED {
-            return None;
-        }
-        match self.settle(FREED) {
-            Delivered::Taken(who) => who,
-            Delivered::Abandoned | Delivered::Unexpected => None,
+    pub(crate) fn free(&self) -> Delivered {
+        match self.state.load(Ordering::Relaxed) {
+            EXPECTED => self.settle(FREED),
+            WATCHED => self.settle_for_task(FREED),
+            _ => Delivered::Taken(None),
         }
     }
 
@@ -214,16 +255,39 @@ mod tests {
     fn a_caller_that_is_freed_may_find_its_reply_all_the_same() {
         let linkage = Linkage::default();
         let cell = Cell::inline(3, 9, b"0123456789").unwrap();
-        assert!(linkage.free().is_none() && !linkage.is_freed(), "no call");
+        let freed = || matches!(linkage.free(), Delivered::Taken(None));
+        assert!(freed() && !linkage.is_freed(), "no call");
         linkage.expect();
-        assert!(linkage.free().is_none() && linkage.is_freed() && linkage.is_settled());
+        assert!(freed() && linkage.is_freed() && linkage.is_settled());
         assert!(matches!(linkage.deliver(&cell), Delivered::Taken(None)));
         assert!(!linkage.abandon() && !linkage.is_freed());
         assert_eq!(linkage.take(3), Some(cell));
         linkage.expect();
-        linkage.free();
-        assert!(linkage.abandon());
+        assert!(freed() && linkage.abandon());
         assert!(matches!(linkage.deliver(&cell), Delivered::Abandoned));
+    }
+
+    #[test]
+    fn a_task_is_watched_for_until_its_reply_comes() {
+        let linkage = Linkage::default();
+        assert_eq!((linkage.watch(), linkage.unwatch()), (None, false), "there is no call");
+        linkage.expect();
+        assert_eq!((linkage.watch(), linkage.watch()), (Some(true), Some(false)));
+        assert!(linkage.unwatch() && !linkage.unwatch());
+        assert_eq!(linkage.watch(), Some(true));
+        assert!(matches!(linkage.deliver(&Cell::new(0, 0)), Delivered::Watched));
+        assert!(linkage.is_settled() && !linkage.unwatch());
+        assert_eq!(linkage.watch(), None);
+        assert!(linkage.take(0).is_some());
+        linkage.expect();
+        linkage.watch();
+        assert!(matches!(linkage.free(), Delivered::Watched) && linkage.is_freed() && !linkage.unwatch());
+        assert!(linkage.abandon());
+        assert!(matches!(linkage.deliver(&Cell::new(0, 0)), Delivered::Abandoned));
+        linkage.expect();
+        linkage.watch();
+        assert!(matches!(linkage.lose(), Delivered::Watched));
+        assert_eq!(linkage.take(0), None);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Callers that wait for a slot, first come, first served.
 
+use crate::summons::Summons;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
 use underpass_processor::Line;
 use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_threads::{Latch, wait_on};
@@ -13,7 +15,31 @@ use underpass_threads::{Latch, wait_on};
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     waiting: AtomicU32,
-    latches: Mutex<VecDeque<Arc<Latch>>>,
+    latches: Mutex<VecDeque<Waiter>>,
+}
+
+/// Who waits.
+#[derive(Debug)]
+enum Waiter {
+    Thread(Arc<Latch>),
+    Task(Arc<Summons>),
+}
+
+impl Waiter {
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Thread(one), Self::Thread(other)) => Arc::ptr_eq(one, other),
+            (Self::Task(one), Self::Task(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+
+    fn call(&self) {
+        match self {
+            Self::Thread(latch) => latch.open(),
+            Self::Task(summons) => summons.call(),
+        }
+    }
 }
 
 impl Queue {
@@ -26,14 +52,13 @@ impl Queue {
     ) -> Option<T> {
         loop {
             let latch = Arc::new(Latch::default());
-            self.latches.lock().unwrap_or_else(PoisonError::into_inner).push_back(latch.clone());
-            self.waiting.fetch_add(1, Ordering::SeqCst);
+            self.enter(false, Waiter::Thread(latch.clone()));
             if let Some(got) = attempt() {
-                self.leave(&latch);
+                self.leave(&Waiter::Thread(latch));
                 return Some(got);
             }
             if !wait_on(&*latch, Some(line), deadline) {
-                self.leave(&latch);
+                self.leave(&Waiter::Thread(latch));
                 return None;
             }
             if let Some(got) = attempt() {
@@ -42,10 +67,32 @@ impl Queue {
         }
     }
 
-    /// A waiter goes without having been called; if it was called all the same, the call is passed on.
-    fn leave(&self, latch: &Arc<Latch>) {
+    /// A task waits, before all others if it has been called once and found nothing. It attempts now, and whenever it is woken.
+    pub(crate) fn enter_task(&self, first: bool, waker: &Waker) -> Arc<Summons> {
+        let summons = Arc::new(Summons::new(waker.clone()));
+        self.enter(first, Waiter::Task(summons.clone()));
+        summons
+    }
+
+    /// It waits no more.
+    pub(crate) fn leave_task(&self, summons: Arc<Summons>) {
+        self.leave(&Waiter::Task(summons));
+    }
+
+    fn enter(&self, first: bool, waiter: Waiter) {
         let mut latches = self.latches.lock().unwrap_or_else(PoisonError::into_inner);
-        match latches.iter().position(|other| Arc::ptr_eq(other, latch)) {
+        match first {
+            true => latches.push_front(waiter),
+            false => latches.push_back(waiter),
+        }
+        drop(latches);
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// A waiter goes without having been called; if it was called all the same, the call is passed on.
+    fn leave(&self, waiter: &Waiter) {
+        let mut latches = self.latches.lock().unwrap_or_else(PoisonError::into_inner);
+        match latches.iter().position(|other| other.is(waiter)) {
             Some(place) => {
                 latches.remove(place);
                 self.waiting.fetch_sub(1, Ordering::SeqCst);
@@ -68,9 +115,9 @@ impl Queue {
     #[cold]
     fn call_one(&self) -> bool {
         let first = self.latches.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        if let Some(latch) = &first {
+        if let Some(waiter) = &first {
             self.waiting.fetch_sub(1, Ordering::SeqCst);
-            latch.open();
+            waiter.call();
         }
         first.is_some()
     }

@@ -5,6 +5,7 @@ use crate::client::{QUARANTINE, Terms};
 use crate::counters::Counters;
 use crate::error::{CallError, ImportError, Outcome};
 use crate::import::{self, Bound};
+use crate::summons::elsewhere;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -143,6 +144,40 @@ impl Resilient {
             let next = may_be_repeated(&error, idempotent)
                 .then(|| self.next_after(&bound, attempts, deadline))
                 .flatten();
+            let Some(next) = next else { return result };
+            bound = next;
+            terms.within =
+                deadline.map(|deadline| Duration::from_nanos(deadline.saturating_sub(clock::now_ns())));
+        }
+        unreachable!("attempts are counted until they are too many")
+    }
+
+    /// As [`call`](Self::call), for a task. What has to wait for a server does so on a kernel thread of its own.
+    pub(crate) async fn call_from_task<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+        self: &Arc<Self>,
+        procedure: u16,
+        arguments: &A,
+        mut terms: Terms<'_>,
+        idempotent: bool,
+        failed: impl Fn(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        let deadline = match terms.deadline() {
+            Ok(deadline) => deadline,
+            Err(error) => return Err(failed(*error)),
+        };
+        let mut bound = self.present().bound.clone();
+        for attempts in 1.. {
+            let mut told = None;
+            let told_of = |error: CallError| {
+                told = Some(error.clone());
+                failed(error)
+            };
+            let result = bound.end.call_from_task::<A, R>(procedure, arguments, terms, told_of).await;
+            if told.is_none_or(|error| !may_be_repeated(&error, idempotent)) {
+                return result;
+            }
+            let (own, ended) = (self.clone(), bound.clone());
+            let next = elsewhere(move || own.next_after(&ended, attempts, deadline)).await.flatten();
             let Some(next) = next else { return result };
             bound = next;
             terms.within =

@@ -9,7 +9,7 @@ use crate::clerk::clerk;
 use crate::counters::{Counted, Counters, KernelCount, SlotCount, bequeath};
 use crate::family::Family;
 use crate::handshake::Meeting;
-use crate::incoming::{Dispatch, Incoming, Refused, Status};
+use crate::incoming::{Dispatch, Incoming, Refused, Replied, Status};
 use crate::limits::Seat;
 use crate::mailbox::{Mailbox, News};
 use crate::message::{BLOB_IN, BLOB_OUT, Bytes, NO_FILE, Unread, fill};
@@ -21,7 +21,7 @@ use underpass_channel::{Bell, Cell, Channel, Place};
 use underpass_processor::{Keeper, Line, lines};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use underpass_sync::{Inside, Spin};
-use underpass_threads::{invite, lent_by, panic_message, rouse_all};
+use underpass_threads::{invite, lent_by, on_user_thread, panic_message, rouse_all};
 
 /// A number of calls that none come to at once: a new line counts as used.
 const FRESH: u32 = u32::MAX;
@@ -111,6 +111,11 @@ impl ServerEnd {
             seen: AtomicU32::new(FRESH),
             own: own.clone(),
         })
+    }
+
+    /// To hold on to it.
+    pub(crate) fn own(&self) -> Option<Arc<Self>> {
+        self.own.upgrade()
     }
 
     pub(crate) fn channel(&self) -> &Channel {
@@ -207,7 +212,8 @@ impl ServerEnd {
         };
         match outcome {
             // Posted from where it was written: to move it, the processor would wait until what it wrote in pieces is out (decision 0021).
-            Ok(Ok(())) if call.replied => self.send(&call.reply, slot),
+            Ok(Ok(())) if call.replied == Replied::Yes => self.send(&call.reply, slot),
+            _ if call.replied == Replied::Later => {}
             failed => self.send(&self.failed(cell.slot, failed), slot),
         }
     }
@@ -257,6 +263,15 @@ impl ServerEnd {
         }
     }
 
+    /// Posts the reply to a call that was handed over, from whatever kernel thread: only the domain's own processors knock before they sleep.
+    pub(crate) fn answer(&self, reply: &Cell) {
+        let slot = &self.slots[usize::from(reply.slot)];
+        self.send(reply, slot);
+        if !on_user_thread() && self.unrung.take() {
+            self.knock_now();
+        }
+    }
+
     #[cold]
     fn knock_now(&self) {
         if self.channel.knock() {
@@ -265,7 +280,7 @@ impl ServerEnd {
     }
 
     #[cold]
-    fn refuse(&self, slot: u16, status: Status, why: &str) -> Cell {
+    pub(crate) fn refuse(&self, slot: u16, status: Status, why: &str) -> Cell {
         /// Enough for a message, and sure to fit into an A-stack.
         const MOST: usize = 1024;
         let mut end = why.len().min(MOST);

@@ -158,6 +158,50 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         }
     }
 
+    /// As [`call`](Self::call), for async tasks under any executor: what it returns sends the call when it is first polled, and abandons it if it is
+    /// dropped before its end.
+    ///
+    /// # Errors
+    /// As `call`.
+    pub async fn call_async<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        failed: impl Fn(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        self.call_async_as::<A, R>(procedure, arguments, false, failed).await
+    }
+
+    /// As [`call_async`](Self::call_async), of a procedure that may be executed twice.
+    ///
+    /// # Errors
+    /// As `call`.
+    pub async fn call_async_idempotent<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        failed: impl Fn(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        self.call_async_as::<A, R>(procedure, arguments, true, failed).await
+    }
+
+    async fn call_async_as<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        idempotent: bool,
+        failed: impl Fn(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        let terms = Terms { within: self.within, urgent: self.urgent, abandon: self.abandon.as_ref() };
+        match &self.to {
+            To::There(bound) => bound.end.call_from_task::<A, R>(procedure, arguments, terms, failed).await,
+            To::Anywhere(resilient) => {
+                resilient.call_from_task::<A, R>(procedure, arguments, terms, idempotent, failed).await
+            }
+            To::Here(_) => Err(failed(CallError::Closed(crate::error::Outcome::NotStarted))),
+        }
+    }
+
     /// What this binding has carried so far, over all of its channels. Nothing, if the implementation is in this very domain.
     pub fn counters(&self) -> Counters {
         match &self.to {

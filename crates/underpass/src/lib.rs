@@ -42,6 +42,62 @@
 //!   thread polls a little and then sleeps.
 //! * [`CallError`] says what became of a call that failed, and what to do.
 //!
+//! # Async callers and handlers
+//!
+//! Tasks of any executor call by `greet_async(..).await`, and no thread waits. The call is sent at the first poll. To drop the future abandons it: its result goes nowhere, and where the
+//! binding has a deadline (`with_deadline`) the handler can see that nobody wants it ([`is_cancelled`]). A deadline needs no timer of the executor.
+//!
+//! With `#[underpass::interface(asynchronous)]` handlers may be `async fn`s, which run on an executor of the server's choice: a trait with `Async` behind its name has them, and its
+//! `serve` takes what starts a future. For tokio that is `move |handler| drop(handle.spawn(handler))`, for smol `move |handler| executor.spawn(handler).detach()`.
+//!
+//! ```
+//! use underpass::{CallError, Handler};
+//!
+//! #[underpass::interface(asynchronous)]
+//! pub trait Greeter {
+//!     /// Greets `whom`.
+//!     fn greet(&self, whom: &str) -> Result<String, CallError>;
+//! }
+//!
+//! struct Polite;
+//!
+//! impl GreeterAsync for Polite {
+//!     async fn greet(&self, whom: &str) -> Result<String, CallError> {
+//!         // Here it may await timers, sockets, and calls to other domains.
+//!         Ok(format!("Good day, {whom}."))
+//!     }
+//! }
+//!
+//! # let dir = std::env::temp_dir().join(format!("underpass-doc-async-{}", std::process::id()));
+//! # // SAFETY: no other thread has been started yet.
+//! # unsafe { std::env::set_var("UNDERPASS_DIR", &dir) };
+//! # struct Unpark(std::thread::Thread);
+//! # impl std::task::Wake for Unpark {
+//! #     fn wake(self: std::sync::Arc<Self>) { self.0.unpark() }
+//! # }
+//! # fn block_on<F: Future>(future: F) -> F::Output {
+//! #     let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+//! #     let mut future = std::pin::pin!(future);
+//! #     loop {
+//! #         match future.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
+//! #             std::task::Poll::Ready(output) => return output,
+//! #             std::task::Poll::Pending => std::thread::park(),
+//! #         }
+//! #     }
+//! # }
+//! // The server's process. This executor is a simple one: a kernel thread for each call.
+//! let spawn = |handler: Handler| drop(std::thread::spawn(|| block_on(handler)));
+//! let running = underpass::Server::new().export("polite", GreeterAsync::serve(Polite, spawn)).start()?;
+//!
+//! // The client's, which doesn't see how the server's handlers are written.
+//! let greeter = GreeterClient::import("polite")?;
+//! let greeting = block_on(async { greeter.greet_async("Ada").await });
+//! assert_eq!(greeting?, "Good day, Ada.");
+//! # drop(running);
+//! # std::fs::remove_dir(dir)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Threads without calls
 //!
 //! The threads are of use by themselves. To go from those of `std` to these, change the paths and leave the rest:
@@ -75,9 +131,9 @@
 
 pub use underpass_macros::{Wire, interface};
 pub use underpass_rpc::{
-    Abandon, Binding, Bindings, CallError, Cancellation, Counters, Error, ExportError, Grant, ImportError,
-    Limits, Outcome, Peer, Policy, Running, Server, Service, active_bindings, caller, cancellation, counters,
-    deadline, detached, is_cancelled,
+    Abandon, Binding, Bindings, CallError, Cancellation, Counters, Error, ExportError, Grant, Handler,
+    ImportError, Limits, Outcome, Peer, Policy, Running, Server, Service, active_bindings, caller,
+    cancellation, counters, deadline, detached, is_cancelled,
 };
 #[cfg(feature = "sandbox")]
 pub use underpass_sandbox::Sandbox;
@@ -228,8 +284,8 @@ pub mod sandbox {
 #[doc(hidden)]
 pub mod __private {
     pub use underpass_rpc::{
-        Abandon, CallError, Counters, Dispatch, FromCallError, ImportError, Incoming, Policy, Refused,
-        Service, Stub,
+        Abandon, CallError, Counters, Dispatch, FromCallError, Handler, ImportError, Incoming, Policy,
+        Refused, Service, Spawn, Stub,
     };
     pub use underpass_wire as wire;
     pub use underpass_wire::{Decode, Descriptor, Encode, Schema};

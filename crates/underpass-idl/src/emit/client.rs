@@ -12,6 +12,7 @@ const WIDEST: usize = 12;
 pub(super) fn client(interface: &Interface) -> TokenStream {
     let Interface { vis, ident, private, docs, methods, .. } = interface;
     let client = interface.client();
+    let tasks = methods.iter().map(|method| for_tasks(interface, method));
     let methods = methods.iter().map(|method| procedure(interface, method));
     let descriptor = descriptor::descriptor(interface);
     let first =
@@ -104,22 +105,75 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
         impl #ident for #client {
             #(#methods)*
         }
+
+        // Behind the others, which tell what is wrong with a type first.
+        #[allow(dead_code)]
+        impl #client {
+            #(#tasks)*
+        }
     }
 }
 
 /// One method: a direct call if the implementation is here, else a call through the binding.
 fn procedure(interface: &Interface, method: &Method) -> TokenStream {
+    let Method { ident, docs, arguments, outcome, .. } = method;
+    let names = arguments.iter().map(|argument| &argument.ident);
+    let types = arguments.iter().map(|argument| &argument.written);
+    let written = &outcome.written;
+    let body = body(interface, method, false);
+    quote! {
+        #(#docs)*
+        fn #ident(&self, #(#names: #types),*) -> #written {
+            #body
+        }
+    }
+}
+
+/// The same for async tasks.
+fn for_tasks(interface: &Interface, method: &Method) -> TokenStream {
+    let Interface { vis, .. } = interface;
+    let Method { docs, arguments, outcome, .. } = method;
+    let names = arguments.iter().map(|argument| &argument.ident);
+    let types = arguments.iter().map(|argument| &argument.written);
+    let written = &outcome.written;
+    let for_tasks = method.for_tasks();
+    let body = body(interface, method, true);
+    let separator = (!docs.is_empty()).then(|| quote!(#[doc = ""]));
+    let what = format!(
+        " `{}` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very \
+         process is called directly, and holds up the executor's thread.",
+        method.name()
+    );
+    quote! {
+        #(#docs)*
+        #separator
+        #[doc = #what]
+        ///
+        /// # Errors
+        /// What the implementation returns, or what became of the call.
+        #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+        #vis async fn #for_tasks(&self, #(#names: #types),*) -> #written {
+            #body
+        }
+    }
+}
+
+/// The body of one of them.
+fn body(interface: &Interface, method: &Method, for_tasks: bool) -> TokenStream {
     let Interface { ident: trait_, private, wire, .. } = interface;
-    let Method { index, ident, docs, arguments, outcome, idempotent, .. } = method;
-    let call = Ident::new(if *idempotent { "call_idempotent" } else { "call" }, ident.span());
+    let Method { index, ident, arguments, outcome, idempotent, .. } = method;
+    let (call, awaited) = match (for_tasks, idempotent) {
+        (false, false) => ("call", None),
+        (false, true) => ("call_idempotent", None),
+        (true, false) => ("call_async", Some(quote_spanned!(ident.span()=> .await))),
+        (true, true) => ("call_async_idempotent", Some(quote_spanned!(ident.span()=> .await))),
+    };
     // Out of reach of the arguments' names.
     let local = Ident::new("local", Span::mixed_site());
     let result = Ident::new("result", Span::mixed_site());
     let error = Ident::new("error", Span::mixed_site());
 
     let names: Vec<&Ident> = arguments.iter().map(|argument| &argument.ident).collect();
-    let types = arguments.iter().map(|argument| &argument.written);
-    let written = &outcome.written;
     let sent = tuple(ident.span(), arguments.iter().map(|argument| argument.sent(wire)).collect());
     let carried = outcome.carried(wire);
     let received = if outcome.serde { quote!(.map(|#wire::Serde(#result)| #result)) } else { quote!() };
@@ -130,17 +184,15 @@ fn procedure(interface: &Interface, method: &Method) -> TokenStream {
     };
     // At the method's name, where errors about all its arguments together belong.
     let stub = free("stub", &names, ident.span());
+    let call = Ident::new(call, ident.span());
     let called =
         quote_spanned!(ident.span()=> #stub.#call::<_, #carried>(#index, #sent, |#error| #failed(#error)));
     quote! {
-        #(#docs)*
-        fn #ident(&self, #(#names: #types),*) -> #written {
-            if let ::core::option::Option::Some(#local) = self.stub.local() {
-                return #trait_::#ident(#local, #(#names),*);
-            }
-            let #stub = &self.stub;
-            #called #received
+        if let ::core::option::Option::Some(#local) = self.stub.local() {
+            return #trait_::#ident(#local, #(#names),*);
         }
+        let #stub = &self.stub;
+        #called #awaited #received
     }
 }
 

@@ -35,20 +35,26 @@ pub(super) fn server(interface: &Interface) -> TokenStream {
     }
 }
 
-/// Takes the arguments, calls the implementation, gives the result.
-fn procedure(interface: &Interface, method: &Method, call: &Ident) -> TokenStream {
-    let Interface { ident: trait_, wire, .. } = interface;
-    let Method { index, ident, arguments, outcome, .. } = method;
-    let result = Ident::new("result", Span::mixed_site());
-    let mut taken = Vec::new();
-    let mut passed = Vec::new();
-    for (position, argument) in arguments.iter().enumerate() {
+/// How the server stub takes the arguments of a method out of `call`, and what it passes on.
+pub(super) fn arguments(interface: &Interface, method: &Method, call: &Ident) -> [Vec<TokenStream>; 2] {
+    let wire = &interface.wire;
+    let (mut taken, mut passed) = (Vec::new(), Vec::new());
+    for (position, argument) in method.arguments.iter().enumerate() {
         let name = format_ident!("argument{position}", span = Span::mixed_site());
         let carried = argument.carried(wire);
         let pattern = if argument.serde { quote!(#wire::Serde(#name)) } else { quote!(#name) };
         taken.push(quote!(let #pattern = #call.argument::<#carried>()?;));
         passed.push(if argument.is_lent() { quote!(&#name) } else { quote!(#name) });
     }
+    [taken, passed]
+}
+
+/// Takes the arguments, calls the implementation, gives the result.
+fn procedure(interface: &Interface, method: &Method, call: &Ident) -> TokenStream {
+    let Interface { ident: trait_, wire, .. } = interface;
+    let Method { index, ident, outcome, .. } = method;
+    let result = Ident::new("result", Span::mixed_site());
+    let [taken, passed] = arguments(interface, method, call);
     let written = &outcome.written;
     let carried = outcome.carried(wire);
     let reply = if outcome.serde { quote!(&#result.map(#wire::Serde)) } else { quote!(&#result) };

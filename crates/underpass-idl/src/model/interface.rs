@@ -21,6 +21,8 @@ pub(crate) struct Interface {
     pub(crate) docs: Vec<Attribute>,
     /// The same as markdown.
     pub(crate) doc: String,
+    /// Handlers may be `async fn`s.
+    pub(crate) asynchronous: bool,
     /// By index.
     pub(crate) methods: Vec<Method>,
     /// The path of the runtime's part for generated code.
@@ -56,11 +58,19 @@ impl Interface {
             }
             methods.extend(errors.take(Method::parse(index, method)));
         }
+        for method in methods.iter().filter(|method: &&Method| names.contains(&method.for_tasks())) {
+            let (name, taken) = (&method.ident, method.for_tasks());
+            let why = format!(
+                "`{taken}` is a method too, and the client stub has a `{taken}` by which async tasks call `{name}`: give one of them another name"
+            );
+            errors.at(name, why);
+        }
         errors.finish(Self {
             vis: item.vis.clone(),
             ident: item.ident.clone(),
             docs: doc::comments(&item.attrs),
             doc: doc::text(&item.attrs),
+            asynchronous: options.asynchronous,
             methods,
             private: options.private(),
             wire: options.wire(),
@@ -75,6 +85,16 @@ impl Interface {
     /// The client stub's name.
     pub(crate) fn client(&self) -> Ident {
         format_ident!("{}Client", self.ident)
+    }
+
+    /// The name of the trait whose handlers are `async fn`s.
+    pub(crate) fn of_futures(&self) -> Ident {
+        format_ident!("{}Async", self.ident)
+    }
+
+    /// The name of its server stub.
+    pub(crate) fn dispatch_of_futures(&self) -> Ident {
+        format_ident!("{}AsyncDispatch", self.ident)
     }
 
     /// The server stub's name.

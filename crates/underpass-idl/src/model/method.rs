@@ -5,6 +5,7 @@ use crate::attribute;
 use crate::doc;
 use crate::errors::Errors;
 use proc_macro2::Ident;
+use quote::format_ident;
 use syn::ext::IdentExt;
 use syn::{Attribute, FnArg, Receiver, ReceiverKind, Result, Safety, Signature, TraitItemFn};
 
@@ -67,6 +68,11 @@ impl Method {
             }),
             None => errors.finish(()).map(|()| unreachable!("without an outcome there is an error")),
         }
+    }
+
+    /// The name of what the client stub has for async tasks.
+    pub(crate) fn for_tasks(&self) -> Ident {
+        format_ident!("{}_async", self.ident.unraw(), span = self.ident.span())
     }
 
     /// The method's name as it is in the descriptor.

@@ -322,6 +322,133 @@ impl Arguments for ArgumentsClient {
         )
     }
 }
+#[allow(dead_code)]
+impl ArgumentsClient {
+    /// `lent` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
+    ///
+    /// # Errors
+    /// What the implementation returns, or what became of the call.
+    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    async fn lent_async(
+        &self,
+        text: &str,
+        bytes: &[u8],
+        stats: &[fs::Stat],
+        stat: &fs::Stat,
+    ) -> io::Result<()> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return Arguments::lent(local, text, bytes, stats, stat);
+        }
+        let stub = &self.stub;
+        stub.call_async::<
+                _,
+                <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
+            >(
+                0u16,
+                &(text, bytes, stats, stat),
+                |error| <<io::Result<
+                    (),
+                > as crate::mock::__private::wire::Returned>::Error as crate::mock::__private::FromCallError>::from_call_error(
+                    error,
+                ),
+            )
+            .await
+    }
+    /// `owned` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
+    ///
+    /// # Errors
+    /// What the implementation returns, or what became of the call.
+    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    async fn owned_async(
+        &self,
+        r#type: (u8, Option<[bool; 3]>),
+        local: HashMap<String, u64>,
+    ) -> Result<(), Error> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return Arguments::owned(local, r#type, local);
+        }
+        let stub = &self.stub;
+        stub.call_async::<
+                _,
+                ::core::result::Result<
+                    (),
+                    <Error as crate::mock::__private::wire::Carried>::Itself,
+                >,
+            >(
+                1u16,
+                &(&r#type, &local),
+                |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
+                    error,
+                ),
+            )
+            .await
+    }
+    /// `many` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
+    ///
+    /// # Errors
+    /// What the implementation returns, or what became of the call.
+    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    async fn many_async(
+        &self,
+        a: u8,
+        b: u8,
+        c: u8,
+        d: u8,
+        e: u8,
+        f: u8,
+        g: u8,
+        h: u8,
+        i: u8,
+        j: u8,
+        k: u8,
+        l: u8,
+        m: &str,
+    ) -> Result<(), Error> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return Arguments::many(local, a, b, c, d, e, f, g, h, i, j, k, l, m);
+        }
+        let stub = &self.stub;
+        stub.call_async::<
+                _,
+                ::core::result::Result<
+                    (),
+                    <Error as crate::mock::__private::wire::Carried>::Itself,
+                >,
+            >(
+                2u16,
+                &(&(&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l), &(m,)),
+                |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
+                    error,
+                ),
+            )
+            .await
+    }
+    /// `provided` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
+    ///
+    /// # Errors
+    /// What the implementation returns, or what became of the call.
+    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    async fn provided_async(&self) -> Result<u8, Error> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return Arguments::provided(local);
+        }
+        let stub = &self.stub;
+        stub.call_async::<
+                _,
+                ::core::result::Result<
+                    u8,
+                    <Error as crate::mock::__private::wire::Carried>::Itself,
+                >,
+            >(
+                3u16,
+                &(),
+                |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
+                    error,
+                ),
+            )
+            .await
+    }
+}
 /// The server stub of [`Arguments`].
 #[doc(hidden)]
 struct ArgumentsDispatch<T>(::std::sync::Arc<T>);

@@ -190,6 +190,66 @@ impl FileCache for FileCacheClient {
         )
     }
 }
+#[allow(dead_code)]
+impl FileCacheClient {
+    /// Reads up to `len` bytes at `offset`.
+    ///
+    /// `read` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
+    ///
+    /// # Errors
+    /// What the implementation returns, or what became of the call.
+    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    pub async fn read_async(
+        &self,
+        file: FileId,
+        offset: u64,
+        len: u32,
+    ) -> Result<Vec<u8>, FsError> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return FileCache::read(local, file, offset, len);
+        }
+        let stub = &self.stub;
+        stub.call_async_idempotent::<
+                _,
+                ::core::result::Result<
+                    <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
+                    <FsError as ::underpass::__private::wire::Carried>::Itself,
+                >,
+            >(
+                0u16,
+                &(&file, &offset, &len),
+                |error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
+                    error,
+                ),
+            )
+            .await
+    }
+    /// `flush` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
+    ///
+    /// # Errors
+    /// What the implementation returns, or what became of the call.
+    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    pub async fn flush_async(&self) -> Result<(), FsError> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return FileCache::flush(local);
+        }
+        let stub = &self.stub;
+        stub.call_async::<
+                _,
+                ::core::result::Result<
+                    (),
+                    <FsError as ::underpass::__private::wire::Carried>::Itself,
+                >,
+            >(
+                1u16,
+                &(),
+                |error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
+                    error,
+                ),
+            )
+            .await
+    }
+}
 /// The server stub of [`FileCache`].
 #[doc(hidden)]
 struct FileCacheDispatch<T>(::std::sync::Arc<T>);

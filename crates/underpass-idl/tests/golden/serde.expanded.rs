@@ -153,6 +153,38 @@ impl Search for SearchClient {
             .map(|::underpass::__private::wire::Serde(result)| result)
     }
 }
+#[allow(dead_code)]
+impl SearchClient {
+    /// `find` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
+    ///
+    /// # Errors
+    /// What the implementation returns, or what became of the call.
+    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    async fn find_async(&self, query: &Query, limits: Limits) -> Result<Value, Error> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return Search::find(local, query, limits);
+        }
+        let stub = &self.stub;
+        stub.call_async::<
+                _,
+                ::core::result::Result<
+                    ::underpass::__private::wire::Serde<Value>,
+                    <Error as ::underpass::__private::wire::Carried>::Itself,
+                >,
+            >(
+                0u16,
+                &(
+                    ::underpass::__private::wire::Serde(query),
+                    ::underpass::__private::wire::Serde(&limits),
+                ),
+                |error| <Error as ::underpass::__private::FromCallError>::from_call_error(
+                    error,
+                ),
+            )
+            .await
+            .map(|::underpass::__private::wire::Serde(result)| result)
+    }
+}
 /// The server stub of [`Search`].
 #[doc(hidden)]
 struct SearchDispatch<T>(::std::sync::Arc<T>);

@@ -14,7 +14,8 @@ pub struct CallError(pub String);
 /// What generated code uses.
 pub mod __private {
     pub use super::{
-        Abandon, Counters, Dispatch, FromCallError, ImportError, Incoming, Policy, Refused, Service, Stub,
+        Abandon, Counters, Dispatch, FromCallError, Handler, ImportError, Incoming, Policy, Refused, Service,
+        Spawn, Stub,
     };
     pub use underpass_wire as wire;
 }
@@ -53,6 +54,9 @@ pub struct Counters {
     pub again: u64,
 }
 
+pub type Handler = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+pub type Spawn = dyn Fn(Handler) + Send + Sync;
+
 pub struct Incoming<'a> {
     pub procedure: u16,
     pub bytes: &'a [u8],
@@ -72,6 +76,17 @@ impl Incoming<'_> {
     pub fn reply<T: underpass_wire::Encode + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
         self.reply = to_bytes(value);
         assert_eq!(self.reply.len(), value.size());
+        Ok(())
+    }
+    pub fn later<T: underpass_wire::Encode>(
+        &mut self,
+        spawn: &Spawn,
+        handler: impl Future<Output = T> + Send + 'static,
+    ) -> Result<(), Refused> {
+        let reply = Arc::new(Mutex::new(Vec::new()));
+        let to = reply.clone();
+        spawn(Box::pin(async move { *to.lock().unwrap() = to_bytes(&handler.await) }));
+        self.reply = std::mem::take(&mut reply.lock().unwrap());
         Ok(())
     }
     pub fn unknown(&mut self) -> Result<(), Refused> {
@@ -198,6 +213,32 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
             Ok(result) => result.into_result(),
             Err(error) => Err(failed(error)),
         }
+    }
+
+    pub async fn call_async<A, R>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        failed: impl FnOnce(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error>
+    where
+        A: underpass_wire::Encode + ?Sized,
+        R: Results,
+    {
+        self.call::<A, R>(procedure, arguments, failed)
+    }
+
+    pub async fn call_async_idempotent<A, R>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        failed: impl Fn(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error>
+    where
+        A: underpass_wire::Encode + ?Sized,
+        R: Results,
+    {
+        self.call_idempotent::<A, R>(procedure, arguments, failed)
     }
 
     fn carry<A, R>(&self, procedure: u16, arguments: &A) -> Result<R, CallError>

@@ -7,7 +7,8 @@ use super::{ClientEnd, Terms};
 use crate::abandon::UnderWay;
 use crate::deadline::{inherited_ns, inherits};
 use crate::error::{CallError, Outcome};
-use crate::linkage::Linkage;
+use crate::linkage::{Delivered, Linkage};
+use crate::summons::wake_task;
 use crate::waiting::wake;
 use underpass_channel::Cell;
 use underpass_os::{barrier, clock};
@@ -97,9 +98,13 @@ impl ClientEnd {
     pub(crate) fn free(&self, number: Option<u16>) {
         let Some(number) = number else { return self.queue.all() };
         let inside = self.lock();
-        let who = self.linkage(number).free();
+        let freed = self.linkage(number).free();
+        let task = matches!(freed, Delivered::Watched).then(|| self.vigil.take(number)).flatten();
         drop(inside);
-        if let Some(who) = who {
+        if let Some(waker) = task {
+            wake_task(waker);
+        }
+        if let Delivered::Taken(Some(who)) = freed {
             wake(who);
         }
     }

@@ -4,6 +4,7 @@ use super::ClientEnd;
 use crate::error::{CallError, Outcome};
 use crate::linkage::Delivered;
 use crate::mailbox::News;
+use crate::summons::wake_task;
 use crate::waiting::wake;
 use std::iter;
 use std::sync::{PoisonError, Weak};
@@ -100,7 +101,11 @@ impl ClientEnd {
             if let Delivered::Abandoned = lost {
                 self.back_from_quarantine(number as u16);
             }
+            let task = matches!(lost, Delivered::Watched).then(|| self.vigil.take(number as u16)).flatten();
             drop(inside);
+            if let Some(waker) = task {
+                wake_task(waker);
+            }
             if let Delivered::Taken(Some(who)) = lost {
                 wake(who);
             }

@@ -51,9 +51,9 @@ impl Line for ClientEnd {
     fn look(&self) {
         self.watch.resume();
         self.channel.own_attention().look();
-        // A kernel thread that sleeps, or announced its sleep in between, must not lose its bell.
+        // A kernel thread that sleeps, or announced its sleep in between, must not lose its bell; nor a task that waits.
         fence(Ordering::SeqCst);
-        if self.sleepers.load(Ordering::SeqCst) > 0 {
+        if self.sleepers.load(Ordering::SeqCst) > 0 || self.vigil.is_kept() {
             self.rearm();
         }
     }
@@ -74,7 +74,8 @@ impl Line for ClientEnd {
         self.channel.own_attention().look();
         // Whoever waits besides this thread, and may sleep, must not lose its bell; it said so before it slept.
         fence(Ordering::SeqCst);
-        if self.sleepers.load(Ordering::SeqCst) > 0 || self.slots.leased(SLOTS) > own {
+        if self.sleepers.load(Ordering::SeqCst) > 0 || self.vigil.is_kept() || self.slots.leased(SLOTS) > own
+        {
             self.rearm();
         }
     }

@@ -2,6 +2,7 @@
 
 use super::ClientEnd;
 use crate::linkage::Delivered;
+use crate::summons::wake_task;
 use crate::waiting::wake;
 use underpass_channel::layout::SLOTS;
 use underpass_channel::{Cell, Place};
@@ -27,7 +28,7 @@ impl ClientEnd {
         while more && taken < SLOTS {
             let Some(inside) = enter() else { break };
             let mut woken = [None; BATCH];
-            let (mut abandoned, mut damaged) = (false, None);
+            let (mut abandoned, mut damaged, mut task) = (false, None, None);
             for one in &mut woken {
                 match self.channel.receiving().take(&mut cell) {
                     Ok(true) => {}
@@ -43,6 +44,10 @@ impl ClientEnd {
                 taken += 1;
                 match self.linkage.get(usize::from(cell.slot)).map(|linkage| linkage.deliver(&cell)) {
                     Some(Delivered::Taken(who)) => *one = who,
+                    Some(Delivered::Watched) => {
+                        task = self.vigil.take(cell.slot);
+                        break;
+                    }
                     Some(Delivered::Abandoned) => {
                         abandoned = true;
                         break;
@@ -55,6 +60,9 @@ impl ClientEnd {
             }
             drop(inside);
             woken.into_iter().flatten().for_each(wake);
+            if let Some(waker) = task {
+                wake_task(waker);
+            }
             if abandoned {
                 self.reclaim(&cell);
             }
@@ -80,7 +88,7 @@ impl ClientEnd {
 
     /// Announces a sleep on behalf of those that sleep already, after a bell of theirs may have gone elsewhere.
     pub(super) fn rearm(&self) {
-        if self.aside.load(Ordering::Relaxed) {
+        if self.aside.load(Ordering::Relaxed) || self.vigil.is_kept() {
             self.channel.own_attention().set_aside();
         }
         self.channel.own_attention().park(false);

@@ -2,7 +2,7 @@
 
 use super::ServerEnd;
 use crate::deadline::Serving;
-use crate::incoming::{Incoming, Refused, Status};
+use crate::incoming::{Incoming, Refused, Replied, Status};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use underpass_os::clock;
 
@@ -21,7 +21,11 @@ impl ServerEnd {
         else {
             return Ok(Err(Refused { status: Status::Unwanted, why: String::new() }));
         };
-        let _serving = Serving::begin(end, slot, deadline_ns);
-        catch_unwind(AssertUnwindSafe(|| self.stub.dispatch(call)))
+        let serving = Serving::begin(end, slot, deadline_ns);
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.stub.dispatch(call)));
+        if call.replied == Replied::Later {
+            serving.hand_over();
+        }
+        outcome
     }
 }

@@ -1,0 +1,237 @@
+//! Tasks that wait for replies: the steps W1 to W5 of `README.md`, with the rings and the attention that ship. What the client keeps under its lock is here in small.
+
+use super::{Receiver, Sender, bounded, ring, send};
+use loom::sync::atomic::{AtomicU32, Ordering, fence};
+use loom::sync::{Arc, Condvar, Mutex};
+use loom::thread;
+use underpass_channel::{Attention, Bell, Cell, Fence};
+
+/// A linkage record, and the waker that the vigil has for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Call {
+    Idle,
+    Expected,
+    /// By which poll of the task.
+    Watched(u32),
+    Abandoned,
+    Answered,
+}
+
+/// The kernel's side of a bell over the socket, and an executor's of a waker: what comes before the wait ends it.
+#[derive(Default)]
+struct Rings {
+    rung: Mutex<Option<u32>>,
+    bell: Condvar,
+}
+
+impl Rings {
+    fn ring(&self, what: u32) {
+        *self.rung.lock().unwrap() = Some(what);
+        self.bell.notify_all();
+    }
+
+    fn wait(&self) -> u32 {
+        let mut rung = self.rung.lock().unwrap();
+        loop {
+            match rung.take() {
+                Some(what) => return what,
+                None => rung = self.bell.wait(rung).unwrap(),
+            }
+        }
+    }
+}
+
+/// The client's end.
+struct Client {
+    word: AtomicU32,
+    receiving: Receiver,
+    /// The lock, and what is under it.
+    calls: Mutex<[Call; 2]>,
+    tasks: AtomicU32,
+    executors: [Rings; 2],
+    socket: Rings,
+}
+
+/// What the clerk hears at the end of a model.
+const END: u32 = 0;
+const BELL: u32 = 1;
+
+impl Client {
+    fn new(calls: [Call; 2]) -> (Sender, Arc<Self>) {
+        let (sending, receiving) = ring(4);
+        let client = Self {
+            word: AtomicU32::new(0),
+            receiving,
+            calls: Mutex::new(calls),
+            tasks: AtomicU32::new(0),
+            executors: [Rings::default(), Rings::default()],
+            socket: Rings::default(),
+        };
+        (sending, Arc::new(client))
+    }
+
+    /// Takes what has come, as `take_replies` does.
+    fn poll(&self) {
+        loop {
+            let mut calls = self.calls.lock().unwrap();
+            let mut cell = Cell::new(0, 0);
+            if !self.receiving.lock().unwrap().take(&mut cell).unwrap() {
+                return;
+            }
+            let slot = usize::from(cell.slot);
+            let woken = match calls[slot] {
+                Call::Expected => None,
+                Call::Watched(poll) => {
+                    self.tasks.fetch_sub(1, Ordering::SeqCst);
+                    Some(poll)
+                }
+                Call::Abandoned => {
+                    calls[slot] = Call::Idle;
+                    continue;
+                }
+                other => panic!("a reply to a call that is {other:?}"),
+            };
+            calls[slot] = Call::Answered;
+            drop(calls);
+            if let Some(poll) = woken {
+                self.executors[slot].ring(poll);
+            }
+        }
+    }
+
+    /// *W2 and W3.* `false` if the reply is here.
+    fn watch_and_arm(&self, slot: usize, poll: u32) -> bool {
+        let mut calls = self.calls.lock().unwrap();
+        match calls[slot] {
+            Call::Expected => {
+                self.tasks.fetch_add(1, Ordering::SeqCst);
+                calls[slot] = Call::Watched(poll);
+            }
+            Call::Watched(_) => calls[slot] = Call::Watched(poll),
+            _ => return false,
+        }
+        drop(calls);
+        fence(Ordering::SeqCst);
+        if !Attention::new(&self.word).is_aside() {
+            Attention::new(&self.word).set_aside();
+            fence(Ordering::SeqCst);
+            self.poll();
+        }
+        self.calls.lock().unwrap()[slot] != Call::Answered
+    }
+
+    /// *W4.* The clerk has heard a bell; or somebody has cleared the bits.
+    fn rearm(&self) {
+        if self.tasks.load(Ordering::SeqCst) > 0 {
+            Attention::new(&self.word).set_aside();
+        }
+        Attention::new(&self.word).park(false);
+        fence(Ordering::SeqCst);
+        self.poll();
+    }
+
+    fn is_leased(&self) -> bool {
+        self.calls.lock().unwrap().iter().any(|call| *call != Call::Idle)
+    }
+
+    fn clerk(&self) {
+        while self.socket.wait() == BELL {
+            self.poll();
+            if self.is_leased() {
+                self.rearm();
+            }
+        }
+    }
+
+    /// A task that waits for the reply of `slot`, polled for the first time with another waker.
+    fn task(&self, slot: usize, polls: u32) {
+        let mut waits = true;
+        for poll in 0..polls {
+            waits = waits && self.watch_and_arm(slot, poll);
+        }
+        if waits {
+            assert_eq!(self.executors[slot].wait(), polls - 1, "the waker of the last poll is woken");
+        }
+        let mut calls = self.calls.lock().unwrap();
+        assert_eq!(std::mem::replace(&mut calls[slot], Call::Idle), Call::Answered);
+    }
+}
+
+/// The server replies to these, and rings where it is to.
+fn reply(sending: &Sender, client: &Client, slots: &[u16]) {
+    for &slot in slots {
+        send(sending, &Cell::new(slot, 7));
+        match Attention::new(&client.word).after_post(Fence::Full) {
+            Bell::Socket => client.socket.ring(BELL),
+            Bell::Wake | Bell::Silent => {}
+        }
+    }
+}
+
+/// Runs `task` beside the server, which replies to `slots`, and the clerk.
+fn model(
+    most: usize,
+    calls: [Call; 2],
+    slots: &'static [u16],
+    task: impl Fn(&Arc<Client>) + Send + Sync + 'static,
+) {
+    bounded(most, move || {
+        let (sending, client) = Client::new(calls);
+        let (theirs, heard) = (client.clone(), client.clone());
+        let server = thread::spawn(move || reply(&sending, &theirs, slots));
+        let clerk = thread::spawn(move || heard.clerk());
+        task(&client);
+        server.join().unwrap();
+        client.socket.ring(END);
+        clerk.join().unwrap();
+        assert_eq!(client.tasks.load(Ordering::SeqCst), 0);
+        client.poll();
+        assert!(!client.is_leased(), "every slot has come back");
+    });
+}
+
+// Fails if the waker is kept after the look whether the call is settled; without the fence or the poll of W3.
+#[test]
+fn a_task_is_woken_by_the_waker_of_its_last_poll() {
+    model(3, [Call::Expected, Call::Idle], &[0], |client| client.task(0, 2));
+}
+
+// Fails if the clerk, having heard the bell for the first reply, does not arm for the second.
+#[test]
+fn a_task_is_woken_though_the_bell_was_anothers() {
+    model(2, [Call::Abandoned, Call::Expected], &[0, 1], |client| client.task(1, 1));
+}
+
+// Fails if who has cleared the bits does not look for tasks after a fence.
+#[test]
+fn a_processor_that_wakes_takes_no_tasks_bell() {
+    model(2, [Call::Expected, Call::Idle], &[0], |client| {
+        let other = client.clone();
+        let wakes = thread::spawn(move || {
+            Attention::new(&other.word).look();
+            fence(Ordering::SeqCst);
+            if other.tasks.load(Ordering::SeqCst) > 0 {
+                other.rearm();
+            }
+        });
+        client.task(0, 1);
+        wakes.join().unwrap();
+    });
+}
+
+// Fails if a dropped task leaves its call watched.
+#[test]
+fn a_task_that_is_dropped_leaves_its_slot_to_the_reply_or_takes_it_along() {
+    model(3, [Call::Expected, Call::Idle], &[0], |client| {
+        client.watch_and_arm(0, 0);
+        let mut calls = client.calls.lock().unwrap();
+        match calls[0] {
+            Call::Watched(_) => {
+                client.tasks.fetch_sub(1, Ordering::SeqCst);
+                calls[0] = Call::Abandoned;
+            }
+            Call::Answered => calls[0] = Call::Idle,
+            other => panic!("a call that waits is {other:?}"),
+        }
+    });
+}

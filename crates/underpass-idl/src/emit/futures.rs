@@ -1,0 +1,109 @@
+//! The trait whose handlers are `async fn`s, and its server stub.
+
+use super::server;
+use crate::model::{Interface, Method};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote;
+
+/// Both, for an interface that asks for them.
+pub(super) fn futures(interface: &Interface) -> TokenStream {
+    let Interface { vis, private, docs, methods, .. } = interface;
+    let (client, trait_, dispatch) =
+        (interface.client(), interface.of_futures(), interface.dispatch_of_futures());
+    let handlers = methods.iter().map(handler);
+    let call = Ident::new("call", Span::mixed_site());
+    let procedures = methods.iter().map(|method| procedure(interface, method, &call));
+    let first = format!(" [`{}`] with handlers that are `async fn`s.", interface.name());
+    let separator = (!docs.is_empty()).then(|| quote!(#[doc = ""]));
+    let stub = format!(" The server stub of [`{trait_}`].");
+    quote! {
+        #[doc = #first]
+        #separator
+        #(#docs)*
+        #[allow(dead_code, clippy::too_many_arguments)]
+        #vis trait #trait_ {
+            #(#handlers)*
+
+            /// Makes a service of this implementation, which a `Server` can export. Each call is handed to `spawn`, which starts it on an executor.
+            ///
+            /// Importers in this very process call over a channel too.
+            #[allow(dead_code)]
+            fn serve(
+                self,
+                spawn: impl ::core::ops::Fn(#private::Handler) + ::core::marker::Send + ::core::marker::Sync + 'static,
+            ) -> #private::Service
+            where
+                Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync + 'static,
+            {
+                let stub = #dispatch {
+                    implementation: ::std::sync::Arc::new(self),
+                    spawn: ::std::boxed::Box::new(spawn),
+                };
+                #private::Service::new(#client::descriptor(), ::std::sync::Arc::new(stub), ::std::sync::Arc::new(()))
+            }
+        }
+
+        #[doc = #stub]
+        #[doc(hidden)]
+        struct #dispatch<T> {
+            implementation: ::std::sync::Arc<T>,
+            spawn: ::std::boxed::Box<#private::Spawn>,
+        }
+
+        #[automatically_derived]
+        #[allow(deprecated)]
+        impl<T> #private::Dispatch for #dispatch<T>
+        where
+            T: #trait_ + ::core::marker::Send + ::core::marker::Sync + 'static,
+        {
+            fn dispatch(
+                &self,
+                #call: &mut #private::Incoming<'_>,
+            ) -> ::core::result::Result<(), #private::Refused> {
+                match #call.procedure() {
+                    #(#procedures)*
+                    _ => #call.unknown(),
+                }
+            }
+        }
+    }
+}
+
+/// One method of the trait.
+fn handler(method: &Method) -> TokenStream {
+    let Method { ident, docs, arguments, outcome, .. } = method;
+    let names = arguments.iter().map(|argument| &argument.ident);
+    let types = arguments.iter().map(|argument| &argument.written);
+    let written = &outcome.written;
+    quote! {
+        #(#docs)*
+        fn #ident(
+            &self,
+            #(#names: #types),*
+        ) -> impl ::core::future::Future<Output = #written> + ::core::marker::Send;
+    }
+}
+
+/// Takes the arguments, and hands the call over.
+fn procedure(interface: &Interface, method: &Method, call: &Ident) -> TokenStream {
+    let wire = &interface.wire;
+    let trait_ = interface.of_futures();
+    let Method { index, ident, outcome, .. } = method;
+    let result = Ident::new("result", Span::mixed_site());
+    let implementation = Ident::new("implementation", Span::mixed_site());
+    let [taken, passed] = server::arguments(interface, method, call);
+    let written = &outcome.written;
+    let carried = outcome.carried(wire);
+    let given = if outcome.serde { quote!(#result.map(#wire::Serde)) } else { quote!(#result) };
+    quote! {
+        #index => {
+            #(#taken)*
+            #call.end()?;
+            let #implementation = ::std::sync::Arc::clone(&self.implementation);
+            #call.later::<#carried>(&*self.spawn, async move {
+                let #result: #written = #trait_::#ident(&*#implementation, #(#passed),*).await;
+                #given
+            })
+        }
+    }
+}

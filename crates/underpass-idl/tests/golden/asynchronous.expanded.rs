@@ -1,0 +1,395 @@
+/// Files, in blocks.
+pub trait FileCache {
+    /// Reads up to `len` bytes at `offset`.
+    fn read(&self, path: &str, offset: u64, len: u32) -> Result<Vec<u8>, FsError>;
+    fn flush(&self) -> io::Result<()>;
+    /// Makes a service of this implementation, which a `Server` can export.
+    #[allow(dead_code)]
+    fn serve(self) -> ::underpass::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
+            + 'static,
+    {
+        let local = ::std::sync::Arc::new(self);
+        let stub = ::std::sync::Arc::new(
+            FileCacheDispatch(::std::sync::Arc::clone(&local)),
+        );
+        ::underpass::__private::Service::new::<
+            dyn FileCache + ::core::marker::Send + ::core::marker::Sync,
+        >(FileCacheClient::descriptor(), stub, local)
+    }
+}
+/// The client stub of [`FileCache`]: its implementation in another process.
+///
+/// Files, in blocks.
+#[derive(Clone, Debug)]
+#[allow(dead_code)]
+pub struct FileCacheClient {
+    stub: ::underpass::__private::Stub<
+        dyn FileCache + ::core::marker::Send + ::core::marker::Sync,
+    >,
+}
+#[automatically_derived]
+#[allow(dead_code)]
+impl FileCacheClient {
+    /// Imports the interface that is exported as `name`. If that is this very domain's, calls will be direct.
+    ///
+    /// # Errors
+    /// There is no such name, or no permission, or it is another interface: each variant tells the remedy.
+    pub fn import(
+        name: &str,
+    ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::import(
+                name,
+                Self::descriptor(),
+                ::core::option::Option::None,
+            )?,
+        })
+    }
+    /// Imports the interface that is exported as `name`, or will be within that time.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import), once the time is over.
+    pub fn import_within(
+        name: &str,
+        time: ::core::time::Duration,
+    ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::import(
+                name,
+                Self::descriptor(),
+                ::core::option::Option::Some(time),
+            )?,
+        })
+    }
+    /// Imports the interface that is exported as `name`, waits for it if need be, and imports it again whenever its server has ended or was replaced. A call
+    /// that was not started is made again then, and so is one of a method marked `#[idempotent]`; each other call returns with what is known of it.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import).
+    pub fn import_resilient(
+        name: &str,
+        policy: ::underpass::__private::Policy,
+    ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::import_resilient(
+                name,
+                Self::descriptor(),
+                policy,
+            )?,
+        })
+    }
+    /// The same binding; every call of this copy of it returns with a deadline error after that time.
+    #[must_use]
+    pub fn with_deadline(&self, time: ::core::time::Duration) -> Self {
+        Self {
+            stub: self.stub.with_deadline(time),
+        }
+    }
+    /// The same binding; a call of this copy of it gives its caller's processor to a server that has none, though other threads are ready.
+    #[must_use]
+    pub fn urgent(&self) -> Self {
+        Self { stub: self.stub.urgent() }
+    }
+    /// The same binding; callers over this copy of it are freed when anybody abandons.
+    #[must_use]
+    pub fn abandonable(&self, abandon: &::underpass::__private::Abandon) -> Self {
+        Self {
+            stub: self.stub.abandonable(abandon),
+        }
+    }
+    /// How many calls that nobody waits for any more the server may hold, of 64 over each channel, before it loses the binding: 48 at first.
+    pub fn quarantine(&self, most: u32) {
+        self.stub.quarantine(most);
+    }
+    /// What this binding has cost so far.
+    pub fn counters(&self) -> ::underpass::__private::Counters {
+        self.stub.counters()
+    }
+    /// The interface as both sides must know it.
+    pub fn descriptor() -> &'static ::underpass::__private::wire::Descriptor {
+        static DESCRIPTOR: ::std::sync::LazyLock<
+            ::underpass::__private::wire::Descriptor,
+        > = ::std::sync::LazyLock::new(|| {
+            let mut interface = ::underpass::__private::wire::Descriptor::builder(
+                "FileCache",
+                "Files, in blocks.",
+            );
+            interface
+                .procedure("read", "Reads up to `len` bytes at `offset`.")
+                .argument::<
+                    <::std::string::String as ::underpass::__private::wire::Carried>::Itself,
+                >("path")
+                .argument::<u64>("offset")
+                .argument::<u32>("len")
+                .result::<
+                    ::core::result::Result<
+                        <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
+                        <FsError as ::underpass::__private::wire::Carried>::Itself,
+                    >,
+                >();
+            interface
+                .procedure("flush", "")
+                .result::<
+                    <io::Result<()> as ::underpass::__private::wire::Carried>::Itself,
+                >();
+            interface.finish()
+        });
+        &DESCRIPTOR
+    }
+}
+#[automatically_derived]
+#[allow(deprecated, clippy::redundant_closure)]
+impl FileCache for FileCacheClient {
+    /// Reads up to `len` bytes at `offset`.
+    fn read(&self, path: &str, offset: u64, len: u32) -> Result<Vec<u8>, FsError> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return FileCache::read(local, path, offset, len);
+        }
+        let stub = &self.stub;
+        stub.call::<
+                _,
+                ::core::result::Result<
+                    <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
+                    <FsError as ::underpass::__private::wire::Carried>::Itself,
+                >,
+            >(
+            0u16,
+            &(path, &offset, &len),
+            |error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
+                error,
+            ),
+        )
+    }
+    fn flush(&self) -> io::Result<()> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return FileCache::flush(local);
+        }
+        let stub = &self.stub;
+        stub.call::<
+                _,
+                <io::Result<()> as ::underpass::__private::wire::Carried>::Itself,
+            >(
+            1u16,
+            &(),
+            |error| <<io::Result<
+                (),
+            > as ::underpass::__private::wire::Returned>::Error as ::underpass::__private::FromCallError>::from_call_error(
+                error,
+            ),
+        )
+    }
+}
+#[allow(dead_code)]
+impl FileCacheClient {
+    /// Reads up to `len` bytes at `offset`.
+    ///
+    /// `read` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
+    ///
+    /// # Errors
+    /// What the implementation returns, or what became of the call.
+    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    pub async fn read_async(
+        &self,
+        path: &str,
+        offset: u64,
+        len: u32,
+    ) -> Result<Vec<u8>, FsError> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return FileCache::read(local, path, offset, len);
+        }
+        let stub = &self.stub;
+        stub.call_async::<
+                _,
+                ::core::result::Result<
+                    <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
+                    <FsError as ::underpass::__private::wire::Carried>::Itself,
+                >,
+            >(
+                0u16,
+                &(path, &offset, &len),
+                |error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
+                    error,
+                ),
+            )
+            .await
+    }
+    /// `flush` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
+    ///
+    /// # Errors
+    /// What the implementation returns, or what became of the call.
+    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    pub async fn flush_async(&self) -> io::Result<()> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return FileCache::flush(local);
+        }
+        let stub = &self.stub;
+        stub.call_async::<
+                _,
+                <io::Result<()> as ::underpass::__private::wire::Carried>::Itself,
+            >(
+                1u16,
+                &(),
+                |error| <<io::Result<
+                    (),
+                > as ::underpass::__private::wire::Returned>::Error as ::underpass::__private::FromCallError>::from_call_error(
+                    error,
+                ),
+            )
+            .await
+    }
+}
+/// The server stub of [`FileCache`].
+#[doc(hidden)]
+struct FileCacheDispatch<T>(::std::sync::Arc<T>);
+#[automatically_derived]
+#[allow(deprecated)]
+impl<T> ::underpass::__private::Dispatch for FileCacheDispatch<T>
+where
+    T: FileCache + ::core::marker::Send + ::core::marker::Sync + 'static,
+{
+    fn dispatch(
+        &self,
+        call: &mut ::underpass::__private::Incoming<'_>,
+    ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
+        match call.procedure() {
+            0u16 => {
+                let argument0 = call
+                    .argument::<
+                        <::std::string::String as ::underpass::__private::wire::Carried>::Itself,
+                    >()?;
+                let argument1 = call.argument::<u64>()?;
+                let argument2 = call.argument::<u32>()?;
+                call.end()?;
+                let result: Result<Vec<u8>, FsError> = FileCache::read(
+                    &*self.0,
+                    &argument0,
+                    argument1,
+                    argument2,
+                );
+                call.reply::<
+                        ::core::result::Result<
+                            <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
+                            <FsError as ::underpass::__private::wire::Carried>::Itself,
+                        >,
+                    >(&result)
+            }
+            1u16 => {
+                call.end()?;
+                let result: io::Result<()> = FileCache::flush(&*self.0);
+                call.reply::<
+                        <io::Result<()> as ::underpass::__private::wire::Carried>::Itself,
+                    >(&result)
+            }
+            _ => call.unknown(),
+        }
+    }
+}
+/// [`FileCache`] with handlers that are `async fn`s.
+///
+/// Files, in blocks.
+#[allow(dead_code, clippy::too_many_arguments)]
+pub trait FileCacheAsync {
+    /// Reads up to `len` bytes at `offset`.
+    fn read(
+        &self,
+        path: &str,
+        offset: u64,
+        len: u32,
+    ) -> impl ::core::future::Future<
+        Output = Result<Vec<u8>, FsError>,
+    > + ::core::marker::Send;
+    fn flush(
+        &self,
+    ) -> impl ::core::future::Future<Output = io::Result<()>> + ::core::marker::Send;
+    /// Makes a service of this implementation, which a `Server` can export. Each call is handed to `spawn`, which starts it on an executor.
+    ///
+    /// Importers in this very process call over a channel too.
+    #[allow(dead_code)]
+    fn serve(
+        self,
+        spawn: impl ::core::ops::Fn(
+            ::underpass::__private::Handler,
+        ) + ::core::marker::Send + ::core::marker::Sync + 'static,
+    ) -> ::underpass::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
+            + 'static,
+    {
+        let stub = FileCacheAsyncDispatch {
+            implementation: ::std::sync::Arc::new(self),
+            spawn: ::std::boxed::Box::new(spawn),
+        };
+        ::underpass::__private::Service::new(
+            FileCacheClient::descriptor(),
+            ::std::sync::Arc::new(stub),
+            ::std::sync::Arc::new(()),
+        )
+    }
+}
+/// The server stub of [`FileCacheAsync`].
+#[doc(hidden)]
+struct FileCacheAsyncDispatch<T> {
+    implementation: ::std::sync::Arc<T>,
+    spawn: ::std::boxed::Box<::underpass::__private::Spawn>,
+}
+#[automatically_derived]
+#[allow(deprecated)]
+impl<T> ::underpass::__private::Dispatch for FileCacheAsyncDispatch<T>
+where
+    T: FileCacheAsync + ::core::marker::Send + ::core::marker::Sync + 'static,
+{
+    fn dispatch(
+        &self,
+        call: &mut ::underpass::__private::Incoming<'_>,
+    ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
+        match call.procedure() {
+            0u16 => {
+                let argument0 = call
+                    .argument::<
+                        <::std::string::String as ::underpass::__private::wire::Carried>::Itself,
+                    >()?;
+                let argument1 = call.argument::<u64>()?;
+                let argument2 = call.argument::<u32>()?;
+                call.end()?;
+                let implementation = ::std::sync::Arc::clone(&self.implementation);
+                call.later::<
+                        ::core::result::Result<
+                            <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
+                            <FsError as ::underpass::__private::wire::Carried>::Itself,
+                        >,
+                    >(
+                    &*self.spawn,
+                    async move {
+                        let result: Result<Vec<u8>, FsError> = FileCacheAsync::read(
+                                &*implementation,
+                                &argument0,
+                                argument1,
+                                argument2,
+                            )
+                            .await;
+                        result
+                    },
+                )
+            }
+            1u16 => {
+                call.end()?;
+                let implementation = ::std::sync::Arc::clone(&self.implementation);
+                call.later::<
+                        <io::Result<()> as ::underpass::__private::wire::Carried>::Itself,
+                    >(
+                    &*self.spawn,
+                    async move {
+                        let result: io::Result<()> = FileCacheAsync::flush(
+                                &*implementation,
+                            )
+                            .await;
+                        result
+                    },
+                )
+            }
+            _ => call.unknown(),
+        }
+    }
+}

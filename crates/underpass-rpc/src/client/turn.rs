@@ -1,0 +1,99 @@
+//! A task's turn for a slot, where all are leased.
+
+use super::ClientEnd;
+use crate::abandon::UnderWay;
+use crate::alarm::Alarm;
+use crate::error::{CallError, Outcome};
+use crate::summons::{Summons, wake_task};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use underpass_channel::Slot;
+use underpass_os::clock;
+
+/// Becomes a slot, or why there is none. Dropped before, it gives its turn to the next.
+pub(super) struct Turn<'a> {
+    end: &'a ClientEnd,
+    deadline: Option<u64>,
+    under_way: Option<&'a UnderWay<'a>>,
+    /// Its place in the queue, once it has had one.
+    place: Option<Arc<Summons>>,
+    alarm: Option<Alarm>,
+}
+
+impl<'a> Turn<'a> {
+    pub(super) fn new(
+        end: &'a ClientEnd,
+        deadline: Option<u64>,
+        under_way: Option<&'a UnderWay<'a>>,
+    ) -> Self {
+        Self { end, deadline, under_way, place: None, alarm: None }
+    }
+
+    fn leave(&mut self) {
+        if let Some(place) = self.place.take() {
+            self.end.queue.leave_task(place);
+            self.end.attended();
+        }
+        if let Some(alarm) = self.alarm.take() {
+            alarm.cancel();
+        }
+    }
+
+    /// Takes a place in the queue, and tries, in this order (see [`Queue`](crate::queue::Queue)).
+    fn enter(&mut self, cx: &Context<'_>) -> Option<Slot> {
+        let called = self.place.take().is_some();
+        self.place = Some(self.end.queue.enter_task(called, cx.waker()));
+        if !called {
+            self.end.attend();
+        }
+        self.end.try_lease()
+    }
+
+    fn ring_in_time(&mut self, cx: &Context<'_>) {
+        if let Some(alarm) = self.alarm.take() {
+            alarm.cancel();
+        }
+        let waker = self.deadline.map(|deadline| (deadline, cx.waker().clone()));
+        self.alarm = waker.map(|(deadline, waker)| crate::alarm::set(deadline, || wake_task(waker)));
+    }
+}
+
+impl Future for Turn<'_> {
+    type Output = Result<Slot, Box<CallError>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            if self.end.is_closed() {
+                return Poll::Ready(Err(self.end.reason(Outcome::NotStarted)));
+            }
+            if self.under_way.is_some_and(UnderWay::is_abandoned) {
+                return Poll::Ready(Err(Box::new(CallError::Abandoned(Outcome::NotStarted))));
+            }
+            if self.deadline.is_some_and(|deadline| deadline <= clock::now_ns()) {
+                return Poll::Ready(Err(Box::new(CallError::Overloaded)));
+            }
+            if self.place.as_ref().is_none_or(|place| !place.waits(cx.waker())) {
+                match self.enter(cx) {
+                    Some(slot) => {
+                        self.leave();
+                        return Poll::Ready(Ok(slot));
+                    }
+                    None => continue,
+                }
+            }
+            self.ring_in_time(cx);
+            // Slots may be leased by calls that nobody waits for any more.
+            self.end.arm();
+            if self.place.as_ref().is_some_and(|place| place.waits(cx.waker())) {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}

@@ -1,0 +1,111 @@
+//! A task's place in a queue.
+
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use underpass_threads::critical;
+
+/// What one task waits for that another calls, once.
+#[derive(Debug)]
+pub(crate) struct Summons {
+    /// The task's, until it is called.
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Summons {
+    /// It has not been called yet.
+    pub(crate) fn new(waker: Waker) -> Self {
+        Self { waker: Mutex::new(Some(waker)) }
+    }
+
+    /// Whoever holds it keeps its processor, and does nothing else.
+    fn waker(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.waker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has `waker` woken by the call from now on; `false` if that has come.
+    pub(crate) fn waits(&self, waker: &Waker) -> bool {
+        let mut waker = Some(waker.clone());
+        let held = critical();
+        let mut kept = self.waker();
+        let waits = kept.is_some();
+        if waits {
+            std::mem::swap(&mut *kept, &mut waker);
+        }
+        drop(kept);
+        drop(held);
+        waits
+    }
+
+    /// Calls the task.
+    pub(crate) fn call(&self) {
+        let held = critical();
+        let waker = self.waker().take();
+        drop(held);
+        if let Some(waker) = waker {
+            wake_task(waker);
+        }
+    }
+}
+
+/// Has `work`, which blocks, done on a kernel thread of its own; nothing if there is none, or it panics.
+pub(crate) async fn elsewhere<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let ended = Arc::new(Summons::new(Waker::noop().clone()));
+    let result = Arc::new(Mutex::new(None));
+    let (theirs, to) = (ended.clone(), result.clone());
+    let thread = std::thread::Builder::new().name("underpass-elsewhere".to_owned());
+    let begun = thread.spawn(move || {
+        let done = catch_unwind(AssertUnwindSafe(work)).ok();
+        *to.lock().unwrap_or_else(PoisonError::into_inner) = done;
+        theirs.call();
+    });
+    begun.ok()?;
+    poll_fn(|cx| if ended.waits(cx.waker()) { Poll::Pending } else { Poll::Ready(()) }).await;
+    result.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// Wakes a task, outside all locks.
+#[cold]
+pub(crate) fn wake_task(waker: Waker) {
+    // What an executor does there is its own affair: the clerk, and who polls for others, goes on in any case.
+    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::task::Wake;
+
+    struct Count(AtomicU32);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn the_last_waker_is_woken_once() {
+        let [first, last] = [0, 0].map(|n| Arc::new(Count(AtomicU32::new(n))));
+        let summons = Summons::new(first.clone().into());
+        assert!(summons.waits(&last.clone().into()));
+        summons.call();
+        assert!(!summons.waits(&first.clone().into()));
+        summons.call();
+        assert_eq!([&first, &last].map(|count| count.0.load(Ordering::Relaxed)), [0, 1]);
+        assert_eq!([first, last].map(|count| Arc::strong_count(&count)), [1, 1], "no waker is left");
+    }
+
+    #[test]
+    fn a_waker_that_panics_is_its_own_affair() {
+        struct Rude;
+        impl Wake for Rude {
+            fn wake(self: Arc<Self>) {
+                panic!("no");
+            }
+        }
+        wake_task(Arc::new(Rude).into());
+    }
+}

@@ -1,0 +1,19 @@
+//! An interface whose handlers are `async fn`s.
+#![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
+
+use underpass::CallError;
+
+/// What takes time, and nobody's thread.
+#[underpass::interface(asynchronous)]
+pub trait Errands {
+    /// Gives back what it got, after so long.
+    fn echo(&self, bytes: &[u8], ms: u64) -> Result<Vec<u8>, CallError>;
+    /// `add` of the [`Probe`](crate::Probe) under `name`.
+    fn ask(&self, name: &str, a: u8, b: u8) -> Result<u8, CallError>;
+    /// `len` bytes.
+    fn fill(&self, len: u64) -> Result<Vec<u8>, CallError>;
+    /// Panics, after a while.
+    fn panic(&self, message: &str) -> Result<(), CallError>;
+    /// Ends when nobody wants it, or it is dropped.
+    fn hold(&self) -> Result<(), CallError>;
+}

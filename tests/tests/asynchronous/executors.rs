@@ -1,0 +1,42 @@
+//! The executors under which everything is tested.
+
+use smol::channel::{Receiver, bounded};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Starts tasks on one executor.
+#[derive(Clone)]
+pub struct Executor {
+    pub name: &'static str,
+    spawn: Arc<dyn Fn(Task) + Send + Sync>,
+}
+
+impl Executor {
+    /// Starts a task; what it ends with comes over the channel, which is closed if it panics.
+    pub fn spawn<T: Send + 'static>(&self, task: impl Future<Output = T> + Send + 'static) -> Receiver<T> {
+        let (send, receive) = bounded(1);
+        (self.spawn)(Box::pin(async move {
+            // Nobody need want it.
+            let _ = send.send(task.await).await;
+        }));
+        receive
+    }
+}
+
+/// Runs `test` under each executor.
+pub fn on_each<F: Future<Output = ()>>(test: impl Fn(Executor) -> F) {
+    let one = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let several = tokio::runtime::Builder::new_multi_thread().worker_threads(3).build().unwrap();
+    for (name, runtime) in [("tokio, one thread", &one), ("tokio, three threads", &several)] {
+        let handle = runtime.handle().clone();
+        let spawn = Arc::new(move |task| drop(handle.spawn(task)));
+        runtime.block_on(test(Executor { name, spawn }));
+    }
+    let executor = Arc::new(smol::Executor::new());
+    let own = executor.clone();
+    let spawn = Arc::new(move |task| own.spawn(task).detach());
+    smol::block_on(executor.run(test(Executor { name: "smol", spawn })));
+}

@@ -1,0 +1,250 @@
+//! Handlers that are `async fn`s. Their executor is this process's; callers are in it too, over a channel, and in others.
+
+use crate::callers::{SERVER, serve};
+use crate::executors::{Executor, on_each};
+use std::collections::HashMap;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use underpass::{CallError, Handler, Outcome, Running, Server};
+use underpass_tests::{Errands, ErrandsAsync, ErrandsClient, ProbeClient, Room, Watchdog, fds_of, until};
+
+/// Counted while it lives: a handler that holds.
+struct Held(Arc<AtomicU32>);
+
+impl Held {
+    fn new(by: &Arc<AtomicU32>) -> Self {
+        by.fetch_add(1, Ordering::SeqCst);
+        Self(by.clone())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Stands behind the interface.
+struct Office {
+    held: Arc<AtomicU32>,
+    probes: HashMap<String, ProbeClient>,
+}
+
+impl ErrandsAsync for Office {
+    async fn echo(&self, bytes: &[u8], ms: u64) -> Result<Vec<u8>, CallError> {
+        if ms > 0 {
+            smol::Timer::after(Duration::from_millis(ms)).await;
+        }
+        Ok(bytes.to_vec())
+    }
+
+    async fn ask(&self, name: &str, a: u8, b: u8) -> Result<u8, CallError> {
+        self.probes[name].add_async(a, b).await
+    }
+
+    async fn fill(&self, len: u64) -> Result<Vec<u8>, CallError> {
+        smol::future::yield_now().await;
+        Ok((0..len).map(|i| i as u8).collect())
+    }
+
+    async fn panic(&self, message: &str) -> Result<(), CallError> {
+        smol::future::yield_now().await;
+        panic!("{message}");
+    }
+
+    async fn hold(&self) -> Result<(), CallError> {
+        let _held = Held::new(&self.held);
+        while !underpass::is_cancelled() {
+            smol::Timer::after(Duration::from_millis(1)).await;
+        }
+        Ok(())
+    }
+}
+
+/// An office under a name of its own, whose handlers `spawn` starts; how many of them hold.
+fn office(
+    of: &str,
+    probes: &[&ProbeClient],
+    spawn: impl Fn(Handler) + Send + Sync + 'static,
+) -> (Running, ErrandsClient, Arc<AtomicU32>) {
+    let held = Arc::new(AtomicU32::new(0));
+    let probes = probes.iter().map(|&probe| ("probe".to_owned(), probe.clone())).collect();
+    let office = Office { held: held.clone(), probes };
+    let name = Room::name(of);
+    let running = Server::new().export(&name, ErrandsAsync::serve(office, spawn)).start().unwrap();
+    (running, ErrandsClient::import(&name).unwrap(), held)
+}
+
+fn name(executor: &Executor, of: &str) -> String {
+    format!("{of}-{}", executor.name.replace([' ', ','], ""))
+}
+
+#[test]
+fn handlers_wait_and_call_out_without_a_thread() {
+    let _watchdog = Watchdog::new("handlers_wait_and_call_out_without_a_thread");
+    let (_server, probe) = serve("handlers-probe");
+    on_each(|executor: Executor| {
+        let probe = probe.clone();
+        async move {
+            let own = executor.clone();
+            let (_running, client, _held) =
+                office(&name(&executor, "handlers"), &[&probe], move |handler| drop(own.spawn(handler)));
+            // Callers of both kinds.
+            let threads: Vec<_> = (0..6u8)
+                .map(|thread| {
+                    let client = client.clone();
+                    let calls = move || {
+                        for n in 0..60u8 {
+                            assert_eq!(client.ask("probe", thread, n), Ok(thread + n));
+                            let bytes = vec![n; usize::from(n) * 30];
+                            assert_eq!(client.echo(&bytes, u64::from(n % 20 == 0)), Ok(bytes));
+                        }
+                    };
+                    if thread < 4 {
+                        Box::new(underpass::thread::spawn(calls)) as Box<dyn Join>
+                    } else {
+                        Box::new(std::thread::spawn(calls))
+                    }
+                })
+                .collect();
+            let tasks: Vec<_> = (0..100u8)
+                .map(|task| {
+                    let client = client.clone();
+                    executor.spawn(async move {
+                        for n in 0..20u8 {
+                            assert_eq!(client.ask_async("probe", task, n).await, Ok(task + n));
+                            assert_eq!(
+                                client.echo_async(&[task, n], u64::from(n % 5)).await,
+                                Ok(vec![task, n])
+                            );
+                        }
+                        assert_eq!(client.fill_async(80_000).await.unwrap().len(), 80_000);
+                    })
+                })
+                .collect();
+            for task in tasks {
+                assert_eq!(task.recv().await, Ok(()), "a task panicked under {}", executor.name);
+            }
+            // These threads' calls need this executor.
+            smol::unblock(|| threads.into_iter().for_each(|thread| thread.join())).await;
+        }
+    });
+}
+
+trait Join: Send {
+    fn join(self: Box<Self>);
+}
+
+impl Join for underpass::thread::JoinHandle<()> {
+    fn join(self: Box<Self>) {
+        (*self).join().unwrap();
+    }
+}
+
+impl Join for std::thread::JoinHandle<()> {
+    fn join(self: Box<Self>) {
+        (*self).join().unwrap();
+    }
+}
+
+#[test]
+fn a_handler_that_panics_ends_its_call_alone() {
+    let _watchdog = Watchdog::new("a_handler_that_panics_ends_its_call_alone");
+    on_each(|executor: Executor| async move {
+        let own = executor.clone();
+        let (_running, client, _held) =
+            office(&name(&executor, "panics"), &[], move |handler| drop(own.spawn(handler)));
+        assert_eq!(client.panic_async("oh").await, Err(CallError::Panicked("oh".to_owned())));
+        assert_eq!(client.echo_async(&[7], 0).await, Ok(vec![7]));
+    });
+}
+
+#[test]
+fn a_handler_that_is_dropped_tells_its_caller() {
+    let _watchdog = Watchdog::new("a_handler_that_is_dropped_tells_its_caller");
+    let (_running, client, _held) = office("dropped-first", &[], drop::<Handler>);
+    assert_eq!(client.echo(&[1], 0), Err(CallError::Dropped(Outcome::NotStarted)));
+    let (_running, client, _held) = office("dropped-spawn", &[], |_| panic!("no executor"));
+    assert_eq!(client.echo(&[1], 0), Err(CallError::Dropped(Outcome::NotStarted)));
+
+    let executor = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let handle = executor.handle().clone();
+    let (_running, client, held) = office("dropped-later", &[], move |handler| drop(handle.spawn(handler)));
+    let calls: Vec<_> = (0..5)
+        .map(|_| {
+            let client = client.clone();
+            underpass::thread::spawn(move || client.hold())
+        })
+        .collect();
+    until("the handlers to hold", || (held.load(Ordering::SeqCst) == 5).then_some(()));
+    executor.shutdown_background();
+    for call in calls {
+        assert_eq!(call.join().unwrap(), Err(CallError::Dropped(Outcome::Unknown)));
+    }
+    assert_eq!(client.echo(&[1], 0), Err(CallError::Dropped(Outcome::NotStarted)), "nobody runs it");
+}
+
+#[test]
+fn a_handler_sees_that_nobody_wants_its_result() {
+    let _watchdog = Watchdog::new("a_handler_sees_that_nobody_wants_its_result");
+    on_each(|executor: Executor| async move {
+        let own = executor.clone();
+        let (_running, client, held) =
+            office(&name(&executor, "unwanted"), &[], move |handler| drop(own.spawn(handler)));
+        // The handler ends because of the deadline, which it may see before its caller does.
+        let late = client.with_deadline(Duration::from_millis(30)).hold_async().await;
+        assert!(matches!(late, Ok(()) | Err(CallError::Deadline(_))), "{late:?}");
+        while held.load(Ordering::SeqCst) > 0 {
+            smol::future::yield_now().await;
+        }
+        // A call with a deadline that is far off, whose future is dropped.
+        let patient = client.with_deadline(Duration::from_secs(3_600));
+        let dropped = smol::future::or(async { patient.hold_async().await.is_ok() }, async {
+            while held.load(Ordering::SeqCst) == 0 {
+                smol::future::yield_now().await;
+            }
+            false
+        });
+        assert!(!dropped.await, "it is held until it is dropped");
+        while held.load(Ordering::SeqCst) > 0 {
+            smol::future::yield_now().await;
+        }
+        assert_eq!(client.echo_async(&[7], 0).await, Ok(vec![7]));
+    });
+}
+
+#[test]
+fn a_client_that_dies_leaves_its_handlers_to_their_executor() {
+    let _watchdog = Watchdog::new("a_client_that_dies_leaves_its_handlers_to_their_executor");
+    let executor = Arc::new(smol::Executor::new());
+    let tasks = Arc::new(Mutex::new(Vec::new()));
+    let (own, started) = (executor.clone(), tasks.clone());
+    let (running, client, held) =
+        office("orphans", &[], move |handler| started.lock().unwrap().push(own.spawn(handler)));
+    let (stop, stopped) = smol::channel::bounded::<()>(1);
+    let runs = {
+        let executor = executor.clone();
+        std::thread::spawn(move || {
+            smol::block_on(executor.run(async move { stopped.recv().await.unwrap_or(()) }))
+        })
+    };
+    assert_eq!(client.echo(&[1], 1), Ok(vec![1]));
+    let files = fds_of(std::process::id());
+    let path = running.paths().next().unwrap().file_name().unwrap().to_owned();
+    for _ in 0..5 {
+        let mut doomed = Command::new(SERVER).arg(&path).arg("hold").spawn().unwrap();
+        until("its call to be held", || (held.load(Ordering::SeqCst) == 1).then_some(()));
+        doomed.kill().unwrap();
+        doomed.wait().unwrap();
+        // Its handler runs on; its end is nobody's affair.
+        assert_eq!(held.load(Ordering::SeqCst), 1);
+        tasks.lock().unwrap().clear();
+        until("its handler to be dropped", || (held.load(Ordering::SeqCst) == 0).then_some(()));
+        until("its files to be closed", || (fds_of(std::process::id()) <= files).then_some(()));
+        assert_eq!(client.echo(&[1], 1), Ok(vec![1]));
+    }
+    drop(stop);
+    runs.join().unwrap();
+}
