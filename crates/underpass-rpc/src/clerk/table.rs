@@ -141,7 +141,8 @@ impl Table {
     pub(super) fn families(&self, exports: &[u64]) -> Vec<Arc<Family>> {
         let family = |row: &Watched| match row {
             Watched::Server { end, export, .. } if !end.is_further() && exports.contains(export) => {
-                Some(end.family().clone())
+                // One that is closed is only still to be cleared away.
+                (!end.is_closed()).then(|| end.family().clone())
             }
             _ => None,
         };
