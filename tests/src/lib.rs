@@ -21,6 +21,6 @@ pub use errands::{Errands, ErrandsAsync, ErrandsClient};
 pub use probe::{Everything, Other, OtherClient, Plain, Probe, ProbeClient, Shape, Subject, Trouble, Unlike};
 pub use server::{Room, ServerProcess};
 pub use system::{cont, fds_of, kernel_threads_of, kib_of, state_of, stop, switches_of, ticks_of};
-pub use watchdog::{Watchdog, until};
+pub use watchdog::{Watchdog, long, until};
 pub use worker::{Diligent, Log, Worker, WorkerClient};
 pub use works::Works;

@@ -18,11 +18,19 @@ impl Watchdog {
     /// # Panics
     /// If the kernel gives no kernel thread.
     pub fn new(name: &'static str) -> Self {
+        Self::within(name, LIMIT)
+    }
+
+    /// The same for one that may take longer.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn within(name: &'static str, limit: Duration) -> Self {
         let (calm, watched) = channel::<()>();
         std::thread::Builder::new()
             .name("watchdog".to_owned())
             .spawn(move || {
-                if watched.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
+                if watched.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
                     eprintln!("{name} hangs:");
                     dump();
                     std::process::abort();
@@ -31,6 +39,11 @@ impl Watchdog {
             .expect("a watchdog needs a kernel thread");
         Self { _calm: calm }
     }
+}
+
+/// Whether tests are to take the time that they need for large numbers: `$UNDERPASS_TEST_LONG`.
+pub fn long() -> bool {
+    std::env::var_os("UNDERPASS_TEST_LONG").is_some()
 }
 
 fn dump() {

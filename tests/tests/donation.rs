@@ -229,7 +229,7 @@ fn an_urgent_call_has_the_processor_of_a_busy_caller() {
 
 /// How long eight domains call one another, in seconds; `$UNDERPASS_TEST_LONG` has them do so for a minute.
 fn span() -> std::time::Duration {
-    std::time::Duration::from_secs(if std::env::var_os("UNDERPASS_TEST_LONG").is_some() { 60 } else { 3 })
+    std::time::Duration::from_secs(if underpass_tests::long() { 60 } else { 3 })
 }
 
 #[test]

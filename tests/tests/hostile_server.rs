@@ -2,6 +2,12 @@
 
 #[path = "hostile/end.rs"]
 mod end;
+#[path = "hostile/honest.rs"]
+mod honest;
+#[path = "hostile/liar.rs"]
+mod liar;
+#[path = "hostile/lying_server.rs"]
+mod lying_server;
 
 use end::{BAD_ARGUMENTS, DONE, End, HEAD, blob, on_the_stack, out_of_band, until_gone};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -42,18 +48,30 @@ impl Scene {
 
     /// Takes in the next client, hears its hello and answers with `said` and `files`.
     fn answer(&self, said: &[u8], files: &[BorrowedFd<'_>]) -> Socket {
-        let socket = until("a client", || self.listening.accept().ok());
+        self.answer_to(until("a client", || self.listening.accept().ok()), said, files)
+    }
+
+    fn answer_to(&self, socket: Socket, said: &[u8], files: &[BorrowedFd<'_>]) -> Socket {
         socket.wait(u64::MAX / 2).unwrap();
         assert!(socket.receive(&mut [0; 1024]).unwrap().len > 0, "an honest client says hello");
         socket.send(said, files).unwrap();
         socket
     }
 
+    /// Makes a binding with the next client, if one waits.
+    fn bind_if_wanted(&self) -> Option<End> {
+        self.listening.accept().ok().map(|socket| self.bind_to(socket))
+    }
+
     /// Takes in the next client and makes a binding as an honest server does.
     fn bind(&self) -> End {
+        self.bind_to(until("a client", || self.listening.accept().ok()))
+    }
+
+    fn bind_to(&self, socket: Socket) -> End {
         let (channel, file) = Channel::create(Fence::Full).unwrap();
-        let socket = self.answer(&welcome(), &[file.as_fd()]);
-        End { socket, channel, region: Region::adopt(file.as_fd()).unwrap() }
+        let socket = self.answer_to(socket, &welcome(), &[file.as_fd()]);
+        End { socket, channel, region: Arc::new(Region::adopt(file.as_fd()).unwrap()) }
     }
 
     /// What `call` gives over a binding whose other end does `lie`, and then stays until the client hangs up.

@@ -22,6 +22,9 @@ mod desk;
 mod error;
 mod export;
 mod family;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzz;
 mod grant;
 mod handshake;
 mod import;

@@ -39,6 +39,9 @@
 mod domain;
 mod ended;
 mod error;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzz;
 mod inside;
 mod message;
 mod policy;

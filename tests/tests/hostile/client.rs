@@ -2,6 +2,7 @@
 
 use crate::end::{End, HEAD};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use underpass_channel::{Channel, Fence, Region};
 use underpass_os::{Directory, Socket};
 use underpass_tests::ProbeClient;
@@ -39,5 +40,5 @@ pub fn import(name: &str) -> End {
     let (head, kind): (_, u8) = from_bytes(&said[..17]).unwrap();
     assert_eq!((head, kind, files.len()), (HEAD, 0, 1));
     let channel = Channel::adopt(files[0].as_fd(), Fence::Full).unwrap();
-    End { socket, channel, region: Region::adopt(files[0].as_fd()).unwrap() }
+    End { socket, channel, region: Arc::new(Region::adopt(files[0].as_fd()).unwrap()) }
 }

@@ -7,6 +7,7 @@ use crate::end::{
 };
 use std::fs::File;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use underpass_channel::layout::{CHANNELS, LARGEST, REGION, REQUESTS, SLOTS, STACK, VERSION, WANTED};
 use underpass_channel::{Cell, Channel, Fence, INLINE, Region, Words};
@@ -243,7 +244,11 @@ fn ask(end: &End) -> End {
     assert_eq!((received.len, said[0]), (16, 4));
     let [region, socket] = received.files.try_into().unwrap();
     let channel = Channel::adopt(region.as_fd(), Fence::Full).unwrap();
-    End { socket: Socket::adopt(socket).unwrap(), channel, region: Region::adopt(region.as_fd()).unwrap() }
+    End {
+        socket: Socket::adopt(socket).unwrap(),
+        channel,
+        region: Arc::new(Region::adopt(region.as_fd()).unwrap()),
+    }
 }
 
 #[test]

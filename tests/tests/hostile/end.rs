@@ -1,6 +1,7 @@
 //! What both kinds of liars share: a channel in their own hands, and the bytes that pass over its socket.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use underpass_channel::layout::{REGION, VERSION};
 use underpass_channel::{Bell, Cell, Channel, Place, Region};
 use underpass_os::{Blob, Socket};
@@ -51,7 +52,7 @@ pub struct End {
     pub socket: Socket,
     pub channel: Channel,
     /// The same memory, to write at will.
-    pub region: Region,
+    pub region: Arc<Region>,
 }
 
 impl End {
@@ -103,11 +104,18 @@ pub fn until_gone(socket: &Socket) {
 
 /// Whether the peer of `socket` has hung up.
 pub fn gone(socket: &Socket) -> bool {
-    let mut buffer = [0; 64 * 1024];
+    gone_after(socket, &mut [0; 64 * 1024], |_, _| {})
+}
+
+/// Whether the peer of `socket` has hung up, after `each` of its messages: the length that it announces, and the files that came.
+pub fn gone_after(socket: &Socket, buffer: &mut [u8], mut each: impl FnMut(u64, Vec<OwnedFd>)) -> bool {
     loop {
-        match socket.receive(&mut buffer) {
+        match socket.receive(buffer) {
             Ok(received) if received.len == 0 => return true,
-            Ok(_) => {}
+            Ok(received) => {
+                let length = buffer[8..16].try_into().map_or(0, u64::from_le_bytes);
+                each(length, received.files);
+            }
             Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return false,
             Err(_) => return true,
         }

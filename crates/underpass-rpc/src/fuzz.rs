@@ -1,0 +1,128 @@
+//! Doors for the fuzz targets in `fuzz/`, which are built with `--cfg fuzzing`: what is private decodes their bytes, and ends of channels without a clerk do what
+//! they are told, on the calling thread. No part of the library.
+
+use crate::answer::Results;
+use crate::binding::Binding;
+use crate::client::{ClientEnd, Terms};
+use crate::control::{CONTROL, Control};
+use crate::error::CallError;
+use crate::family::Family;
+use crate::handshake::{Answer, Hello, LONGEST, Meeting};
+use crate::limits::{Limits, Quotas};
+use crate::mailbox::Mailbox;
+use crate::peer::Peer;
+use crate::server::ServerEnd;
+use crate::service::Service;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+use underpass_channel::{Channel, Fence};
+use underpass_os::Socket;
+use underpass_processor::Line;
+use underpass_wire::{Decode, Encode};
+
+/// Nobody polls: what doesn't come at once does not come.
+const MEETING: Meeting = Meeting { elsewhere: false, shares: false, defers: false };
+
+/// Reads what a stranger says: in the handshake, and over a channel's socket.
+///
+/// # Panics
+/// If something that was read does not survive being written.
+pub fn messages(bytes: &[u8]) {
+    if let Ok(hello) = Hello::from_bytes(bytes) {
+        assert_eq!(Hello::from_bytes(&hello.to_bytes()), Ok(hello));
+    }
+    if let Ok(answer) = Answer::from_bytes(bytes) {
+        let again = answer.to_bytes();
+        assert!(again.len() <= LONGEST);
+        assert!(Answer::from_bytes(&again).is_ok());
+    }
+    assert!(Control::read(bytes).is_none() || bytes.len() == CONTROL);
+}
+
+/// A server's end.
+#[derive(Debug)]
+pub struct ServerDoor {
+    end: Arc<ServerEnd>,
+}
+
+impl ServerDoor {
+    /// One of `service`, and what its client has: region and socket.
+    ///
+    /// # Errors
+    /// No memory, or no file.
+    pub fn new(service: &Service) -> io::Result<(Self, OwnedFd, OwnedFd)> {
+        let (channel, region) = Channel::create(Fence::Full)?;
+        let (ours, theirs) = Socket::pair()?;
+        let ours = Arc::new(ours);
+        let binding = Binding::new("fuzz".into(), Peer::of(&ours)?, None);
+        let seat = Quotas::new(Limits::NONE, HashMap::new()).admit(0).map_err(io::Error::other)?;
+        let (family, stub) = (Family::new(0, binding), service.stub.clone());
+        let end = ServerEnd::new(channel, Mailbox::new(ours), stub, MEETING, family.clone(), seat);
+        family.join(&end);
+        Ok((Self { end }, region, theirs))
+    }
+
+    /// As activations see it.
+    pub fn line(&self) -> &dyn Line {
+        &*self.end
+    }
+
+    /// Hears what came over the socket, as the clerk does.
+    pub fn hear(&self) {
+        self.end.news(self.end.mailbox().empty());
+    }
+
+    /// Whether the binding is closed.
+    pub fn is_closed(&self) -> bool {
+        self.end.is_closed()
+    }
+}
+
+/// A client's end.
+#[derive(Debug)]
+pub struct ClientDoor {
+    end: Arc<ClientEnd>,
+}
+
+impl ClientDoor {
+    /// That of the channel of which the server gave `region` and `socket`.
+    ///
+    /// # Errors
+    /// They are none.
+    pub fn new(region: BorrowedFd<'_>, socket: OwnedFd) -> io::Result<Self> {
+        let channel = Channel::adopt(region, Fence::Full)?;
+        Ok(Self { end: ClientEnd::new(channel, Mailbox::new(Socket::adopt(socket)?), MEETING) })
+    }
+
+    /// A call, as a client stub makes it, that waits for no moment.
+    ///
+    /// # Errors
+    /// As every call.
+    pub fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode, Error = CallError>>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        urgent: bool,
+    ) -> Result<R::Value, CallError> {
+        let terms = Terms { within: Some(Duration::ZERO), urgent, abandon: None };
+        self.end.call::<A, R>(procedure, arguments, terms, |e| e)
+    }
+
+    /// As activations see it.
+    pub fn line(&self) -> &dyn Line {
+        &*self.end
+    }
+
+    /// Hears what came over the socket, as the clerk does.
+    pub fn hear(&self) {
+        self.end.news(self.end.mailbox().empty());
+    }
+
+    /// Whether the binding is closed.
+    pub fn is_closed(&self) -> bool {
+        self.end.is_closed()
+    }
+}

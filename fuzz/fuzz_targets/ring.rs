@@ -1,0 +1,181 @@
+//! Cells and bytes that cross a channel: whatever a peer writes is a message, or none, or damage; and of an honest peer every message comes, in order.
+#![no_main]
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use underpass_channel::layout::{LARGEST, LINE_WORDS, STACK};
+use underpass_channel::{Attention, BlobSource, Boxed, Cell, Donation, Fence, INLINE, Payload, Place};
+use underpass_channel::{Receiving, Region, Sending, Words};
+use underpass_fuzz::Fields;
+use underpass_os::Blob;
+use underpass_wire::{Decode, Sink, Source, from_bytes};
+
+/// Lines of the ring, and half as many cells on the way at the most.
+const LINES: u32 = 8;
+
+#[derive(Debug, Arbitrary)]
+enum Step {
+    /// Posts a cell of so many bytes.
+    Post { slot: u16, what: u16, len: u8, elsewhere: Option<u32> },
+    /// Takes one.
+    Take,
+    /// Writes a word.
+    Write { index: u8, value: u64 },
+    /// Writes something like a head.
+    Head { index: u8, sequence: u8, rest: u32 },
+    /// Damages attention and donation words, and does all there is to do with them.
+    Bells { attention: u32, donation: u32 },
+}
+
+#[derive(Debug, Arbitrary)]
+struct Input {
+    steps: Vec<Step>,
+    /// What lies in an A-stack and in a file, of which the length is an allegation.
+    bytes: Vec<u8>,
+    announced: u64,
+    portions: Vec<u16>,
+}
+
+fn ring(steps: &[Step]) {
+    let words = Arc::new(Boxed::new(LINES as usize * LINE_WORDS));
+    let (sending, receiving) =
+        (Sending::new(words.clone(), 0, LINES), Receiving::new(words.clone(), 0, LINES));
+    let (mut on_the_way, mut damaged) = (VecDeque::new(), false);
+    for step in steps {
+        match *step {
+            Step::Post { slot, what, len, elsewhere } if damaged || on_the_way.len() < LINES as usize / 2 => {
+                let bytes = [len | 1; INLINE];
+                let cell = match elsewhere {
+                    Some(length) => {
+                        let place = if len % 2 == 0 { Place::Stack } else { Place::Blob };
+                        let mut payload = Payload::new();
+                        payload.set_word(0, length.into());
+                        Cell { length, place, payload, ..Cell::new(slot, what) }
+                    }
+                    None => {
+                        Cell::inline(slot, what, &bytes[..usize::from(len) % (INLINE + 1)]).expect("it fits")
+                    }
+                };
+                sending.post(&cell);
+                on_the_way.push_back(cell);
+            }
+            Step::Post { .. } => {}
+            Step::Take => {
+                let mut cell = Cell::new(0, 0);
+                let (pending, backlog) = (receiving.pending(), receiving.backlog());
+                let taken = receiving.take(&mut cell);
+                assert!(cell.bytes().len() <= INLINE);
+                if damaged {
+                    continue;
+                }
+                assert_eq!(taken, Ok(pending));
+                assert_eq!(on_the_way.len() > 1, backlog);
+                match on_the_way.pop_front() {
+                    Some(posted) => {
+                        let bytes = |cell: &Cell| cell.bytes().to_vec();
+                        assert_eq!(
+                            (cell.slot, cell.what, cell.length),
+                            (posted.slot, posted.what, posted.length)
+                        );
+                        assert!(
+                            cell.place == posted.place
+                                && (cell.place != Place::Inline || bytes(&cell) == bytes(&posted))
+                        );
+                    }
+                    None => assert!(!pending),
+                }
+            }
+            Step::Write { index, value } => {
+                damaged = true;
+                words
+                    .word(usize::from(index) % (LINES as usize * LINE_WORDS))
+                    .store(value, Ordering::Relaxed);
+            }
+            Step::Head { index, sequence, rest } => {
+                damaged = true;
+                let head = 1 << 63 | u64::from(rest) << 24 | u64::from(sequence);
+                words.word(usize::from(index) % (LINES as usize * LINE_WORDS)).store(head, Ordering::Relaxed);
+            }
+            Step::Bells { attention, donation } => bells(attention, donation),
+        }
+    }
+}
+
+fn bells(attention: u32, donation: u32) {
+    let (a, d) = (AtomicU32::new(attention), AtomicU32::new(donation));
+    let (attention, donation) = (Attention::new(&a), Donation::new(&d));
+    attention.after_post(Fence::Full);
+    attention.park(true);
+    attention.knock();
+    attention.set_aside();
+    attention.look();
+    attention.retire();
+    attention.recall();
+    attention.revive();
+    attention.spare();
+    donation.listen(false);
+    donation.give_way();
+    donation.is_back();
+    donation.give_back(true);
+    donation.came();
+    donation.listen(true);
+    donation.donate();
+    donation.withdraw();
+}
+
+/// Takes what `source` has in portions; it must be `bytes`.
+fn takes(mut source: impl Source, portions: &[u16], mut bytes: &[u8]) {
+    for &portion in portions {
+        let portion = usize::from(portion);
+        let taken = match portion % 2 {
+            0 => source.take_vec(portion),
+            _ => {
+                let mut out = vec![0; portion];
+                source.take(&mut out).map(|()| out)
+            }
+        };
+        match taken {
+            Ok(taken) => {
+                let (now, later) = bytes.split_at(portion);
+                assert_eq!(taken, now);
+                bytes = later;
+                assert_eq!(source.remaining(), bytes.len());
+            }
+            Err(_) => assert!(portion > bytes.len()),
+        }
+    }
+}
+
+fuzz_target!(|input: Input| {
+    ring(&input.steps);
+    let (bytes, announced) = (&input.bytes[..], input.announced);
+    // In an A-stack: what is behind the bytes is zeros, and there is no more than an A-stack has.
+    let (region, _file) = Region::create().expect("a region");
+    region.stack_sink(1).put(bytes);
+    let in_stack = announced as usize % (2 * STACK);
+    let there = [bytes, &vec![0; 2 * STACK]].concat();
+    match region.stack_source(1, in_stack) {
+        Ok(source) => takes(source, &input.portions, &there[..in_stack]),
+        Err(_) => assert!(in_stack > STACK),
+    }
+    if let Ok(mut source) = region.stack_source(1, bytes.len()) {
+        assert_eq!(Fields::decode(&mut source).is_ok(), Fields::decode(&mut &bytes[..]).is_ok());
+    }
+    // In a file.
+    let blob = || {
+        let blob = Blob::create("fuzz").expect("a file");
+        blob.write(bytes, 0).expect("memory");
+        blob
+    };
+    match BlobSource::new(blob(), announced) {
+        Ok(source) => takes(source, &input.portions, &bytes[..announced as usize]),
+        Err(_) => assert!(announced > LARGEST || announced > bytes.len() as u64),
+    }
+    let mut source = BlobSource::new(blob(), bytes.len() as u64).expect("as announced");
+    let decoded = Fields::decode(&mut source);
+    assert_eq!(decoded.is_ok(), Fields::decode(&mut &bytes[..]).is_ok());
+    drop(from_bytes::<Fields>(bytes));
+});

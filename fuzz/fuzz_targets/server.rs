@@ -1,0 +1,91 @@
+//! A server's end of a channel, whose client lies: the region, the socket and the files are the input.
+#![no_main]
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use std::os::fd::AsFd;
+use std::sync::LazyLock;
+use underpass::__private::Service;
+use underpass_channel::{Channel, Fence};
+use underpass_fuzz::{Nothing, Peer, Step, Target};
+use underpass_os::Socket;
+use underpass_rpc::fuzz::ServerDoor;
+
+static SERVICE: LazyLock<Service> = LazyLock::new(|| Nothing.serve());
+
+/// What the server does.
+#[derive(Debug, Arbitrary)]
+enum Own {
+    /// Serves the calls that have come, up to so many.
+    Serve(u8),
+    /// Its clerk hears the socket.
+    Hear,
+    /// Its activations sleep, and look again.
+    Sleep { others: bool },
+    /// A listener of a CPU waits for a processor, and takes it if it came.
+    Listen { cpu: u8, stays: bool },
+    /// The line is put away, and taken up again.
+    Retire,
+}
+
+fn does(server: &ServerDoor, own: &Own) {
+    let line = server.line();
+    match *own {
+        Own::Serve(calls) => {
+            let closed = server.is_closed();
+            for _ in 0..=calls % 16 {
+                line.backlog();
+                if !line.pending() || !line.serve() {
+                    break;
+                }
+                assert!(!closed, "a closed binding is not served");
+            }
+        }
+        Own::Hear => server.hear(),
+        Own::Sleep { others } => {
+            line.park(others);
+            line.quiet();
+            line.knock();
+            line.set_aside();
+            line.look();
+            line.spare();
+            line.look();
+        }
+        Own::Listen { cpu, stays } => {
+            // CPUs that have a word, and some that have none.
+            let cpu = usize::from(cpu % 70);
+            if cpu < 64 {
+                line.listen(cpu);
+                if line.came(cpu) {
+                    line.borrow();
+                    line.serve();
+                    line.hand_back(cpu, stays);
+                }
+                line.ignore(cpu);
+            }
+        }
+        Own::Retire => {
+            line.used();
+            line.retire();
+            line.rests();
+            line.revive();
+        }
+    }
+}
+
+fuzz_target!(|steps: Vec<Step<Own>>| {
+    let (server, region, socket) = ServerDoor::new(&SERVICE).expect("a channel");
+    let channel = Channel::adopt(region.as_fd(), Fence::Full).expect("a region");
+    let peer = Peer::client(region, channel, Socket::adopt(socket).expect("a socket"));
+    for step in steps {
+        match step {
+            Step::Own(own) => does(&server, &own),
+            step => peer.does(step),
+        }
+    }
+    does(&server, &Own::Serve(15));
+    does(&server, &Own::Hear);
+    drop(peer);
+    server.hear();
+    assert!(server.is_closed(), "its client is gone");
+});

@@ -1,0 +1,112 @@
+//! The interface that is called, with types of every kind, and what stands behind it.
+#![allow(clippy::missing_errors_doc, reason = "an interface of the fuzz targets")]
+
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+use underpass::{CallError, Wire};
+
+/// A type that holds others of itself.
+#[derive(Clone, Debug, PartialEq, Wire)]
+pub struct Tree(pub Vec<Tree>);
+
+/// An enum of every kind of variant.
+#[derive(Clone, Debug, PartialEq, Wire)]
+pub enum Shape {
+    /// Unit.
+    Nothing,
+    /// Tuple.
+    Circle(f64, char),
+    /// Named.
+    Box {
+        /// Extent.
+        width: u32,
+        /// Extent.
+        height: Option<i16>,
+    },
+    /// Recursive.
+    Many(Vec<Shape>),
+}
+
+/// A struct of every kind of field.
+#[derive(Clone, Debug, PartialEq, Wire)]
+pub struct Fields {
+    /// Of fixed size.
+    pub plain: (u8, [bool; 3], i128),
+    /// Text.
+    pub name: String,
+    /// A map.
+    pub map: HashMap<String, Vec<u16>>,
+    /// A sorted map.
+    pub tree: BTreeMap<u8, Option<Box<Fields>>>,
+    /// An enum.
+    pub shape: Shape,
+    /// A result.
+    pub result: Result<u64, String>,
+    /// A span.
+    pub span: Duration,
+}
+
+/// What is called.
+#[underpass::interface]
+pub trait Target {
+    /// Does nothing.
+    fn null(&self) -> Result<(), CallError>;
+    /// Adds.
+    fn add(&self, a: u32, b: u64) -> Result<u64, CallError>;
+    /// Gives back what it got.
+    fn echo(&self, bytes: &[u8]) -> Result<Vec<u8>, CallError>;
+    /// Gives back what it got.
+    fn fields(&self, fields: Fields, shapes: &[Shape]) -> Result<Fields, CallError>;
+    /// How deep a tree is.
+    fn depth(&self, tree: Tree) -> Result<u32, CallError>;
+    /// So many bytes.
+    fn fill(&self, len: u32) -> Result<Vec<u8>, CallError>;
+    /// Gives back what it got.
+    #[underpass(serde)]
+    fn foreign(&self, #[underpass(serde)] value: Value) -> Result<Value, CallError>;
+    /// Says no.
+    fn refuse(&self, why: &str) -> Result<(), CallError>;
+}
+
+/// Stands behind [`Target`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nothing;
+
+impl Target for Nothing {
+    fn null(&self) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    fn add(&self, a: u32, b: u64) -> Result<u64, CallError> {
+        Ok(u64::from(a).wrapping_add(b))
+    }
+
+    fn echo(&self, bytes: &[u8]) -> Result<Vec<u8>, CallError> {
+        Ok(bytes.to_vec())
+    }
+
+    fn fields(&self, fields: Fields, shapes: &[Shape]) -> Result<Fields, CallError> {
+        Ok(Fields { shape: Shape::Many(shapes.to_vec()), ..fields })
+    }
+
+    fn depth(&self, tree: Tree) -> Result<u32, CallError> {
+        fn of(tree: &Tree) -> u32 {
+            1 + tree.0.iter().map(of).max().unwrap_or(0)
+        }
+        Ok(of(&tree))
+    }
+
+    fn fill(&self, len: u32) -> Result<Vec<u8>, CallError> {
+        // Some lie out of band, none is large.
+        Ok(vec![7; len as usize % 100_000])
+    }
+
+    fn foreign(&self, value: Value) -> Result<Value, CallError> {
+        Ok(value)
+    }
+
+    fn refuse(&self, why: &str) -> Result<(), CallError> {
+        Err(CallError::Panicked(why.to_owned()))
+    }
+}

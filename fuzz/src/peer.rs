@@ -1,0 +1,293 @@
+//! A peer that keeps to no rule, step by step: an input of `server` and `client` is a list of its steps and of those of the honest end.
+
+use crate::interface::TargetClient;
+use crate::values::Values;
+use arbitrary::{Arbitrary, Result, Unstructured};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use underpass_channel::layout::{
+    CLIENT_ATTENTION, DONATIONS, LARGEST, REPLIES, REQUESTS, SERVER_ATTENTION, STACKS, TAKEN, WANTED,
+};
+use underpass_channel::{Bell, Cell, Channel, INLINE, Place, Region, Words};
+use underpass_os::{Blob, Socket};
+
+/// Slots that messages name most of the time: few, so that they meet.
+const SLOTS_USED: u16 = 4;
+
+/// What is done next.
+#[derive(Debug)]
+pub enum Step<Own> {
+    /// The honest end does something.
+    Own(Own),
+    /// The peer posts a message in its place, sequence and all.
+    Post(Message),
+    /// It writes a word of the region: of a ring, mostly.
+    Word(Place64),
+    /// It writes an attention or a donation word.
+    Bell(Bit32),
+    /// It writes into an A-stack, whoever's turn it is.
+    Stack(Slot, u16, Vec<u8>),
+    /// It says something over the socket.
+    Say(Said, Vec<File>),
+    /// It takes what has come.
+    Take,
+    /// It hangs up.
+    HangUp,
+}
+
+impl<'a, Own: Arbitrary<'a>> Arbitrary<'a> for Step<Own> {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        // What ends a binding soon is rare, or nothing else would be tried.
+        Ok(match u.int_in_range(0..=63u8)? {
+            0..26 => Self::Own(u.arbitrary()?),
+            26..46 => Self::Post(u.arbitrary()?),
+            46..52 => Self::Word(u.arbitrary()?),
+            52..56 => Self::Bell(u.arbitrary()?),
+            56..59 => Self::Stack(u.arbitrary()?, u.arbitrary()?, u.arbitrary()?),
+            59..61 => Self::Say(u.arbitrary()?, u.arbitrary()?),
+            61..63 => Self::Take,
+            _ => Self::HangUp,
+        })
+    }
+}
+
+/// A slot's number.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot(pub u16);
+
+impl<'a> Arbitrary<'a> for Slot {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        Ok(Self(if u.ratio(1, 30)? { u.arbitrary()? } else { u.int_in_range(0..=SLOTS_USED - 1)? }))
+    }
+}
+
+/// A word and its value.
+#[derive(Debug)]
+pub struct Place64 {
+    index: usize,
+    value: u64,
+    flip: bool,
+}
+
+impl<'a> Arbitrary<'a> for Place64 {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        let ring = *u.choose(&[REQUESTS, REPLIES])? / 8;
+        let index = match u.int_in_range(0..=7)? {
+            0 => u.int_in_range(0..=STACKS / 8 - 1)?,
+            1 => TAKEN / 8,
+            2 => WANTED / 8 + usize::from(u.int_in_range(0..=SLOTS_USED - 1)?),
+            // The first lines of a ring: line l lies in place 37 l.
+            _ => ring + u.int_in_range(0..=5usize)? * 37 % 128 * 8 + u.int_in_range(0..=7usize)?,
+        };
+        // A head of some sequence, or anything.
+        let head = 1 << 63 | u.int_in_range(0..=9u64)? | u64::from(Slot::arbitrary(u)?.0) << 16;
+        let value = match u.int_in_range(0..=3)? {
+            0 => u.arbitrary()?,
+            3 => *u.choose(&[0, 1, u64::MAX - 1, u64::MAX])?,
+            1 => head | u.int_in_range(0..=12u64)? << 32,
+            _ => head | u.int_in_range(0..=0x1ffu64)? << 48,
+        };
+        Ok(Self { index, value, flip: u.ratio(1, 4)? })
+    }
+}
+
+/// An attention or donation word and its value.
+#[derive(Debug)]
+pub struct Bit32 {
+    offset: usize,
+    value: u32,
+}
+
+impl<'a> Arbitrary<'a> for Bit32 {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        let cpu = u.int_in_range(0..=3usize)?;
+        let offset = *u.choose(&[SERVER_ATTENTION, CLIENT_ATTENTION, DONATIONS + 4 * cpu])?;
+        let value = if u.arbitrary()? { u.int_in_range(0..=31)? } else { u.arbitrary()? };
+        Ok(Self { offset, value })
+    }
+}
+
+/// A request or a reply, made from the descriptor: mostly a right one.
+#[derive(Debug)]
+pub struct Message {
+    /// Its slot.
+    slot: u16,
+    /// The procedure that is called, or answered.
+    procedure: u16,
+    /// The outcome, of a reply.
+    outcome: u16,
+    arguments: Vec<u8>,
+    result: Vec<u8>,
+    place: u8,
+    bounded: bool,
+    /// What it says of its length instead of the truth.
+    lie: Option<u64>,
+    file: File,
+}
+
+impl<'a> Arbitrary<'a> for Message {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        let descriptor = TargetClient::descriptor();
+        let procedure = if u.ratio(1, 30)? {
+            u.arbitrary()?
+        } else {
+            u.choose_index(descriptor.procedures.len())? as u16
+        };
+        let outcome = if u.ratio(1, 4)? { u.int_in_range(1..=5)? } else { 0 };
+        let (arguments, result) = match outcome {
+            0 => (Values(descriptor).arguments(procedure, u)?, Values(descriptor).result(procedure, u)?),
+            _ => (u.arbitrary()?, u.arbitrary()?),
+        };
+        let lie = match u.int_in_range(0..=20)? {
+            0 => Some(u.arbitrary()?),
+            1 => Some(*u.choose(&[0, 56, 57, 32 << 10, (32 << 10) + 1, LARGEST, LARGEST + 1, u64::MAX])?),
+            _ => None,
+        };
+        let slot = Slot::arbitrary(u)?.0;
+        let (place, bounded) = (u.arbitrary()?, u.ratio(1, 4)?);
+        Ok(Self { slot, procedure, outcome, arguments, result, place, bounded, lie, file: u.arbitrary()? })
+    }
+}
+
+/// A file to pass.
+#[derive(Clone, Copy, Debug, Arbitrary)]
+pub enum File {
+    /// What there is to read.
+    Bytes,
+    /// Memory, with nothing in it.
+    Empty,
+    /// No memory.
+    Null,
+    /// The region itself.
+    Region,
+    /// An end of a pipe.
+    Pipe,
+    /// The socket itself.
+    Socket,
+}
+
+/// A message of the socket: 16 bytes, mostly.
+#[derive(Debug)]
+pub struct Said(Vec<u8>);
+
+impl<'a> Arbitrary<'a> for Said {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        if u.ratio(1, 20)? {
+            return u.arbitrary().map(Self);
+        }
+        let mut bytes = vec![0; 16];
+        bytes[0] = *u.choose(&[0, 0, 0, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8])?;
+        bytes[2..4].copy_from_slice(&Slot::arbitrary(u)?.0.to_le_bytes());
+        bytes[8..].copy_from_slice(&u.int_in_range(0..=LARGEST + 1)?.to_le_bytes());
+        Ok(Self(bytes))
+    }
+}
+
+/// Who lies: the other end of a channel, in the hands of somebody who keeps to no rule.
+pub struct Peer {
+    socket: Socket,
+    channel: Channel,
+    region: Region,
+    file: OwnedFd,
+    replies: bool,
+}
+
+impl Peer {
+    /// A client's end of what a server has given.
+    pub fn client(file: OwnedFd, channel: Channel, socket: Socket) -> Self {
+        Self { region: Region::adopt(file.as_fd()).expect("a region"), socket, channel, file, replies: false }
+    }
+
+    /// A server's end.
+    pub fn server(file: OwnedFd, channel: Channel, socket: Socket) -> Self {
+        Self { replies: true, ..Self::client(file, channel, socket) }
+    }
+
+    /// Does a step of its own.
+    pub fn does<Own>(&self, step: Step<Own>) {
+        // Relaxed, here and below: the honest end must cope with any order.
+        match step {
+            Step::Own(_) => {}
+            Step::Post(message) => self.post(&message),
+            Step::Word(Place64 { index, value, flip: true }) => {
+                self.region.word(index).fetch_xor(1 << (value % 64), Ordering::Relaxed);
+            }
+            Step::Word(Place64 { index, value, .. }) => {
+                self.region.word(index).store(value, Ordering::Relaxed);
+            }
+            Step::Bell(Bit32 { offset, value }) => {
+                self.region.attention(offset).store(value, Ordering::Relaxed);
+            }
+            Step::Stack(Slot(slot), skipped, bytes) => self.fill_stack(slot, usize::from(skipped), &bytes),
+            Step::Say(Said(bytes), files) => {
+                let files: Vec<_> =
+                    files.iter().take(4).filter_map(|&file| self.file(file, &bytes)).collect();
+                let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
+                // A socket that is full, or closed, takes no more.
+                let _ = self.socket.send(&bytes, &files);
+            }
+            Step::Take => {
+                // It may have damaged its own ring.
+                let _ = self.channel.receiving().take(&mut Cell::new(0, 0));
+            }
+            Step::HangUp => self.socket.hang_up(),
+        }
+    }
+
+    fn fill_stack(&self, slot: u16, skipped: usize, bytes: &[u8]) {
+        use underpass_wire::Sink;
+        if u32::from(slot) < underpass_channel::layout::SLOTS {
+            let mut sink = self.region.stack_sink(slot);
+            sink.put(&vec![0xff; skipped]);
+            sink.put(bytes);
+        }
+    }
+
+    fn post(&self, message: &Message) {
+        let bytes = if self.replies { &message.result } else { &message.arguments };
+        let what = if self.replies { message.outcome } else { message.procedure };
+        let mut cell = Cell { bounded: message.bounded, ..Cell::new(message.slot, what) };
+        let length = message.lie.unwrap_or(bytes.len() as u64);
+        match message.place % 4 {
+            0 => {
+                cell.place = Place::Blob;
+                let mut announced = [0; 16];
+                announced[0] = 1;
+                announced[2..4].copy_from_slice(&message.slot.to_le_bytes());
+                announced[8..].copy_from_slice(&length.to_le_bytes());
+                let file = self.file(message.file, bytes);
+                let files: Vec<_> = file.iter().map(AsFd::as_fd).collect();
+                let _ = self.socket.send(&announced, &files);
+            }
+            place if place == 1 || bytes.len() > INLINE => {
+                self.fill_stack(message.slot, 0, bytes);
+                (cell.place, cell.length) = (Place::Stack, length as u32);
+            }
+            _ => {
+                cell.payload.0[..bytes.len()].copy_from_slice(bytes);
+                cell.length = length as u32;
+            }
+        }
+        match self.channel.post(&cell) {
+            Bell::Silent => {}
+            Bell::Wake => self.channel.wake_peer(),
+            Bell::Socket => drop(self.socket.send(&[0; 16], &[])),
+        }
+    }
+
+    fn file(&self, kind: File, bytes: &[u8]) -> Option<OwnedFd> {
+        match kind {
+            File::Bytes | File::Empty => {
+                let blob = Blob::create("fuzz").ok()?;
+                if let File::Bytes = kind {
+                    blob.write(bytes, 0).ok()?;
+                }
+                blob.as_fd().try_clone_to_owned().ok()
+            }
+            File::Null => std::fs::File::open("/dev/null").ok().map(OwnedFd::from),
+            File::Region => self.file.try_clone().ok(),
+            File::Pipe => std::io::pipe().ok().map(|(reader, _)| reader.into()),
+            File::Socket => self.socket.as_fd().try_clone_to_owned().ok(),
+        }
+    }
+}

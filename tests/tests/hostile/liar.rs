@@ -1,0 +1,276 @@
+//! What a liar does: it writes whatever it likes into all that it shares with its peer, at random or cleverly, and looks for what is not its own.
+
+use crate::end::{End, announcement, blob, gone_after};
+use crate::honest::MARKS;
+use std::sync::atomic::Ordering;
+use underpass_channel::layout::{
+    CLIENT_ATTENTION, DONATIONS, LARGEST, LINE_WORDS, LINES, REPLIES, REQUESTS, SERVER_ATTENTION, SLOTS,
+    STACK, STACKS, TAKEN, WANTED,
+};
+use underpass_channel::{Cell, INLINE, Payload, Place, Region, Sending, Words};
+use underpass_os::Blob;
+use underpass_wire::Source;
+
+/// Mutations of a run: ten million with `UNDERPASS_TEST_LONG=1`, else so many as take a few seconds.
+pub fn mutations() -> u32 {
+    if underpass_tests::long() { 10_000_000 } else { 100_000 }
+}
+
+/// Slots that a liar uses most: few, so that its lies meet.
+const USED: usize = 8;
+
+/// Always the same numbers (xorshift64*).
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    pub fn below(&mut self, most: usize) -> usize {
+        (self.next() >> 32) as usize % most
+    }
+
+    pub fn of<T: Copy>(&mut self, these: &[T]) -> T {
+        these[self.below(these.len())]
+    }
+}
+
+/// One end of a binding, and who lies there.
+pub struct Liar<'a> {
+    pub end: End,
+    pub numbers: &'a mut Numbers,
+    /// What its messages say: procedures, or outcomes.
+    pub whats: &'a [u16],
+    /// Whether it answers, instead of asking.
+    pub replies: bool,
+    /// The slots of calls that came and are not answered, of one that replies.
+    pub asked: Vec<u16>,
+    /// The last message, to be sent again.
+    pub last: Cell,
+}
+
+impl<'a> Liar<'a> {
+    pub fn new(end: End, numbers: &'a mut Numbers, whats: &'a [u16], replies: bool) -> Self {
+        Self { end, numbers, whats, replies, asked: Vec::new(), last: Cell::new(0, whats[0]) }
+    }
+
+    /// Where its own ring begins, in words.
+    fn ring(&self) -> usize {
+        if self.replies { REPLIES / 8 } else { REQUESTS / 8 }
+    }
+
+    /// A slot that makes sense, mostly.
+    fn slot(&mut self) -> u16 {
+        match self.asked.pop() {
+            Some(slot) => slot,
+            None if self.replies || self.numbers.below(4) > 0 => self.numbers.below(USED) as u16,
+            None => self.numbers.below(SLOTS as usize) as u16,
+        }
+    }
+
+    /// A message that may make sense, or nearly.
+    fn cell(&mut self) -> Cell {
+        let (stack, slot) = (STACK as u32, self.slot());
+        let numbers = &mut *self.numbers;
+        let random = numbers.next();
+        let length = numbers.of(&[0, 1, 2, 4, 48, stack, stack, random as u32 % stack, random as u32 % 48]);
+        let mut cell = Cell::new(slot, numbers.of(self.whats));
+        cell.bounded = numbers.below(8) == 0;
+        cell.place = numbers.of(&[Place::Inline, Place::Inline, Place::Inline, Place::Stack, Place::Blob]);
+        cell.length = if cell.place == Place::Inline { length.min(INLINE as u32) } else { length };
+        match numbers.below(200) {
+            0 => cell.slot = random as u16,
+            1 => cell.length = random as u32,
+            _ => {}
+        }
+        for i in 0..Payload::WORDS {
+            cell.payload.set_word(i, numbers.next() >> numbers.of(&[0, 32, 56, 63]));
+        }
+        cell
+    }
+
+    fn post(&mut self) {
+        let cell = self.cell();
+        if cell.place == Place::Blob {
+            self.pass(cell.slot);
+        }
+        self.end.post(&cell);
+        self.last = cell;
+    }
+
+    /// Changes something that is shared with the peer.
+    pub fn mutate(&mut self) {
+        // Relaxed, below: the peer must cope with any order.
+        let random = self.numbers.next();
+        match self.numbers.below(64) {
+            0..4 => {
+                let index = self.numbers.below(STACKS / 8);
+                self.end.region.word(index).store(random, Ordering::Relaxed);
+            }
+            4..6 => {
+                // How many calls were taken, and until when they are wanted.
+                let slot = self.numbers.below(USED);
+                let index = self.numbers.of(&[TAKEN / 8, WANTED / 8 + slot]);
+                let value = self.numbers.of(&[0, 1, u64::MAX - 1, u64::MAX, random, random >> 32]);
+                self.end.region.word(index).store(value, Ordering::Relaxed);
+            }
+            6..12 => {
+                let donation = DONATIONS + 4 * self.numbers.below(4);
+                let word = self.numbers.of(&[SERVER_ATTENTION, CLIENT_ATTENTION, donation]);
+                let value = self.numbers.of(&[0, 1, 2, 3, 4, 7, 8, random as u32]);
+                self.end.region.attention(word).store(value, Ordering::Relaxed);
+            }
+            12..14 => {
+                // Not in a message's procedure: some would end the server, as is their purpose.
+                let bit = self.numbers.below(32) + 32 * self.numbers.below(2);
+                let bit = if bit < 32 { bit } else { 48 + bit % 16 };
+                let index = self.numbers.below(STACKS / 8);
+                self.end.region.word(index).fetch_xor(1 << bit, Ordering::Relaxed);
+            }
+            14..24 => {
+                let bytes: Vec<_> = (0..self.numbers.below(300)).map(|_| self.numbers.next() as u8).collect();
+                let slot = self.numbers.below(USED) as u16;
+                self.end.fill_stack(slot, &bytes);
+            }
+            24..26 => {
+                let slot = self.slot();
+                self.pass(slot);
+            }
+            26 if self.numbers.below(64) == 0 => {
+                let said = random.to_le_bytes().repeat(2);
+                let _ = self.end.socket.send(&said[..self.numbers.of(&[1, 15, 16, 16])], &[]);
+            }
+            27 if self.numbers.below(64) == 0 => {
+                // One that asks for channels, answers what nobody asked, or closes.
+                let kind = self.numbers.of(&[2, 3, 3, 3, 4, 5]);
+                let _ = self.end.socket.send(&[kind; 16], &[]);
+            }
+            // It has spoilt its own bells perhaps: calls the peer in some other way.
+            28 => drop(self.end.channel.donate(self.numbers.below(4))),
+            29 => self.end.channel.wake_peer(),
+            30 => {
+                self.end.channel.knock();
+            }
+            31 if self.numbers.below(8) == 0 => self.clever(),
+            32..36 => self.scribble(),
+            36..42 => drop(self.hear()),
+            _ => self.post(),
+        }
+    }
+
+    /// Cursors that go backwards, sequences that were used, one message twice.
+    fn clever(&mut self) {
+        let ring = self.ring();
+        match self.numbers.below(5) {
+            // Twice the same: a slot in use, or a second reply to a call.
+            0 => {
+                let again = self.last;
+                self.end.post(&again);
+            }
+            // From the beginning: what was written there is written over.
+            1 => {
+                let sending = Sending::new(self.end.region.clone(), ring, LINES);
+                for _ in 0..=self.numbers.below(20) {
+                    sending.post(&self.last);
+                }
+            }
+            // A line of a lap before, or of another place.
+            2 => {
+                let (from, to) = (self.numbers.below(LINES as usize), self.numbers.below(LINES as usize));
+                for word in 0..LINE_WORDS {
+                    let value = self.end.region.word(ring + from * LINE_WORDS + word).load(Ordering::Relaxed);
+                    self.end.region.word(ring + to * LINE_WORDS + word).store(value, Ordering::Relaxed);
+                }
+            }
+            // The same sequence at every place.
+            3 => {
+                let head = self.end.region.word(ring).load(Ordering::Relaxed);
+                for word in 0..LINES as usize * LINE_WORDS {
+                    self.end.region.word(ring + word).store(head, Ordering::Relaxed);
+                }
+            }
+            // All of it gone.
+            _ => {
+                for word in 0..LINES as usize * LINE_WORDS {
+                    self.end.region.word(ring + word).store(0, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Changes after the check: it posts what lies in an A-stack, and goes on writing there while the peer reads.
+    fn scribble(&mut self) {
+        let (slot, what) = (self.slot(), self.numbers.of(self.whats));
+        // A list of some length, then of another.
+        let lengths = [&[40][..], &[255, 0, 64, 0, 0, 0, 0, 0, 0], &[255; 9], &[0], &[2, 255, 255]];
+        self.end.fill_stack(slot, lengths[0]);
+        let length = self.numbers.of(&[41, 41, 200, STACK as u32]);
+        let cell = Cell { place: Place::Stack, length, ..Cell::new(slot, what) };
+        self.end.post(&cell);
+        for _ in 0..self.numbers.below(40) {
+            let now = lengths[self.numbers.below(lengths.len())];
+            self.end.fill_stack(slot, now);
+        }
+        self.last = cell;
+    }
+
+    /// Passes a file, of which it may say anything.
+    fn pass(&mut self, slot: u16) {
+        let length = self.numbers.of(&[0, 1, 8, 8, 8, 8, 9, LARGEST, u64::MAX]);
+        let bytes = self.numbers.next().to_le_bytes();
+        let files = [blob(&bytes)];
+        let files = [files[0].as_fd()];
+        // A socket that is full, or closed by the peer, takes no more.
+        let _ = self.end.socket.send(&announcement(slot, length), &files[..self.numbers.below(8).min(1)]);
+    }
+
+    /// Takes what has come, over the ring and the socket, and looks for what is not its own; says whether the peer has hung up.
+    pub fn hear(&mut self) -> bool {
+        let mut cell = Cell::new(0, 0);
+        for _ in 0..SLOTS {
+            // It may have damaged the ring of its peer.
+            let Ok(true) = self.end.channel.receiving().take(&mut cell) else { break };
+            nothing_of_others(cell.bytes());
+            if self.replies && self.asked.len() < SLOTS as usize {
+                self.asked.push(cell.slot);
+            }
+            if cell.place == Place::Stack && u32::from(cell.slot) < SLOTS {
+                nothing_of_others(&stack(&self.end.region, cell.slot));
+            }
+        }
+        gone_after(&self.end.socket, &mut [0; 64], |length, files| {
+            for file in files {
+                let mut bytes = Vec::new();
+                let length = usize::try_from(length).unwrap_or(0).min(1 << 20);
+                // One that is shorter than announced is no file of an honest peer.
+                if Blob::adopt(file).is_ok_and(|blob| blob.append(&mut bytes, length, 0).is_ok()) {
+                    nothing_of_others(&bytes);
+                }
+            }
+        })
+    }
+
+    /// The binding is over: looks through all that is left of it.
+    pub fn ends(self) {
+        for slot in 0..USED as u16 {
+            nothing_of_others(&stack(&self.end.region, slot));
+        }
+        let words = (0..STACKS / 8).map(|index| self.end.region.word(index).load(Ordering::Relaxed));
+        nothing_of_others(&words.flat_map(u64::to_le_bytes).collect::<Vec<_>>());
+    }
+}
+
+fn stack(region: &Region, slot: u16) -> Vec<u8> {
+    region.stack_source(slot, STACK).and_then(|mut stack| stack.take_vec(STACK)).expect("an A-stack")
+}
+
+/// What the liar has must not be what an honest client's data consists of.
+fn nothing_of_others(bytes: &[u8]) {
+    // Twice as many of them in a row have eight aligned ones among them.
+    let found = bytes.chunks_exact(8).any(|chunk| MARKS.iter().any(|&mark| chunk == [mark; 8]));
+    assert!(!found, "an honest client's bytes have come to a liar");
+}
