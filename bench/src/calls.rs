@@ -66,7 +66,7 @@ impl Probe for Answers {
 }
 
 /// The exported name; the directory is the run's own.
-const NAME: &str = "bench";
+pub(crate) const NAME: &str = "bench";
 
 /// How long a server may take to start.
 const APPEAR: Duration = Duration::from_secs(10);

@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::role::Role;
 use crate::{Error, Pinning};
-use crate::{limits, othreads, sizes, threads, urpc};
+use crate::{limits, lrpc, othreads, sizes, threads, urpc};
 
 /// A benchmark.
 #[derive(Debug)]
@@ -30,6 +30,7 @@ pub(crate) struct Scenario {
 pub static CATALOGUE: &[Benchmark] = &[
     limits::BENCHMARK,
     urpc::BENCHMARK,
+    lrpc::BENCHMARK,
     sizes::BENCHMARK,
     threads::BENCHMARK,
     othreads::SPINLOCKS,

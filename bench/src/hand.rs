@@ -31,6 +31,8 @@ pub(crate) enum Does {
     Crowd(crate::urpc::scale::Crowd),
     /// Has calls under way always, while it is told so.
     Flood(crate::urpc::fair::Flood),
+    /// Makes as many calls as it is told.
+    Call(crate::lrpc::figure2::Caller),
 }
 
 /// What is said when it can take orders.
@@ -48,6 +50,7 @@ impl Hand {
             }
             Does::Crowd(crowd) => crowd.perform(),
             Does::Flood(flood) => flood.perform(),
+            Does::Call(caller) => caller.perform(),
         }
     }
 }
@@ -100,14 +103,20 @@ impl Helper {
 
     /// Has it do something, and gives its answer.
     pub(crate) fn order<A: DeserializeOwned>(&mut self, what: &impl Serialize) -> Result<A, Error> {
-        let mut line = serde_json::to_vec(what)?;
-        line.push(b'\n');
-        self.orders.write_all(&line)?;
-        self.orders.flush()?;
+        self.begin(what)?;
         self.heard()
     }
 
-    fn heard<A: DeserializeOwned>(&mut self) -> Result<A, Error> {
+    /// Has it do something; the answer is to be [`heard`](Self::heard).
+    pub(crate) fn begin(&mut self, what: &impl Serialize) -> Result<(), Error> {
+        let mut line = serde_json::to_vec(what)?;
+        line.push(b'\n');
+        self.orders.write_all(&line)?;
+        Ok(self.orders.flush()?)
+    }
+
+    /// Its next answer.
+    pub(crate) fn heard<A: DeserializeOwned>(&mut self) -> Result<A, Error> {
         let mut line = String::new();
         if self.answers.read_line(&mut line)? == 0 {
             return Err("a process beside client and server ended too early; what it said is above".into());

@@ -23,6 +23,7 @@ mod hand;
 mod limits;
 #[allow(unsafe_code, reason = "two processes share the words; each block says why it may")]
 pub mod lines;
+mod lrpc;
 mod machine;
 mod othreads;
 mod pair;

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::contest::{Contest, Subject};
 use crate::process::Local;
 use crate::role::Role;
-use crate::socket::{self, OverSocket, Way};
+use crate::socket::{self, OverSocket};
 use crate::{Error, Figures, Pinning};
 use std::hint::black_box;
 use std::os::unix::net::UnixStream;
@@ -19,6 +19,15 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
     about: "8 B to 64 MiB to the server (in) and from it (out), beside memcpy and a Unix socket",
     scenarios: &[Scenario { name: "sizes", cases: &CASES, pinning: Pinning::Apart, client, server }],
 };
+
+/// Which way the bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// To the server, which says how many came.
+    In,
+    /// From the server.
+    Out,
+}
 
 const SIZES: [usize; 9] = [8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20, 64 << 20];
 const CASES: [&str; 18] = [
@@ -106,8 +115,12 @@ fn measure(
     let mut copy = Local::new("memcpy", group, |_| black_box(&mut to).copy_from_slice(black_box(&from)));
     let mut call = carrying(probe, way, bytes);
     let names = ["same CPU", "across CPUs"];
-    let mut sockets: Vec<_> =
-        streams.iter().zip(names).map(|(stream, name)| OverSocket::new(name, stream, way, bytes)).collect();
+    let (there, back) = match way {
+        Way::In => (bytes, size_of::<u64>()),
+        Way::Out => (0, bytes),
+    };
+    let over = |(stream, name)| OverSocket::new(name, stream, there, back);
+    let mut sockets: Vec<_> = streams.iter().zip(names).map(over).collect();
     let mut subjects: Vec<&mut dyn Subject> = vec![&mut copy, &mut *call];
     subjects.extend(sockets.iter_mut().map(|socket| socket as &mut dyn Subject));
     client.contest(&mut subjects, part, parts)

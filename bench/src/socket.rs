@@ -1,11 +1,11 @@
-//! The peer of `sizes`: the same requests and replies over a Unix stream socket, as well as that can be done.
+//! The peer of `sizes` and `lrpc`: the same requests and replies over a Unix stream socket, as well as that can be done.
 //!
 //! Both sides keep their buffers, and a small message is one system call on each side. The server has two kernel threads, one on
 //! the client's CPU and one on the other: which of the two is faster depends on the size, and both are measured.
 //!
 //! ```text
-//! request   what : u64 | length : u64 | bytes, if they are put
-//! reply     length : u64, if they were put; else the bytes
+//! request   bytes that follow : u64 | bytes wanted : u64 | bytes
+//! reply     as many bytes as were wanted
 //! ```
 
 use crate::Error;
@@ -18,15 +18,6 @@ use underpass_os::cpu;
 
 const HEAD: usize = 16;
 
-/// Which way the bytes go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// To the server.
-    In = 0,
-    /// From the server.
-    Out = 1,
-}
-
 /// Where the server's thread on `cpu` listens.
 fn path(scratch: &Path, cpu: usize) -> PathBuf {
     scratch.join(format!("socket-{cpu}"))
@@ -37,7 +28,10 @@ fn path(scratch: &Path, cpu: usize) -> PathBuf {
 /// # Errors
 /// If the socket can't be made.
 pub fn serve(scratch: &Path, cpu: usize) -> Result<(), Error> {
-    let listener = UnixListener::bind(path(scratch, cpu))?;
+    let path = path(scratch, cpu);
+    // Of the scenario before, if there was one.
+    let _ = std::fs::remove_file(&path);
+    let listener = UnixListener::bind(path)?;
     std::thread::Builder::new().name(format!("socket-{cpu}")).spawn(move || {
         let served = cpu::confine(&[cpu]).and_then(|()| answer(&mut listener.accept()?.0));
         // The client sees the end of the connection, and reports that.
@@ -60,16 +54,12 @@ fn answer(stream: &mut UnixStream) -> std::io::Result<()> {
             }
         }
         let word = |at: usize| u64::from_le_bytes(buffer[at..at + 8].try_into().expect("8 bytes"));
-        let (what, len) = (word(0), word(8) as usize);
-        if buffer.len() < HEAD + len {
-            buffer.resize(HEAD + len, 1);
+        let (there, back) = (word(0) as usize, word(8) as usize);
+        if buffer.len() < HEAD + there.max(back) {
+            buffer.resize(HEAD + there.max(back), 1);
         }
-        if what == Way::In as u64 {
-            stream.read_exact(&mut buffer[filled..HEAD + len])?;
-            stream.write_all(&(len as u64).to_le_bytes())?;
-        } else {
-            stream.write_all(&buffer[HEAD..HEAD + len])?;
-        }
+        stream.read_exact(&mut buffer[filled..HEAD + there])?;
+        stream.write_all(&buffer[HEAD..HEAD + back])?;
     }
 }
 
@@ -92,17 +82,11 @@ pub fn connect(scratch: &Path, cpu: usize) -> Result<UnixStream, Error> {
 }
 
 impl<'a> OverSocket<'a> {
-    /// `bytes` bytes that go `way` over `stream`.
-    pub fn new(name: &'static str, stream: &'a UnixStream, way: Way, bytes: usize) -> Self {
-        let mut request = [(way as u64).to_le_bytes(), (bytes as u64).to_le_bytes()].concat();
-        let reply = match way {
-            Way::In => {
-                request.resize(HEAD + bytes, 1);
-                vec![0; 8]
-            }
-            Way::Out => vec![0; bytes],
-        };
-        Self { name, stream, request, reply }
+    /// `there` bytes that go to the server over `stream`, and `back` bytes that come back.
+    pub fn new(name: &'static str, stream: &'a UnixStream, there: usize, back: usize) -> Self {
+        let mut request = [(there as u64).to_le_bytes(), (back as u64).to_le_bytes()].concat();
+        request.resize(HEAD + there, 1);
+        Self { name, stream, request, reply: vec![0; back] }
     }
 
     fn once(&mut self) -> Result<(), Error> {
@@ -142,18 +126,12 @@ mod tests {
     fn bytes_of_every_size_go_both_ways() {
         let (client, mut server) = UnixStream::pair().unwrap();
         let serving = std::thread::spawn(move || answer(&mut server));
-        for bytes in [1, 8, 4096, (1 << 20) + 3] {
-            for way in [Way::In, Way::Out] {
-                let mut subject = OverSocket::new("test", &client, way, bytes);
-                subject.batch(3).unwrap();
-                let mut samples = Vec::new();
-                subject.single(2, &mut samples).unwrap();
-                assert_eq!(samples.len(), 2);
-                match way {
-                    Way::In => assert_eq!(subject.reply, (bytes as u64).to_le_bytes()),
-                    Way::Out => assert!(subject.reply.iter().all(|&byte| byte <= 1)),
-                }
-            }
+        for (there, back) in [(1, 8), (0, 1), (200, 200), (4096, 8), (8, (1 << 20) + 3), ((1 << 20) + 3, 1)] {
+            let mut subject = OverSocket::new("test", &client, there, back);
+            subject.batch(3).unwrap();
+            let mut samples = Vec::new();
+            subject.single(2, &mut samples).unwrap();
+            assert_eq!((samples.len(), subject.reply.len()), (2, back));
         }
         drop(client);
         serving.join().unwrap().unwrap();

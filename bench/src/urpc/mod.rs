@@ -16,7 +16,7 @@ mod table2;
 use crate::calls::{Call, Calls, serve, serve_donated};
 use crate::catalogue::{Benchmark, Scenario};
 use crate::client::Client;
-use crate::contest::Contest;
+use crate::contest::{Contest, Subject};
 use crate::role::idle;
 use crate::{Error, Figures, Pinning};
 
@@ -121,6 +121,11 @@ pub(crate) const BENCHMARK: Benchmark = Benchmark {
         served("trickle", &["trickle/client", "trickle/server"], Pinning::Any, rest::trickle),
     ],
 };
+
+/// What both sides do for a call, beside its procedure (Table II), as a subject.
+pub(crate) fn components(name: &str) -> impl Subject {
+    parts::Sum::of(name, &[parts::CLIENT, parts::SERVER].concat())
+}
 
 type Cases = &'static [&'static str];
 type Part = fn(&Client) -> Result<(), Error>;

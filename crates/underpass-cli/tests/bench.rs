@@ -153,6 +153,33 @@ fn calls_are_measured_beside_their_limits() {
 }
 
 #[test]
+fn lrpcs_calls_are_measured_beside_their_limits() {
+    let rows = rows(&bench(None, &["lrpc", "--quick", "--json"]));
+    let calls = ["null", "add", "big-in", "big-in-out"].map(|call| format!("{call}/one-cpu"));
+    let parts =
+        ["procedure-call", "hand-offs", "components", "rest", "total"].map(|part| format!("table5/{part}"));
+    let others = ["import".to_owned(), "fig2/1".to_owned()];
+    for case in calls.iter().chain(&parts).chain(&others) {
+        let row = rows.iter().find(|row| row["case"] == case.as_str());
+        let row = row.unwrap_or_else(|| panic!("{case} is not among {rows:?}"));
+        // The rest of Table V may be less than nothing.
+        assert!(row["ns"].as_f64().is_some_and(|ns| ns > 0.0 || case == "table5/rest"), "{row}");
+    }
+    for row in rows.iter().filter(|row| !row["skipped"].is_string()) {
+        let case = row["case"].as_str().unwrap();
+        if case.ends_with("/pinned") || case.ends_with("/one-cpu") {
+            let beside = ["minimum_ns", "socket_ns", "of_null", "kernel_entries_per_call"];
+            assert!(beside.iter().all(|name| row[name].is_number()), "{row}");
+        }
+        if case.starts_with("add/") || case.starts_with("big-in-out/") || case == "in-1m" {
+            assert!(row["bar"].is_number() && row["bar_is"].is_string(), "{row}");
+        }
+    }
+    let few = |row: &Value| row["case"].as_str().is_some_and(|case| case.starts_with("fig2/")) || !two_cpus();
+    assert!(rows.iter().all(|row| !row["skipped"].is_string() || few(row)), "{rows:?}");
+}
+
+#[test]
 fn instructions_are_counted_or_it_is_said_why_not() {
     // One that runs messages, and one that runs threads.
     for case in ["table2/server/receive", "table2/client/dispatch"] {

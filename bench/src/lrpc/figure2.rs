@@ -1,0 +1,93 @@
+//! `fig2/N`: what N clients get done, each on a processor of its own which it lends to the server for its calls (LRPC, Figure 2).
+//!
+//! The server has no processor but those. If nothing is shared that all calls have to pass, N clients get N times as much done as one.
+
+use super::{APPEAR, NAME, Table, TableClient};
+use crate::calls::Calls;
+use crate::client::Client;
+use crate::contest::Subject;
+use crate::hand::{Does, Hand, Helper, obey};
+use crate::role::Role;
+use crate::{Error, Figures};
+use serde::{Deserialize, Serialize};
+
+/// The paper's calls a second of one client, and how many times that for so many.
+const PAPER: (f64, [(usize, f64); 3]) = (6_300.0, [(1, 1.0), (4, 3.7), (5, 4.3)]);
+
+macro_rules! scenario {
+    ($clients:literal) => {
+        Scenario {
+            name: concat!("fig2/", $clients),
+            cases: &[concat!("fig2/", $clients)],
+            pinning: Pinning::Split { clients: $clients, servers: 0 },
+            client: |client| figure2::client(client, concat!("fig2/", $clients), $clients),
+            server: figure2::serve,
+        }
+    };
+}
+pub(super) use scenario;
+
+pub(super) fn serve(role: &Role) -> Result<(), Error> {
+    underpass::processors::set(0);
+    super::serve(role)
+}
+
+/// A client that makes as many calls as it is told to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Caller {}
+
+impl Caller {
+    pub(crate) fn perform(self) -> Result<(), Error> {
+        let table = TableClient::import_within(NAME, APPEAR)?;
+        let mut calls = Calls::new("client", 1, move || table.null());
+        obey(|operations: u64| calls.batch(operations))
+    }
+}
+
+/// So many of them at once.
+struct Together {
+    name: String,
+    clients: Vec<Helper>,
+}
+
+impl Together {
+    /// One on each of `cpus`.
+    fn start(name: &str, cpus: &[usize]) -> Result<Self, Error> {
+        let start = |&cpu: &usize| Helper::start(&Hand { cpus: vec![cpu], does: Does::Call(Caller {}) });
+        Ok(Self { name: name.into(), clients: cpus.iter().map(start).collect::<Result<_, _>>()? })
+    }
+}
+
+impl Subject for Together {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Each makes its share; they warm up by themselves. The ns are those of the slowest, so that `operations` are what all got done in that time.
+    fn batch(&mut self, operations: u64) -> Result<u64, Error> {
+        let share = operations.div_ceil(self.clients.len() as u64);
+        self.clients.iter_mut().try_for_each(|client| client.begin(&share))?;
+        let taken = self.clients.iter_mut().map(Helper::heard::<u64>).collect::<Result<Vec<_>, _>>()?;
+        Ok(taken.into_iter().max().unwrap_or(0))
+    }
+
+    fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+pub(super) fn client(client: &Client, case: &str, clients: usize) -> Result<(), Error> {
+    let cpus = &client.placement().order[..clients];
+    let (mut one, mut all) = (Together::start("one client", &cpus[..1])?, Together::start("clients", cpus)?);
+    let contest = client.contest(&mut [&mut one, &mut all], 0, 1)?;
+    let figures = Figures::of(&contest, 1, 0);
+    let (rate, speedup) = ((1e9 / figures.ns).round() as u64, contest.ratios(0, 1).median());
+    let figures = figures.with("clients", clients).with("calls_per_s", rate).with("speedup", speedup);
+    let paper = PAPER.1.iter().find(|(n, _)| *n == clients);
+    client.report(
+        case,
+        paper.into_iter().fold(figures, |figures, (_, speedup)| {
+            figures.with("paper_speedup", *speedup).with_detail("paper_calls_per_s", speedup * PAPER.0)
+        }),
+    )
+}

@@ -1,0 +1,29 @@
+//! `import`: a binding is made and ended.
+
+use super::{APPEAR, NAME, TableClient};
+use crate::client::Client;
+use crate::process::Local;
+use crate::{Error, Figures, calls, process};
+use std::cell::RefCell;
+
+/// What an import may take, in ns.
+const BAR_NS: f64 = 200_000.0;
+
+pub(super) fn client(client: &Client) -> Result<(), Error> {
+    // The runtime's kernel threads and the clerk are there, as in any domain that has a binding.
+    let _probe = calls::import()?;
+    let failed = RefCell::new(None);
+    let import = |_| match TableClient::import_within(NAME, APPEAR) {
+        Ok(table) => drop(table),
+        Err(error) => drop(failed.borrow_mut().get_or_insert(error)),
+    };
+    let contest =
+        client.contest(&mut [&mut process::system_call(), &mut Local::new("import", 1, import)], 0, 1)?;
+    if let Some(error) = failed.into_inner() {
+        return Err(error.into());
+    }
+    let figures = Figures::of(&contest, 1, 0);
+    let rate = (1e9 / figures.ns).round() as u64;
+    let met = figures.ns <= BAR_NS;
+    client.report("import", figures.with("imports_per_s", rate).judged("bar_ns", BAR_NS, met))
+}

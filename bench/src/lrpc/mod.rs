@@ -1,0 +1,136 @@
+//! `lrpc`: the calls of LRPC's Table IV, where their time goes (Table V), what large arguments and imports cost, and what many
+//! clients of one server get done (Figure 2).
+//!
+//! Beside each call stands the least that it can take: a procedure call and two hand-offs of the processor, or of a line where each side has one; and
+//! the same over a Unix socket.
+
+pub(crate) mod figure2;
+mod import;
+mod large;
+mod table4;
+mod table5;
+
+use crate::calls;
+use crate::catalogue::{Benchmark, Scenario};
+use crate::role::Role;
+use crate::{Error, Pinning, socket};
+use std::time::Duration;
+use underpass::CallError;
+
+/// What the client calls.
+#[underpass::interface]
+pub(crate) trait Table {
+    /// Does nothing.
+    fn null(&self) -> Result<(), CallError>;
+    /// Adds.
+    fn add(&self, a: u8, b: u8) -> Result<u8, CallError>;
+    /// Takes 200 bytes.
+    fn big_in(&self, data: &[u8; BIG]) -> Result<(), CallError>;
+    /// Takes 200 bytes and gives as many.
+    fn big_in_out(&self, data: &[u8; BIG]) -> Result<[u8; BIG], CallError>;
+    /// Takes bytes by a copy, and gives the sum of the first and the last.
+    fn take(&self, data: &[u8]) -> Result<u64, CallError>;
+}
+
+/// Bytes of the large arguments and results of LRPC's Table IV.
+pub(crate) const BIG: usize = 200;
+
+struct Answers;
+
+impl Table for Answers {
+    fn null(&self) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    fn add(&self, a: u8, b: u8) -> Result<u8, CallError> {
+        Ok(a.wrapping_add(b))
+    }
+
+    fn big_in(&self, data: &[u8; BIG]) -> Result<(), CallError> {
+        std::hint::black_box(data);
+        Ok(())
+    }
+
+    fn big_in_out(&self, data: &[u8; BIG]) -> Result<[u8; BIG], CallError> {
+        Ok(*data)
+    }
+
+    fn take(&self, data: &[u8]) -> Result<u64, CallError> {
+        Ok(ends(data))
+    }
+}
+
+/// What shows that bytes have come, in constant time.
+fn ends(data: &[u8]) -> u64 {
+    data.first().zip(data.last()).map_or(0, |(&first, &last)| u64::from(first) + u64::from(last))
+}
+
+/// The exported name; the directory is the run's own.
+const NAME: &str = "lrpc";
+
+/// How long a server may take to start.
+const APPEAR: Duration = Duration::from_secs(10);
+
+/// Serves the interface, the one of the other benchmarks, and their peer over sockets, until the process is killed.
+fn serve(role: &Role) -> Result<(), Error> {
+    let place = &role.placement;
+    for cpu in std::iter::once(place.near).chain(place.far) {
+        socket::serve(&role.scratch, cpu)?;
+    }
+    Ok(calls::exporting(calls::NAME).export(NAME, Table::serve(Answers)).run()?)
+}
+
+/// Both interfaces. The first call is made by a user-level thread, so that there are activations before the measuring thread settles elsewhere.
+fn import() -> Result<(TableClient, calls::ProbeClient), Error> {
+    let probe = calls::import()?;
+    Ok((TableClient::import_within(NAME, APPEAR)?, probe))
+}
+
+pub(crate) const BENCHMARK: Benchmark = Benchmark {
+    name: "lrpc",
+    about: "Null, Add, BigIn, BigInOut; 1 MiB copied and sealed; imports; many clients of one server (LRPC, Tables IV and V, Figure 2)",
+    scenarios: &[
+        Scenario {
+            name: "pinned",
+            cases: &table4::PINNED,
+            pinning: Pinning::Apart,
+            client: |client| table4::client(client, &table4::PINNED),
+            server: serve,
+        },
+        Scenario {
+            name: "one-cpu",
+            cases: &table4::ONE_CPU,
+            pinning: Pinning::Together,
+            client: |client| table4::client(client, &table4::ONE_CPU),
+            server: serve,
+        },
+        Scenario {
+            name: "table5",
+            cases: &table5::CASES,
+            pinning: Pinning::Together,
+            client: table5::client,
+            server: serve,
+        },
+        Scenario {
+            name: "large",
+            cases: &large::CASES,
+            pinning: Pinning::Apart,
+            client: large::client,
+            server: serve,
+        },
+        Scenario {
+            name: "import",
+            cases: &["import"],
+            pinning: Pinning::Any,
+            client: import::client,
+            server: serve,
+        },
+        figure2::scenario!(1),
+        figure2::scenario!(2),
+        figure2::scenario!(3),
+        figure2::scenario!(4),
+        figure2::scenario!(5),
+        figure2::scenario!(8),
+        figure2::scenario!(16),
+    ],
+};

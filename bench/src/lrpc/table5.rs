@@ -1,0 +1,57 @@
+//! Where the time of a Null between two domains on one CPU goes (LRPC, Table V).
+//!
+//! What can't be saved is a procedure call and two hand-offs of the processor. The rest is what both sides do for a call: the components that `urpc`'s Table II has,
+//! stubs among them, and what a hand-off costs beyond the raw one: to find out that it is needed, and cold lines.
+
+use super::Table;
+use crate::calls::Calls;
+use crate::client::Client;
+use crate::contest::{Contest, Subject};
+use crate::urpc::components;
+use crate::{Error, Figures, process};
+
+pub(super) const CASES: [&str; 5] =
+    ["table5/procedure-call", "table5/hand-offs", "table5/components", "table5/rest", "table5/total"];
+
+/// The paper's µs: a procedure call; two traps and two switches of the context; stubs; its kernel's transfer; all.
+const PAPER_US: [f64; 5] = [7.0, 102.0, 21.0, 27.0, 157.0];
+
+pub(super) fn client(client: &Client) -> Result<(), Error> {
+    let (table, probe) = super::import()?;
+    client.settle()?;
+    let mut hand_offs = client.limit();
+    let mut null = Calls::new("null", 1, move || table.null()).counted(&probe);
+    let mut call = process::call();
+    let mut parts = components("components");
+    let subjects: &mut [&mut dyn Subject] = &mut [&mut call, &mut hand_offs, &mut parts, &mut null];
+    let contest = client.contest(subjects, 0, 1)?;
+    let median = |subject: usize| contest.measured[subject].slices().median();
+    let rest = rest(&contest);
+    let ns = [median(0), median(1), median(2), rest, median(3)];
+    for (number, case) in CASES.iter().enumerate().filter(|(_, case)| client.wants(case)) {
+        let figures = Figures::one(ns[number], "null", ns[4])
+            .with("share_of_null", ns[number] / ns[4])
+            .with("paper_share", PAPER_US[number] / PAPER_US[4])
+            .with_detail("paper_ns", PAPER_US[number] * 1e3);
+        client.report(case, if number == 4 { null.tell(figures) } else { figures })?;
+    }
+    Ok(())
+}
+
+/// What a Null takes beyond the others, round by round; less than nothing where a call needs less of the kernel than the raw hand-offs.
+fn rest(contest: &Contest) -> f64 {
+    let rounds = |subject: usize| contest.measured[subject].rounds.iter();
+    let parts =
+        rounds(0).zip(rounds(1)).zip(rounds(2)).map(|((call, hand_offs), parts)| call + hand_offs + parts);
+    crate::Summary::of(rounds(3).zip(parts).map(|(null, parts)| null - parts)).median()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_parts_are_its_whole() {
+        assert_eq!(PAPER_US[..4].iter().sum::<f64>(), PAPER_US[4]);
+    }
+}
