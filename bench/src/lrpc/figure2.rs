@@ -3,9 +3,10 @@
 //! The server has no processor but those. If nothing is shared that all calls have to pass, N clients get N times as much done as one.
 
 use super::{APPEAR, NAME, Table, TableClient};
-use crate::calls::Calls;
+use crate::calls::{self, Calls};
 use crate::client::Client;
 use crate::contest::Subject;
+use crate::counted::Tally;
 use crate::hand::{Does, Hand, Helper, obey};
 use crate::role::Role;
 use crate::{Error, Figures};
@@ -39,8 +40,12 @@ pub(crate) struct Caller {}
 impl Caller {
     pub(crate) fn perform(self) -> Result<(), Error> {
         let table = TableClient::import_within(NAME, APPEAR)?;
-        let mut calls = Calls::new("client", 1, move || table.null());
-        obey(|operations: u64| calls.batch(operations))
+        let probe = calls::bind()?;
+        obey(|operations: u64| {
+            let table = table.clone();
+            let mut calls = Calls::new("client", 1, move || table.null()).counted(&probe);
+            Ok((calls.batch(operations)?, calls.tally()))
+        })
     }
 }
 
@@ -48,13 +53,19 @@ impl Caller {
 struct Together {
     name: String,
     clients: Vec<Helper>,
+    /// What each counted, of itself and of the server, which serves the others meanwhile: only the client's part is its own.
+    tally: Tally,
 }
 
 impl Together {
     /// One on each of `cpus`.
     fn start(name: &str, cpus: &[usize]) -> Result<Self, Error> {
         let start = |&cpu: &usize| Helper::start(&Hand { cpus: vec![cpu], does: Does::Call(Caller {}) });
-        Ok(Self { name: name.into(), clients: cpus.iter().map(start).collect::<Result<_, _>>()? })
+        Ok(Self {
+            name: name.into(),
+            clients: cpus.iter().map(start).collect::<Result<_, _>>()?,
+            tally: Tally::default(),
+        })
     }
 }
 
@@ -67,8 +78,13 @@ impl Subject for Together {
     fn batch(&mut self, operations: u64) -> Result<u64, Error> {
         let share = operations.div_ceil(self.clients.len() as u64);
         self.clients.iter_mut().try_for_each(|client| client.begin(&share))?;
-        let taken = self.clients.iter_mut().map(Helper::heard::<u64>).collect::<Result<Vec<_>, _>>()?;
-        Ok(taken.into_iter().max().unwrap_or(0))
+        let mut slowest = 0;
+        for client in &mut self.clients {
+            let (ns, tally): (u64, Tally) = client.heard()?;
+            slowest = slowest.max(ns);
+            self.tally.merge(&tally);
+        }
+        Ok(slowest)
     }
 
     fn single(&mut self, _: u64, _: &mut Vec<f64>) -> Result<(), Error> {
@@ -82,7 +98,8 @@ pub(super) fn client(client: &Client, case: &str, clients: usize) -> Result<(), 
     let contest = client.contest(&mut [&mut one, &mut all], 0, 1)?;
     let figures = Figures::of(&contest, 1, 0);
     let (rate, speedup) = ((1e9 / figures.ns).round() as u64, contest.ratios(0, 1).median());
-    let figures = figures.with("clients", clients).with("calls_per_s", rate).with("speedup", speedup);
+    let figures =
+        all.tally.tell(figures).with("clients", clients).with("calls_per_s", rate).with("speedup", speedup);
     let paper = PAPER.1.iter().find(|(n, _)| *n == clients);
     client.report(
         case,
