@@ -6,6 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use std::os::fd::AsFd;
 use underpass::CallError;
+use underpass_channel::layout::STACK;
 use underpass_channel::{Channel, Fence};
 use underpass_fuzz::{Fields, Peer, Shape, Step, Tree};
 use underpass_os::Socket;
@@ -96,7 +97,7 @@ fn does(client: &ClientDoor, own: &Own) {
 }
 
 fuzz_target!(|steps: Vec<Step<Own>>| {
-    let (channel, region) = Channel::create(Fence::Full).expect("a channel");
+    let (channel, region) = Channel::create(Fence::Full, STACK).expect("a channel");
     let (ours, theirs) = Socket::pair().expect("a socket");
     let client = ClientDoor::new(region.as_fd(), theirs).expect("a channel");
     let peer = Peer::server(region, channel, ours);

@@ -153,7 +153,7 @@ fuzz_target!(|input: Input| {
     ring(&input.steps);
     let (bytes, announced) = (&input.bytes[..], input.announced);
     // In an A-stack: what is behind the bytes is zeros, and there is no more than an A-stack has.
-    let (region, _file) = Region::create().expect("a region");
+    let (region, _file) = Region::create(STACK).expect("a region");
     region.stack_sink(1).put(bytes);
     let in_stack = announced as usize % (2 * STACK);
     let there = [bytes, &vec![0; 2 * STACK]].concat();

@@ -6,6 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use std::os::fd::AsFd;
 use std::sync::LazyLock;
 use underpass::__private::Service;
+use underpass_channel::layout::STACK;
 use underpass_channel::{Channel, Fence};
 use underpass_fuzz::{Nothing, Peer, Step, Target};
 use underpass_os::Socket;
@@ -75,7 +76,7 @@ fn does(server: &ServerDoor, own: &Own) {
 
 fuzz_target!(|steps: Vec<Step<Own>>| {
     let (server, region, socket) = ServerDoor::new(&SERVICE).expect("a channel");
-    let channel = Channel::adopt(region.as_fd(), Fence::Full).expect("a region");
+    let channel = Channel::adopt(region.as_fd(), Fence::Full, STACK).expect("a region");
     let peer = Peer::client(region, channel, Socket::adopt(socket).expect("a socket"));
     for step in steps {
         match step {

@@ -6,7 +6,7 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use underpass_channel::layout::{
-    CLIENT_ATTENTION, DONATIONS, LARGEST, REPLIES, REQUESTS, SERVER_ATTENTION, STACKS, TAKEN, WANTED,
+    CLIENT_ATTENTION, DONATIONS, LARGEST, REPLIES, REQUESTS, SERVER_ATTENTION, STACK, STACKS, TAKEN, WANTED,
 };
 use underpass_channel::{Bell, Cell, Channel, INLINE, Place, Region, Words};
 use underpass_os::{Blob, Socket};
@@ -193,9 +193,10 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A client's end of what a server has given.
+    /// A client's end of what a server has given, with A-stacks of the default size.
     pub fn client(file: OwnedFd, channel: Channel, socket: Socket) -> Self {
-        Self { region: Region::adopt(file.as_fd()).expect("a region"), socket, channel, file, replies: false }
+        let region = Region::adopt(file.as_fd(), STACK).expect("a region");
+        Self { region, socket, channel, file, replies: false }
     }
 
     /// A server's end.

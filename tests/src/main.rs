@@ -1,6 +1,6 @@
 //! A server for the tests to call, stop and kill.
 //!
-//! `underpass-test-server NAME probe|other|worker` exports an interface as NAME in `$UNDERPASS_DIR`;
+//! `underpass-test-server NAME probe|other|tight|worker` exports an interface as NAME in `$UNDERPASS_DIR`;
 //! `underpass-test-server NAME import` imports NAME and calls it once;
 //! `underpass-test-server NAME replace` exports a `Worker` as NAME in place of who does;
 //! `underpass-test-server NAME persist` imports NAME and makes one call that lasts, with a deadline;
@@ -28,8 +28,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use underpass::{CallError, Server, thread};
 use underpass_tests::{
-    Diligent, Entries, Errands, ErrandsClient, Other, Probe, ProbeClient, Subject, Unlike, Worker,
-    WorkerClient, crowd, obey, until,
+    Diligent, Entries, Errands, ErrandsClient, Gathering, Other, Probe, ProbeClient, Subject, Tight, Unlike,
+    Worker, WorkerClient, crowd, obey, until,
 };
 
 /// Calls before those that are counted: as many as both sides need to find their ways of waiting.
@@ -56,6 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "persist" => {
             return Ok(WorkerClient::import(&name)?.with_deadline(Duration::from_secs(3600)).persist(0)?);
         }
+        "tight" => Tight::serve(Gathering::default()),
         "import" => return Ok(ProbeClient::import(&name)?.null()?),
         "linger" => {
             let client = ProbeClient::import(&name)?;

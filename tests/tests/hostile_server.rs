@@ -69,9 +69,9 @@ impl Scene {
     }
 
     fn bind_to(&self, socket: Socket) -> End {
-        let (channel, file) = Channel::create(Fence::Full).unwrap();
+        let (channel, file) = Channel::create(Fence::Full, STACK).unwrap();
         let socket = self.answer_to(socket, &welcome(), &[file.as_fd()]);
-        End { socket, channel, region: Arc::new(Region::adopt(file.as_fd()).unwrap()) }
+        End { socket, channel, region: Arc::new(Region::adopt(file.as_fd(), STACK).unwrap()) }
     }
 
     /// What `call` gives over a binding whose other end does `lie`, and then stays until the client hangs up.
@@ -135,7 +135,7 @@ fn done(call: &Cell, bytes: &[u8]) -> Cell {
 #[test]
 fn a_channel_that_nobody_asked_for_closes_the_binding() {
     let _watchdog = Watchdog::new("a_channel_that_nobody_asked_for_closes_the_binding");
-    let ((_, region), (_, socket)) = (Channel::create(Fence::Full).unwrap(), Socket::pair().unwrap());
+    let ((_, region), (_, socket)) = (Channel::create(Fence::Full, STACK).unwrap(), Socket::pair().unwrap());
     let scene = Scene::new("unasked");
     let answer = |end: &End, kind: u8, files: &[BorrowedFd<'_>]| {
         call(end);
@@ -175,7 +175,7 @@ fn a_channel_that_is_none_closes_the_binding() {
     let _watchdog = Watchdog::new("a_channel_that_is_none_closes_the_binding");
     let cpus = underpass_os::cpu::allowed().unwrap();
     let &[one, other, ..] = &cpus[..] else { return };
-    let ((_, region), (_, socket)) = (Channel::create(Fence::Full).unwrap(), Socket::pair().unwrap());
+    let ((_, region), (_, socket)) = (Channel::create(Fence::Full, STACK).unwrap(), Socket::pair().unwrap());
     let file = std::fs::File::open("/dev/null").unwrap();
     let scene = Scene::new("none");
     let lies = [

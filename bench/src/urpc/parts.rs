@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use underpass::sync::Spin;
 use underpass::thread::{self, JoinHandle};
+use underpass_channel::layout::{SLOTS, STACK};
 use underpass_channel::{Cell, Channel, Fence, Slot, Slots};
 use underpass_os::clock::now_ns;
 use underpass_threads::{Latch, wait_on};
@@ -64,8 +65,8 @@ pub(super) struct Parts {
 // Relaxed, all: this is one thread, and the orderings that cost something are those of the channel.
 impl Parts {
     pub(super) fn new() -> Result<Self, Error> {
-        let (server, file) = Channel::create(Fence::Light)?;
-        let client = Channel::adopt(std::os::fd::AsFd::as_fd(&file), Fence::Light)?;
+        let (server, file) = Channel::create(Fence::Light, STACK)?;
+        let client = Channel::adopt(std::os::fd::AsFd::as_fd(&file), Fence::Light, STACK)?;
         Ok(Self {
             client,
             server,
@@ -86,7 +87,7 @@ impl Parts {
     fn part_client_send(&mut self) {
         for _ in 0..MESSAGES {
             let inside = self.client_lock.enter();
-            let slot = self.slots.lease();
+            let slot = self.slots.lease(SLOTS);
             drop(inside);
             let Some(slot) = slot else { return };
             self.replies[usize::from(slot.number())].store(0, Ordering::Relaxed);
@@ -177,7 +178,7 @@ impl Parts {
     /// Whether the last messages passed: all slots are free, and each call has its reply.
     pub(super) fn passed(&self) -> bool {
         let answered = self.replies.iter().all(|reply| reply.load(Ordering::Relaxed) != 0);
-        answered && self.slots.leased(underpass_channel::layout::SLOTS) == 0
+        answered && self.slots.leased() == 0
     }
 }
 

@@ -38,12 +38,13 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// The server's end of a fresh region, and the file to hand to the client. `fence` is what both sides agreed on.
+    /// The server's end of a fresh region, and the file to hand to the client. `fence` is what both sides agreed on, `stack` are the bytes of an A-stack, as
+    /// both know them ([`layout::stack_of`](crate::layout::stack_of)).
     ///
     /// # Errors
     /// No memory; too many open files; no `memfd` or seals in this kernel.
-    pub fn create(fence: Fence) -> io::Result<(Self, OwnedFd)> {
-        let (region, file) = Region::create()?;
+    pub fn create(fence: Fence, stack: usize) -> io::Result<(Self, OwnedFd)> {
+        let (region, file) = Region::create(stack)?;
         Ok((Self::over(region, Side::Server, fence), file))
     }
 
@@ -51,8 +52,8 @@ impl Channel {
     ///
     /// # Errors
     /// `InvalidData` if the file isn't sealed or has another size; no memory.
-    pub fn adopt(file: BorrowedFd<'_>, fence: Fence) -> io::Result<Self> {
-        Ok(Self::over(Region::adopt(file)?, Side::Client, fence))
+    pub fn adopt(file: BorrowedFd<'_>, fence: Fence, stack: usize) -> io::Result<Self> {
+        Ok(Self::over(Region::adopt(file, stack)?, Side::Client, fence))
     }
 
     fn over(region: Region, side: Side, fence: Fence) -> Self {
@@ -197,6 +198,12 @@ impl Channel {
     /// more, or the call is not wanted any more and the barrier between has been passed (see `README.md`, *Not started*).
     pub fn is_untaken(&self, slot: u16) -> bool {
         self.sending.is_behind(slot, self.taken().count())
+    }
+
+    /// Bytes of an A-stack.
+    #[inline]
+    pub fn stack(&self) -> usize {
+        self.region.stack_size()
     }
 
     /// Writes into the A-stack of `slot`.

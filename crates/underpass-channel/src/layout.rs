@@ -8,17 +8,19 @@
 //! byte 640    wanted words         one for each slot: written by the client of a bounded call, read by its handler
 //! byte 1152   request ring         LINES lines of 64 bytes: written by the client, read by the server
 //!             reply ring           the same, the other way round
-//! page        A-stacks             SLOTS areas of STACK bytes, one for each slot: written by whose turn it is
+//! page        A-stacks             SLOTS areas of one size, one for each slot: written by whose turn it is
 //! ```
 //!
-//! Offsets are counted in bytes. The words of a ring are 64 bits wide, an attention and a donation word are 32 bits wide.
+//! The size of the A-stacks follows from the interface, and so that of the region: each side works it out by itself, from its own descriptor, and
+//! takes no word of the other's for it. Offsets are counted in bytes. The words of a ring are 64 bits wide, an attention and a donation word are 32 bits wide.
+
+use crate::cell::INLINE;
+use underpass_wire::astack;
 
 /// The version of this layout; two domains must agree on it.
 pub const VERSION: u32 = 6;
 
 /// Slots of a channel, and so the most calls at once over one channel.
-///
-/// One bit of a word says whether a slot is leased, hence 64.
 pub const SLOTS: u32 = 64;
 
 /// The most channels of a binding: one, and one more each time that two activations of the client contend for one. A server closes the binding of who
@@ -34,8 +36,11 @@ pub const LINE: usize = 64;
 /// Words of 64 bits in a line.
 pub const LINE_WORDS: usize = LINE / 8;
 
-/// Bytes of an A-stack. Larger arguments travel out of band.
-pub const STACK: usize = 32 * 1024;
+/// Bytes of an A-stack where not all that travels is of a fixed size, unless the interface says otherwise.
+pub const STACK: usize = astack::DEFAULT;
+
+/// The most bytes of an A-stack.
+pub const LARGEST_STACK: usize = astack::LARGEST;
 
 /// The most bytes of arguments or results, out of band.
 pub const LARGEST: u64 = 4 << 30;
@@ -67,17 +72,36 @@ pub const REPLIES: usize = REQUESTS + RING;
 /// Where the A-stacks begin.
 pub const STACKS: usize = (REPLIES + RING).next_multiple_of(PAGE);
 
-/// Bytes of a region. Only pages that were touched cost memory.
-pub const REGION: usize = STACKS + SLOTS as usize * STACK;
+/// Bytes of a region whose A-stacks have [`STACK`] bytes.
+pub const REGION: usize = region(STACK);
+
+/// Bytes of the A-stacks of an interface whose procedures want so many at the most: whole cache lines; none where all fits into cells.
+pub const fn stack_of(wanted: usize) -> usize {
+    if wanted <= INLINE {
+        0
+    } else if wanted < LARGEST_STACK {
+        wanted.next_multiple_of(LINE)
+    } else {
+        LARGEST_STACK
+    }
+}
+
+/// Bytes of a region whose A-stacks have `stack` bytes, a result of [`stack_of`]. Only pages that were touched cost memory.
+pub const fn region(stack: usize) -> usize {
+    STACKS + (SLOTS as usize * stack).next_multiple_of(PAGE)
+}
 
 const RING: usize = LINES as usize * LINE;
 const PAGE: usize = 4096;
 
 const _: () = {
-    assert!(SLOTS == u64::BITS, "a slot is a bit of a word");
     assert!(LINES.is_power_of_two(), "positions wrap by a mask");
     assert!(REQUESTS.is_multiple_of(LINE) && REPLIES.is_multiple_of(LINE), "a line is one cache line");
     assert!(STACKS.is_multiple_of(PAGE) && REGION.is_multiple_of(PAGE), "A-stacks are pages of their own");
+    assert!(
+        stack_of(STACK) == STACK && stack_of(usize::MAX) == LARGEST_STACK,
+        "the sizes themselves are some"
+    );
     assert!(DONATIONS >= CLIENT_ATTENTION + 2 * LINE, "donations disturb no attention");
     assert!(
         TAKEN.is_multiple_of(2 * LINE) && WANTED.is_multiple_of(2 * LINE),

@@ -16,24 +16,40 @@ use underpass_wire::{DecodeError, Sink, Source};
 #[derive(Debug)]
 pub struct Region {
     memory: Memory,
+    /// Bytes of an A-stack.
+    stack: usize,
 }
 
 impl Region {
-    /// A fresh one, and the file to hand to the client.
+    /// A fresh one whose A-stacks have `stack` bytes each, and the file to hand to the client.
     ///
     /// # Errors
     /// As [`Memory::create`].
-    pub fn create() -> io::Result<(Self, OwnedFd)> {
-        let (memory, file) = Memory::create("underpass-binding", layout::REGION)?;
-        Ok((Self { memory }, file))
+    ///
+    /// # Panics
+    /// If `stack` is not a result of [`layout::stack_of`].
+    pub fn create(stack: usize) -> io::Result<(Self, OwnedFd)> {
+        assert_eq!(stack, layout::stack_of(stack));
+        let (memory, file) = Memory::create("underpass-binding", layout::region(stack))?;
+        Ok((Self { memory, stack }, file))
     }
 
-    /// The one that a server handed out.
+    /// The one that a server handed out, whose A-stacks have `stack` bytes each.
     ///
     /// # Errors
     /// As [`Memory::adopt`].
-    pub fn adopt(file: BorrowedFd<'_>) -> io::Result<Self> {
-        Ok(Self { memory: Memory::adopt(file, layout::REGION)? })
+    ///
+    /// # Panics
+    /// As [`create`](Self::create).
+    pub fn adopt(file: BorrowedFd<'_>, stack: usize) -> io::Result<Self> {
+        assert_eq!(stack, layout::stack_of(stack));
+        Ok(Self { memory: Memory::adopt(file, layout::region(stack))?, stack })
+    }
+
+    /// Bytes of an A-stack.
+    #[inline]
+    pub fn stack_size(&self) -> usize {
+        self.stack
     }
 
     /// The attention word at byte `offset`.
@@ -55,7 +71,7 @@ impl Region {
     /// # Panics
     /// If there is no such slot.
     pub fn stack_sink(&self, slot: u16) -> RegionSink<'_> {
-        RegionSink { to: self.stack(slot), left: layout::STACK, overflowed: false, region: PhantomData }
+        RegionSink { to: self.stack(slot), left: self.stack, overflowed: false, region: PhantomData }
     }
 
     /// Reads `len` bytes from the A-stack of `slot`.
@@ -66,7 +82,7 @@ impl Region {
     /// # Panics
     /// If there is no such slot.
     pub fn stack_source(&self, slot: u16, len: usize) -> Result<RegionSource<'_>, DecodeError> {
-        if len > layout::STACK {
+        if len > self.stack {
             return Err(DecodeError::Truncated);
         }
         Ok(RegionSource { from: self.stack(slot), left: len, region: PhantomData })
@@ -74,8 +90,8 @@ impl Region {
 
     fn stack(&self, slot: u16) -> *mut u8 {
         assert!(u32::from(slot) < layout::SLOTS, "there is no slot {slot}");
-        let offset = layout::STACKS + usize::from(slot) * layout::STACK;
-        // SAFETY: the A-stack of every slot below SLOTS lies in the region, which is mapped whole.
+        let offset = layout::STACKS + usize::from(slot) * self.stack;
+        // SAFETY: the A-stack of every slot below SLOTS lies in the region, which was made for A-stacks of that size and is mapped whole.
         unsafe { self.memory.base().as_ptr().add(offset) }
     }
 }
@@ -204,8 +220,8 @@ mod tests {
 
     #[test]
     fn both_sides_see_the_same_bytes() {
-        let (ours, file) = Region::create().unwrap();
-        let theirs = Region::adopt(file.as_fd()).unwrap();
+        let (ours, file) = Region::create(layout::STACK).unwrap();
+        let theirs = Region::adopt(file.as_fd(), layout::STACK).unwrap();
         ours.word(40).store(7, Ordering::Relaxed);
         assert_eq!(theirs.word(40).load(Ordering::Relaxed), 7);
         ours.stack_sink(63).put(b"hello");
@@ -215,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_stack_has_an_end() {
-        let (region, _file) = Region::create().unwrap();
+        let (region, _file) = Region::create(layout::STACK).unwrap();
         let mut sink = region.stack_sink(0);
         sink.put(&vec![1; layout::STACK]);
         assert!(!sink.overflowed());
@@ -227,9 +243,31 @@ mod tests {
     }
 
     #[test]
+    fn small_a_stacks_lie_one_behind_the_other() {
+        let stack = layout::stack_of(57);
+        let (region, file) = Region::create(stack).unwrap();
+        assert_eq!((stack, region.memory.len()), (64, layout::STACKS + 4096));
+        for slot in 0..layout::SLOTS as u16 {
+            region.stack_sink(slot).put(&[slot as u8; 64]);
+        }
+        for slot in 0..layout::SLOTS as u16 {
+            assert_eq!(region.stack_source(slot, 64).unwrap().take_vec(64).unwrap(), [slot as u8; 64]);
+        }
+        assert!(region.stack_source(0, 65).is_err());
+        assert!(Region::adopt(file.as_fd(), layout::STACK).is_err(), "another size than ours");
+        // Where there are none, none has room.
+        let (none, _file) = Region::create(0).unwrap();
+        assert_eq!(none.memory.len(), layout::STACKS);
+        assert!(none.stack_source(63, 1).is_err());
+        let mut sink = none.stack_sink(63);
+        sink.put(&[1]);
+        assert!(sink.overflowed());
+    }
+
+    #[test]
     #[should_panic(expected = "no slot")]
     fn there_is_no_slot_past_the_last() {
-        let (region, _file) = Region::create().unwrap();
+        let (region, _file) = Region::create(layout::STACK).unwrap();
         region.stack_sink(layout::SLOTS as u16);
     }
 }

@@ -1,14 +1,19 @@
 //! The slots of a binding: which calls are under way, as the client alone knows it.
 
 use crate::layout::SLOTS;
-use underpass_seam::atomic::{AtomicU64, Ordering};
+use underpass_seam::atomic::{AtomicU8, AtomicU32, Ordering};
 
-/// Leases slots, the warmest first: low numbers are used again and again while few calls are under way. One at a time: callers have a lock.
+/// Leases slots, and with each its A-stack: the one that was given back last, which is warm, is leased first. One at a time: callers have a lock.
 ///
-/// A set bit is a free slot. Private to the client.
+/// A slot that was never leased is leased only when all that ever were are under way; so no more A-stacks are ever touched than calls were at once, and
+/// those that weren't take no memory. Private to the client.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Slots {
-    free: AtomicU64,
+    /// How many are leased: beside those that are leased soonest, in one line.
+    leased: AtomicU32,
+    /// From the place `leased` on, those that are free, in the order in which they will be leased; before it, nothing of meaning.
+    order: [AtomicU8; SLOTS as usize],
 }
 
 /// A leased slot: the right to have one call under way, and to its A-stack until it is posted.
@@ -25,36 +30,33 @@ impl Slot {
 
 impl Default for Slots {
     fn default() -> Self {
-        Self::new(SLOTS)
+        Self { leased: AtomicU32::new(0), order: std::array::from_fn(|n| AtomicU8::new(n as u8)) }
     }
 }
 
 impl Slots {
-    /// `count` free ones.
-    ///
-    /// # Panics
-    /// If there are to be more than [`SLOTS`], or none.
-    pub fn new(count: u32) -> Self {
-        assert!((1..=SLOTS).contains(&count), "a binding has 1 to {SLOTS} slots");
-        Self { free: AtomicU64::new(u64::MAX >> (SLOTS - count)) }
-    }
-
-    /// Leases the lowest free slot; nothing if all are leased.
+    /// Leases the slot that was given back last; nothing if `most` or all of them are leased.
     #[inline]
-    pub fn lease(&self) -> Option<Slot> {
+    pub fn lease(&self, most: u32) -> Option<Slot> {
         // Relaxed, here and below: the lock orders it.
-        let free = self.free.load(Ordering::Relaxed);
-        if free == 0 {
+        let leased = self.leased.load(Ordering::Relaxed);
+        let next = self.order.get(leased as usize)?;
+        if leased >= most {
             return None;
         }
-        self.free.store(free & (free - 1), Ordering::Relaxed);
-        Some(Slot(free.trailing_zeros() as u16))
+        self.leased.store(leased + 1, Ordering::Relaxed);
+        Some(Slot(u16::from(next.load(Ordering::Relaxed))))
     }
 
     /// Ends a lease.
     #[inline]
     pub fn give_back(&self, slot: Slot) {
-        self.free.store(self.free.load(Ordering::Relaxed) | 1 << slot.0, Ordering::Relaxed);
+        let left = self.leased.load(Ordering::Relaxed).wrapping_sub(1);
+        // Always there: a `Slot` is one that is leased.
+        if let Some(place) = self.order.get(left as usize) {
+            place.store(slot.0 as u8, Ordering::Relaxed);
+            self.leased.store(left, Ordering::Relaxed);
+        }
     }
 
     /// Ends the lease of a call that was abandoned, whose reply has come after all.
@@ -63,22 +65,57 @@ impl Slots {
     }
 
     /// Slots that are leased at this moment; without the lock, a hint.
-    pub fn leased(&self, of: u32) -> u32 {
-        of - self.free.load(Ordering::Relaxed).count_ones()
+    #[inline]
+    pub fn leased(&self) -> u32 {
+        self.leased.load(Ordering::Relaxed)
     }
 }
+
+const _: () = assert!(SLOTS <= 1 << u8::BITS, "a slot's number is a byte");
 
 #[cfg(all(test, not(underpass_loom)))]
 mod tests {
     use super::*;
 
+    fn lease(slots: &Slots) -> Slot {
+        slots.lease(SLOTS).expect("one is free")
+    }
+
     #[test]
-    fn the_lowest_is_leased_first_and_again() {
-        let slots = Slots::new(2);
-        let (a, b) = (slots.lease().unwrap(), slots.lease().unwrap());
-        assert_eq!((a.number(), b.number(), slots.lease()), (0, 1, None));
-        assert_eq!(slots.leased(2), 2);
+    fn the_last_that_was_given_back_is_leased_first() {
+        let slots = Slots::default();
+        let [a, b, c] = [lease(&slots), lease(&slots), lease(&slots)];
+        assert_eq!([a.number(), b.number(), c.number()], [0, 1, 2]);
         slots.give_back(a);
-        assert_eq!(slots.lease().unwrap().number(), 0);
+        slots.give_back(c);
+        slots.give_back(b);
+        assert_eq!([1, 2, 0, 3].map(|_| lease(&slots).number()), [1, 2, 0, 3]);
+    }
+
+    #[test]
+    fn no_more_are_touched_than_are_leased_at_once() {
+        let slots = Slots::default();
+        for n in 0..1000 {
+            let mut held: Vec<_> = (0..3).map(|_| lease(&slots)).collect();
+            assert!(held.iter().all(|slot| slot.number() < 3));
+            while !held.is_empty() {
+                slots.give_back(held.swap_remove(n % held.len()));
+            }
+        }
+        assert_eq!(slots.leased(), 0);
+    }
+
+    #[test]
+    fn each_is_leased_once_and_so_many_at_the_most() {
+        let slots = Slots::default();
+        let held: Vec<_> = std::iter::from_fn(|| slots.lease(5)).collect();
+        assert_eq!((held.len(), slots.lease(0), slots.leased()), (5, None, 5));
+        let more: Vec<_> = std::iter::from_fn(|| slots.lease(u32::MAX)).collect();
+        let numbers: std::collections::BTreeSet<_> = held.iter().chain(&more).map(Slot::number).collect();
+        assert_eq!(numbers.into_iter().collect::<Vec<_>>(), (0..SLOTS as u16).collect::<Vec<_>>());
+        for slot in held.into_iter().chain(more) {
+            slots.give_back(slot);
+        }
+        assert_eq!((slots.leased(), slots.lease(1).is_some(), slots.lease(1)), (0, true, None));
     }
 }

@@ -131,9 +131,9 @@ fn a_slot_is_room_for_a_request_and_for_a_reply() {
                 send(&replies, &long(request.slot, request.what + 100));
             }
         });
-        let slots = Slots::new(1);
+        let slots = Slots::default();
         for what in 0..3 {
-            let slot = slots.lease().unwrap();
+            let slot = slots.lease(1).unwrap();
             send(&requests, &long(slot.number(), what));
             assert_eq!(take(&outgoing).bytes(), [what as u8 + 100; INLINE]);
             slots.give_back(slot);
@@ -327,13 +327,13 @@ fn a_post_on_a_line_that_is_put_away_makes_it_active() {
 fn a_call_of_a_line_that_is_put_away_makes_it_active() {
     // The client's side: what it asks is whether a call is under way, and the caller finds by itself that nobody looks.
     loom::model(|| {
-        let slots = Arc::new(Slots::new(1));
+        let slots = Arc::new(Slots::default());
         let dormant = Arc::new(AtomicBool::new(false));
         let active = Arc::new(Mutex::new(true));
         let caller = {
             let (slots, dormant, active) = (slots.clone(), dormant.clone(), active.clone());
             thread::spawn(move || {
-                let slot = slots.lease().unwrap();
+                let slot = slots.lease(1).unwrap();
                 fence(Ordering::SeqCst);
                 if dormant.load(Ordering::Relaxed) {
                     let mut active = active.lock().unwrap();
@@ -347,7 +347,7 @@ fn a_call_of_a_line_that_is_put_away_makes_it_active() {
         *list = false;
         dormant.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        if slots.leased(1) > 0 {
+        if slots.leased() > 0 {
             dormant.store(false, Ordering::Relaxed);
             *list = true;
         }

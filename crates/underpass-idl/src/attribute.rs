@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parser;
-use syn::{Attribute, Error, FnArg, ItemTrait, Path, Result, TraitItem, parse_quote};
+use syn::{Attribute, Error, FnArg, ItemTrait, LitInt, Path, Result, TraitItem, parse_quote};
 
 /// What `#[underpass(..)]` and `#[interface(..)]` can say.
 #[derive(Default)]
@@ -14,14 +14,26 @@ pub(crate) struct Options {
     pub(crate) asynchronous: bool,
     /// `serde`: travels by serde's traits.
     pub(crate) serde: bool,
+    /// `astack = N`: bytes of the procedure's A-stack.
+    pub(crate) astack: Option<u32>,
+    /// `calls = N`: how many calls of the procedure, or of each, are expected at once.
+    pub(crate) calls: Option<u32>,
 }
+
+/// The most bytes of an A-stack, and the most calls at once, as the wire crate has them.
+const LARGEST_ASTACK: u32 = 4 << 20;
+const MOST_CALLS: u32 = 64;
 
 /// Which of them can be said here.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
+    /// In `#[interface(..)]`.
+    Interface,
     /// On a trait or a type.
     Item,
-    /// On an argument, a method or a field.
+    /// On a method.
+    Method,
+    /// On an argument or a field.
     Part,
 }
 
@@ -29,7 +41,7 @@ impl Options {
     /// Of the tokens in `#[interface(..)]`.
     pub(crate) fn of_interface(attributes: TokenStream) -> Result<Self> {
         let mut options = Self::default();
-        syn::meta::parser(|meta| options.read(&meta, Place::Item)).parse2(attributes)?;
+        syn::meta::parser(|meta| options.read(&meta, Place::Interface)).parse2(attributes)?;
         Ok(options)
     }
 
@@ -43,15 +55,23 @@ impl Options {
     }
 
     fn read(&mut self, meta: &ParseNestedMeta<'_>, place: Place) -> Result<()> {
-        if place == Place::Item && meta.path.is_ident("asynchronous") {
+        if place == Place::Interface && meta.path.is_ident("asynchronous") {
             self.asynchronous = true;
             return Ok(());
         }
-        if place == Place::Item && meta.path.is_ident("crate") {
+        if matches!(place, Place::Interface | Place::Item) && meta.path.is_ident("crate") {
             self.krate = Some(meta.value()?.call(Path::parse_mod_style)?);
             return Ok(());
         }
-        if place == Place::Part && meta.path.is_ident("serde") {
+        if place == Place::Method && meta.path.is_ident("astack") {
+            self.astack = Some(number(meta, 0, LARGEST_ASTACK, "bytes of an A-stack")?);
+            return Ok(());
+        }
+        if matches!(place, Place::Interface | Place::Method) && meta.path.is_ident("calls") {
+            self.calls = Some(number(meta, 1, MOST_CALLS, "calls at once")?);
+            return Ok(());
+        }
+        if matches!(place, Place::Method | Place::Part) && meta.path.is_ident("serde") {
             if !cfg!(feature = "serde") {
                 return Err(meta.error(
                     "serde types travel only with the feature `serde`: enable it in Cargo.toml, \
@@ -62,9 +82,14 @@ impl Options {
             return Ok(());
         }
         Err(meta.error(match place {
-            Place::Item => {
-                "unknown option; there are `crate = path`, which says where to find underpass, and on a trait \
-                 `asynchronous`, by which handlers may be `async fn`s"
+            Place::Item => "unknown option; there is `crate = path`, which says where to find underpass",
+            Place::Interface => {
+                "unknown option; there are `crate = path`, which says where to find underpass, `calls = N`, how many calls of \
+                 each procedure are expected at once, and `asynchronous`, by which handlers may be `async fn`s"
+            }
+            Place::Method => {
+                "unknown option; there are `serde`, by which the `T` of a `Result<T, E>` travels that has serde's traits, \
+                 `astack = N`, the bytes of its A-stack, and `calls = N`, how many calls are expected at once"
             }
             Place::Part => {
                 "unknown option; there is `serde`, by which a type travels that has serde's traits"
@@ -100,6 +125,15 @@ pub(crate) fn is_idempotent(attributes: &[Attribute]) -> Result<bool> {
         said = true;
     }
     Ok(said)
+}
+
+/// The number behind `name = `, within its bounds.
+fn number(meta: &ParseNestedMeta<'_>, least: u32, most: u32, of: &str) -> Result<u32> {
+    let literal: LitInt = meta.value()?.parse()?;
+    match literal.base10_parse() {
+        Ok(number) if (least..=most).contains(&number) => Ok(number),
+        _ => Err(Error::new_spanned(literal, format!("{of}: a number from {least} to {most}"))),
+    }
 }
 
 fn is_ours(attribute: &Attribute) -> bool {

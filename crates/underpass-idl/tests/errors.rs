@@ -83,6 +83,36 @@ fn signatures() {
 }
 
 #[test]
+fn procedure_descriptors() {
+    let bounds = [
+        ("astack = 4194305", "4194305", "from 0 to 4194304"),
+        ("astack = -1", "-1", "from 0 to 4194304"),
+        ("astack = 1.5", "1.5", "expected integer"),
+        ("calls = 0", "0", "from 1 to 64"),
+        ("calls = 65", "65", "from 1 to 64"),
+        ("calls = 99999999999", "99999999999", "from 1 to 64"),
+        ("calls", ")", "expected `=`"),
+    ];
+    for (option, at, message) in bounds {
+        let method = format!("#[underpass({option})] fn f(&self) -> Result<(), E>;");
+        method_errors(&method, &[(at, message)]);
+    }
+    method_errors(
+        "fn f(&self, #[underpass(astack = 8)] x: u8) -> Result<(), E>;",
+        &[("astack", "unknown option")],
+    );
+    // The bounds are the wire's.
+    let descriptor = |bytes, calls| {
+        let mut one = underpass_wire::Descriptor::builder("One", "");
+        one.procedure("f", "").astack(bytes).calls(calls).result::<Result<(), ()>>();
+        one.finish().text()
+    };
+    assert!(descriptor(4_194_304, 64).contains("f() -> Result<(), ()>, A-stack 4194304, calls 64\n"));
+    assert!(std::panic::catch_unwind(|| descriptor(4_194_305, 64)).is_err());
+    assert!(std::panic::catch_unwind(|| descriptor(0, 65)).is_err());
+}
+
+#[test]
 fn names() {
     method_errors("fn serve(&self) -> Result<(), E>;", &[("serve", "another name")]);
     method_errors("fn r#import(&self) -> Result<(), E>;", &[("r#import", "another name")]);

@@ -75,6 +75,11 @@ fn handlers_that_are_async() {
 }
 
 #[test]
+fn procedures_that_say_what_they_want() {
+    compare("procedures");
+}
+
+#[test]
 fn types_of_every_shape() {
     compare("types");
 }

@@ -10,7 +10,7 @@ use proc_macro::TokenStream;
 /// # What it generates
 /// For a trait `FileCache`:
 /// * `FileCacheClient`, the client stub, which implements `FileCache` by calling another process, and has `import`,
-///   `import_within`, `import_resilient`, `with_deadline`, `abandonable`, `quarantine`, `urgent`, `counters` and `descriptor`. If the interface is exported by this very process, its
+///   `import_within`, `import_resilient`, `with_deadline`, `abandonable`, `quarantine`, `urgent`, `when_all_leased`, `counters` and `descriptor`. If the interface is exported by this very process, its
 ///   calls are direct. Each method `read` has a `read_async` beside it, for async tasks under any executor. It is `Clone + Debug + Send + Sync`, and has the trait's documentation.
 /// * `FileCache::serve(implementation)`, a provided method that makes a service for `Server::export`.
 /// * The descriptor: procedures, types, sizes and a hash, by which the two processes find out at import whether they speak
@@ -34,8 +34,19 @@ use proc_macro::TokenStream;
 ///
 /// Whatever else is found is an error that says what to do.
 ///
+/// # A-stacks
+/// Arguments and results of more than 56 bytes lie in an *A-stack* of the binding's shared memory, one for each call under way (LRPC, 5.2). Its size
+/// follows from the types where theirs is fixed: what arguments and result take at the most. Whatever has no fixed size is given 32 KiB, an error 512 bytes. Procedures
+/// share the A-stacks of their interface, which have the size of the largest. What is larger goes out of band, at a higher price: some ten system calls.
+/// `#[underpass(astack = BYTES)]` on a method says another size, of at most 4 MiB (4,194,304).
+///
+/// `#[underpass(calls = N)]` on a method says how many of its calls are expected at once: 1 to 64, five if nothing is said, or what `#[interface(calls = N)]` says for all of them. The interface expects as many as the method that
+/// expects most, on each channel of a binding. What a caller does when so many are under way it chooses itself, by the stub's `when_all_leased`: take one more A-stack (which it does if nothing
+/// is said, up to 64), wait, or fail. A-stacks that were never needed take no memory, and the one that was given back last is leased first.
+///
 /// # Options
-/// `#[interface(crate = path)]` says where the crate `underpass` is, if it is not `::underpass`. `#[interface(asynchronous)]` asks for the trait of `async fn`s.
+/// `#[interface(crate = path)]` says where the crate `underpass` is, if it is not `::underpass`; `#[interface(calls = N)]`, how many calls of each method are expected at once.
+/// `#[interface(asynchronous)]` asks for the trait of `async fn`s.
 ///
 /// # Examples
 /// ```standalone_crate

@@ -181,6 +181,7 @@ procedure 4 missing(stat: Stat) -> Result<(), FsError>
 procedure 5 provided(result: u8) -> Result<u8, FsError>
 enum FsError { Call(String), Missing(Stat) }
 struct Stat { size: u64, name: String }
+A-stacks of 32768 bytes
 ";
     assert_eq!(descriptor.text(), text);
 }

@@ -22,6 +22,7 @@ use crate::counters::{Counted, Counters, KernelCount, bequeath};
 use crate::error::{CallError, Outcome};
 use crate::handshake::Meeting;
 use crate::insisted::Insisted;
+use crate::leasing::Leasing;
 use crate::linkage::Linkage;
 use crate::mailbox::Mailbox;
 use crate::message::{BLOB_OUT, Unsent, fill};
@@ -102,6 +103,7 @@ pub(crate) struct Terms<'a> {
     pub(crate) urgent: bool,
     /// By what the caller can be freed.
     pub(crate) abandon: Option<&'a Abandon>,
+    pub(crate) leasing: Leasing,
 }
 
 impl ClientEnd {
@@ -169,7 +171,7 @@ impl ClientEnd {
         let inside = self.lock();
         self.slots.give_back(slot);
         drop(inside);
-        self.queue.next();
+        self.queue.next(|| self.slots.leased());
     }
 
     /// Calls a procedure over the caller's channel of this binding, and waits for its result; one that never came is `failed`.
@@ -206,9 +208,9 @@ impl ClientEnd {
             None => None,
             Some(abandon) => Some(abandon.enter(self.own.upgrade())?),
         };
-        let slot = match self.try_lease() {
+        let slot = match self.try_lease(terms.leasing) {
             Some(slot) => slot,
-            None => self.lease_later(deadline, under_way.as_ref())?,
+            None => self.lease_later(terms.leasing, deadline, under_way.as_ref())?,
         };
         let away = || self.server_is_away(terms.urgent);
         let linkage = self.send(answer, slot, procedure, arguments, deadline, under_way.as_ref(), away)?;
@@ -289,26 +291,30 @@ impl ClientEnd {
     }
 
     #[inline(always)]
-    fn try_lease(&self) -> Option<Slot> {
+    fn try_lease(&self, leasing: Leasing) -> Option<Slot> {
         let _inside = self.lock();
-        self.slots.lease()
+        self.slots.lease(leasing.most)
     }
 
-    /// All slots are leased: the caller waits its turn.
+    /// All slots are leased: the caller waits its turn, if it will.
     #[cold]
     fn lease_later(
         &self,
+        leasing: Leasing,
         deadline: Option<u64>,
         under_way: Option<&UnderWay<'_>>,
     ) -> Result<Slot, Box<CallError>> {
+        if !leasing.waits {
+            return Err(Box::new(CallError::Overloaded));
+        }
         let abandoned = || under_way.is_some_and(UnderWay::is_abandoned);
-        let slot =
-            self.queue.wait(deadline, self, || match self.closed.load(Ordering::Relaxed) || abandoned() {
-                true => Some(None),
-                false => self.try_lease().map(Some),
-            });
+        let attempt = || match self.closed.load(Ordering::Relaxed) || abandoned() {
+            true => Some(None),
+            false => self.try_lease(leasing).map(Some),
+        };
+        let slot = self.queue.wait(deadline, self, leasing.most, || self.slots.leased(), attempt);
         // This thread slept on the line without a call of its own: a bell that it took may have been another's.
-        if self.slots.leased(SLOTS) > 0 {
+        if self.slots.leased() > 0 {
             self.rearm();
         }
         match slot {

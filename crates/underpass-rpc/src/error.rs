@@ -34,7 +34,8 @@ pub enum CallError {
     Abandoned(Outcome),
     /// The server held more calls than it may for which nobody waits any more, and the binding is closed. *Remedy:* see what the server does; import again.
     Captured(Outcome),
-    /// All slots of the binding are leased and none came free in time. *Remedy:* fewer calls at once, or another binding.
+    /// All A-stacks of the binding are leased, and none came free in time, or the caller chose not to wait ([`AllLeased`](crate::AllLeased)). *Remedy:* fewer
+    /// calls at once, another choice, or another binding.
     Overloaded,
     /// The procedure panicked; the server goes on. *Remedy:* see the server's log.
     Panicked(String),

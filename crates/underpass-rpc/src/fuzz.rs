@@ -8,6 +8,7 @@ use crate::control::{CONTROL, Control};
 use crate::error::CallError;
 use crate::family::Family;
 use crate::handshake::{Answer, Hello, LONGEST, Meeting};
+use crate::leasing::{AllLeased, Leasing};
 use crate::limits::{Limits, Quotas};
 use crate::mailbox::Mailbox;
 use crate::peer::Peer;
@@ -18,6 +19,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
+use underpass_channel::layout::{STACK, region, stack_of};
 use underpass_channel::{Channel, Fence};
 use underpass_os::Socket;
 use underpass_processor::Line;
@@ -54,15 +56,17 @@ impl ServerDoor {
     /// # Errors
     /// No memory, or no file.
     pub fn new(service: &Service) -> io::Result<(Self, OwnedFd, OwnedFd)> {
-        let (channel, region) = Channel::create(Fence::Full)?;
+        let stack = stack_of(service.descriptor.astack());
+        let (channel, file) = Channel::create(Fence::Full, stack)?;
         let (ours, theirs) = Socket::pair()?;
         let ours = Arc::new(ours);
         let binding = Binding::new("fuzz".into(), Peer::of(&ours)?, None);
-        let seat = Quotas::new(Limits::NONE, HashMap::new()).admit(0).map_err(io::Error::other)?;
+        let quotas = Quotas::new(Limits::NONE, HashMap::new());
+        let seat = quotas.admit(0, region(stack) as u64).map_err(io::Error::other)?;
         let (family, stub) = (Family::new(0, binding), service.stub.clone());
         let end = ServerEnd::new(channel, Mailbox::new(ours), stub, MEETING, family.clone(), seat);
         family.join(&end);
-        Ok((Self { end }, region, theirs))
+        Ok((Self { end }, file, theirs))
     }
 
     /// As activations see it.
@@ -88,12 +92,12 @@ pub struct ClientDoor {
 }
 
 impl ClientDoor {
-    /// That of the channel of which the server gave `region` and `socket`.
+    /// That of the channel, with A-stacks of the default size, of which the server gave `region` and `socket`.
     ///
     /// # Errors
     /// They are none.
     pub fn new(region: BorrowedFd<'_>, socket: OwnedFd) -> io::Result<Self> {
-        let channel = Channel::adopt(region, Fence::Full)?;
+        let channel = Channel::adopt(region, Fence::Full, STACK)?;
         Ok(Self { end: ClientEnd::new(channel, Mailbox::new(Socket::adopt(socket)?), MEETING) })
     }
 
@@ -107,7 +111,8 @@ impl ClientDoor {
         arguments: &A,
         urgent: bool,
     ) -> Result<R::Value, CallError> {
-        let terms = Terms { within: Some(Duration::ZERO), urgent, abandon: None };
+        let leasing = Leasing::new(AllLeased::Grow, 0);
+        let terms = Terms { within: Some(Duration::ZERO), urgent, abandon: None, leasing };
         self.end.call::<A, R>(procedure, arguments, terms, |e| e)
     }
 

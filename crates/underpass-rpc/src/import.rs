@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use underpass_channel::Channel;
+use underpass_channel::layout::stack_of;
 use underpass_os::{Directory, Socket, Watch, clock};
 use underpass_threads::{on_user_thread, sleep};
 use underpass_wire::Descriptor;
@@ -125,7 +126,7 @@ fn attempt(
                 // The kernel drops files that this domain has no room for.
                 ImportError::System("the server's memory did not arrive", io::Error::from_raw_os_error(24))
             })?;
-            let channel = Channel::adopt(file.as_fd(), own.fence(manner))
+            let channel = Channel::adopt(file.as_fd(), own.fence(manner), stack_of(descriptor.astack()))
                 .map_err(system("the server's memory can't be used"))?;
             let end = ClientEnd::new(channel, Mailbox::new(socket), own.meeting(manner));
             let key = clerk()

@@ -4,7 +4,6 @@ use crate::server::ServerEnd;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use underpass_channel::layout::REGION;
 use underpass_os::process;
 use underpass_threads::critical;
 
@@ -24,7 +23,7 @@ pub struct Limits {
     /// Bindings at once. Each takes an open file. A further channel, which a binding asks for where several activations of its client contend for it, counts as one
     /// more; a binding that gets none goes on without.
     pub bindings: usize,
-    /// Bytes that the regions of these bindings can take: some 2 MiB each, once every A-stack was used.
+    /// Bytes that the regions of these bindings can take once every A-stack was used: some 2 MiB each for A-stacks of 32 KiB, else as the interface needs.
     pub memory: u64,
     /// Calls under way at once, beside one for each channel. More of them wait in their bindings' slots.
     pub calls: usize,
@@ -75,8 +74,8 @@ impl Quotas {
     }
 
     /// Room for a binding of `uid`; or why there is none.
-    pub(crate) fn admit(&self, uid: u32) -> Result<Seat, String> {
-        Seat::of(self.account(uid))
+    pub(crate) fn admit(&self, uid: u32, region: u64) -> Result<Seat, String> {
+        Seat::of(self.account(uid), region)
     }
 }
 
@@ -157,10 +156,12 @@ impl Account {
 #[derive(Debug)]
 pub(crate) struct Seat {
     account: Arc<Account>,
+    /// Bytes of the channel's region.
+    region: u64,
 }
 
 impl Seat {
-    fn of(account: Arc<Account>) -> Result<Self, String> {
+    fn of(account: Arc<Account>, region: u64) -> Result<Self, String> {
         let Account { uid, limits, .. } = *account;
         // Relaxed, here and below: counts.
         let more = |channels| (channels < limits.bindings).then_some(channels + 1);
@@ -168,7 +169,7 @@ impl Seat {
             let most = limits.bindings;
             return Err(format!("user {uid} has {most} bindings there, as many as it may"));
         }
-        let more = |bytes: u64| bytes.checked_add(REGION as u64).filter(|&bytes| bytes <= limits.memory);
+        let more = |bytes: u64| bytes.checked_add(region).filter(|&bytes| bytes <= limits.memory);
         if account.memory.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
             account.channels.fetch_sub(1, Ordering::Relaxed);
             let most = limits.memory;
@@ -176,12 +177,12 @@ impl Seat {
                 "the bindings of user {uid} there take all of the {most} bytes that they may"
             ));
         }
-        Ok(Self { account })
+        Ok(Self { account, region })
     }
 
     /// Room for one more channel of the same user.
     pub(crate) fn another(&self) -> Result<Self, String> {
-        Self::of(self.account.clone())
+        Self::of(self.account.clone(), self.region)
     }
 
     pub(crate) fn account(&self) -> &Account {
@@ -191,7 +192,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.account.memory.fetch_sub(REGION as u64, Ordering::Relaxed);
+        self.account.memory.fetch_sub(self.region, Ordering::Relaxed);
         self.account.channels.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -199,6 +200,9 @@ impl Drop for Seat {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use underpass_channel::layout::REGION;
+
+    const BYTES: u64 = REGION as u64;
 
     fn quotas(usual: Limits) -> Quotas {
         Quotas::new(usual, HashMap::from([(0, Limits::NONE)]))
@@ -207,35 +211,36 @@ mod tests {
     #[test]
     fn a_user_has_so_many_seats_and_they_come_back() {
         let quotas = quotas(Limits { bindings: 2, ..Limits::default() });
-        let (first, _second) = (quotas.admit(7).unwrap(), quotas.admit(7).unwrap());
-        assert!(quotas.admit(7).unwrap_err().contains("user 7 has 2 bindings"));
+        let (first, _second) = (quotas.admit(7, BYTES).unwrap(), quotas.admit(7, BYTES).unwrap());
+        assert!(quotas.admit(7, BYTES).unwrap_err().contains("user 7 has 2 bindings"));
         assert!(first.another().is_err());
-        assert!(quotas.admit(8).is_ok(), "another user");
-        let root: Vec<_> = (0..100).map(|_| quotas.admit(0).unwrap()).collect();
+        assert!(quotas.admit(8, BYTES).is_ok(), "another user");
+        let root: Vec<_> = (0..100).map(|_| quotas.admit(0, BYTES).unwrap()).collect();
         assert_eq!(root.len(), 100);
         drop(first);
-        assert!(quotas.admit(7).is_ok());
+        assert!(quotas.admit(7, BYTES).is_ok());
     }
 
     #[test]
     fn memory_is_counted_by_regions() {
-        let quotas = quotas(Limits { memory: 2 * REGION as u64, ..Limits::default() });
-        let two = (quotas.admit(7).unwrap(), quotas.admit(7).unwrap());
-        assert!(quotas.admit(7).unwrap_err().contains("bytes"));
+        let quotas = quotas(Limits { memory: 2 * BYTES, ..Limits::default() });
+        let two = (quotas.admit(7, BYTES).unwrap(), quotas.admit(7, BYTES).unwrap());
+        assert!(quotas.admit(7, BYTES).unwrap_err().contains("bytes"));
+        assert!(quotas.admit(8, 2 * BYTES).is_ok() && quotas.admit(8, 2 * BYTES + 1).is_err());
         drop(two);
-        assert!(quotas.admit(7).is_ok());
+        assert!(quotas.admit(7, BYTES).is_ok());
     }
 
     #[test]
     fn users_without_bindings_are_forgotten() {
         let quotas = quotas(Limits::default());
-        (0..1000).for_each(|uid| drop(quotas.admit(uid).unwrap()));
+        (0..1000).for_each(|uid| drop(quotas.admit(uid, BYTES).unwrap()));
         assert!(quotas.users.lock().unwrap().len() <= 2);
     }
 
     #[test]
     fn so_many_calls_enter() {
-        let seat = quotas(Limits { calls: 1, ..Limits::default() }).admit(7).unwrap();
+        let seat = quotas(Limits { calls: 1, ..Limits::default() }).admit(7, BYTES).unwrap();
         let account = seat.account();
         assert!(account.enters() && !account.enters());
         account.leaves();

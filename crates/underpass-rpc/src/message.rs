@@ -2,10 +2,7 @@
 
 use crate::mailbox::{Came, Mailbox, News};
 use std::io;
-use underpass_channel::{
-    BlobSink, BlobSource, Cell, Channel, INLINE, Place, RegionSource,
-    layout::{LARGEST, STACK},
-};
+use underpass_channel::{BlobSink, BlobSource, Cell, Channel, INLINE, Place, RegionSource, layout::LARGEST};
 use underpass_os::Blob;
 use underpass_wire::{Decode, DecodeError, Encode, SliceSink};
 
@@ -54,7 +51,7 @@ fn fill_elsewhere<T: Encode + ?Sized>(
     value: &T,
     size: usize,
 ) -> Result<(), Unsent> {
-    if size <= STACK {
+    if size <= channel.stack() {
         let mut sink = channel.stack_sink(cell.slot);
         value.encode(&mut sink);
         if sink.overflowed() {

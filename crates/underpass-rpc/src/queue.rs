@@ -1,4 +1,4 @@
-//! Callers that wait for a slot, first come, first served.
+//! Callers that wait for a slot, first come, first served, of those for whom there is one.
 
 use crate::summons::Summons;
 use std::collections::VecDeque;
@@ -10,22 +10,31 @@ use underpass_threads::{Latch, wait_on};
 
 /// Waiters for what others give back.
 ///
-/// No give-back is missed: a waiter enters (`waiting`, SeqCst) before it tries; who gives back does so (SeqCst) before it
-/// looks at `waiting` (SeqCst). In their one order either the try finds the thing, or the look finds the waiter.
+/// No give-back is missed: a waiter enters (`waiting`) before it tries, under the lock of the slots; who gives back does so under that lock before it
+/// looks at `waiting`. So either the try finds the thing, or the look finds the waiter.
+///
+/// Some want a slot only while fewer than so many are leased. Who gives back passes over those for whom too many still are: it looks at the number after it has given
+/// back, so if it finds too many, somebody has leased since, who will give back in turn.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     waiting: AtomicU32,
     latches: Mutex<VecDeque<Waiter>>,
 }
 
-/// Who waits.
+/// Who waits, and how many leased slots are too many for it.
 #[derive(Debug)]
-enum Waiter {
+struct Waiter {
+    who: Who,
+    most: u32,
+}
+
+#[derive(Debug)]
+enum Who {
     Thread(Arc<Latch>),
     Task(Arc<Summons>),
 }
 
-impl Waiter {
+impl Who {
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Thread(one), Self::Thread(other)) => Arc::ptr_eq(one, other),
@@ -43,22 +52,25 @@ impl Waiter {
 }
 
 impl Queue {
-    /// Tries until `attempt` gives something; nothing if `deadline` passes first. Polls `line` meanwhile.
+    /// Tries until `attempt` gives something; nothing if `deadline` passes first. Polls `line` meanwhile. It wants a slot while fewer than `most` are
+    /// leased, which `leased` tells.
     pub(crate) fn wait<T>(
         &self,
         deadline: Option<u64>,
         line: &dyn Line,
+        most: u32,
+        leased: impl Fn() -> u32,
         mut attempt: impl FnMut() -> Option<T>,
     ) -> Option<T> {
         loop {
             let latch = Arc::new(Latch::default());
-            self.enter(false, Waiter::Thread(latch.clone()));
+            self.enter(false, Waiter { who: Who::Thread(latch.clone()), most });
             if let Some(got) = attempt() {
-                self.leave(&Waiter::Thread(latch));
+                self.leave(&Who::Thread(latch), &leased);
                 return Some(got);
             }
             if !wait_on(&*latch, Some(line), deadline) {
-                self.leave(&Waiter::Thread(latch));
+                self.leave(&Who::Thread(latch), &leased);
                 return None;
             }
             if let Some(got) = attempt() {
@@ -67,16 +79,16 @@ impl Queue {
         }
     }
 
-    /// A task waits, before all others if it has been called once and found nothing. It attempts now, and whenever it is woken.
-    pub(crate) fn enter_task(&self, first: bool, waker: &Waker) -> Arc<Summons> {
+    /// A task waits, before all others if it has been called once and found nothing. It attempts now, and whenever it is woken. `most` as for [`wait`](Self::wait).
+    pub(crate) fn enter_task(&self, first: bool, most: u32, waker: &Waker) -> Arc<Summons> {
         let summons = Arc::new(Summons::new(waker.clone()));
-        self.enter(first, Waiter::Task(summons.clone()));
+        self.enter(first, Waiter { who: Who::Task(summons.clone()), most });
         summons
     }
 
     /// It waits no more.
-    pub(crate) fn leave_task(&self, summons: Arc<Summons>) {
-        self.leave(&Waiter::Task(summons));
+    pub(crate) fn leave_task(&self, summons: Arc<Summons>, leased: impl Fn() -> u32) {
+        self.leave(&Who::Task(summons), leased);
     }
 
     fn enter(&self, first: bool, waiter: Waiter) {
@@ -90,40 +102,44 @@ impl Queue {
     }
 
     /// A waiter goes without having been called; if it was called all the same, the call is passed on.
-    fn leave(&self, waiter: &Waiter) {
+    fn leave(&self, who: &Who, leased: impl Fn() -> u32) {
         let mut latches = self.latches.lock().unwrap_or_else(PoisonError::into_inner);
-        match latches.iter().position(|other| other.is(waiter)) {
+        match latches.iter().position(|waiter| waiter.who.is(who)) {
             Some(place) => {
                 latches.remove(place);
                 self.waiting.fetch_sub(1, Ordering::SeqCst);
             }
             None => {
                 drop(latches);
-                self.next();
+                self.next(leased);
             }
         }
     }
 
-    /// Something was given back: calls the first waiter.
+    /// Something was given back, so that now so many are leased: calls the first waiter that this is for.
     #[inline]
-    pub(crate) fn next(&self) {
+    pub(crate) fn next(&self, leased: impl Fn() -> u32) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
-            self.call_one();
+            self.call_one(leased);
         }
     }
 
     #[cold]
-    fn call_one(&self) -> bool {
-        let first = self.latches.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    fn call_one(&self, leased: impl Fn() -> u32) -> bool {
+        let mut latches = self.latches.lock().unwrap_or_else(PoisonError::into_inner);
+        let leased = leased();
+        let first = latches.iter().position(|waiter| leased < waiter.most);
+        let first = first.and_then(|place| latches.remove(place));
+        drop(latches);
         if let Some(waiter) = &first {
             self.waiting.fetch_sub(1, Ordering::SeqCst);
-            waiter.call();
+            waiter.who.call();
         }
         first.is_some()
     }
 
     /// Calls every waiter.
     pub(crate) fn all(&self) {
-        while self.call_one() {}
+        while self.call_one(|| 0) {}
     }
 }

@@ -17,7 +17,7 @@ use crate::unrung::Unrung;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use underpass_channel::layout::SLOTS;
-use underpass_channel::{Bell, Cell, Channel, Place};
+use underpass_channel::{Bell, Cell, Channel, INLINE, Place};
 use underpass_processor::{Keeper, Line, lines};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use underpass_sync::{Inside, Spin};
@@ -281,17 +281,14 @@ impl ServerEnd {
 
     #[cold]
     pub(crate) fn refuse(&self, slot: u16, status: Status, why: &str) -> Cell {
-        /// Enough for a message, and sure to fit into an A-stack.
-        const MOST: usize = 1024;
-        let mut end = why.len().min(MOST);
-        while !why.is_char_boundary(end) {
-            end -= 1;
-        }
-        let mut cell = Cell::new(slot, status as u16);
-        match fill(&self.channel, &self.mailbox, &mut cell, &why[..end]) {
-            Ok(()) => cell,
-            Err(_) => Cell::new(slot, status as u16),
-        }
+        /// Enough for a message; and what fits into a cell with its length, should it need a file that can't be had.
+        const MOST: [usize; 2] = [1024, INLINE - 1];
+        let told = MOST.into_iter().find_map(|most| {
+            let mut cell = Cell::new(slot, status as u16);
+            let why = &why[..why.floor_char_boundary(most)];
+            fill(&self.channel, &self.mailbox, &mut cell, why).is_ok().then_some(cell)
+        });
+        told.unwrap_or_else(|| Cell::new(slot, status as u16))
     }
 
     #[cold]

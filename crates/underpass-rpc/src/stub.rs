@@ -6,6 +6,7 @@ use crate::client::Terms;
 use crate::counters::Counters;
 use crate::error::{CallError, ImportError};
 use crate::import::{self, Bound};
+use crate::leasing::{AllLeased, Leasing};
 use crate::registry;
 use crate::resilient::{Policy, Resilient};
 use std::fmt;
@@ -20,6 +21,9 @@ pub struct Stub<L: ?Sized> {
     within: Option<Duration>,
     urgent: bool,
     abandon: Option<Abandon>,
+    leasing: Leasing,
+    /// How many calls the interface expects at once.
+    calls: u32,
 }
 
 /// LRPC's first branch of a client stub: where is the implementation?
@@ -37,7 +41,14 @@ impl<L: ?Sized> Clone for Stub<L> {
             To::There(bound) => To::There(bound.clone()),
             To::Anywhere(resilient) => To::Anywhere(resilient.clone()),
         };
-        Self { to, within: self.within, urgent: self.urgent, abandon: self.abandon.clone() }
+        Self {
+            to,
+            within: self.within,
+            urgent: self.urgent,
+            abandon: self.abandon.clone(),
+            leasing: self.leasing,
+            calls: self.calls,
+        }
     }
 }
 
@@ -53,6 +64,7 @@ impl<L: ?Sized> fmt::Debug for Stub<L> {
             .field("within", &self.within)
             .field("urgent", &self.urgent)
             .field("abandon", &self.abandon)
+            .field("leasing", &self.leasing)
             .finish()
     }
 }
@@ -99,7 +111,9 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
             Some(local) => To::Here(local.clone()),
             None => import(directory)?,
         };
-        Ok(Self { to, within: None, urgent: false, abandon: None })
+        let calls = descriptor.calls();
+        let leasing = Leasing::new(AllLeased::default(), calls);
+        Ok(Self { to, within: None, urgent: false, abandon: None, leasing, calls })
     }
 
     /// The implementation, if it is in this very domain: call it directly.
@@ -141,6 +155,16 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     }
 
     #[inline(always)]
+    fn terms(&self) -> Terms<'_> {
+        Terms {
+            within: self.within,
+            urgent: self.urgent,
+            abandon: self.abandon.as_ref(),
+            leasing: self.leasing,
+        }
+    }
+
+    #[inline(always)]
     fn call_as<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         &self,
         procedure: u16,
@@ -148,7 +172,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         idempotent: bool,
         failed: impl Fn(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
-        let terms = Terms { within: self.within, urgent: self.urgent, abandon: self.abandon.as_ref() };
+        let terms = self.terms();
         match &self.to {
             To::There(bound) => bound.end.call::<A, R>(procedure, arguments, terms, failed),
             To::Anywhere(resilient) => {
@@ -192,7 +216,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         idempotent: bool,
         failed: impl Fn(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
-        let terms = Terms { within: self.within, urgent: self.urgent, abandon: self.abandon.as_ref() };
+        let terms = self.terms();
         match &self.to {
             To::There(bound) => bound.end.call_from_task::<A, R>(procedure, arguments, terms, failed).await,
             To::Anywhere(resilient) => {
@@ -242,5 +266,11 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     #[must_use]
     pub fn urgent(&self) -> Self {
         Self { urgent: true, ..self.clone() }
+    }
+
+    /// The same binding, whose calls do this when as many A-stacks of their channel are leased as the interface expects calls at once (LRPC, 5.2).
+    #[must_use]
+    pub fn when_all_leased(&self, choice: AllLeased) -> Self {
+        Self { leasing: Leasing::new(choice, self.calls), ..self.clone() }
     }
 }

@@ -21,9 +21,13 @@ pub use slot::StaticSlot;
 /// The atomics to write protocols in.
 pub mod atomic {
     #[cfg(not(underpass_loom))]
-    pub use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+    pub use core::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
     #[cfg(underpass_loom)]
-    pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+    pub use loom::sync::atomic::{
+        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
 }
 
 /// Tells the processor that this is a spin; lets loom run another thread.

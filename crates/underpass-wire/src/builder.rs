@@ -1,6 +1,6 @@
 //! How generated code makes a descriptor.
 
-use crate::{Argument, Descriptor, Procedure, Schema, Types, fixed};
+use crate::{Argument, Descriptor, Procedure, Schema, Types, astack, fixed};
 
 /// A [`Descriptor`] in the making; generated code fills it.
 #[derive(Debug)]
@@ -18,7 +18,15 @@ impl DescriptorBuilder {
 
     /// Adds the next procedure; its [`result`](ProcedureBuilder::result) ends it.
     pub fn procedure(&mut self, name: &'static str, doc: &'static str) -> ProcedureBuilder<'_> {
-        ProcedureBuilder { interface: self, name, doc, arguments: Vec::new(), fixed: Some(0) }
+        ProcedureBuilder {
+            interface: self,
+            name,
+            doc,
+            arguments: Vec::new(),
+            fixed: Some(0),
+            astack: None,
+            calls: None,
+        }
     }
 
     /// The descriptor of all that was added.
@@ -36,6 +44,8 @@ pub struct ProcedureBuilder<'a> {
     doc: &'static str,
     arguments: Vec<Argument>,
     fixed: Option<usize>,
+    astack: Option<usize>,
+    calls: Option<u32>,
 }
 
 impl ProcedureBuilder<'_> {
@@ -46,11 +56,26 @@ impl ProcedureBuilder<'_> {
         self
     }
 
+    /// Says how many bytes its A-stack has, which follows from the types otherwise.
+    pub fn astack(mut self, bytes: usize) -> Self {
+        self.astack = Some(bytes);
+        self
+    }
+
+    /// Says how many of its calls are expected at once, which are [`astack::CALLS`] otherwise.
+    pub fn calls(mut self, calls: u32) -> Self {
+        self.calls = Some(calls);
+        self
+    }
+
     /// Says what it returns, and adds the procedure to the interface.
     ///
     /// # Panics
-    /// If the interface has 65,536 procedures; `#[interface]` refuses those that have.
+    /// If the interface has 65,536 procedures, the A-stack more than [`astack::LARGEST`] bytes, or there are no calls or more than [`astack::MOST_CALLS`] at
+    /// once; `#[interface]` refuses those that have.
     pub fn result<R: Schema>(self) {
+        assert!(self.astack.is_none_or(|bytes| bytes <= astack::LARGEST), "an A-stack is too large");
+        assert!(self.calls.is_none_or(|calls| (1..=astack::MOST_CALLS).contains(&calls)), "calls at once");
         let index = u16::try_from(self.interface.procedures.len()).expect("at most 65,536 procedures");
         let result = R::schema(&mut self.interface.types);
         self.interface.procedures.push(Procedure {
@@ -61,6 +86,12 @@ impl ProcedureBuilder<'_> {
             result,
             fixed_arguments: self.fixed,
             fixed_result: R::FIXED,
+            astack: self.astack.unwrap_or_else(|| {
+                let [value, error] = R::EITHER;
+                astack::wanted(self.fixed, value, error)
+            }),
+            calls: self.calls.unwrap_or(astack::CALLS),
+            stated: (self.astack, self.calls),
         });
     }
 }

@@ -114,6 +114,7 @@ impl<T: Schema> Schema for Option<T> {
 
 impl<T: Encode, E: Encode> Encode for Result<T, E> {
     const FIXED: Option<usize> = None;
+    const EITHER: [Option<usize>; 2] = [T::FIXED, E::FIXED];
 
     #[inline]
     fn size(&self) -> usize {

@@ -1,6 +1,6 @@
 //! What an interface looks like to the other side.
 
-use crate::{DescriptorBuilder, TypeDefinition, TypeName};
+use crate::{DescriptorBuilder, TypeDefinition, TypeName, astack};
 use std::fmt::Write as _;
 
 /// The first line of every descriptor's text; it changes with the format of bytes.
@@ -18,11 +18,13 @@ const FORMAT: &str = "underpass wire 1";
 ///
 /// assert_eq!(cache.procedures[0].fixed_arguments, Some(12));
 /// assert_eq!(cache.procedures[0].fixed_result, None);
+/// assert_eq!((cache.procedures[0].astack, cache.procedures[0].calls), (32 * 1024, 5));
 /// assert_eq!(
 ///     cache.text(),
 ///     "underpass wire 1\n\
 ///      interface Cache\n\
-///      procedure 0 read(offset: u64, len: u32) -> Result<Vec<u8>, String>\n"
+///      procedure 0 read(offset: u64, len: u32) -> Result<Vec<u8>, String>\n\
+///      A-stacks of 32768 bytes\n"
 /// );
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +42,7 @@ pub struct Descriptor {
     pub hash: u64,
 }
 
-/// One method of the trait.
+/// One method of the trait: what LRPC calls a procedure descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Procedure {
@@ -58,6 +60,13 @@ pub struct Procedure {
     pub fixed_arguments: Option<usize>,
     /// How many bytes the result takes, if that is always the same.
     pub fixed_result: Option<usize>,
+    /// Bytes of its A-stack: what arguments and result take at the most, if that is always the same (see [`astack::wanted`]), or what its author says.
+    /// More goes out of band.
+    pub astack: usize,
+    /// How many of its calls are expected at once.
+    pub calls: u32,
+    /// What its author has said of the two.
+    pub(crate) stated: (Option<usize>, Option<u32>),
 }
 
 /// One argument of a procedure.
@@ -87,6 +96,16 @@ impl Descriptor {
         descriptor
     }
 
+    /// Bytes of the A-stacks: an interface's procedures share them, so it is the most that one of them wants.
+    pub fn astack(&self) -> usize {
+        self.procedures.iter().map(|procedure| procedure.astack).max().unwrap_or(0)
+    }
+
+    /// How many calls are expected at once: the most that one of the procedures expects.
+    pub fn calls(&self) -> u32 {
+        self.procedures.iter().map(|procedure| procedure.calls).max().unwrap_or(astack::CALLS)
+    }
+
     /// Everything on which both sides must agree, a line for each thing; documentation is not part of it.
     ///
     /// Names are, those of arguments and fields too: a name that has changed is a meaning that may have.
@@ -97,11 +116,20 @@ impl Descriptor {
             for (i, argument) in procedure.arguments.iter().enumerate() {
                 let _ = write!(text, "{}{}: {}", if i == 0 { "" } else { ", " }, argument.name, argument.of);
             }
-            let _ = writeln!(text, ") -> {}", procedure.result);
+            let _ = write!(text, ") -> {}", procedure.result);
+            let (astack, calls) = procedure.stated;
+            if let Some(bytes) = astack {
+                let _ = write!(text, ", A-stack {bytes}");
+            }
+            if let Some(calls) = calls {
+                let _ = write!(text, ", calls {calls}");
+            }
+            text.push('\n');
         }
         for definition in &self.types {
             let _ = writeln!(text, "{definition}");
         }
+        let _ = writeln!(text, "A-stacks of {} bytes", self.astack());
         text
     }
 

@@ -11,9 +11,11 @@ const WIDEST: usize = 200;
 pub(crate) fn differences(here: &str, there: &str) -> String {
     let (ours, theirs) = (by_subject(here), by_subject(there));
     let subjects: BTreeSet<&Subject<'_>> = ours.keys().chain(theirs.keys()).collect();
-    let mut told: Vec<String> = subjects
-        .into_iter()
-        .filter_map(|subject| {
+    // What A-stacks differ in follows from other differences, if there are any.
+    let (stacks, others): (Vec<_>, Vec<_>) =
+        subjects.into_iter().partition(|subject| **subject == Subject::Stacks);
+    let tell = |subjects: Vec<&Subject<'_>>| -> Vec<String> {
+        let told = subjects.into_iter().filter_map(|subject| {
             let name = subject.shown();
             match (ours.get(subject), theirs.get(subject)) {
                 (Some(here), Some(there)) if here == there => None,
@@ -23,8 +25,13 @@ pub(crate) fn differences(here: &str, there: &str) -> String {
                 (Some(_), None) => Some(format!("{name}: not there")),
                 (None, _) => Some(format!("{name}: only there")),
             }
-        })
-        .collect();
+        });
+        told.collect()
+    };
+    let mut told = tell(others);
+    if told.is_empty() {
+        told = tell(stacks);
+    }
     if told.len() > MOST {
         let more = told.len() - MOST;
         told.truncate(MOST);
@@ -40,6 +47,7 @@ enum Subject<'a> {
     Interface,
     Procedure(&'a str),
     Type(&'a str),
+    Stacks,
     Other(&'a str),
 }
 
@@ -50,6 +58,7 @@ impl Subject<'_> {
             Self::Interface => "interface".to_owned(),
             Self::Procedure(name) => format!("procedure {}", shown(name)),
             Self::Type(name) => format!("type {}", shown(name)),
+            Self::Stacks => "A-stacks".to_owned(),
             Self::Other(line) => shown(line),
         }
     }
@@ -71,6 +80,7 @@ fn subject(line: &str) -> (Subject<'_>, &str) {
         }
         // `Pair<u8, u16> { .. }`, `Id(u64)`, `Unit`: the name ends before its fields.
         "struct" | "enum" => (Subject::Type(type_name(rest)), line),
+        "A-stacks" => (Subject::Stacks, rest),
         _ => (Subject::Other(line), ""),
     }
 }
@@ -108,7 +118,8 @@ mod tests {
                         procedure 1 stat(file: FileId) -> Result<u64, FsError>\n\
                         struct FileId(u64)\n\
                         enum FsError { Stale }\n\
-                        struct Pair<(u8, u8), u16> { a: u8 }\n";
+                        struct Pair<(u8, u8), u16> { a: u8 }\n\
+                        A-stacks of 64 bytes\n";
 
     #[test]
     fn the_same_is_no_difference() {
@@ -124,6 +135,7 @@ mod tests {
                       struct FileId(u32)\n\
                       enum FsError { Stale }\n\
                       struct Pair<(u8, u8), u16> { b: u8 }\n\
+                      A-stacks of 512 bytes\n\
                       gibberish";
         let expected = "format: here `wire 1`, there `wire 2`\n\
             interface: here `FileCache`, there `FileCash`\n\
@@ -136,6 +148,12 @@ mod tests {
             there `struct Pair<(u8, u8), u16> { b: u8 }`\n\
             gibberish: only there";
         assert_eq!(differences(OURS, theirs), expected);
+    }
+
+    #[test]
+    fn a_stacks_are_told_where_nothing_else_is() {
+        let theirs = OURS.replace("of 64 bytes", "of 512 bytes");
+        assert_eq!(differences(OURS, &theirs), "A-stacks: here `of 64 bytes`, there `of 512 bytes`");
     }
 
     #[test]

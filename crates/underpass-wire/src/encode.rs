@@ -33,6 +33,10 @@ pub trait Encode {
     /// How many bytes every value takes, if that is the same for all of them.
     const FIXED: Option<usize>;
 
+    /// How many bytes each of the two takes that a `Result` is one of, if that is fixed. No other type has two.
+    #[doc(hidden)]
+    const EITHER: [Option<usize>; 2] = [Self::FIXED, Some(0)];
+
     /// How many bytes this value takes: exactly what [`encode`](Self::encode) will put.
     fn size(&self) -> usize;
 

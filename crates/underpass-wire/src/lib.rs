@@ -34,6 +34,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod astack;
 mod builder;
 mod bulk;
 mod carried;

@@ -131,8 +131,8 @@
 
 pub use underpass_macros::{Wire, interface};
 pub use underpass_rpc::{
-    Abandon, Binding, Bindings, CallError, Cancellation, Counters, Error, ExportError, Grant, Handler,
-    ImportError, Limits, Outcome, Peer, Policy, Running, Server, Service, active_bindings, caller,
+    Abandon, AllLeased, Binding, Bindings, CallError, Cancellation, Counters, Error, ExportError, Grant,
+    Handler, ImportError, Limits, Outcome, Peer, Policy, Running, Server, Service, active_bindings, caller,
     cancellation, counters, deadline, detached, is_cancelled,
 };
 #[cfg(feature = "sandbox")]
@@ -284,8 +284,8 @@ pub mod sandbox {
 #[doc(hidden)]
 pub mod __private {
     pub use underpass_rpc::{
-        Abandon, CallError, Counters, Dispatch, FromCallError, Handler, ImportError, Incoming, Policy,
-        Refused, Service, Spawn, Stub,
+        Abandon, AllLeased, CallError, Counters, Dispatch, FromCallError, Handler, ImportError, Incoming,
+        Policy, Refused, Service, Spawn, Stub,
     };
     pub use underpass_wire as wire;
     pub use underpass_wire::{Decode, Descriptor, Encode, Schema};

@@ -3,6 +3,7 @@
 use crate::end::{End, HEAD};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use underpass_channel::layout::STACK;
 use underpass_channel::{Channel, Fence, Region};
 use underpass_os::{Directory, Socket};
 use underpass_tests::ProbeClient;
@@ -39,6 +40,6 @@ pub fn import(name: &str) -> End {
     let (said, files) = answer(&socket, &hello()).expect("an honest server welcomes an honest hello");
     let (head, kind): (_, u8) = from_bytes(&said[..17]).unwrap();
     assert_eq!((head, kind, files.len()), (HEAD, 0, 1));
-    let channel = Channel::adopt(files[0].as_fd(), Fence::Full).unwrap();
-    End { socket, channel, region: Arc::new(Region::adopt(files[0].as_fd()).unwrap()) }
+    let channel = Channel::adopt(files[0].as_fd(), Fence::Full, STACK).unwrap();
+    End { socket, channel, region: Arc::new(Region::adopt(files[0].as_fd(), STACK).unwrap()) }
 }

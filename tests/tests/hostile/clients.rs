@@ -243,11 +243,11 @@ fn ask(end: &End) -> End {
     let received = end.socket.receive(&mut said).unwrap();
     assert_eq!((received.len, said[0]), (16, 4));
     let [region, socket] = received.files.try_into().unwrap();
-    let channel = Channel::adopt(region.as_fd(), Fence::Full).unwrap();
+    let channel = Channel::adopt(region.as_fd(), Fence::Full, STACK).unwrap();
     End {
         socket: Socket::adopt(socket).unwrap(),
         channel,
-        region: Arc::new(Region::adopt(region.as_fd()).unwrap()),
+        region: Arc::new(Region::adopt(region.as_fd(), STACK).unwrap()),
     }
 }
 

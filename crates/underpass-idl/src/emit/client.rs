@@ -91,6 +91,12 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
                 self.stub.quarantine(most);
             }
 
+            /// The same binding; what a call of this copy of it does when as many are under way as the interface expects at once.
+            #[must_use]
+            #vis fn when_all_leased(&self, choice: #private::AllLeased) -> Self {
+                Self { stub: self.stub.when_all_leased(choice) }
+            }
+
             /// What this binding has cost so far.
             #vis fn counters(&self) -> #private::Counters {
                 self.stub.counters()

@@ -25,17 +25,21 @@ pub(super) fn descriptor(interface: &Interface) -> TokenStream {
 }
 
 fn procedure(method: &Method, wire: &Path) -> TokenStream {
-    let Method { doc, arguments, outcome, .. } = method;
+    let Method { doc, arguments, outcome, astack, calls, .. } = method;
     let name = method.name();
     let arguments = arguments.iter().map(|argument| {
         let (name, carried) = (argument.name(), argument.carried(wire));
         quote!(.argument::<#carried>(#name))
     });
     let carried = outcome.carried(wire);
+    let astack = astack.map(|bytes| bytes as usize).map(|bytes| quote!(.astack(#bytes)));
+    let calls = calls.map(|calls| quote!(.calls(#calls)));
     quote! {
         interface
             .procedure(#name, #doc)
             #(#arguments)*
+            #astack
+            #calls
             .result::<#carried>();
     }
 }

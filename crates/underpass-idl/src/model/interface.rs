@@ -56,7 +56,8 @@ impl Interface {
                     ),
                 );
             }
-            methods.extend(errors.take(Method::parse(index, method)));
+            let parsed = errors.take(Method::parse(index, method));
+            methods.extend(parsed.map(|parsed| Method { calls: parsed.calls.or(options.calls), ..parsed }));
         }
         for method in methods.iter().filter(|method: &&Method| names.contains(&method.for_tasks())) {
             let (name, taken) = (&method.ident, method.for_tasks());
@@ -187,9 +188,8 @@ pub(super) fn is_taken(name: &Ident) -> Result<()> {
     let by = match name.unraw().to_string().as_str() {
         "serve" => "the trait gets `serve`, which makes a service of an implementation",
         "import" | "import_within" | "import_resilient" => "the client stub has it, to import the interface",
-        "descriptor" | "counters" | "with_deadline" | "urgent" | "abandonable" | "quarantine" => {
-            "the client stub has a method of that name itself"
-        }
+        "descriptor" | "counters" | "with_deadline" | "urgent" | "when_all_leased" | "abandonable"
+        | "quarantine" => "the client stub has a method of that name itself",
         _ => return Ok(()),
     };
     Err(Error::new_spanned(name, format!("`{name}` is taken ({by}): give the method another name")))
@@ -198,5 +198,5 @@ pub(super) fn is_taken(name: &Ident) -> Result<()> {
 /// The attributes of a method, checked.
 pub(super) fn options_of_method(attributes: &[Attribute]) -> Result<Options> {
     attribute::refuse_cfg(attributes)?;
-    Options::of(attributes, Place::Part)
+    Options::of(attributes, Place::Method)
 }

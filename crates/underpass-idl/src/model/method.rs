@@ -22,6 +22,10 @@ pub(crate) struct Method {
     pub(crate) outcome: Outcome,
     /// It may be executed twice.
     pub(crate) idempotent: bool,
+    /// Bytes of its A-stack, if its author says so.
+    pub(crate) astack: Option<u32>,
+    /// How many of its calls are expected at once, if its author says so.
+    pub(crate) calls: Option<u32>,
 }
 
 impl Method {
@@ -33,7 +37,7 @@ impl Method {
         let mut errors = Errors::default();
         let signature = &method.sig;
         errors.take(interface::is_taken(&signature.ident));
-        let options = errors.take(interface::options_of_method(&method.attrs));
+        let options = errors.take(interface::options_of_method(&method.attrs)).unwrap_or_default();
         let idempotent = errors.take(attribute::is_idempotent(&method.attrs)).unwrap_or_default();
         check_signature(signature, &mut errors);
 
@@ -54,8 +58,7 @@ impl Method {
                 arguments.extend(errors.take(Argument::parse(argument)));
             }
         }
-        let serde = options.is_some_and(|options| options.serde);
-        let outcome = errors.take(Outcome::parse(signature, serde));
+        let outcome = errors.take(Outcome::parse(signature, options.serde));
         match outcome {
             Some(outcome) => errors.finish(Self {
                 index,
@@ -65,6 +68,8 @@ impl Method {
                 arguments,
                 outcome,
                 idempotent,
+                astack: options.astack,
+                calls: options.calls,
             }),
             None => errors.finish(()).map(|()| unreachable!("without an outcome there is an error")),
         }

@@ -128,6 +128,13 @@ impl ArgumentsClient {
     fn quarantine(&self, most: u32) {
         self.stub.quarantine(most);
     }
+    /// The same binding; what a call of this copy of it does when as many are under way as the interface expects at once.
+    #[must_use]
+    fn when_all_leased(&self, choice: crate::mock::__private::AllLeased) -> Self {
+        Self {
+            stub: self.stub.when_all_leased(choice),
+        }
+    }
     /// What this binding has cost so far.
     fn counters(&self) -> crate::mock::__private::Counters {
         self.stub.counters()

@@ -108,6 +108,13 @@ impl FileCacheClient {
     pub fn quarantine(&self, most: u32) {
         self.stub.quarantine(most);
     }
+    /// The same binding; what a call of this copy of it does when as many are under way as the interface expects at once.
+    #[must_use]
+    pub fn when_all_leased(&self, choice: ::underpass::__private::AllLeased) -> Self {
+        Self {
+            stub: self.stub.when_all_leased(choice),
+        }
+    }
     /// What this binding has cost so far.
     pub fn counters(&self) -> ::underpass::__private::Counters {
         self.stub.counters()

@@ -14,11 +14,15 @@ pub struct CallError(pub String);
 /// What generated code uses.
 pub mod __private {
     pub use super::{
-        Abandon, Counters, Dispatch, FromCallError, Handler, ImportError, Incoming, Policy, Refused, Service,
-        Spawn, Stub,
+        Abandon, AllLeased, Counters, Dispatch, FromCallError, Handler, ImportError, Incoming, Policy,
+        Refused, Service, Spawn, Stub,
     };
     pub use underpass_wire as wire;
 }
+
+/// What a call does when all A-stacks are leased.
+#[derive(Clone, Copy)]
+pub struct AllLeased;
 
 /// What was exported, by name.
 static EXPORTED: LazyLock<Mutex<HashMap<String, Service>>> = LazyLock::new(Mutex::default);
@@ -271,4 +275,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     }
 
     pub fn quarantine(&self, _: u32) {}
+
+    pub fn when_all_leased(&self, _: AllLeased) -> Self {
+        self.clone()
+    }
 }

@@ -16,6 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, PoisonError};
 use underpass_channel::Channel;
+use underpass_channel::layout::{region, stack_of};
 use underpass_os::{Socket, clock};
 use underpass_threads::panic_message;
 
@@ -127,7 +128,7 @@ impl Clerk {
         let Visitor { socket, manner, peer, seat, export, offer } = visitor;
         let made = match &grant.refusal {
             Some(why) => Err(Answer::Denied { why: why.clone() }),
-            None => make(manner),
+            None => make(manner, stack_of(offer.service.descriptor.astack())),
         };
         let (channel, file, meeting) = match made {
             Ok(made) => made,
@@ -157,7 +158,7 @@ impl Clerk {
     /// The client of `end` has asked for another channel.
     pub(crate) fn open(&self, end: &ServerEnd) {
         let made = end.seat().another().map_err(io::Error::other).and_then(|seat| {
-            let (channel, region) = Channel::create(end.channel().fence())?;
+            let (channel, region) = Channel::create(end.channel().fence(), end.channel().stack())?;
             Ok((seat, channel, region, Socket::pair()?))
         });
         let Ok((seat, channel, region, (ours, theirs))) = made else { return end.mailbox().refuse() };
@@ -182,7 +183,10 @@ impl Visitor {
         }
         let peer = Peer::of(&socket)
             .map_err(|e| Answer::Failed { why: format!("the server can't learn who you are: {e}") })?;
-        let seat = offer.quotas.admit(peer.uid()).map_err(|why| Answer::Limit { why })?;
+        let seat = offer
+            .quotas
+            .admit(peer.uid(), region(stack_of(descriptor.astack())) as u64)
+            .map_err(|why| Answer::Limit { why })?;
         Ok(Self { socket, manner: hello.manner, peer, seat, export, offer })
     }
 }
@@ -194,9 +198,9 @@ fn tell(socket: &Socket, answer: &Answer) {
 }
 
 /// Makes the server's end of a channel.
-fn make(theirs: Manner) -> Result<(Channel, OwnedFd, Meeting), Answer> {
+fn make(theirs: Manner, stack: usize) -> Result<(Channel, OwnedFd, Meeting), Answer> {
     let own = Manner::own();
-    match Channel::create(own.fence(theirs)) {
+    match Channel::create(own.fence(theirs), stack) {
         Ok((channel, file)) => Ok((channel, file, own.meeting(theirs))),
         Err(e) => Err(Answer::Failed { why: format!("the server can't make a channel: {e}") }),
     }

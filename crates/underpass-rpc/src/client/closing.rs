@@ -8,7 +8,6 @@ use crate::summons::wake_task;
 use crate::waiting::wake;
 use std::iter;
 use std::sync::{PoisonError, Weak};
-use underpass_channel::layout::SLOTS;
 use underpass_os::barrier;
 use underpass_seam::atomic::Ordering;
 
@@ -27,7 +26,7 @@ impl ClientEnd {
             // What the server answered before it died counts.
             self.poll_all();
         }
-        if news.bell && self.slots.leased(SLOTS) > 0 {
+        if news.bell && self.slots.leased() > 0 {
             // The bell was for one of those that wait; the others need theirs again.
             self.rearm();
         }

@@ -2,7 +2,6 @@
 
 use super::ClientEnd;
 use crate::desk::desk;
-use underpass_channel::layout::SLOTS;
 use underpass_os::cpu;
 use underpass_seam::atomic::{AtomicU32, Ordering};
 
@@ -60,7 +59,7 @@ impl ClientEnd {
     #[cold]
     #[inline(never)]
     pub(super) fn crowded(&self) {
-        let (desk, others) = (desk(), || self.slots.leased(SLOTS) > 1);
+        let (desk, others) = (desk(), || self.slots.leased() > 1);
         let Some(other) = self.crowd.note(desk as u32, || cpu::current() as u32, others) else { return };
         match &self.first {
             None => self.relieve(desk, other as usize),

@@ -173,7 +173,7 @@ impl ClientEnd {
             // Files have run out, there or here: the binding stays as it is.
             return;
         };
-        let made = Channel::adopt(region.as_fd(), self.channel.fence())
+        let made = Channel::adopt(region.as_fd(), self.channel.fence(), self.channel.stack())
             .and_then(|channel| Ok((channel, Socket::adopt(socket)?)));
         match made {
             Ok((channel, socket)) => self.add(further, channel, socket),

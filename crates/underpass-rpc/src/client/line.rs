@@ -2,7 +2,6 @@
 
 use super::ClientEnd;
 use underpass_channel::Donee;
-use underpass_channel::layout::SLOTS;
 use underpass_os::cpu;
 use underpass_processor::Line;
 use underpass_seam::atomic::{AtomicU32, Ordering, fence};
@@ -32,12 +31,12 @@ impl Line for ClientEnd {
 
     fn park(&self, others: bool) -> Option<u32> {
         self.watch.rest();
-        (self.slots.leased(SLOTS) > 0).then(|| self.channel.own_attention().park(others))
+        (self.slots.leased() > 0).then(|| self.channel.own_attention().park(others))
     }
 
     fn spare(&self) -> Option<u32> {
         self.watch.rest();
-        (self.slots.leased(SLOTS) > 0).then(|| self.channel.own_attention().spare())
+        (self.slots.leased() > 0).then(|| self.channel.own_attention().spare())
     }
 
     fn quiet(&self) -> bool {
@@ -74,25 +73,23 @@ impl Line for ClientEnd {
         self.channel.own_attention().look();
         // Whoever waits besides this thread, and may sleep, must not lose its bell; it said so before it slept.
         fence(Ordering::SeqCst);
-        if self.sleepers.load(Ordering::SeqCst) > 0 || self.vigil.is_kept() || self.slots.leased(SLOTS) > own
-        {
+        if self.sleepers.load(Ordering::SeqCst) > 0 || self.vigil.is_kept() || self.slots.leased() > own {
             self.rearm();
         }
     }
 
     fn insists(&self) -> Option<u32> {
         // Relaxed, here and in `lends`: whoever lends looks at it later by itself.
-        let insists =
-            (self.meeting.defers || self.lent.load(Ordering::Relaxed)) && self.slots.leased(SLOTS) > 0;
+        let insists = (self.meeting.defers || self.lent.load(Ordering::Relaxed)) && self.slots.leased() > 0;
         insists.then(|| self.insisted.times(self.channel.posted()))
     }
 
     fn awaits(&self) -> bool {
-        self.slots.leased(SLOTS) > 0
+        self.slots.leased() > 0
     }
 
     fn knock(&self) {
-        if self.slots.leased(SLOTS) > 0 && self.unrung.take() && self.channel.knock() {
+        if self.slots.leased() > 0 && self.unrung.take() && self.channel.knock() {
             self.kernel.woke();
         }
     }
@@ -109,7 +106,7 @@ impl Line for ClientEnd {
     }
 
     fn rests(&self) -> bool {
-        self.slots.leased(SLOTS) == 0
+        self.slots.leased() == 0
     }
 
     fn revive(&self) -> bool {

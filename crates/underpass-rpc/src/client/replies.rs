@@ -83,7 +83,7 @@ impl ClientEnd {
         let inside = self.lock();
         self.back_from_quarantine(cell.slot);
         drop(inside);
-        self.queue.next();
+        self.queue.next(|| self.slots.leased());
     }
 
     /// Announces a sleep on behalf of those that sleep already, after a bell of theirs may have gone elsewhere.

@@ -13,7 +13,6 @@ use crate::summons::wake_task;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use underpass_channel::Place;
-use underpass_channel::layout::SLOTS;
 use underpass_os::clock;
 use underpass_processor::Line;
 use underpass_wire::{Decode, Encode};
@@ -44,11 +43,11 @@ impl ClientEnd {
         let under_way = under_way.as_ref();
         let slot = match end.is_closed() {
             true => None,
-            false => end.try_lease(),
+            false => end.try_lease(terms.leasing),
         };
         let slot = match slot {
             Some(slot) => slot,
-            None => match Turn::new(end, deadline, under_way).await {
+            None => match Turn::new(end, terms.leasing, deadline, under_way).await {
                 Ok(slot) => slot,
                 Err(error) => return Err(failed(*error)),
             },
@@ -93,7 +92,7 @@ impl<'a> Pending<'a> {
     /// Looks for the reply, for a moment.
     fn look(&self, answer: &Answer<'_>) -> bool {
         let (end, linkage) = (answer.end, answer.linkage());
-        let alone = end.slots.leased(SLOTS) == 1;
+        let alone = end.slots.leased() == 1;
         let looks =
             if alone && self.rounds == 0 && end.meeting.elsewhere && end.vigil.trusts() { LOOKS } else { 1 };
         (0..looks).any(|look| {

@@ -4,6 +4,7 @@ use super::ClientEnd;
 use crate::abandon::UnderWay;
 use crate::alarm::Alarm;
 use crate::error::{CallError, Outcome};
+use crate::leasing::Leasing;
 use crate::summons::{Summons, wake_task};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use underpass_os::clock;
 /// Becomes a slot, or why there is none. Dropped before, it gives its turn to the next.
 pub(super) struct Turn<'a> {
     end: &'a ClientEnd,
+    leasing: Leasing,
     deadline: Option<u64>,
     under_way: Option<&'a UnderWay<'a>>,
     /// Its place in the queue, once it has had one.
@@ -24,15 +26,16 @@ pub(super) struct Turn<'a> {
 impl<'a> Turn<'a> {
     pub(super) fn new(
         end: &'a ClientEnd,
+        leasing: Leasing,
         deadline: Option<u64>,
         under_way: Option<&'a UnderWay<'a>>,
     ) -> Self {
-        Self { end, deadline, under_way, place: None, alarm: None }
+        Self { end, leasing, deadline, under_way, place: None, alarm: None }
     }
 
     fn leave(&mut self) {
         if let Some(place) = self.place.take() {
-            self.end.queue.leave_task(place);
+            self.end.queue.leave_task(place, || self.end.slots.leased());
             self.end.attended();
         }
         if let Some(alarm) = self.alarm.take() {
@@ -43,11 +46,11 @@ impl<'a> Turn<'a> {
     /// Takes a place in the queue, and tries, in this order (see [`Queue`](crate::queue::Queue)).
     fn enter(&mut self, cx: &Context<'_>) -> Option<Slot> {
         let called = self.place.take().is_some();
-        self.place = Some(self.end.queue.enter_task(called, cx.waker()));
+        self.place = Some(self.end.queue.enter_task(called, self.leasing.most, cx.waker()));
         if !called {
             self.end.attend();
         }
-        self.end.try_lease()
+        self.end.try_lease(self.leasing)
     }
 
     fn ring_in_time(&mut self, cx: &Context<'_>) {
@@ -71,6 +74,9 @@ impl Future for Turn<'_> {
                 return Poll::Ready(Err(Box::new(CallError::Abandoned(Outcome::NotStarted))));
             }
             if self.deadline.is_some_and(|deadline| deadline <= clock::now_ns()) {
+                return Poll::Ready(Err(Box::new(CallError::Overloaded)));
+            }
+            if !self.leasing.waits {
                 return Poll::Ready(Err(Box::new(CallError::Overloaded)));
             }
             if self.place.as_ref().is_none_or(|place| !place.waits(cx.waker())) {

@@ -1,0 +1,289 @@
+pub trait Frames {
+    fn put(&self, frame: &[u8]) -> Result<(), FrameError>;
+    fn newest(&self) -> Result<u64, FrameError>;
+    /// Makes a service of this implementation, which a `Server` can export.
+    #[allow(dead_code)]
+    fn serve(self) -> ::underpass::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
+            + 'static,
+    {
+        let local = ::std::sync::Arc::new(self);
+        let stub = ::std::sync::Arc::new(
+            FramesDispatch(::std::sync::Arc::clone(&local)),
+        );
+        ::underpass::__private::Service::new::<
+            dyn Frames + ::core::marker::Send + ::core::marker::Sync,
+        >(FramesClient::descriptor(), stub, local)
+    }
+}
+/// The client stub of [`Frames`]: its implementation in another process.
+#[derive(Clone, Debug)]
+#[allow(dead_code)]
+pub struct FramesClient {
+    stub: ::underpass::__private::Stub<
+        dyn Frames + ::core::marker::Send + ::core::marker::Sync,
+    >,
+}
+#[automatically_derived]
+#[allow(dead_code)]
+impl FramesClient {
+    /// Imports the interface that is exported as `name`. If that is this very domain's, calls will be direct.
+    ///
+    /// # Errors
+    /// There is no such name, or no permission, or it is another interface: each variant tells the remedy.
+    pub fn import(
+        name: &str,
+    ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::import(
+                name,
+                Self::descriptor(),
+                ::core::option::Option::None,
+            )?,
+        })
+    }
+    /// Imports the interface that is exported as `name`, or will be within that time.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import), once the time is over.
+    pub fn import_within(
+        name: &str,
+        time: ::core::time::Duration,
+    ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::import(
+                name,
+                Self::descriptor(),
+                ::core::option::Option::Some(time),
+            )?,
+        })
+    }
+    /// Imports the interface that is exported as `name`, waits for it if need be, and imports it again whenever its server has ended or was replaced. A call
+    /// that was not started is made again then, and so is one of a method marked `#[idempotent]`; each other call returns with what is known of it.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import).
+    pub fn import_resilient(
+        name: &str,
+        policy: ::underpass::__private::Policy,
+    ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: ::underpass::__private::Stub::import_resilient(
+                name,
+                Self::descriptor(),
+                policy,
+            )?,
+        })
+    }
+    /// The same binding; every call of this copy of it returns with a deadline error after that time.
+    #[must_use]
+    pub fn with_deadline(&self, time: ::core::time::Duration) -> Self {
+        Self {
+            stub: self.stub.with_deadline(time),
+        }
+    }
+    /// The same binding; a call of this copy of it gives its caller's processor to a server that has none, though other threads are ready.
+    #[must_use]
+    pub fn urgent(&self) -> Self {
+        Self { stub: self.stub.urgent() }
+    }
+    /// The same binding; callers over this copy of it are freed when anybody abandons.
+    #[must_use]
+    pub fn abandonable(&self, abandon: &::underpass::__private::Abandon) -> Self {
+        Self {
+            stub: self.stub.abandonable(abandon),
+        }
+    }
+    /// How many calls that nobody waits for any more the server may hold, of 64 over each channel, before it loses the binding: 48 at first.
+    pub fn quarantine(&self, most: u32) {
+        self.stub.quarantine(most);
+    }
+    /// The same binding; what a call of this copy of it does when as many are under way as the interface expects at once.
+    #[must_use]
+    pub fn when_all_leased(&self, choice: ::underpass::__private::AllLeased) -> Self {
+        Self {
+            stub: self.stub.when_all_leased(choice),
+        }
+    }
+    /// What this binding has cost so far.
+    pub fn counters(&self) -> ::underpass::__private::Counters {
+        self.stub.counters()
+    }
+    /// The interface as both sides must know it.
+    pub fn descriptor() -> &'static ::underpass::__private::wire::Descriptor {
+        static DESCRIPTOR: ::std::sync::LazyLock<
+            ::underpass::__private::wire::Descriptor,
+        > = ::std::sync::LazyLock::new(|| {
+            let mut interface = ::underpass::__private::wire::Descriptor::builder(
+                "Frames",
+                "",
+            );
+            interface
+                .procedure("put", "")
+                .argument::<
+                    <::std::vec::Vec<
+                        u8,
+                    > as ::underpass::__private::wire::Carried>::Itself,
+                >("frame")
+                .astack(65536usize)
+                .calls(2u32)
+                .result::<
+                    ::core::result::Result<
+                        (),
+                        <FrameError as ::underpass::__private::wire::Carried>::Itself,
+                    >,
+                >();
+            interface
+                .procedure("newest", "")
+                .calls(8u32)
+                .result::<
+                    ::core::result::Result<
+                        u64,
+                        <FrameError as ::underpass::__private::wire::Carried>::Itself,
+                    >,
+                >();
+            interface.finish()
+        });
+        &DESCRIPTOR
+    }
+}
+#[automatically_derived]
+#[allow(deprecated, clippy::redundant_closure)]
+impl Frames for FramesClient {
+    fn put(&self, frame: &[u8]) -> Result<(), FrameError> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return Frames::put(local, frame);
+        }
+        let stub = &self.stub;
+        stub.call::<
+                _,
+                ::core::result::Result<
+                    (),
+                    <FrameError as ::underpass::__private::wire::Carried>::Itself,
+                >,
+            >(
+            0u16,
+            &(frame,),
+            |error| <FrameError as ::underpass::__private::FromCallError>::from_call_error(
+                error,
+            ),
+        )
+    }
+    fn newest(&self) -> Result<u64, FrameError> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return Frames::newest(local);
+        }
+        let stub = &self.stub;
+        stub.call::<
+                _,
+                ::core::result::Result<
+                    u64,
+                    <FrameError as ::underpass::__private::wire::Carried>::Itself,
+                >,
+            >(
+            1u16,
+            &(),
+            |error| <FrameError as ::underpass::__private::FromCallError>::from_call_error(
+                error,
+            ),
+        )
+    }
+}
+#[allow(dead_code)]
+impl FramesClient {
+    /// `put` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
+    ///
+    /// # Errors
+    /// What the implementation returns, or what became of the call.
+    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    pub async fn put_async(&self, frame: &[u8]) -> Result<(), FrameError> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return Frames::put(local, frame);
+        }
+        let stub = &self.stub;
+        stub.call_async::<
+                _,
+                ::core::result::Result<
+                    (),
+                    <FrameError as ::underpass::__private::wire::Carried>::Itself,
+                >,
+            >(
+                0u16,
+                &(frame,),
+                |error| <FrameError as ::underpass::__private::FromCallError>::from_call_error(
+                    error,
+                ),
+            )
+            .await
+    }
+    /// `newest` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
+    ///
+    /// # Errors
+    /// What the implementation returns, or what became of the call.
+    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    pub async fn newest_async(&self) -> Result<u64, FrameError> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return Frames::newest(local);
+        }
+        let stub = &self.stub;
+        stub.call_async::<
+                _,
+                ::core::result::Result<
+                    u64,
+                    <FrameError as ::underpass::__private::wire::Carried>::Itself,
+                >,
+            >(
+                1u16,
+                &(),
+                |error| <FrameError as ::underpass::__private::FromCallError>::from_call_error(
+                    error,
+                ),
+            )
+            .await
+    }
+}
+/// The server stub of [`Frames`].
+#[doc(hidden)]
+struct FramesDispatch<T>(::std::sync::Arc<T>);
+#[automatically_derived]
+#[allow(deprecated)]
+impl<T> ::underpass::__private::Dispatch for FramesDispatch<T>
+where
+    T: Frames + ::core::marker::Send + ::core::marker::Sync + 'static,
+{
+    fn dispatch(
+        &self,
+        call: &mut ::underpass::__private::Incoming<'_>,
+    ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
+        match call.procedure() {
+            0u16 => {
+                let argument0 = call
+                    .argument::<
+                        <::std::vec::Vec<
+                            u8,
+                        > as ::underpass::__private::wire::Carried>::Itself,
+                    >()?;
+                call.end()?;
+                let result: Result<(), FrameError> = Frames::put(&*self.0, &argument0);
+                call.reply::<
+                        ::core::result::Result<
+                            (),
+                            <FrameError as ::underpass::__private::wire::Carried>::Itself,
+                        >,
+                    >(&result)
+            }
+            1u16 => {
+                call.end()?;
+                let result: Result<u64, FrameError> = Frames::newest(&*self.0);
+                call.reply::<
+                        ::core::result::Result<
+                            u64,
+                            <FrameError as ::underpass::__private::wire::Carried>::Itself,
+                        >,
+                    >(&result)
+            }
+            _ => call.unknown(),
+        }
+    }
+}

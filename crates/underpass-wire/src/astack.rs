@@ -1,0 +1,49 @@
+//! How large an A-stack a procedure wants, and how many (LRPC, 5.2): the part of a procedure descriptor that follows from the types.
+
+/// Bytes that arguments or a result are given whose size isn't fixed.
+pub const DEFAULT: usize = 32 * 1024;
+
+/// Bytes that an error is given whose size isn't fixed, beside a result that is: a sentence or some.
+pub const ERROR: usize = 512;
+
+/// The most bytes of an A-stack. What is always larger travels out of band, and needs none.
+pub const LARGEST: usize = 4 << 20;
+
+/// How many calls of a procedure are expected at once, unless the interface says otherwise.
+pub const CALLS: u32 = 5;
+
+/// The most calls at once over a channel.
+pub const MOST_CALLS: u32 = 64;
+
+/// The A-stack that arguments and a result of these sizes want: exact where they are fixed. `value` and `error` are what the result is one of.
+///
+/// # Examples
+/// ```
+/// use underpass_wire::astack;
+///
+/// // The result says in a byte which of both it is.
+/// assert_eq!(astack::wanted(Some(200), Some(400), Some(1)), 401);
+/// assert_eq!(astack::wanted(Some(0), Some(0), None), astack::ERROR);
+/// assert_eq!(astack::wanted(None, Some(0), Some(1)), astack::DEFAULT);
+/// assert_eq!(astack::wanted(Some(usize::MAX), Some(0), Some(1)), 2, "always out of band");
+/// ```
+pub const fn wanted(arguments: Option<usize>, value: Option<usize>, error: Option<usize>) -> usize {
+    let parts = [part(arguments, DEFAULT, 0), part(value, DEFAULT, 1), part(error, ERROR, 1)];
+    let mut most = 0;
+    let mut i = 0;
+    while i < parts.len() {
+        if parts[i] > most {
+            most = parts[i];
+        }
+        i += 1;
+    }
+    most
+}
+
+const fn part(fixed: Option<usize>, otherwise: usize, tag: usize) -> usize {
+    match fixed {
+        Some(size) if size <= LARGEST - tag => size + tag,
+        Some(_) => 0,
+        None => otherwise,
+    }
+}

@@ -1,0 +1,174 @@
+//! A-stacks: how large they are, what memory they take, and what happens when all are leased.
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use underpass::AllLeased;
+use underpass_channel::layout::{REGION, STACK, STACKS, region, stack_of};
+use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Tight, TightClient, Trying, Watchdog, until};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
+
+/// One test at a time: they look at what their process has mapped.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn tight(name: &str) -> (ServerProcess, TightClient) {
+    let server = ServerProcess::start(SERVER, &Room::name(name), "tight");
+    let client = TightClient::import_within(server.name(), ServerProcess::soon()).unwrap();
+    (server, client)
+}
+
+/// The regions that this process has mapped: the bytes of each, and how many of them are in memory.
+fn regions() -> Vec<(usize, usize)> {
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    let mut inside = false;
+    for line in maps.lines() {
+        let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
+        if let Some((begin, end)) = first.split_once('-') {
+            let address = |text| usize::from_str_radix(text, 16).unwrap();
+            inside = rest.contains("underpass-binding");
+            if inside {
+                found.push((address(end) - address(begin), 0));
+            }
+        } else if let (true, "Rss:", Some(last)) = (inside, first, found.last_mut()) {
+            last.1 = rest.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024;
+        }
+    }
+    found
+}
+
+#[test]
+fn sizes_and_numbers_follow_from_the_interface() {
+    let tight = TightClient::descriptor();
+    let sizes: Vec<_> = tight.procedures.iter().map(|procedure| procedure.astack).collect();
+    // What the arguments take, or a result of one byte and which of both it is.
+    assert_eq!(sizes, [200, 4, 2]);
+    assert_eq!((tight.astack(), tight.calls()), (200, 2));
+    let probe = ProbeClient::descriptor();
+    assert_eq!((probe.astack(), probe.calls()), (STACK, 5));
+    assert!(tight.text().ends_with("A-stacks of 200 bytes\n"), "both sides must agree on it");
+}
+
+#[test]
+fn a_region_is_as_large_as_its_interface_needs() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_region_is_as_large_as_its_interface_needs"));
+    let (_server, client) = tight("small");
+    assert_eq!(client.sum([3; 25]), Ok(75));
+    let small = region(stack_of(200));
+    assert_eq!(regions().iter().map(|region| region.0).collect::<Vec<_>>(), [small]);
+    println!("regions: {} {small} {REGION}", region(0));
+    assert!(small * 50 < REGION, "two A-stacks of default size would not fit into it: {small}");
+    let server = ServerProcess::start(SERVER, &Room::name("large"), "probe");
+    let probe = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
+    assert_eq!(probe.add(1, 2), Ok(3));
+    let mut sizes: Vec<_> = regions().iter().map(|region| region.0).collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [small, REGION]);
+}
+
+#[test]
+fn the_warm_a_stack_is_leased_again() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("the_warm_a_stack_is_leased_again"));
+    let server = ServerProcess::start(SERVER, &Room::name("warm"), "probe");
+    let client = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
+    let bytes = vec![7; STACK - 16];
+    for _ in 0..500 {
+        assert_eq!(client.count(&bytes), Ok(bytes.len() as u64));
+    }
+    let [(size, resident)] = regions()[..] else { panic!("one binding") };
+    assert_eq!(size, REGION);
+    assert!((STACK..=STACKS + STACK).contains(&resident), "one A-stack and the rings, of {resident} bytes");
+}
+
+#[test]
+fn a_caller_chooses_what_to_do_when_all_are_leased() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_caller_chooses_what_to_do_when_all_are_leased"));
+    let (_server, client) = tight("choice");
+    let waiting = client.when_all_leased(AllLeased::Wait);
+    let released = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let two = [waiting.clone(), waiting.clone()].map(|client| scope.spawn(move || client.meet(3)));
+        // Two are all that the interface expects.
+        until("both to be under way", || (client.counters().calls == 2).then_some(()));
+        assert_eq!(client.when_all_leased(AllLeased::Fail).sum([1; 25]), Err(Trying::Overloaded));
+        assert_eq!(waiting.with_deadline(Duration::ZERO).sum([1; 25]), Err(Trying::Overloaded));
+        let waited = scope.spawn(|| {
+            let sum = waiting.sum([2; 25]);
+            (sum, released.load(Ordering::SeqCst))
+        });
+        assert_eq!(client.sum([1; 25]), Ok(25), "who says nothing grows");
+        assert_eq!(client.counters().calls, 3, "the waiting one is not under way");
+        released.store(true, Ordering::SeqCst);
+        assert_eq!(client.meet(3), Ok(()));
+        assert_eq!(two.map(|call| call.join().unwrap()), [Ok(()), Ok(())]);
+        assert_eq!(waited.join().unwrap(), (Ok(50), true));
+    });
+    // None is lost.
+    assert_eq!(client.when_all_leased(AllLeased::Fail).sum([4; 25]), Ok(100));
+}
+
+#[test]
+fn a_task_chooses_as_a_thread_does() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_task_chooses_as_a_thread_does"));
+    let (_server, client) = tight("tasks");
+    let [failing, waiting] = [AllLeased::Fail, AllLeased::Wait].map(|choice| client.when_all_leased(choice));
+    let mut context = Context::from_waker(Waker::noop());
+    let mut waits = pin!(waiting.sum_async([2; 25]));
+    std::thread::scope(|scope| {
+        let two = [0, 1].map(|_| scope.spawn(|| client.meet(3)));
+        until("both to be under way", || (client.counters().calls == 2).then_some(()));
+        let failed = pin!(failing.sum_async([1; 25])).poll(&mut context);
+        assert_eq!(failed, Poll::Ready(Err(Trying::Overloaded)));
+        assert!(waits.as_mut().poll(&mut context).is_pending());
+        let late = waiting.with_deadline(Duration::ZERO);
+        assert_eq!(pin!(late.sum_async([1; 25])).poll(&mut context), Poll::Ready(Err(Trying::Overloaded)));
+        assert_eq!(client.counters().calls, 2, "none of them is under way");
+        assert_eq!(client.meet(3), Ok(()), "who says nothing grows");
+        assert_eq!(two.map(|call| call.join().unwrap()), [Ok(()), Ok(())]);
+    });
+    let sum = until("the sum", || match waits.as_mut().poll(&mut context) {
+        Poll::Ready(sum) => Some(sum),
+        Poll::Pending => None,
+    });
+    assert_eq!(sum, Ok(50));
+    assert_eq!(failing.sum([4; 25]), Ok(100));
+}
+
+#[test]
+fn who_waits_for_few_holds_up_nobody_who_waits_for_many() {
+    let (_alone, _watchdog) =
+        (alone(), Watchdog::new("who_waits_for_few_holds_up_nobody_who_waits_for_many"));
+    let (_server, client) = tight("both");
+    let few = client.when_all_leased(AllLeased::Wait);
+    std::thread::scope(|scope| {
+        // All that there are, less one.
+        let most: Vec<_> = (0..63).map(|_| scope.spawn(|| client.meet(64))).collect();
+        until("them to be under way", || (client.counters().calls == 63).then_some(()));
+        let one = scope.spawn(|| few.sum([1; 25]));
+        // Many who want the last: each has to wait for it, behind one for whom it is not.
+        let many: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| (0..50).map(|n| client.sum([n; 25])).collect::<Result<Vec<_>, _>>()))
+            .collect();
+        for calls in many {
+            assert_eq!(calls.join().unwrap(), Ok((0..50).map(|n| n * 25).collect()));
+        }
+        assert_eq!(client.meet(64), Ok(()));
+        assert!(most.into_iter().all(|call| call.join().unwrap() == Ok(())));
+        assert_eq!(one.join().unwrap(), Ok(25));
+    });
+}
+
+#[test]
+fn what_is_larger_than_its_a_stack_goes_out_of_band() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("what_is_larger_than_its_a_stack_goes_out_of_band"));
+    let (_server, client) = tight("larger");
+    // A message of 1000 bytes, where A-stacks have 256.
+    assert_eq!(client.panic(), Err(Trying::Panicked));
+    assert_eq!(client.sum([5; 25]), Ok(125));
+}
