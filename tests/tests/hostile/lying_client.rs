@@ -14,12 +14,13 @@ fn honest_clients_are_served_while_another_writes_at_random() {
     let server = ServerProcess::start(SERVER, &Room::name("random"), "probe");
     let import = || ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
     let honest = [import(), import()];
-    let other = import();
     honest.iter().for_each(|honest| honest.null().unwrap());
+    let files = fds_of(server.pid());
+    let other = import();
     let reference = reference(&honest, &other);
     drop(other);
-    until("the server to let go", || (honest[0].active() == Ok(2)).then_some(()));
-    let files = fds_of(server.pid());
+    // Its files go a little later than its binding is listed; one that was about to go may have been counted.
+    until("the server to let go", || (fds_of(server.pid()) <= files).then_some(()));
     let harmless = ["null", "add", "echo", "everything", "shapes", "refuse", "count", "pid"].map(procedure);
     let procedures: Vec<_> = harmless.into_iter().chain([1000, u16::MAX]).collect();
     let mut numbers = Numbers(0x5eed);
@@ -46,5 +47,5 @@ fn honest_clients_are_served_while_another_writes_at_random() {
     println!("{reference}");
     println!("  beside the liar: {}", lied_to.told());
     assert!(honest.iter().all(|honest| honest.pid() == Ok(server.pid())), "the server's process lives");
-    until("the server to let go", || (fds_of(server.pid()) == files).then_some(()));
+    until("the server to let go", || (fds_of(server.pid()) <= files).then_some(()));
 }

@@ -28,7 +28,9 @@ fn lied_to(client: &ProbeClient, lies: &AtomicU32) {
                 lies.fetch_add(1, Ordering::Relaxed);
                 return;
             }
-            Err(CallError::PeerDied(_) | CallError::Closed(_) | CallError::Overloaded) => return,
+            // It was closed by either side, or the server holds too many of its slots.
+            Err(CallError::PeerDied(_) | CallError::Closed(_) | CallError::Revoked(_)) => return,
+            Err(CallError::Captured(_) | CallError::Overloaded) => return,
             Err(_) => {}
         }
     }
