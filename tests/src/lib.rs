@@ -6,6 +6,7 @@ mod crowd;
 mod desk;
 mod entries;
 mod errands;
+mod numbers;
 mod probe;
 mod server;
 mod system;
@@ -19,9 +20,12 @@ pub use crowd::{Meeting, crowd};
 pub use desk::{ANOTHER, Clerk, Desk, DeskClient, PublicRoom, Puppet, SOMEBODY, Who, obey};
 pub use entries::{Entries, Seen};
 pub use errands::{Errands, ErrandsAsync, ErrandsClient};
+pub use numbers::Numbers;
 pub use probe::{Everything, Other, OtherClient, Plain, Probe, ProbeClient, Shape, Subject, Trouble, Unlike};
 pub use server::{Room, ServerProcess};
-pub use system::{cont, fds_of, kernel_threads_of, kib_of, state_of, stop, switches_of, ticks_of};
+pub use system::{
+    cont, fds_of, kernel_threads_of, kib_of, regions_of, state_of, stop, switches_of, ticks_of,
+};
 pub use tight::{Gathering, Tight, TightClient, Trying};
 pub use watchdog::{Watchdog, long, until};
 pub use worker::{Diligent, Log, Worker, WorkerClient};

@@ -81,3 +81,9 @@ fn signal(signal: &str, pid: u32) {
     let sent = Command::new("kill").args([signal, &pid.to_string()]).status().expect("there is a `kill`");
     assert!(sent.success(), "{signal} to {pid}: {sent}");
 }
+
+/// Regions of bindings that `pid` has mapped.
+pub fn regions_of(pid: u32) -> usize {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    maps.lines().filter(|line| line.contains("underpass-binding")).count()
+}

@@ -15,6 +15,7 @@ pub mod confine;
 pub mod cpu;
 pub mod descriptor;
 mod directory;
+pub mod failpoint;
 pub mod fault;
 pub mod forbidden;
 pub mod futex;

@@ -165,9 +165,11 @@ fn no_socket() -> io::Error {
 fn listen_at(path: &Path, dir: &fs::File, mode: u32) -> io::Result<(OwnedFd, Stamp)> {
     let fd = open()?;
     bind(&fd, &address(path, dir)?)?;
+    crate::failpoint!("export-bound");
     let ready = || {
         chmod(path, Mode::from_raw_mode(mode))?;
         listen(&fd, 1024)?;
+        crate::failpoint!("export-listening");
         stamp(path)
     };
     match ready() {

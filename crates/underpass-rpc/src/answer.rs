@@ -6,6 +6,7 @@ use crate::incoming::Status;
 use crate::linkage::Linkage;
 use crate::message::{BLOB_IN, Bytes, NO_FILE, Unread};
 use underpass_channel::{Cell, Payload, Place, Slot};
+use underpass_os::failpoint;
 use underpass_wire::{Decode, DecodeError};
 
 /// The type that a procedure returns: a `Result`.
@@ -74,7 +75,10 @@ impl<'a> Answer<'a> {
             return read_whole::<R>(bytes).unwrap_or_else(|e| Err(failed(*e)));
         };
         match R::Value::decode(&mut left) {
-            Ok(value) if left.is_empty() => Ok(value),
+            Ok(value) if left.is_empty() => {
+                failpoint!("client-decoded");
+                Ok(value)
+            }
             Ok(_) => Err(failed(DecodeError::LeftOver(left.len()).into())),
             Err(e) => Err(failed(e.into())),
         }

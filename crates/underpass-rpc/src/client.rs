@@ -33,6 +33,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use underpass_channel::layout::SLOTS;
 use underpass_channel::{Bell, Cell, Channel, Owed, Place, Slot, Slots};
+use underpass_os::failpoint;
 use underpass_processor::{Line, lines};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering};
 use underpass_sync::{Inside, Spin};
@@ -171,6 +172,7 @@ impl ClientEnd {
         let inside = self.lock();
         self.slots.give_back(slot);
         drop(inside);
+        failpoint!("client-given-back");
         self.queue.next(|| self.slots.leased());
     }
 
@@ -219,6 +221,7 @@ impl ClientEnd {
         if terms.urgent && under_way.is_none() && self.owed() {
             force(&reply, self, deadline);
         }
+        failpoint!("client-waiting");
         // After `expect`, as whoever abandons says so first and then looks who expects a reply.
         let waits = under_way.as_ref().is_none_or(|call| !call.is_abandoned());
         let came =
@@ -246,20 +249,24 @@ impl ClientEnd {
     ) -> Result<&Linkage, Box<CallError>> {
         let number = slot.number();
         (answer.slot, answer.number) = (Some(slot), number);
+        failpoint!("client-leased");
         let linkage = self.linkage(number);
         let mut cell = Cell::new(number, procedure);
         if deadline.is_some() | under_way.is_some() {
             self.bound(&mut cell, deadline, under_way);
         }
         if let Err(e) = fill(&self.channel, &self.mailbox, &mut cell, arguments) {
-            return Err(unsent(e));
+            return Err(self.unsent(e));
         }
+        failpoint!("client-filled");
         linkage.count.out(A::FIXED.unwrap_or_else(|| arguments.size()) as u64);
         linkage.expect();
+        failpoint!("client-linked");
         let inside = self.lock();
         let away = self.channel.post_and_look(&cell);
         let alone = inside.is_plain();
         drop(inside);
+        failpoint!("client-posted");
         if !alone {
             self.crowded();
         }
@@ -336,6 +343,22 @@ impl ClientEnd {
         }
     }
 
+    /// The call was not posted.
+    #[cold]
+    fn unsent(&self, e: Unsent) -> Box<CallError> {
+        match e {
+            Unsent::Inconsistent => {
+                Box::new(CallError::Decode("a type whose Encode::size disagrees with its encode".to_owned()))
+            }
+            Unsent::NoPeer => {
+                // Perhaps it said that it closes, and the clerk has not heard yet.
+                self.news(self.mailbox.empty());
+                self.reason(Outcome::NotStarted)
+            }
+            Unsent::NoResources(e) => Box::new(CallError::NoResources(e.to_string())),
+        }
+    }
+
     #[cold]
     fn ring(&self, bell: Bell) {
         match bell {
@@ -343,18 +366,9 @@ impl ClientEnd {
             Bell::Socket => self.mailbox.ring(),
             Bell::Silent => return,
         }
+        failpoint!("client-rung");
         self.kernel.woke();
     }
-}
-
-#[cold]
-fn unsent(e: Unsent) -> Box<CallError> {
-    Box::new(match e {
-        Unsent::Inconsistent => {
-            CallError::Decode("a type whose Encode::size disagrees with its encode".to_owned())
-        }
-        Unsent::NoResources(e) => CallError::NoResources(e.to_string()),
-    })
 }
 
 impl Counted for ClientEnd {

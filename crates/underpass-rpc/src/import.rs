@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use underpass_channel::Channel;
 use underpass_channel::layout::stack_of;
-use underpass_os::{Directory, Socket, Watch, clock};
+use underpass_os::{Directory, Socket, Watch, clock, failpoint};
 use underpass_threads::{on_user_thread, sleep};
 use underpass_wire::Descriptor;
 
@@ -100,6 +100,7 @@ fn attempt(
         io::ErrorKind::WouldBlock => ImportError::NoAnswer(path.into(), Duration::ZERO),
         _ => ImportError::System("the server can't be connected to", e),
     })?;
+    failpoint!("import-connected");
     let own = Manner::own();
     let hello = Hello { hash: descriptor.hash, manner: own };
     // A server that ends in the middle is as dead as one that had ended before.
@@ -110,6 +111,7 @@ fn attempt(
         }
     };
     socket.send(&hello.to_bytes(), &[]).map_err(heard("the server can't be spoken to"))?;
+    failpoint!("import-said");
     if !answered(&socket).map_err(heard("the server can't be heard"))? {
         return Err(ImportError::NoAnswer(path.into(), PATIENCE));
     }
@@ -128,6 +130,7 @@ fn attempt(
             })?;
             let channel = Channel::adopt(file.as_fd(), own.fence(manner), stack_of(descriptor.astack()))
                 .map_err(system("the server's memory can't be used"))?;
+            failpoint!("import-mapped");
             let end = ClientEnd::new(channel, Mailbox::new(socket), own.meeting(manner));
             let key = clerk()
                 .and_then(|clerk| clerk.bound(&end))

@@ -4,6 +4,7 @@ use crate::later::{Later, Spawn};
 use crate::message::{Bytes, Unsent, fill};
 use crate::server::ServerEnd;
 use underpass_channel::Cell;
+use underpass_os::failpoint;
 use underpass_wire::{Decode, DecodeError, Encode};
 
 /// How a call ended, in the `what` of its reply.
@@ -119,7 +120,10 @@ impl<'a> Incoming<'a> {
     #[inline]
     pub fn end(&mut self) -> Result<(), Refused> {
         match self.bytes.left() {
-            0 => Ok(()),
+            0 => {
+                failpoint!("server-before");
+                Ok(())
+            }
             left => Err(DecodeError::LeftOver(left).into()),
         }
     }
@@ -130,6 +134,7 @@ impl<'a> Incoming<'a> {
     /// There is no room for it.
     #[inline]
     pub fn reply<T: Encode + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+        failpoint!("server-after");
         self.reply = Cell::new(self.reply.slot, Status::Done as u16);
         self.replied = Replied::Yes;
         self.end.encode(&mut self.reply, value)
@@ -168,7 +173,10 @@ impl ServerEnd {
     #[inline(always)]
     pub(crate) fn encode<T: Encode + ?Sized>(&self, reply: &mut Cell, value: &T) -> Result<(), Refused> {
         match fill(self.channel(), self.mailbox(), reply, value) {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                failpoint!("server-filled");
+                Ok(())
+            }
             Err(e) => Err(unsent(e)),
         }
     }
@@ -180,6 +188,7 @@ fn unsent(e: Unsent) -> Refused {
         Unsent::Inconsistent => {
             "a type of the result whose Encode::size disagrees with its encode".to_owned()
         }
+        Unsent::NoPeer => "the caller is gone".to_owned(),
         Unsent::NoResources(e) => e.to_string(),
     };
     Refused { status: Status::NoResources, why }

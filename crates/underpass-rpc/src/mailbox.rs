@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use underpass_channel::layout::SLOTS;
-use underpass_os::{Blob, Socket};
+use underpass_os::{Blob, Socket, failpoint};
 
 /// One end's socket and the blobs that wait for their message, one for each slot at the most.
 ///
@@ -130,6 +130,7 @@ impl Mailbox {
                 Some(Control::Opened) => news.opened = Some(std::mem::take(&mut received.files)),
                 Some(Control::Refused) => news.opened = Some(Vec::new()),
                 Some(Control::Blob { slot, length }) => {
+                    failpoint!("file-received");
                     // The kernel drops a file that this domain has no room for.
                     let came = match received.files.pop().map(Blob::adopt) {
                         Some(Ok(blob)) => Some(Came::Blob(blob, length)),

@@ -3,7 +3,7 @@
 use crate::mailbox::{Came, Mailbox, News};
 use std::io;
 use underpass_channel::{BlobSink, BlobSource, Cell, Channel, INLINE, Place, RegionSource, layout::LARGEST};
-use underpass_os::Blob;
+use underpass_os::{Blob, failpoint};
 use underpass_wire::{Decode, DecodeError, Encode, SliceSink};
 
 /// System calls that a blob costs its sender: made, written, passed, closed.
@@ -16,6 +16,8 @@ pub(crate) const BLOB_IN: u64 = 5;
 pub(crate) enum Unsent {
     /// `Encode::size` and `Encode::encode` of a type disagree.
     Inconsistent,
+    /// The peer is gone, or has closed the binding.
+    NoPeer,
     /// No memory or no files for it.
     NoResources(io::Error),
 }
@@ -72,7 +74,12 @@ fn fill_elsewhere<T: Encode + ?Sized>(
     if written != size as u64 {
         return Err(Unsent::Inconsistent);
     }
-    mailbox.pass(cell.slot, &blob, written).map_err(Unsent::NoResources)?;
+    failpoint!("file-made");
+    mailbox.pass(cell.slot, &blob, written).map_err(|e| match e.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Unsent::NoPeer,
+        _ => Unsent::NoResources(e),
+    })?;
+    failpoint!("file-sent");
     cell.place = Place::Blob;
     Ok(())
 }

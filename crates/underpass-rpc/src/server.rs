@@ -18,6 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use underpass_channel::layout::SLOTS;
 use underpass_channel::{Bell, Cell, Channel, INLINE, Place};
+use underpass_os::failpoint;
 use underpass_processor::{Keeper, Line, lines};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use underpass_sync::{Inside, Spin};
@@ -183,6 +184,7 @@ impl ServerEnd {
 
     /// The client rang over the socket: some processor has to look at this line.
     fn heard(&self) {
+        failpoint!("server-heard");
         let own = self.own.upgrade().map(|own| own as Arc<dyn Line>);
         match own.is_some_and(|own| lines::activate(&own)) {
             true => rouse_all(),
@@ -201,6 +203,7 @@ impl ServerEnd {
                 return self.reply(&reply, slot);
             }
         };
+        failpoint!("server-read");
         slot.count.come_in(bytes.left() as u64);
         if cell.place == Place::Blob {
             self.kernel.entered(BLOB_IN);
@@ -252,10 +255,13 @@ impl ServerEnd {
     fn post(&self, inside: Inside<'_>, reply: &Cell) {
         // Relaxed: who is lent by this line has raised it itself.
         if self.lent.load(Ordering::Relaxed) != 0 && lent_by(self) {
-            return self.channel.post_on_loan(reply);
+            self.channel.post_on_loan(reply);
+            failpoint!("server-replied");
+            return;
         }
         let bell = self.channel.post(reply);
         drop(inside);
+        failpoint!("server-replied");
         match bell {
             Bell::Silent if self.unrung.note() => self.knock_now(),
             Bell::Silent => {}
@@ -298,6 +304,7 @@ impl ServerEnd {
             Bell::Socket => self.mailbox.ring(),
             Bell::Silent => return,
         }
+        failpoint!("server-rung");
         self.kernel.woke();
     }
 

@@ -17,7 +17,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, PoisonError};
 use underpass_channel::Channel;
 use underpass_channel::layout::{region, stack_of};
-use underpass_os::{Socket, clock};
+use underpass_os::{Socket, clock, failpoint};
 use underpass_threads::panic_message;
 
 /// How long to wait for files to come free before accepting again, in ns.
@@ -82,6 +82,7 @@ impl Clerk {
             Ok(received) if received.len > 0 => Hello::from_bytes(&buffer[..received.len]),
             _ => return,
         };
+        failpoint!("greet-heard");
         let socket = Arc::new(socket);
         let visitor = hello.and_then(|hello| Visitor::new(socket.clone(), hello, export, offer));
         match visitor {
@@ -134,6 +135,7 @@ impl Clerk {
             Ok(made) => made,
             Err(answer) => return tell(&socket, &answer),
         };
+        failpoint!("greet-made");
         let expires = grant.expires.or(offer.terms.expires).map(clock::deadline_ns);
         let family = Family::new(export, Binding::new(offer.name.clone(), peer, expires));
         let (mailbox, stub) = (Mailbox::new(socket.clone()), offer.service.stub.clone());
@@ -144,6 +146,7 @@ impl Clerk {
         }
         let welcome = Answer::Welcome { manner: Manner::own() };
         let sent = socket.send(&welcome.to_bytes(), &[file.as_fd()]).is_ok();
+        failpoint!("greet-welcomed");
         // Before the first call: then what is open is the binding's own.
         drop(file);
         if sent {

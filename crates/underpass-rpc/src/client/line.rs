@@ -2,7 +2,7 @@
 
 use super::ClientEnd;
 use underpass_channel::Donee;
-use underpass_os::cpu;
+use underpass_os::{cpu, failpoint};
 use underpass_processor::Line;
 use underpass_seam::atomic::{AtomicU32, Ordering, fence};
 
@@ -133,6 +133,7 @@ impl Line for ClientEnd {
         self.owed.settle();
         let donee = self.channel.donate(cpu::current());
         if let Some(donee) = donee {
+            failpoint!("client-donated");
             self.lends();
             self.kernel.donated(donee == Donee::Asleep);
         }
@@ -146,6 +147,7 @@ impl Line for ClientEnd {
             self.owed.note();
             return None;
         };
+        failpoint!("client-donated");
         self.lends();
         self.kernel.gave_way(donee == Donee::Asleep);
         Some(cpu)

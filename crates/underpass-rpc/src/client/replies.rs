@@ -6,7 +6,7 @@ use crate::summons::wake_task;
 use crate::waiting::wake;
 use underpass_channel::layout::SLOTS;
 use underpass_channel::{Cell, Place};
-use underpass_os::barrier;
+use underpass_os::{barrier, failpoint};
 use underpass_seam::atomic::Ordering;
 use underpass_sync::Inside;
 
@@ -59,6 +59,7 @@ impl ClientEnd {
                 }
             }
             drop(inside);
+            failpoint!("client-delivered");
             woken.into_iter().flatten().for_each(wake);
             if let Some(waker) = task {
                 wake_task(waker);

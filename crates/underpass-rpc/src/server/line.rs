@@ -4,6 +4,7 @@ use super::ServerEnd;
 use std::any::Any;
 use std::sync::Arc;
 use underpass_channel::Cell;
+use underpass_os::failpoint;
 use underpass_processor::{Keeper, Line};
 use underpass_seam::atomic::{AtomicU32, Ordering};
 
@@ -50,6 +51,7 @@ impl Line for ServerEnd {
         // Relaxed, both: under the lock.
         let slot = slot.filter(|slot| !slot.busy.load(Ordering::Relaxed));
         self.channel.taken().note(receiving.position());
+        failpoint!("server-taken");
         let Some(slot) = slot else {
             // A slot that there isn't, or that has a call under way; or a cell without a meaning.
             self.began_nothing(inside);
@@ -166,6 +168,7 @@ impl Line for ServerEnd {
             self.listening.fetch_or(1 << cpu, Ordering::Relaxed);
         }
         self.ring(self.channel.recall(cpu, stays));
+        failpoint!("server-returned");
     }
 
     fn keeper(&self) -> Option<&Keeper> {

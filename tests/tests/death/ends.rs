@@ -1,11 +1,10 @@
-//! `kill -9` of either side, at any moment.
+//! Each kind of end, and what the other side is told.
 
+use crate::SERVER;
 use underpass::{CallError, Outcome, thread};
 use underpass_tests::{
-    Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, fds_of, kernel_threads_of, until,
+    Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, fds_of, kernel_threads_of, regions_of, until,
 };
-
-const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
 fn import(server: &ServerProcess) -> ProbeClient {
     ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap()
@@ -97,7 +96,7 @@ fn a_killed_client_leaves_nothing_in_the_server() {
     // Activations and listeners may start late, but not one for each client.
     let grown = kernel_threads_of(server.pid()).saturating_sub(threads);
     assert!(grown < KILLED / 2, "{grown} kernel threads more");
-    assert_eq!(mappings(server.pid()), 1, "one region, that of the client that lives");
+    assert_eq!(regions_of(server.pid()), 1, "one region, that of the client that lives");
 }
 
 #[test]
@@ -113,7 +112,7 @@ fn a_dropped_client_leaves_nothing_on_either_side() {
         drop(client);
     }
     until("the server to let go", || (fds_of(server.pid()) == there).then_some(()));
-    until("its memory too", || (mappings(server.pid()) == 1).then_some(()));
+    until("its memory too", || (regions_of(server.pid()) == 1).then_some(()));
 }
 
 #[test]
@@ -132,10 +131,4 @@ fn a_stopped_export_tells_its_callers_that_it_closed() {
     let output = client.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(told.contains("Closed("), "{told}");
-}
-
-/// Regions that `pid` has mapped.
-fn mappings(pid: u32) -> usize {
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    maps.lines().filter(|line| line.contains("underpass-binding")).count()
 }

@@ -1,0 +1,60 @@
+//! What a process has, to see what it has more of in the end.
+
+use std::process;
+use std::time::{Duration, Instant};
+use underpass_tests::{Room, fds_of, kernel_threads_of, kib_of, regions_of};
+
+/// Heap that may be in use for a while, in KiB.
+const SLACK: u64 = 1024;
+/// Heap that comes with a kernel thread, in KiB.
+const OF_THREAD: u64 = 256;
+/// Kernel threads that may start late: listeners, and activations in the place of those that block, which stay. Far fewer than there are deaths in a long run.
+const LATE: usize = 32;
+/// Far more than it takes on a busy machine.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// What this process holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Account {
+    files: usize,
+    regions: usize,
+    kernel_threads: usize,
+    heap: u64,
+    names: usize,
+}
+
+impl Account {
+    /// Now.
+    pub fn now() -> Self {
+        let own = process::id();
+        Self {
+            files: fds_of(own),
+            regions: regions_of(own),
+            kernel_threads: kernel_threads_of(own),
+            heap: kib_of(own, "RssAnon"),
+            names: std::fs::read_dir(Room::directory()).map_or(0, |names| names.count()),
+        }
+    }
+
+    /// Waits until there is no more of anything than there was then.
+    ///
+    /// # Errors
+    /// That doesn't come.
+    pub fn settled(&self) -> Result<(), String> {
+        let begun = Instant::now();
+        loop {
+            let now = Self::now();
+            let system = now.files <= self.files && now.regions <= self.regions && now.names <= self.names;
+            let late = now.kernel_threads.saturating_sub(self.kernel_threads);
+            let own = late <= LATE && now.heap <= self.heap + SLACK + OF_THREAD * late as u64;
+            if system && own {
+                println!("{self:?} then, {now:?} now");
+                return Ok(());
+            }
+            if begun.elapsed() > LIMIT {
+                return Err(format!("{self:?} then, and still {now:?} now"));
+            }
+            std::thread::yield_now();
+        }
+    }
+}

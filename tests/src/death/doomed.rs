@@ -1,0 +1,71 @@
+//! A process that is to die.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use underpass_os::failpoint::STEPS;
+use underpass_tests::Numbers;
+
+/// When it dies.
+#[derive(Clone, Copy, Debug)]
+pub enum When {
+    /// At a step, as it passes it for so many times.
+    Step(&'static str, usize),
+    /// Some time after so many calls: the survivor kills it.
+    Calls(usize),
+}
+
+impl When {
+    /// Chosen by `numbers`, among the steps of `sides` where there are any in this build.
+    pub fn choose(numbers: &mut Numbers, sides: &[&str]) -> Self {
+        // What is passed once, or many times.
+        let often = |step: &str| !["export", "import", "greet"].iter().any(|side| step.starts_with(side));
+        let steps: Vec<_> =
+            STEPS.iter().copied().filter(|step| sides.iter().any(|side| step.starts_with(side))).collect();
+        match cfg!(underpass_failpoints) {
+            true => {
+                let step = numbers.among(&steps);
+                Self::Step(step, if often(step) { 1 + numbers.below(24) } else { 1 })
+            }
+            false => Self::Calls(numbers.below(100)),
+        }
+    }
+
+    /// Whether that is after the reply to a call was posted, and before another was taken, where there is one caller.
+    pub fn is_after_reply(self) -> bool {
+        matches!(self, Self::Step("server-replied" | "server-rung" | "server-taken" | "server-heard", _))
+    }
+
+    /// Starts this program with `arguments`, to die then.
+    pub fn start(self, arguments: &[&str]) -> io::Result<Child> {
+        let mut command = Command::new("/proc/self/exe");
+        command.args(arguments).stdin(Stdio::null());
+        if let Self::Step(step, times) = self {
+            command.env("UNDERPASS_FAILPOINT", format!("{step}:{times}"));
+        }
+        command.spawn()
+    }
+}
+
+/// At which steps how many have died.
+#[derive(Debug, Default)]
+pub struct Deaths(BTreeMap<&'static str, usize>);
+
+impl Deaths {
+    /// One more has come to an end, `by_survivor` if it did not by itself.
+    pub fn count(&mut self, when: When, ended: ExitStatus, by_survivor: bool) {
+        assert!(ended.signal() == Some(9) || ended.success(), "{when:?}: it ended by itself: {ended}");
+        let at = match when {
+            When::Step(step, _) if !by_survivor && !ended.success() => step,
+            _ => "any moment",
+        };
+        *self.0.entry(at).or_default() += 1;
+    }
+
+    /// Says how many.
+    pub fn tell(&self) {
+        let list: Vec<_> = self.0.iter().map(|(step, deaths)| format!("{step} {deaths}")).collect();
+        println!("{}", list.join(", "));
+    }
+}

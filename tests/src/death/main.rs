@@ -1,0 +1,52 @@
+//! Two domains of which one dies, again and again, at a step or at a moment that a seed chooses; the other one checks what it was told, and what is left.
+//!
+//! `underpass-test-death server|client SEED ROUNDS`, with a `$UNDERPASS_DIR` of its own, has servers, or clients, die, and says at which steps how many did; it ends with an error where anything
+//! was told wrong, or left. It starts itself as the one that dies:
+//!
+//! `underpass-test-death witness MARKS` exports a `Witness`; `underpass-test-death caller MARKS SEED FIRST` calls it, and
+//! `underpass-test-death honest` goes on to while others die.
+//!
+//! With `$UNDERPASS_TEST_CPU` all of them use that CPU only.
+#![forbid(unsafe_code)]
+
+mod account;
+mod calls;
+mod clients;
+mod doomed;
+mod marks;
+mod servers;
+mod witness;
+
+use crate::marks::Marks;
+use crate::witness::{Sworn, Witness};
+use std::error::Error;
+use underpass::Server;
+use underpass_tests::Numbers;
+
+/// The name that the witnesses take after one another.
+const NAME: &str = "witness";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    underpass_os::process::die_with_parent()?;
+    underpass_os::process::raise_files()?;
+    if let Ok(cpu) = std::env::var("UNDERPASS_TEST_CPU") {
+        underpass_os::cpu::confine(&[cpu.parse()?])?;
+    }
+    let mut arguments = std::env::args().skip(1);
+    let role = arguments.next().ok_or("no role")?;
+    let mut next = || arguments.next().ok_or("too few arguments");
+    match role.as_str() {
+        "server" => servers::die(next()?.parse()?, next()?.parse()?),
+        "client" => clients::die(next()?.parse()?, next()?.parse()?),
+        "witness" => {
+            let marks = Marks::open(next()?.as_ref())?;
+            Ok(Server::new().export(NAME, Witness::serve(Sworn { marks })).run()?)
+        }
+        "caller" => {
+            let marks = Marks::open(next()?.as_ref())?;
+            clients::call(marks, &mut Numbers::of(next()?.parse()?), next()?.parse()?)
+        }
+        "honest" => clients::go_on(),
+        _ => Err("no such role".into()),
+    }
+}

@@ -1,0 +1,152 @@
+//! Servers die; their client is told the truth of each call, and keeps nothing of them.
+
+use crate::NAME;
+use crate::account::Account;
+use crate::calls::call;
+use crate::doomed::{Deaths, When};
+use crate::marks::{Mark, Marks};
+use crate::witness::WitnessClient;
+use std::error::Error;
+use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use underpass::{CallError, ImportError, Outcome, thread};
+use underpass_tests::{Numbers, Room, Watchdog, until};
+
+/// Calls of one caller, at the most; each caller has so many numbers for its calls, and one for that after the last.
+const MOST: u64 = 300;
+/// How long an import may wait before a look at whether there is still somebody to wait for.
+const GLANCE: Duration = Duration::from_millis(20);
+/// Steps that a server passes.
+const SIDES: [&str; 4] = ["export", "greet", "server", "file"];
+
+/// What one caller was told.
+struct Told {
+    /// The number of its first call.
+    first: u64,
+    /// Calls that went well.
+    well: u64,
+    /// Of the next, and of the one after that.
+    errors: Option<(CallError, CallError)>,
+}
+
+/// Has servers die for `rounds`.
+pub fn die(seed: u64, rounds: usize) -> Result<(), Box<dyn Error>> {
+    let path = Room::directory().join("marks");
+    let marks = Marks::create(&path)?;
+    let path = path.to_str().ok_or("a path that can't be passed on")?;
+    let (mut deaths, mut account, mut unknown) = (Deaths::default(), None, 0);
+    for round in 0..rounds {
+        if round == rounds / 4 {
+            account = Some(Account::now());
+        }
+        let mut numbers = Numbers::of(seed + round as u64);
+        let when = When::choose(&mut numbers, &SIDES);
+        let _watchdog = Watchdog::new("a server's death");
+        marks.clear();
+        let server = when.start(&["witness", path])?;
+        let said = format!("seed {} ({when:?})", seed + round as u64);
+        unknown +=
+            one(server, when, &marks, &mut numbers, &mut deaths).map_err(|e| format!("{said}: {e}"))?;
+    }
+    deaths.tell();
+    println!("{unknown} calls whose fate nobody can know");
+    Ok(account.ok_or("no rounds")?.settled()?)
+}
+
+/// One server's life. Gives the number of calls whose outcome was `Unknown`.
+fn one(
+    mut server: Child,
+    when: When,
+    marks: &Marks,
+    numbers: &mut Numbers,
+    deaths: &mut Deaths,
+) -> Result<usize, Box<dyn Error>> {
+    let client = loop {
+        match WitnessClient::import_within(NAME, GLANCE) {
+            Ok(client) => break Some(client),
+            Err(ImportError::NotExported(_) | ImportError::Dead(_)) => {}
+            Err(e) => return Err(format!("an import was told: {e}").into()),
+        }
+        if server.try_wait()?.is_some() {
+            break None;
+        }
+    };
+    // One alone, on a kernel thread or a user-level one; or several, of both kinds.
+    let (user, kernel) = numbers.among(&[(1, 0), (0, 1), (3, 1)]);
+    let calls = Arc::new(AtomicUsize::new(0));
+    let callers: Vec<_> = (0..user + kernel)
+        .filter_map(|number| {
+            let (client, calls) = (client.clone()?, calls.clone());
+            let mut numbers = Numbers::of(numbers.draw());
+            Some(move || call_until_death(&client, number * (MOST + 2), &mut numbers, &calls))
+        })
+        .collect();
+    drop(client);
+    let mut callers = callers.into_iter();
+    let user: Vec<_> = callers.by_ref().take(user as usize).map(thread::spawn).collect();
+    let kernel: Vec<_> = callers.map(std::thread::spawn).collect();
+    if let When::Calls(least) = when {
+        until("enough calls", || (calls.load(Ordering::Relaxed) >= least).then_some(()));
+        (0..numbers.below(100_000)).for_each(|_| std::hint::spin_loop());
+        server.kill()?;
+    }
+    let user = user.into_iter().map(|caller| caller.join().expect("no panic"));
+    let told: Vec<_> =
+        user.chain(kernel.into_iter().map(|caller| caller.join().expect("no panic"))).collect();
+    let survived = server.try_wait()?.is_none() && told.iter().all(|told| told.errors.is_none());
+    // Who has not come to its step by now dies of this.
+    server.kill()?;
+    deaths.count(when, server.wait()?, survived);
+    let alone = told.len() == 1;
+    told.iter().map(|told| judge(told, when, alone, marks)).sum()
+}
+
+/// Calls until that fails, or has gone well often enough, and once more.
+fn call_until_death(client: &WitnessClient, first: u64, numbers: &mut Numbers, calls: &AtomicUsize) -> Told {
+    for well in 0..MOST {
+        match call(client, first + well, numbers) {
+            Ok(right) => assert!(right, "the result of another call"),
+            Err(e) => {
+                // So that who waits for calls does not wait for ever.
+                calls.fetch_add(MOST as usize, Ordering::Relaxed);
+                let again = call(client, first + well + 1, numbers).expect_err("its server is dead");
+                return Told { first, well, errors: Some((e, again)) };
+            }
+        }
+        calls.fetch_add(1, Ordering::Relaxed);
+    }
+    calls.fetch_add(MOST as usize, Ordering::Relaxed);
+    Told { first, well: MOST, errors: None }
+}
+
+/// Whether a caller was told the truth. Gives the number of calls whose outcome was `Unknown`.
+fn judge(told: &Told, when: When, alone: bool, marks: &Marks) -> Result<usize, Box<dyn Error>> {
+    for id in told.first..told.first + told.well {
+        if marks.of(id) != Mark::Ended {
+            return Err(format!("call {id} has a result, and its mark says {:?}", marks.of(id)).into());
+        }
+    }
+    let Some((error, again)) = &told.errors else { return Ok(0) };
+    let id = told.first + told.well;
+    let (mark, after) = (marks.of(id), marks.of(id + 1));
+    let wrong =
+        |what: &str| Err(format!("{what}: call {id} was told {error:?}, its mark says {mark:?}").into());
+    let CallError::PeerDied(outcome) = error else { return wrong("another error than death") };
+    match outcome {
+        Outcome::NotStarted if mark != Mark::Nothing => return wrong("it was started"),
+        Outcome::Executed if mark != Mark::Ended => return wrong("it was not executed"),
+        // What a server has replied before it died counts.
+        Outcome::Unknown if alone && when.is_after_reply() && mark != Mark::Nothing => {
+            return wrong("its reply was on its way");
+        }
+        _ => {}
+    }
+    if *again != CallError::PeerDied(Outcome::NotStarted) || after != Mark::Nothing {
+        return Err(
+            format!("after {error:?} the next call was told {again:?}, its mark says {after:?}").into()
+        );
+    }
+    Ok(usize::from(*outcome == Outcome::Unknown))
+}
