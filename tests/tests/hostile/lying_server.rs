@@ -96,11 +96,11 @@ fn lie(scene: &Scene, numbers: &mut Numbers, lies: &AtomicU32) -> (u32, u32) {
         for n in 1.. {
             liar.mutate();
             done += 1;
-            if n % 8 == 0 {
-                if liar.hear() || n > 4000 {
-                    break;
-                }
-                // Whom it lies to runs on the same processors.
+            if n % 8 == 0 && (liar.hear() || n > 4000) {
+                break;
+            }
+            // Whom it lies to runs on the same processors. Rarely: where many are ready it takes long to come back.
+            if n % 512 == 0 {
                 std::thread::yield_now();
             }
         }
