@@ -88,14 +88,23 @@ impl Desk for Clerk {
 pub struct PublicRoom;
 
 impl PublicRoom {
-    /// The directory; made anew for this process, and removed by nobody: temporary directories are.
+    /// The directory; made anew for this process, and removed by the next one that makes its own, since nothing runs at a test program's end.
     ///
     /// # Panics
     /// If it can't be made.
     pub fn directory(binary: &str) -> &'static Path {
         static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
         DIRECTORY.get_or_init(|| {
-            let directory = std::env::temp_dir().join(format!("underpass-public-{}", std::process::id()));
+            const NAME: &str = "underpass-public-";
+            let gone = |pid: &str| !Path::new("/proc").join(pid).exists();
+            for old in fs::read_dir(std::env::temp_dir()).unwrap().flatten() {
+                let name = old.file_name();
+                if name.to_str().and_then(|name| name.strip_prefix(NAME)).is_some_and(gone) {
+                    // Another process may be doing the same.
+                    let _ = fs::remove_dir_all(old.path());
+                }
+            }
+            let directory = std::env::temp_dir().join(format!("{NAME}{}", std::process::id()));
             let mode = |path: &Path| fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
             fs::create_dir_all(&directory).unwrap();
             mode(&directory);
