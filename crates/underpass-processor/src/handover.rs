@@ -99,15 +99,19 @@ pub fn give_way(donee: &(impl Line + ?Sized), mut look: impl FnMut() -> bool) ->
         return false;
     }
     let Some(cpu) = donee.begin_to_give_way() else { return false };
-    let mut times = 0;
+    let (mut times, mut brief) = (0, true);
     loop {
-        times += 1;
-        let brief = once(&mut tick);
-        // Before the look, so that no reply comes after that.
+        // Before the look, so that no reply comes after that. A listener that was woken may have had the processor, and given it back, already: who
+        // gave way then would find it standing by, with nothing to do, and send it to sleep, so that the next call woke it again.
         let back = donee.is_back(cpu);
-        if look() || back || (!brief && times > 1) || times == DONOR {
-            break;
+        if back || times > 0 {
+            let found = look();
+            if found || back || (!brief && times > 1) || times == DONOR {
+                break;
+            }
         }
+        times += 1;
+        brief = once(&mut tick);
     }
     donee.gave_way(times);
     true
@@ -126,6 +130,78 @@ pub fn stand_by() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A peer that has the processor back after it was given way to so many times.
+    struct Peer {
+        needs: u32,
+        asked: AtomicU32,
+        /// Plus one.
+        gave_way: AtomicU32,
+        word: AtomicU32,
+    }
+
+    impl Line for Peer {
+        fn begin_to_give_way(&self) -> Option<usize> {
+            Some(0)
+        }
+        fn is_back(&self, _: usize) -> bool {
+            self.asked.fetch_add(1, Ordering::Relaxed) >= self.needs
+        }
+        fn gave_way(&self, times: u32) {
+            self.gave_way.store(times + 1, Ordering::Relaxed);
+        }
+        fn poll(&self) -> bool {
+            false
+        }
+        fn pending(&self) -> bool {
+            false
+        }
+        fn serve(&self) -> bool {
+            false
+        }
+        fn park(&self, _: bool) -> Option<u32> {
+            None
+        }
+        fn spare(&self) -> Option<u32> {
+            None
+        }
+        fn quiet(&self) -> bool {
+            true
+        }
+        fn word(&self) -> &AtomicU32 {
+            &self.word
+        }
+        fn look(&self) {}
+        fn set_aside(&self) {}
+        fn knock(&self) {}
+        fn elsewhere(&self) -> bool {
+            false
+        }
+        fn shares(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn who_has_the_processor_back_already_gives_way_no_more() {
+        for needs in 0..2 {
+            let peer = Peer {
+                needs,
+                asked: AtomicU32::new(0),
+                gave_way: AtomicU32::new(0),
+                word: AtomicU32::new(0),
+            };
+            let mut looks = 0;
+            let look = || {
+                looks += 1;
+                false
+            };
+            // Beside other programs it may be that it does not give way at all, for a while.
+            if give_way(&peer, look) {
+                assert_eq!((peer.gave_way.into_inner(), looks), (needs + 1, 1));
+            }
+        }
+    }
 
     #[test]
     fn in_bad_company_it_stops_for_longer_and_longer_until_it_gets_better() {
