@@ -50,7 +50,7 @@ fn ring(steps: &[Step]) {
                 let bytes = [len | 1; INLINE];
                 let cell = match elsewhere {
                     Some(length) => {
-                        let place = if len % 2 == 0 { Place::Stack } else { Place::Blob };
+                        let place = if len % 2 == 0 { Place::Stack } else { Place::Aside };
                         let mut payload = Payload::new();
                         payload.set_word(0, length.into());
                         Cell { length, place, payload, ..Cell::new(slot, what) }

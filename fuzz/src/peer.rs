@@ -251,9 +251,15 @@ impl Peer {
         let length = message.lie.unwrap_or(bytes.len() as u64);
         match message.place % 4 {
             0 => {
-                cell.place = Place::Blob;
+                cell.place = Place::Aside;
+                let in_stack = message.place & 4 != 0;
                 let mut announced = [0; 16];
                 announced[0] = 1;
+                if in_stack {
+                    // The bytes in the A-stack, and a file that belongs to them.
+                    self.fill_stack(message.slot, 0, bytes);
+                    (announced[1], announced[4]) = (1, 1);
+                }
                 announced[2..4].copy_from_slice(&message.slot.to_le_bytes());
                 announced[8..].copy_from_slice(&length.to_le_bytes());
                 let file = self.file(message.file, bytes);

@@ -7,6 +7,7 @@ mod desk;
 mod entries;
 mod errands;
 mod numbers;
+mod porter;
 mod probe;
 mod server;
 mod system;
@@ -21,6 +22,7 @@ pub use desk::{ANOTHER, Clerk, Desk, DeskClient, PublicRoom, Puppet, SOMEBODY, W
 pub use entries::{Entries, Seen};
 pub use errands::{Errands, ErrandsAsync, ErrandsClient};
 pub use numbers::Numbers;
+pub use porter::{Hall, Item, Package, Porter, PorterClient};
 pub use probe::{Everything, Other, OtherClient, Plain, Probe, ProbeClient, Shape, Subject, Trouble, Unlike};
 pub use server::{Room, ServerProcess};
 pub use system::{

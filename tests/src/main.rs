@@ -19,6 +19,9 @@
 //!
 //! `underpass-test-server - puppet` does what it is told over its standard input.
 //!
+//! `underpass-test-server NAME porter` exports it as NAME; `underpass-test-server NAME carry N` imports it, makes N calls with files in both directions and prints
+//! how many files it has open before them and after.
+//!
 //! With `$UNDERPASS_TEST_CPU` it uses that CPU only.
 #![forbid(unsafe_code)]
 
@@ -28,8 +31,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use underpass::{CallError, Server, thread};
 use underpass_tests::{
-    Diligent, Entries, Errands, ErrandsClient, Gathering, Other, Probe, ProbeClient, Subject, Tight, Unlike,
-    Worker, WorkerClient, crowd, obey, until,
+    Diligent, Entries, Errands, ErrandsClient, Gathering, Hall, Other, Porter, PorterClient, Probe,
+    ProbeClient, Subject, Tight, Unlike, Worker, WorkerClient, crowd, fds_of, obey, until,
 };
 
 /// Calls before those that are counted: as many as both sides need to find their ways of waiting.
@@ -57,6 +60,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Ok(WorkerClient::import(&name)?.with_deadline(Duration::from_secs(3600)).persist(0)?);
         }
         "tight" => Tight::serve(Gathering::default()),
+        "porter" => Porter::serve(Hall::default()),
+        "carry" => return carry(&name, number()?.parse()?),
         "import" => return Ok(ProbeClient::import(&name)?.null()?),
         "linger" => {
             let client = ProbeClient::import(&name)?;
@@ -110,6 +115,26 @@ fn call_again_and_again(name: &str, times: u64, by: &str, pause: Duration) -> Re
         _ => thread::spawn(calls).join().map_err(|_| "a thread panicked")?,
     };
     counted?.into_iter().for_each(|Entries { all, sleeps, wakes }| print!("{all} {sleeps} {wakes} "));
+    Ok(())
+}
+
+fn carry(name: &str, times: u64) -> Result<(), Box<dyn Error>> {
+    let client = PorterClient::import(name)?;
+    let calls = |times| {
+        (0..times).try_for_each(|n| {
+            let files = client.several(n as u32 % 5)?;
+            client.count(files)?;
+            let file = client.write("text")?;
+            client.read(file)?;
+            client.large(vec![7; 100_000], client.write("more")?)?;
+            Ok::<_, CallError>(())
+        })
+    };
+    // The kernel threads that a domain has open files for are there then.
+    calls(10)?;
+    let before = fds_of(std::process::id());
+    calls(times)?;
+    println!("{before} {}", fds_of(std::process::id()));
     Ok(())
 }
 

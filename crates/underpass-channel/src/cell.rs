@@ -17,8 +17,8 @@ pub enum Place {
     Inline,
     /// In the A-stack of the cell's slot.
     Stack,
-    /// Out of band: in a file that was passed over the binding's socket.
-    Blob,
+    /// Out of band: a parcel that was passed over the binding's socket says where, and may hold files beside them.
+    Aside,
 }
 
 /// A private copy of a cell. What came out of a region is checked for form here and for sense by who takes it.
@@ -110,7 +110,7 @@ impl Cell {
     pub(crate) fn used(&self) -> usize {
         match self.place {
             Place::Inline => (self.length as usize).div_ceil(8).min(Payload::WORDS),
-            Place::Stack | Place::Blob => 1,
+            Place::Stack | Place::Aside => 1,
         }
     }
 
@@ -120,7 +120,7 @@ impl Cell {
         let (place, length, first) = match self.place {
             Place::Inline => (0, u64::from(self.length.min(0x3f)), self.payload.word(0)),
             Place::Stack => (1, 0, u64::from(self.length)),
-            Place::Blob => (2, 0, u64::from(self.length)),
+            Place::Aside => (2, 0, u64::from(self.length)),
         };
         let head = mark(sequence) | u64::from(self.slot) << 16 | u64::from(self.what) << 32;
         (head | length << 48 | place << 54 | u64::from(self.bounded) << BOUNDED, first)
@@ -137,7 +137,7 @@ impl Cell {
         self.place = match head >> 54 & 0x1fb {
             0 if length as usize <= INLINE => Place::Inline,
             1 if length == 0 => Place::Stack,
-            2 if length == 0 => Place::Blob,
+            2 if length == 0 => Place::Aside,
             _ => return false,
         };
         true

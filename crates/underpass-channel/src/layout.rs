@@ -18,7 +18,7 @@ use crate::cell::INLINE;
 use underpass_wire::astack;
 
 /// The version of this layout; two domains must agree on it.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// Slots of a channel, and so the most calls at once over one channel.
 pub const SLOTS: u32 = 64;
@@ -44,6 +44,12 @@ pub const LARGEST_STACK: usize = astack::LARGEST;
 
 /// The most bytes of arguments or results, out of band.
 pub const LARGEST: u64 = 4 << 30;
+
+/// The most open files of the arguments of one call, or of its result.
+pub const FILES: usize = 64;
+
+/// The most open files that wait for their messages at one end of a channel. What comes beyond is closed, and its call told.
+pub const FILES_WAITING: usize = 4 * FILES;
 
 /// Where the server's attention word lies. Two lines to a word: the prefetcher fetches lines in pairs.
 pub const SERVER_ATTENTION: usize = 0;

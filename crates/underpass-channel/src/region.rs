@@ -127,7 +127,7 @@ pub struct RegionSink<'a> {
 }
 
 impl RegionSink<'_> {
-    /// Whether more was put than an A-stack holds: an `Encode` whose `size` said too little.
+    /// Whether more was put than an A-stack holds, which is an `Encode` whose `size` said too little; or a file, which none does.
     pub fn overflowed(&self) -> bool {
         self.overflowed
     }
@@ -145,6 +145,11 @@ impl Sink for RegionSink<'_> {
         // SAFETY: at most one past the end of the A-stack.
         self.to = unsafe { self.to.add(bytes.len()) };
         self.left -= bytes.len();
+    }
+
+    #[inline]
+    fn put_file(&mut self, _: BorrowedFd<'_>) {
+        self.overflowed = true;
     }
 }
 

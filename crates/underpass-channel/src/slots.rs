@@ -64,6 +64,12 @@ impl Slots {
         self.give_back(Slot(number));
     }
 
+    /// Whether nobody has it leased.
+    pub fn is_free(&self, number: u16) -> bool {
+        let leased = self.leased.load(Ordering::Relaxed) as usize;
+        self.order.iter().skip(leased).any(|free| u16::from(free.load(Ordering::Relaxed)) == number)
+    }
+
     /// Slots that are leased at this moment; without the lock, a hint.
     #[inline]
     pub fn leased(&self) -> u32 {
@@ -86,8 +92,10 @@ mod tests {
         let slots = Slots::default();
         let [a, b, c] = [lease(&slots), lease(&slots), lease(&slots)];
         assert_eq!([a.number(), b.number(), c.number()], [0, 1, 2]);
+        assert!([0, 1, 2].iter().all(|&number| !slots.is_free(number)) && slots.is_free(3));
         slots.give_back(a);
         slots.give_back(c);
+        assert_eq!([0, 1, 2].map(|number| slots.is_free(number)), [true, false, true]);
         slots.give_back(b);
         assert_eq!([1, 2, 0, 3].map(|_| lease(&slots).number()), [1, 2, 0, 3]);
     }

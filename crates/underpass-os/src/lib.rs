@@ -37,6 +37,6 @@ pub use memory::{Blob, Memory};
 pub use peek::{Peek, mapping};
 pub use peer::{Credentials, Signed};
 pub use poller::{Poller, Ready};
-pub use socket::{Listening, Received, Socket, Standing};
+pub use socket::{Listening, MOST_FILES, Received, Socket, Standing};
 pub use stack::{GUARD, StackMemory};
 pub use watch::Watch;

@@ -18,8 +18,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// The most files that one message carries.
-const MOST_FILES: usize = 4;
+/// The most files that one message carries; those beyond never come into this process.
+pub const MOST_FILES: usize = 65;
 
 /// A name that clients can connect to; dropping it removes the name.
 #[derive(Debug)]
@@ -194,6 +194,8 @@ pub struct Received {
     pub len: usize,
     /// Files that came along.
     pub files: Vec<OwnedFd>,
+    /// More files were sent: the kernel closed them, for want of room in this process or in one message.
+    pub lost_files: bool,
 }
 
 impl Socket {
@@ -277,7 +279,7 @@ impl Socket {
                 "the peer sent a message that is too long",
             ));
         }
-        Ok(Received { len: got.bytes, files })
+        Ok(Received { len: got.bytes, files, lost_files: got.flags.contains(ReturnFlags::CTRUNC) })
     }
 
     /// Ends the connection in both directions.

@@ -4,7 +4,7 @@ use crate::client::ClientEnd;
 use crate::error::{CallError, Outcome};
 use crate::incoming::Status;
 use crate::linkage::Linkage;
-use crate::message::{BLOB_IN, Bytes, NO_FILE, Unread};
+use crate::message::{Bytes, NO_FILE, Unread};
 use underpass_channel::{Cell, Payload, Place, Slot};
 use underpass_os::failpoint;
 use underpass_wire::{Decode, DecodeError};
@@ -111,14 +111,14 @@ impl<'a> Answer<'a> {
         };
         let mut bytes = self.bytes(&reply)?;
         linkage.count.come_in(bytes.left() as u64);
-        if reply.place == Place::Blob {
-            end.count_entries(BLOB_IN);
+        if reply.place == Place::Aside {
+            end.count_entries(end.mailbox().entries());
         }
         if reply.what != Status::Done as u16 {
             return Err(Box::new(self.refusal(reply.what, bytes.read().unwrap_or_default())));
         }
         let result = bytes.read::<R>();
-        whole(result, bytes.left())
+        whole(result, bytes.check_end())
     }
 
     fn bytes<'b>(&self, reply: &'b Cell) -> Result<Bytes<'b>, Box<CallError>>
@@ -159,13 +159,12 @@ impl Drop for Answer<'_> {
 #[inline(never)]
 fn read_whole<R: Results + Decode>(mut bytes: &[u8]) -> Read<R> {
     let result = R::decode(&mut bytes);
-    whole(result, bytes.len())
+    whole(result, Bytes::Inline(bytes).check_end())
 }
 
-fn whole<R: Results>(result: Result<R, DecodeError>, left: usize) -> Read<R> {
-    match (result, left) {
-        (Ok(result), 0) => Ok(result.into_result()),
-        (Ok(_), left) => Err(Box::new(DecodeError::LeftOver(left).into())),
-        (Err(e), _) => Err(Box::new(e.into())),
+fn whole<R: Results>(result: Result<R, DecodeError>, end: Result<(), DecodeError>) -> Read<R> {
+    match result.and_then(|result| end.map(|()| result)) {
+        Ok(result) => Ok(result.into_result()),
+        Err(e) => Err(Box::new(e.into())),
     }
 }

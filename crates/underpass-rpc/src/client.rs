@@ -25,7 +25,7 @@ use crate::insisted::Insisted;
 use crate::leasing::Leasing;
 use crate::linkage::Linkage;
 use crate::mailbox::Mailbox;
-use crate::message::{BLOB_OUT, Unsent, fill};
+use crate::message::{Unsent, fill};
 use crate::queue::Queue;
 use crate::unrung::Unrung;
 use crate::waiting::Reply;
@@ -276,8 +276,8 @@ impl ClientEnd {
             }
             true => server_is_away(),
         }
-        if cell.place == Place::Blob {
-            self.kernel.entered(BLOB_OUT);
+        if cell.place == Place::Aside {
+            self.kernel.entered(self.mailbox.entries());
         }
         // After the post, so that either this sees the close or the close sees the call (see `close`); and likewise with `put_away` of the lines.
         if self.closed.load(Ordering::Relaxed) | self.dormant.load(Ordering::Relaxed) {

@@ -4,15 +4,16 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use underpass_os::Socket;
 
-/// One message, 16 bytes: kind, slot, length.
+/// One message, 16 bytes: kind, whether the A-stack has the bytes, slot, files, length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Control {
     /// There is a message in the ring that the receiver has put aside.
     Bell,
     /// The sender closes the binding; a hang-up follows.
     Closing,
-    /// The arguments or results of `slot` are the first `length` bytes of the file that comes along.
-    Blob { slot: u16, length: u64 },
+    /// A parcel for `slot`: its arguments or results are the first `length` bytes of its A-stack, or of the first of the files that come along, if that
+    /// is a `blob`. The other files, so many, belong to them.
+    Parcel { slot: u16, files: u16, blob: bool, length: u64 },
     /// As `Closing`, and the client is to have no more of it: its server has revoked it, or its time is over.
     Revoked,
     /// Client to server: it wants another channel for this binding.
@@ -31,9 +32,11 @@ impl Control {
         let mut bytes = [0u8; CONTROL];
         match self {
             Self::Bell => {}
-            Self::Blob { slot, length } => {
+            Self::Parcel { slot, files, blob, length } => {
                 bytes[0] = 1;
+                bytes[1] = u8::from(!blob);
                 bytes[2..4].copy_from_slice(&slot.to_le_bytes());
+                bytes[4..6].copy_from_slice(&files.to_le_bytes());
                 bytes[8..].copy_from_slice(&length.to_le_bytes());
             }
             Self::Closing => bytes[0] = 2,
@@ -50,8 +53,10 @@ impl Control {
         let bytes: &[u8; CONTROL] = bytes.try_into().ok()?;
         match bytes[0] {
             0 => Some(Self::Bell),
-            1 => Some(Self::Blob {
+            1 if bytes[1] <= 1 => Some(Self::Parcel {
                 slot: u16::from_le_bytes([bytes[2], bytes[3]]),
+                files: u16::from_le_bytes([bytes[4], bytes[5]]),
+                blob: bytes[1] == 0,
                 length: u64::from_le_bytes(bytes[8..].try_into().ok()?),
             }),
             2 => Some(Self::Closing),

@@ -116,16 +116,12 @@ impl<'a> Incoming<'a> {
     /// Checks that all arguments were read.
     ///
     /// # Errors
-    /// There are bytes left over.
+    /// There are bytes or files left over.
     #[inline]
     pub fn end(&mut self) -> Result<(), Refused> {
-        match self.bytes.left() {
-            0 => {
-                failpoint!("server-before");
-                Ok(())
-            }
-            left => Err(DecodeError::LeftOver(left).into()),
-        }
+        self.bytes.check_end()?;
+        failpoint!("server-before");
+        Ok(())
     }
 
     /// The result of the procedure (LRPC, Table III: F).

@@ -12,6 +12,7 @@
 mod abandon;
 mod alarm;
 mod answer;
+mod aside;
 mod binding;
 mod clerk;
 mod client;
@@ -37,6 +38,7 @@ mod linkage;
 mod mailbox;
 mod message;
 mod name;
+mod parcel;
 mod peer;
 mod queue;
 mod registry;

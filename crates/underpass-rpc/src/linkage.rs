@@ -45,7 +45,7 @@ pub(crate) enum Delivered {
     Taken(Option<&'static Control>),
     /// A task: its waker is to be taken from the vigil under the same lock, and woken after it.
     Watched,
-    /// Nobody any more: the slot, and the blob that came along if one did, is to be given back.
+    /// Nobody any more: the slot, and the parcel that came along if one did, is to be given back.
     Abandoned,
     /// No call under way: no honest peer replies so.
     Unexpected,
@@ -64,6 +64,18 @@ impl Linkage {
     pub(crate) fn is_settled(&self) -> bool {
         // SYNC with the stores in `deliver` and `lose`: the reply.
         matches!(self.state.load(Ordering::Acquire), ANSWERED | LOST | FREED)
+    }
+
+    /// Whether there will be no reply.
+    pub(crate) fn is_lost(&self) -> bool {
+        // Relaxed: the lock orders it.
+        self.state.load(Ordering::Relaxed) == LOST
+    }
+
+    /// Whether nobody wants the reply any more.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        // Relaxed: see `Mailbox::forget_if`.
+        self.state.load(Ordering::Relaxed) == ABANDONED
     }
 
     /// A reply has come. Under the lock.
@@ -94,7 +106,7 @@ impl Linkage {
         let place = match cell.place {
             Place::Inline => 0,
             Place::Stack => 1,
-            Place::Blob => 2,
+            Place::Aside => 2,
         };
         // Relaxed, all: the state publishes them to the caller.
         self.head.store(u64::from(cell.what) | place << 16 | u64::from(cell.length) << 32, Ordering::Relaxed);
@@ -215,7 +227,7 @@ impl Linkage {
         cell.place = match (head >> 16) & 0xffff {
             0 => Place::Inline,
             1 => Place::Stack,
-            _ => Place::Blob,
+            _ => Place::Aside,
         };
         if cell.place == Place::Inline {
             self.copy_to(&mut cell.payload, cell.length as usize);

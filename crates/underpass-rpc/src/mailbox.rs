@@ -1,30 +1,34 @@
 //! The socket of a channel after it was made, and the files that came over it.
 
 use crate::control::{CONTROL, Control};
+use crate::parcel::{Came, Lie, Parcel, Waiting};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
-use underpass_channel::layout::SLOTS;
-use underpass_os::{Blob, Socket, failpoint};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use underpass_channel::layout::{FILES, FILES_WAITING};
+use underpass_os::{MOST_FILES, Socket, failpoint};
+use underpass_seam::atomic::{AtomicU64, Ordering};
 
-/// One end's socket and the blobs that wait for their message, one for each slot at the most.
+/// One end's socket and the parcels that wait for their message.
 ///
-/// A sender passes a blob before it posts the message that names it; so whoever takes the message finds the blob here, or
+/// A sender passes a parcel before it posts the message that goes with it; so whoever takes the message finds the parcel here, or
 /// in the socket.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     socket: Arc<Socket>,
-    blobs: Mutex<Vec<Option<Came>>>,
+    waiting: Mutex<Waiting>,
+    /// System calls made for parcels and not yet counted.
+    entries: AtomicU64,
 }
 
-/// What came for a slot.
-#[derive(Debug)]
-pub(crate) enum Came {
-    /// A blob, and how long the peer says it is.
-    Blob(Blob, u64),
-    /// The word of a blob, for which this domain had no file left.
-    NoFile,
-}
+/// System calls that a blob costs its sender besides: made, written, closed.
+const BLOB_OUT: u64 = 3;
+/// System calls that a blob costs its receiver besides: asked for its kind and size, read, closed.
+const BLOB_IN: u64 = 4;
+/// System calls that a file costs its sender besides: duplicated, closed.
+const FILE_OUT: u64 = 2;
+
+const _: () = assert!(MOST_FILES == FILES + 1, "a blob and all files travel in one message");
 
 /// Messages taken from a socket in one go: who sends more has to wait his turn.
 const TURN: usize = 256;
@@ -34,6 +38,8 @@ const TURN: usize = 256;
 pub(crate) struct News {
     /// The peer rang.
     pub(crate) bell: bool,
+    /// The slots, as bits, for which parcels came.
+    pub(crate) parcels: u64,
     /// The peer closes the binding.
     pub(crate) closing: bool,
     /// The peer revokes the binding.
@@ -52,7 +58,7 @@ pub(crate) struct News {
 
 impl Mailbox {
     pub(crate) fn new(socket: impl Into<Arc<Socket>>) -> Self {
-        Self { socket: socket.into(), blobs: Mutex::new((0..SLOTS).map(|_| None).collect()) }
+        Self { socket: socket.into(), waiting: Mutex::default(), entries: AtomicU64::new(0) }
     }
 
     /// Rings for a ring that the peer has put aside.
@@ -61,9 +67,23 @@ impl Mailbox {
         let _ = Control::Bell.send(&self.socket, &[]);
     }
 
-    /// Passes a blob to the peer.
-    pub(crate) fn pass(&self, slot: u16, blob: &Blob, length: u64) -> io::Result<()> {
-        Control::Blob { slot, length }.send(&self.socket, &[blob.as_fd()])
+    /// Passes a parcel to the peer.
+    pub(crate) fn pass(&self, slot: u16, parcel: &Parcel) -> io::Result<()> {
+        let announcement = parcel.announcement(slot)?;
+        let (blob, spent) = match &parcel.bytes {
+            Lie::Blob(blob, _) => (Some(blob.as_fd()), BLOB_OUT),
+            Lie::Stack(_) => (None, 0),
+        };
+        let files: Vec<_> = blob.into_iter().chain(parcel.files.iter().map(OwnedFd::as_fd)).collect();
+        // Relaxed: statistics.
+        self.entries.fetch_add(1 + spent + FILE_OUT * parcel.files.len() as u64, Ordering::Relaxed);
+        announcement.send(&self.socket, &files)
+    }
+
+    /// System calls made for parcels since this was last asked.
+    pub(crate) fn entries(&self) -> u64 {
+        // Relaxed: statistics.
+        self.entries.swap(0, Ordering::Relaxed)
     }
 
     /// Asks the peer for another channel; whether that went out.
@@ -103,7 +123,7 @@ impl Mailbox {
 
     /// Takes all that has come over the socket.
     pub(crate) fn empty(&self) -> News {
-        let mut blobs = self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting();
         let mut news = News::default();
         let mut buffer = [0u8; CONTROL];
         for _ in 0..TURN {
@@ -129,18 +149,13 @@ impl Mailbox {
                 }
                 Some(Control::Opened) => news.opened = Some(std::mem::take(&mut received.files)),
                 Some(Control::Refused) => news.opened = Some(Vec::new()),
-                Some(Control::Blob { slot, length }) => {
+                Some(Control::Parcel { slot, files, blob, length }) => {
                     failpoint!("file-received");
-                    // The kernel drops a file that this domain has no room for.
-                    let came = match received.files.pop().map(Blob::adopt) {
-                        Some(Ok(blob)) => Some(Came::Blob(blob, length)),
-                        Some(Err(_)) => None,
-                        None => Some(Came::NoFile),
-                    };
-                    match (blobs.get_mut(usize::from(slot)), came) {
-                        (Some(place), Some(came)) => *place = Some(came),
-                        _ => return News { nonsense: true, ..news },
+                    let came = Came::of(received, files, blob, length);
+                    if !came.is_some_and(|came| waiting.put(slot, came, FILES_WAITING)) {
+                        return News { nonsense: true, ..news };
                     }
+                    news.parcels |= 1 << slot;
                 }
                 None => return News { nonsense: true, ..news },
             }
@@ -148,13 +163,42 @@ impl Mailbox {
         news
     }
 
-    /// Takes the blob of `slot`; nothing if none has come, which no honest peer does. What else has come is `heard`.
+    /// Takes the parcel for `slot`; nothing if none has come, which no honest peer does. What else has come is `heard`.
     pub(crate) fn take(&self, slot: u16, heard: impl FnOnce(News)) -> Option<Came> {
-        let waiting = || self.blobs.lock().unwrap_or_else(PoisonError::into_inner)[usize::from(slot)].take();
-        waiting().or_else(|| {
+        let taken = self.forget(slot).or_else(|| {
             heard(self.empty());
-            waiting()
-        })
+            self.forget(slot)
+        });
+        let blob = matches!(&taken, Some(Came::Parcel(Parcel { bytes: Lie::Blob(..), .. })));
+        // Relaxed: statistics.
+        self.entries.fetch_add(1 + if blob { BLOB_IN } else { 0 }, Ordering::Relaxed);
+        taken
+    }
+
+    /// Takes what has been seen to come for `slot`.
+    pub(crate) fn forget(&self, slot: u16) -> Option<Came> {
+        self.waiting().take(slot)
+    }
+
+    /// The same, if it is `unwanted`: that is asked while nothing else can come. A slot that is used again by then is seen to be, since its caller says so before
+    /// it posts, and the peer answers after.
+    pub(crate) fn forget_if(&self, slot: u16, unwanted: impl FnOnce() -> bool) -> Option<Came> {
+        let mut waiting = self.waiting();
+        if unwanted() { waiting.take(slot) } else { None }
+    }
+
+    /// Closes all that has been seen to come.
+    pub(crate) fn forget_all(&self) {
+        *self.waiting() = Waiting::default();
+    }
+
+    /// Sorts out all that came before the connection was ended: none of it stays in the socket.
+    pub(crate) fn empty_to_the_end(&self) {
+        while !self.empty().gone {}
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,15 +1,11 @@
 //! Bytes into and out of a message, wherever they lie.
 
-use crate::mailbox::{Came, Mailbox, News};
+use crate::aside::{Aside, fill_aside};
+use crate::mailbox::{Mailbox, News};
+use crate::parcel::Came;
 use std::io;
-use underpass_channel::{BlobSink, BlobSource, Cell, Channel, INLINE, Place, RegionSource, layout::LARGEST};
-use underpass_os::{Blob, failpoint};
-use underpass_wire::{Decode, DecodeError, Encode, SliceSink};
-
-/// System calls that a blob costs its sender: made, written, passed, closed.
-pub(crate) const BLOB_OUT: u64 = 4;
-/// System calls that a blob costs its receiver: received, asked for its kind and size, read, closed.
-pub(crate) const BLOB_IN: u64 = 5;
+use underpass_channel::{Cell, Channel, INLINE, Place, RegionSource};
+use underpass_wire::{Decode, DecodeError, Encode, SliceSink, Source};
 
 /// Why a value could not be put into a message.
 #[derive(Debug)]
@@ -22,7 +18,8 @@ pub(crate) enum Unsent {
     NoResources(io::Error),
 }
 
-/// Writes `value` for `cell`, which is new: into it if it fits, else into the A-stack of its slot, else into a blob that goes ahead.
+/// Writes `value` for `cell`, which is new: into it if it fits, else into the A-stack of its slot, else into a blob that goes ahead, as do its files if it
+/// has any. Whether it has is seen when they are put: where there are none they cost nothing.
 ///
 /// One copy in each case (LRPC, Table III: A).
 #[inline(always)]
@@ -39,7 +36,7 @@ pub(crate) fn fill<T: Encode + ?Sized>(
     let mut sink = SliceSink::new(&mut cell.payload.0[..size]);
     value.encode(&mut sink);
     if sink.overflowed() {
-        return Err(Unsent::Inconsistent);
+        return fill_aside(channel, mailbox, cell, value, size);
     }
     cell.length = size as u32;
     Ok(())
@@ -57,31 +54,13 @@ fn fill_elsewhere<T: Encode + ?Sized>(
         let mut sink = channel.stack_sink(cell.slot);
         value.encode(&mut sink);
         if sink.overflowed() {
-            return Err(Unsent::Inconsistent);
+            return fill_aside(channel, mailbox, cell, value, size);
         }
         cell.place = Place::Stack;
         cell.length = size as u32;
         return Ok(());
     }
-    if size as u64 > LARGEST {
-        let why = format!("{size} bytes are more than the {LARGEST} that a message can have");
-        return Err(Unsent::NoResources(io::Error::other(why)));
-    }
-    let blob = Blob::create("underpass-argument").map_err(Unsent::NoResources)?;
-    let mut sink = BlobSink::new(blob);
-    value.encode(&mut sink);
-    let (blob, written) = sink.finish().map_err(Unsent::NoResources)?;
-    if written != size as u64 {
-        return Err(Unsent::Inconsistent);
-    }
-    failpoint!("file-made");
-    mailbox.pass(cell.slot, &blob, written).map_err(|e| match e.kind() {
-        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Unsent::NoPeer,
-        _ => Unsent::NoResources(e),
-    })?;
-    failpoint!("file-sent");
-    cell.place = Place::Blob;
-    Ok(())
+    fill_aside(channel, mailbox, cell, value, size)
 }
 
 /// Why there are no bytes.
@@ -107,7 +86,7 @@ impl From<DecodeError> for Unread {
 pub(crate) enum Bytes<'a> {
     Inline(&'a [u8]),
     Stack(RegionSource<'a>),
-    Blob(Box<BlobSource>),
+    Aside(Box<Aside<'a>>),
 }
 
 impl<'a> Bytes<'a> {
@@ -122,8 +101,10 @@ impl<'a> Bytes<'a> {
         match cell.place {
             Place::Inline => Ok(Self::Inline(cell.bytes())),
             Place::Stack => Ok(Self::Stack(channel.stack_source(cell.slot, cell.length as usize)?)),
-            Place::Blob => match mailbox.take(cell.slot, heard) {
-                Some(Came::Blob(blob, length)) => Ok(Self::Blob(Box::new(BlobSource::new(blob, length)?))),
+            Place::Aside => match mailbox.take(cell.slot, heard) {
+                Some(Came::Parcel(parcel)) => {
+                    Ok(Self::Aside(Box::new(Aside::of(channel, cell.slot, parcel)?)))
+                }
                 Some(Came::NoFile) => Err(Unread::NoFile),
                 None => Err(Unread::Violation(DecodeError::Truncated)),
             },
@@ -136,18 +117,29 @@ impl<'a> Bytes<'a> {
         match self {
             Self::Inline(left) => T::decode(left),
             Self::Stack(source) => T::decode(source),
-            Self::Blob(source) => T::decode(&mut **source),
+            Self::Aside(source) => T::decode(&mut **source),
         }
     }
 
     /// Bytes not read yet.
     #[inline]
     pub(crate) fn left(&self) -> usize {
-        use underpass_wire::Source;
         match self {
             Self::Inline(left) => left.len(),
             Self::Stack(source) => source.remaining(),
-            Self::Blob(source) => source.remaining(),
+            Self::Aside(source) => source.remaining(),
+        }
+    }
+
+    /// Checks that everything was read.
+    #[inline]
+    pub(crate) fn check_end(&self) -> Result<(), DecodeError> {
+        match (self.left(), self) {
+            (0, Self::Aside(source)) if source.files_left() > 0 => {
+                Err(DecodeError::FilesLeftOver(source.files_left()))
+            }
+            (0, _) => Ok(()),
+            (left, _) => Err(DecodeError::LeftOver(left)),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::handshake::Meeting;
 use crate::incoming::{Dispatch, Incoming, Refused, Replied, Status};
 use crate::limits::Seat;
 use crate::mailbox::{Mailbox, News};
-use crate::message::{BLOB_IN, BLOB_OUT, Bytes, NO_FILE, Unread, fill};
+use crate::message::{Bytes, NO_FILE, Unread, fill};
 use crate::unrung::Unrung;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
@@ -147,6 +147,8 @@ impl ServerEnd {
         if self.gate.swap(gate::CLOSED, Ordering::Relaxed) != gate::CLOSED {
             // Who was inside has taken its call; who comes inside sees it closed.
             drop(self.lock.enter());
+            // Files of calls that will not be served. A call that runs has its own.
+            self.mailbox.forget_all();
             self.family.close();
         }
     }
@@ -205,8 +207,8 @@ impl ServerEnd {
         };
         failpoint!("server-read");
         slot.count.come_in(bytes.left() as u64);
-        if cell.place == Place::Blob {
-            self.kernel.entered(BLOB_IN);
+        if cell.place == Place::Aside {
+            self.kernel.entered(self.mailbox.entries());
         }
         let mut call = Incoming::new(self, cell, bytes);
         let outcome = match cell.bounded {
@@ -233,8 +235,8 @@ impl ServerEnd {
     #[inline(always)]
     fn send(&self, reply: &Cell, slot: &Served) {
         slot.count.out(u64::from(reply.length));
-        if reply.place == Place::Blob {
-            self.kernel.entered(BLOB_OUT);
+        if reply.place == Place::Aside {
+            self.kernel.entered(self.mailbox.entries());
         }
         self.reply(reply, slot);
     }

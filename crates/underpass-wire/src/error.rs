@@ -32,6 +32,10 @@ pub enum DecodeError {
     },
     /// Bytes follow that belong to no value; so many.
     LeftOver(usize),
+    /// A file that belongs to the value did not come along.
+    NoFile,
+    /// Files came along that belong to no value; so many.
+    FilesLeftOver(usize),
     /// Values nested deeper than [`DEEPEST`](crate::DEEPEST).
     TooDeep,
     /// `serde` or the type's own `Deserialize` refused the bytes, or its `Serialize` refused the value.
@@ -48,6 +52,8 @@ impl fmt::Display for DecodeError {
             Self::BadTag { of, tag } => write!(f, "{tag} stands for no variant of {of}"),
             Self::BadValue { of } => write!(f, "the bytes are no value of {of}"),
             Self::LeftOver(n) => write!(f, "{n} bytes are left over after the value"),
+            Self::NoFile => f.write_str("a file that belongs to the value did not come along"),
+            Self::FilesLeftOver(n) => write!(f, "{n} files came along that belong to no value"),
             Self::TooDeep => write!(f, "values are nested deeper than {}", crate::DEEPEST),
             Self::Serde => f.write_str("serde refused the value or its bytes"),
         }

@@ -22,6 +22,7 @@
 //! | how many | one byte below 255; else 255 and eight bytes |
 //! | `Duration` | seconds in eight bytes, nanoseconds in four |
 //! | `Box`, references | what they point to |
+//! | `OwnedFd`, `File` | none: the open file goes beside the bytes ([`Sink::put_file`]) |
 //! | `Serde<T>` (feature `serde`) | one byte, 1, and a value that describes itself; 0 if `T`'s `Serialize` refused |
 //!
 //! # Examples
@@ -45,6 +46,7 @@ mod descriptor;
 mod differences;
 mod encode;
 mod error;
+mod file;
 pub mod fixed;
 #[cfg(feature = "serde")]
 mod foreign;

@@ -1,4 +1,6 @@
-//! Where encoded bytes go.
+//! Where encoded bytes go, and files beside them.
+
+use std::os::fd::BorrowedFd;
 
 /// Takes the bytes of values, one after the other.
 ///
@@ -24,6 +26,13 @@
 pub trait Sink {
     /// Appends `bytes`.
     fn put(&mut self, bytes: &[u8]);
+
+    /// Has `file` go beside the bytes, after those that were put before. Most sinks take none: the value then decodes to
+    /// [`DecodeError::NoFile`](crate::DecodeError::NoFile).
+    #[inline]
+    fn put_file(&mut self, file: BorrowedFd<'_>) {
+        let _ = file;
+    }
 }
 
 impl Sink for Vec<u8> {
@@ -37,6 +46,11 @@ impl<S: Sink + ?Sized> Sink for &mut S {
     #[inline]
     fn put(&mut self, bytes: &[u8]) {
         (**self).put(bytes);
+    }
+
+    #[inline]
+    fn put_file(&mut self, file: BorrowedFd<'_>) {
+        (**self).put_file(file);
     }
 }
 
@@ -71,8 +85,8 @@ impl<'a> SliceSink<'a> {
         self.rest.len()
     }
 
-    /// Whether more was put than there was room for: an `Encode` whose `size` said too little. What was too much is
-    /// not written.
+    /// Whether more was put than there was room for, which is an `Encode` whose `size` said too little; or a file, for which there never is. What was too
+    /// much is not written.
     #[inline]
     pub fn overflowed(&self) -> bool {
         self.overflowed
@@ -89,5 +103,10 @@ impl Sink for SliceSink<'_> {
             }
             None => self.overflowed = true,
         }
+    }
+
+    #[inline]
+    fn put_file(&mut self, _: BorrowedFd<'_>) {
+        self.overflowed = true;
     }
 }

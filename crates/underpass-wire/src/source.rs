@@ -1,6 +1,7 @@
-//! Where bytes to decode come from.
+//! Where bytes to decode come from, and files beside them.
 
 use crate::DecodeError;
+use std::os::fd::OwnedFd;
 
 /// Gives out bytes that a stranger wrote, each of them once.
 ///
@@ -27,6 +28,15 @@ pub trait Source {
         let mut out = vec![0; len];
         self.take(&mut out)?;
         Ok(out)
+    }
+
+    /// The next file that came beside the bytes. Who wrote it may hold it too.
+    ///
+    /// # Errors
+    /// [`DecodeError::NoFile`] if there is none, as with most sources.
+    #[inline]
+    fn take_file(&mut self) -> Result<OwnedFd, DecodeError> {
+        Err(DecodeError::NoFile)
     }
 }
 
@@ -66,5 +76,10 @@ impl<S: Source + ?Sized> Source for &mut S {
     #[inline]
     fn take_vec(&mut self, len: usize) -> Result<Vec<u8>, DecodeError> {
         (**self).take_vec(len)
+    }
+
+    #[inline]
+    fn take_file(&mut self) -> Result<OwnedFd, DecodeError> {
+        (**self).take_file()
     }
 }

@@ -40,6 +40,8 @@
 //! * [`Server`] exports; the generated `…Client` imports, and is itself an implementation of the trait.
 //! * A call blocks the calling thread and no other: a user-level one ([`thread::spawn`]) gives way to others, a kernel
 //!   thread polls a little and then sleeps.
+//! * Open files are values: [`OwnedFd`](std::os::fd::OwnedFd) and [`File`](std::fs::File), by themselves or inside of others, are arguments and results, at
+//!   most 64 in a call. None is left open anywhere, whoever dies. What comes from a peer may be any kind of file, and the peer may hold it too.
 //! * [`CallError`] says what became of a call that failed, and what to do.
 //!
 //! # Async callers and handlers

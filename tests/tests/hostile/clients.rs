@@ -302,7 +302,7 @@ fn files_that_nobody_asked_for_don_t_pile_up() {
     for _ in 0..500 {
         // A bell with files; and a blob that replaces the one before. The server may be slower than we are.
         until("room in the socket", || end.socket.send(&[0; 16], &[file.as_fd(); 4]).ok());
-        until("room in the socket", || end.socket.send(&announcement(1, 1), &[file.as_fd(); 4]).ok());
+        until("room in the socket", || end.socket.send(&announcement(1, 1), &[file.as_fd()]).ok());
     }
     // The binding's own socket, and the last blob.
     until("the server to drop them", || (fds_of(scene.server.pid()) <= scene.files + 2).then_some(()));

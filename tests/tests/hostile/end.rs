@@ -32,7 +32,7 @@ pub fn announcement(slot: u16, length: u64) -> [u8; 16] {
 
 /// A message whose bytes are said to lie out of band.
 pub fn out_of_band(slot: u16, what: u16) -> Cell {
-    Cell { place: Place::Blob, ..Cell::new(slot, what) }
+    Cell { place: Place::Aside, ..Cell::new(slot, what) }
 }
 
 /// A message whose bytes are said to lie in the A-stack, so many of them.

@@ -80,7 +80,7 @@ impl<'a> Liar<'a> {
         let length = numbers.of(&[0, 1, 2, 4, 48, stack, stack, random as u32 % stack, random as u32 % 48]);
         let mut cell = Cell::new(slot, numbers.of(self.whats));
         cell.bounded = numbers.below(8) == 0;
-        cell.place = numbers.of(&[Place::Inline, Place::Inline, Place::Inline, Place::Stack, Place::Blob]);
+        cell.place = numbers.of(&[Place::Inline, Place::Inline, Place::Inline, Place::Stack, Place::Aside]);
         cell.length = if cell.place == Place::Inline { length.min(INLINE as u32) } else { length };
         match numbers.below(200) {
             0 => cell.slot = random as u16,
@@ -95,7 +95,7 @@ impl<'a> Liar<'a> {
 
     fn post(&mut self) {
         let cell = self.cell();
-        if cell.place == Place::Blob {
+        if cell.place == Place::Aside {
             self.pass(cell.slot);
         }
         self.end.post(&cell);
@@ -218,14 +218,19 @@ impl<'a> Liar<'a> {
         self.last = cell;
     }
 
-    /// Passes a file, of which it may say anything.
+    /// Passes a parcel of one file, of which it may say anything: a blob with the bytes, or one that belongs to bytes in the A-stack. Now and then it forgets the
+    /// file, which ends the binding.
     fn pass(&mut self, slot: u16) {
         let length = self.numbers.of(&[0, 1, 8, 8, 8, 8, 9, LARGEST, u64::MAX]);
         let bytes = self.numbers.next().to_le_bytes();
         let files = [blob(&bytes)];
         let files = [files[0].as_fd()];
         // A socket that is full, or closed by the peer, takes no more.
-        let _ = self.end.socket.send(&announcement(slot, length), &files[..self.numbers.below(8).min(1)]);
+        let mut said = announcement(slot, length);
+        if self.numbers.below(4) == 0 {
+            (said[1], said[4]) = (1, 1);
+        }
+        let _ = self.end.socket.send(&said, &files[..self.numbers.below(64).min(1)]);
     }
 
     /// Takes what has come, over the ring and the socket, and looks for what is not its own; says whether the peer has hung up.

@@ -69,6 +69,8 @@ impl ClientEnd {
         let quarantined = self.quarantined.load(Ordering::Relaxed) + 1;
         self.quarantined.store(quarantined, Ordering::Relaxed);
         drop(inside);
+        // Files that came already; for what comes later see `parcels`.
+        drop(self.mailbox.forget(number));
         if quarantined > self.quarantine.load(Ordering::Relaxed) {
             // It may be alive, and take more of what was posted.
             self.end(CallError::Captured(Outcome::Unknown), false);

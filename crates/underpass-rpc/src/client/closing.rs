@@ -22,6 +22,7 @@ pub(super) struct Ending {
 impl ClientEnd {
     /// Something came over the socket.
     pub(crate) fn news(&self, news: News) {
+        self.parcels(news.parcels);
         if news.bell || news.gone {
             // What the server answered before it died counts.
             self.poll_all();
@@ -85,7 +86,21 @@ impl ClientEnd {
         self.lose_all();
         self.queue.all();
         self.mailbox.hang_up();
+        self.close_files();
         true
+    }
+
+    /// Closes the files of replies that nobody takes any more; those that were answered are left to their callers.
+    fn close_files(&self) {
+        self.mailbox.empty_to_the_end();
+        for (number, linkage) in (0..).zip(&self.linkage) {
+            let inside = self.lock();
+            let unwanted = self.slots.is_free(number) || linkage.is_lost();
+            drop(inside);
+            if unwanted {
+                drop(self.mailbox.forget(number));
+            }
+        }
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -14,6 +14,16 @@ use underpass_sync::Inside;
 const BATCH: usize = 16;
 
 impl ClientEnd {
+    /// Parcels have come for the slots that are bits of `slots`. Those of calls that were given up are closed at once: it may be long until somebody looks for
+    /// their replies.
+    pub(super) fn parcels(&self, mut slots: u64) {
+        while slots != 0 {
+            let number = slots.trailing_zeros() as u16;
+            slots &= slots - 1;
+            drop(self.mailbox.forget_if(number, || self.linkage(number).is_abandoned()));
+        }
+    }
+
     /// Takes all that has come, also if another thread is about to stop taking.
     pub(super) fn poll_all(&self) {
         self.take_replies(|| Some(self.lock()));
@@ -78,7 +88,7 @@ impl ClientEnd {
     /// The reply to a call that was given up has come.
     #[cold]
     fn reclaim(&self, cell: &Cell) {
-        if cell.place == Place::Blob {
+        if cell.place == Place::Aside {
             drop(self.mailbox.take(cell.slot, |news| self.news(news)));
         }
         let inside = self.lock();

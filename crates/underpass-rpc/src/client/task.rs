@@ -191,9 +191,10 @@ impl Drop for Pending<'_> {
         // The reply was here, and nobody reads it: what came along with it must not wait for another call.
         if let Some(Ok(answer)) = self.give_up()
             && let Some(reply) = answer.linkage().take(answer.number)
-            && reply.place == Place::Blob
+            && reply.place == Place::Aside
         {
             drop(answer.end.mailbox().take(answer.number, |news| answer.end.news(news)));
+            answer.end.count_entries(answer.end.mailbox().entries());
         }
     }
 }

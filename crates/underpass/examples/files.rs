@@ -1,0 +1,76 @@
+//! Open files go along with calls: `cargo run --example files`.
+//!
+//! A log keeper that could live in a sandbox: it opens no file by itself. Its client opens the log, and passes it; the keeper gives back a pipe from which
+//! the client reads what was asked for while it is being found.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write, pipe};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command};
+use std::time::Duration;
+use underpass::{CallError, Server, Wire};
+
+/// A log, and what to look for.
+#[derive(Wire)]
+struct Question {
+    log: File,
+    word: String,
+}
+
+#[underpass::interface]
+trait Keeper {
+    /// The lines of the log that have the word.
+    fn search(&self, question: Question) -> Result<OwnedFd, CallError>;
+    /// How many bytes can be read; the caller keeps the file.
+    fn length(&self, log: &File) -> Result<u64, CallError>;
+}
+
+struct Diligent;
+
+impl Keeper for Diligent {
+    fn search(&self, Question { log, word }: Question) -> Result<OwnedFd, CallError> {
+        let (found, mut to) = pipe().map_err(|e| CallError::NoResources(e.to_string()))?;
+        // A kernel thread: files block.
+        std::thread::spawn(move || {
+            let lines = BufReader::new(log).lines().map_while(Result::ok);
+            // Who reads no further has enough.
+            lines.filter(|line| line.contains(&word)).try_for_each(|line| writeln!(to, "{line}"))
+        });
+        Ok(found.into())
+    }
+
+    fn length(&self, log: &File) -> Result<u64, CallError> {
+        Ok(log.metadata().map_err(|e| CallError::NoResources(e.to_string()))?.len())
+    }
+}
+
+/// Ends the server with the example.
+struct Other(Child);
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    if let Some(name) = std::env::args().nth(1) {
+        return Ok(Server::new().export(&name, Keeper::serve(Diligent)).run()?);
+    }
+    let name = format!("log-keeper-{}", std::process::id());
+    let _server = Other(Command::new(std::env::current_exe()?).arg(&name).spawn()?);
+    let keeper = KeeperClient::import_within(&name, Duration::from_secs(10))?;
+
+    let path = std::env::temp_dir().join(&name);
+    std::fs::write(&path, "all is well\nfire in room 7\nall is well\nfire is out\n")?;
+    let log = File::open(&path)?;
+    std::fs::remove_file(&path)?;
+    println!("{} bytes", keeper.length(&log)?);
+    let mut lines = String::new();
+    File::from(keeper.search(Question { log, word: "fire".to_owned() })?).read_to_string(&mut lines)?;
+    print!("{lines}");
+    assert_eq!(lines, "fire in room 7\nfire is out\n");
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! An interface whose calls carry open files, and what stands behind it.
+#![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use underpass::{CallError, Wire, thread};
+
+/// Files in every place that a type has for them.
+#[derive(Debug, Wire)]
+pub struct Package {
+    /// Before the files.
+    pub label: String,
+    /// A file by itself.
+    pub one: OwnedFd,
+    /// An option.
+    pub maybe: Option<OwnedFd>,
+    /// A list.
+    pub many: Vec<OwnedFd>,
+    /// An array, a tuple and a box.
+    pub array: ([OwnedFd; 2], u8, Box<OwnedFd>),
+    /// An enum, and lists of its own kind.
+    pub nested: Vec<Item>,
+}
+
+/// A variant with files, and without.
+#[derive(Debug, Wire)]
+pub enum Item {
+    /// None.
+    Nothing,
+    /// By position.
+    One(OwnedFd),
+    /// By name.
+    Named {
+        /// By another type.
+        file: File,
+        /// Beside it.
+        text: String,
+    },
+    /// Of its own kind.
+    Many(Vec<Item>),
+}
+
+/// What the tests of files call.
+#[underpass::interface]
+pub trait Porter {
+    /// All that can be read of it.
+    fn read(&self, file: OwnedFd) -> Result<String, CallError>;
+    /// The same, of a file that its caller lends.
+    fn read_lent(&self, file: &File) -> Result<String, CallError>;
+    /// A file of which `text` can be read.
+    fn write(&self, text: &str) -> Result<OwnedFd, CallError>;
+    /// Gives back what it got.
+    fn echo(&self, package: Package) -> Result<Package, CallError>;
+    /// Gives back what it got.
+    fn maybe(&self, file: Option<OwnedFd>) -> Result<Option<OwnedFd>, CallError>;
+    /// Gives back what it got, which may be out of band.
+    fn large(&self, bytes: Vec<u8>, file: OwnedFd) -> Result<(OwnedFd, Vec<u8>), CallError>;
+    /// So many.
+    fn several(&self, files: u32) -> Result<Vec<OwnedFd>, CallError>;
+    /// How many came.
+    fn count(&self, files: Vec<OwnedFd>) -> Result<u32, CallError>;
+    /// Panics with `file` in its hands.
+    fn panic(&self, file: OwnedFd) -> Result<(), CallError>;
+    /// Gives `file` back once [`let_go`](Self::let_go) has been called.
+    fn hold(&self, file: OwnedFd) -> Result<OwnedFd, CallError>;
+    /// Calls that have come to [`hold`](Self::hold).
+    fn held(&self) -> Result<u32, CallError>;
+    /// Ends all calls of [`hold`](Self::hold).
+    fn let_go(&self) -> Result<(), CallError>;
+    /// Has the `Porter` under `name` give so many, and keeps none; says how many came.
+    fn fetch(&self, name: &str, files: u32) -> Result<u32, CallError>;
+    /// Ends its process, with `file` in its hands.
+    fn die(&self, file: OwnedFd) -> Result<(), CallError>;
+    /// Does nothing.
+    fn null(&self) -> Result<(), CallError>;
+}
+
+/// What stands behind a [`Porter`].
+#[derive(Debug, Default)]
+pub struct Hall {
+    held: AtomicU32,
+    open: Mutex<bool>,
+}
+
+fn failed(e: std::io::Error) -> CallError {
+    CallError::NoResources(e.to_string())
+}
+
+fn null_file() -> Result<OwnedFd, CallError> {
+    File::open("/dev/null").map(OwnedFd::from).map_err(failed)
+}
+
+impl Porter for Hall {
+    fn read(&self, file: OwnedFd) -> Result<String, CallError> {
+        self.read_lent(&File::from(file))
+    }
+
+    fn read_lent(&self, mut file: &File) -> Result<String, CallError> {
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(failed)?;
+        Ok(text)
+    }
+
+    fn write(&self, text: &str) -> Result<OwnedFd, CallError> {
+        let (reader, mut writer) = std::io::pipe().map_err(failed)?;
+        writer.write_all(text.as_bytes()).map_err(failed)?;
+        Ok(reader.into())
+    }
+
+    fn echo(&self, package: Package) -> Result<Package, CallError> {
+        Ok(package)
+    }
+
+    fn maybe(&self, file: Option<OwnedFd>) -> Result<Option<OwnedFd>, CallError> {
+        Ok(file)
+    }
+
+    fn large(&self, bytes: Vec<u8>, file: OwnedFd) -> Result<(OwnedFd, Vec<u8>), CallError> {
+        Ok((file, bytes))
+    }
+
+    fn several(&self, files: u32) -> Result<Vec<OwnedFd>, CallError> {
+        (0..files).map(|_| null_file()).collect()
+    }
+
+    fn count(&self, files: Vec<OwnedFd>) -> Result<u32, CallError> {
+        Ok(files.len() as u32)
+    }
+
+    fn panic(&self, _file: OwnedFd) -> Result<(), CallError> {
+        panic!("with a file")
+    }
+
+    fn hold(&self, file: OwnedFd) -> Result<OwnedFd, CallError> {
+        self.held.fetch_add(1, Ordering::SeqCst);
+        while !*self.open.lock().expect("nobody panics with it") {
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(file)
+    }
+
+    fn held(&self) -> Result<u32, CallError> {
+        Ok(self.held.load(Ordering::SeqCst))
+    }
+
+    fn let_go(&self) -> Result<(), CallError> {
+        *self.open.lock().expect("nobody panics with it") = true;
+        Ok(())
+    }
+
+    fn fetch(&self, name: &str, files: u32) -> Result<u32, CallError> {
+        let other = PorterClient::import(name).map_err(|e| CallError::NoResources(e.to_string()))?;
+        Ok(other.several(files)?.len() as u32)
+    }
+
+    fn die(&self, _file: OwnedFd) -> Result<(), CallError> {
+        std::process::abort()
+    }
+
+    fn null(&self) -> Result<(), CallError> {
+        Ok(())
+    }
+}

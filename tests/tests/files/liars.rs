@@ -1,0 +1,224 @@
+//! Ends that lie about files.
+
+use crate::end::{BAD_ARGUMENTS, DONE, End, HEAD, gone, on_the_stack, out_of_band};
+use crate::{closed_everywhere, import, server, watched};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use underpass::CallError;
+use underpass_channel::layout::{FILES, FILES_WAITING, SLOTS, STACK};
+use underpass_channel::{Cell, Channel, Fence, Region};
+use underpass_os::{Directory, Listening, Socket};
+use underpass_tests::{Porter, PorterClient, Room, ServerProcess, Watchdog, fds_of, until};
+use underpass_wire::to_bytes;
+
+/// What a domain says that has no resources.
+const NO_RESOURCES: u16 = 3;
+
+fn procedure(name: &str) -> u16 {
+    let procedures = &PorterClient::descriptor().procedures;
+    procedures.iter().find(|procedure| procedure.name == name).expect("a procedure of Porter").index
+}
+
+/// The announcement of a parcel whose bytes, so many, lie in the A-stack of `slot`, with so many files.
+fn parcel(slot: u16, files: u16, length: u64) -> [u8; 16] {
+    let mut bytes = crate::end::announcement(slot, length);
+    bytes[1] = 1;
+    bytes[4..6].copy_from_slice(&files.to_le_bytes());
+    bytes
+}
+
+/// A binding made by hand.
+fn bind(server: &ServerProcess) -> End {
+    let socket = Socket::connect(&Directory::from_environment(), server.name()).unwrap();
+    let hello = to_bytes(&(HEAD, PorterClient::descriptor().hash, (false, None::<u32>, false)));
+    socket.send(&hello, &[]).unwrap();
+    socket.wait(u64::MAX / 2).unwrap();
+    let received = socket.receive(&mut [0; 1024]).unwrap();
+    let file = &received.files[0];
+    let channel = Channel::adopt(file.as_fd(), Fence::Full, STACK).unwrap();
+    End { socket, channel, region: Region::adopt(file.as_fd(), STACK).unwrap().into() }
+}
+
+fn outcome(end: &End) -> (u16, u16) {
+    let reply = until("a reply", || end.take());
+    (reply.slot, reply.what)
+}
+
+struct Scene {
+    server: ServerProcess,
+    honest: PorterClient,
+    files: usize,
+}
+
+impl Scene {
+    fn new(of: &str) -> Self {
+        let server = server(of);
+        let honest = import(&server);
+        honest.null().unwrap();
+        let files = fds_of(server.pid());
+        Self { server, honest, files }
+    }
+
+    /// Whoever does this with a file loses the binding, and the file is left nowhere.
+    fn closes(&self, lie: impl FnOnce(&End, BorrowedFd<'_>)) {
+        let end = bind(&self.server);
+        let (file, reader) = watched();
+        lie(&end, file.as_fd());
+        drop(file);
+        until("the server to hang up", || gone(&end.socket).then_some(()));
+        closed_everywhere(reader);
+        self.is_unharmed();
+    }
+
+    fn is_unharmed(&self) {
+        let (file, reader) = watched();
+        assert_eq!(self.honest.count(vec![file]), Ok(1));
+        closed_everywhere(reader);
+        until("the server to let go", || (fds_of(self.server.pid()) == self.files).then_some(()));
+    }
+}
+
+#[test]
+fn parcels_that_are_not_as_announced_close_the_binding() {
+    let _watchdog = Watchdog::new("parcels_that_are_not_as_announced_close_the_binding");
+    let scene = Scene::new("parcels");
+    // Too few, too many, none; of no slot; more than any message has, of which most never come in.
+    scene.closes(|end, file| end.say(&parcel(0, 3, 0), &[file; 2]));
+    scene.closes(|end, file| end.say(&parcel(0, 1, 0), &[file; 2]));
+    scene.closes(|end, file| end.say(&parcel(0, 0, 0), &[file]));
+    scene.closes(|end, _| end.say(&parcel(0, 1, 0), &[]));
+    scene.closes(|end, file| end.say(&parcel(SLOTS as u16, 1, 0), &[file]));
+    scene.closes(|end, file| end.say(&parcel(0, FILES as u16 + 1, 0), &[file; FILES + 1]));
+    scene.closes(|end, file| end.say(&parcel(0, u16::MAX, 0), &[file; FILES]));
+    // Bytes where there are none, in the A-stack and in a file that is no memory.
+    for length in [STACK as u64 + 1, u64::MAX] {
+        scene.closes(|end, file| {
+            end.say(&parcel(0, 1, length), &[file]);
+            end.post(&out_of_band(0, procedure("read")));
+        });
+    }
+    scene.closes(|end, file| end.pass(0, 0, file));
+    // A message that says that files came, and a parcel for another.
+    scene.closes(|end, file| {
+        end.say(&parcel(1, 1, 0), &[file]);
+        end.post(&out_of_band(0, procedure("read")));
+    });
+}
+
+#[test]
+fn files_that_do_not_fit_the_arguments_are_the_error_of_one_call() {
+    let _watchdog = Watchdog::new("files_that_do_not_fit_the_arguments_are_the_error_of_one_call");
+    let scene = Scene::new("arguments");
+    let end = bind(&scene.server);
+    let (file, reader) = watched();
+    let announced = |slot: u16, what: &str, bytes: &[u8], files: usize| {
+        end.fill_stack(slot, bytes);
+        end.say(&parcel(slot, files as u16, bytes.len() as u64), &vec![file.as_fd(); files]);
+        end.post(&out_of_band(slot, procedure(what)));
+        assert_eq!(outcome(&end), (slot, BAD_ARGUMENTS), "{what} with {files} files");
+    };
+    // Too few for the values, too many, for a procedure that wants none, and for none at all.
+    announced(0, "count", &[5], 4);
+    announced(1, "count", &[5], 6);
+    announced(2, "null", &[], 1);
+    announced(3, "maybe", &[0], 1);
+    announced(4, "maybe", &[2], 1);
+    announced(5, "count", &[255; 9], 64);
+    end.fill_stack(6, &[1]);
+    end.post(&on_the_stack(6, procedure("maybe"), 1));
+    assert_eq!(outcome(&end), (6, BAD_ARGUMENTS), "a file that never came");
+    end.say(&parcel(7, 1, 0), &[file.as_fd()]);
+    end.post(&out_of_band(7, u16::MAX));
+    assert_eq!(outcome(&end), (7, BAD_ARGUMENTS), "no such procedure");
+    // The binding goes on, and has none of them.
+    end.post(&Cell::new(0, procedure("null")));
+    assert_eq!(outcome(&end), (0, DONE));
+    drop(file);
+    closed_everywhere(reader);
+    drop(end);
+    scene.is_unharmed();
+}
+
+#[test]
+fn files_that_nobody_asked_for_are_bounded_and_go_with_the_binding() {
+    let _watchdog = Watchdog::new("files_that_nobody_asked_for_are_bounded_and_go_with_the_binding");
+    let scene = Scene::new("unasked");
+    let end = bind(&scene.server);
+    let (file, reader) = watched();
+    for round in 0..4 * SLOTS as u16 {
+        let slot = round % SLOTS as u16;
+        until("room in the socket", || {
+            end.socket.send(&parcel(slot, FILES as u16, 0), &[file.as_fd(); FILES]).ok()
+        });
+    }
+    // One that is told that there is no room for its files; when it is, all before it have been looked at.
+    end.fill_stack(60, &[1]);
+    end.say(&parcel(60, 1, 1), &[file.as_fd()]);
+    end.post(&out_of_band(60, procedure("maybe")));
+    assert_eq!(outcome(&end), (60, NO_RESOURCES));
+    let open = fds_of(scene.server.pid());
+    assert!(open <= scene.files + 1 + FILES_WAITING, "{open} files, {} before", scene.files);
+    drop(file);
+    drop(end);
+    closed_everywhere(reader);
+    scene.is_unharmed();
+}
+
+/// A server made by hand, and what a client makes of it.
+fn lied_to<R>(of: &str, lie: impl FnOnce(&End) + Send, call: impl FnOnce(&PorterClient) -> R) -> R {
+    let name = Room::name(of);
+    let listening = Listening::bind(&Directory::from_environment(), &name, 0o600).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (channel, file) = Channel::create(Fence::Full, STACK).unwrap();
+            let socket = until("a client", || listening.accept().ok());
+            socket.wait(u64::MAX / 2).unwrap();
+            assert!(socket.receive(&mut [0; 1024]).unwrap().len > 0, "an honest client says hello");
+            socket.send(&to_bytes(&(HEAD, 0u8, (false, None::<u32>, false))), &[file.as_fd()]).unwrap();
+            let end = End { socket, channel, region: Region::adopt(file.as_fd(), STACK).unwrap().into() };
+            lie(&end);
+            end.hung_up();
+        });
+        call(&PorterClient::import(&name).unwrap())
+    })
+}
+
+/// The next call that comes to a server made by hand, whatever files it brings.
+fn call(end: &End) -> u16 {
+    until("a call", || end.take()).slot
+}
+
+fn reply(end: &End, slot: u16, bytes: &[u8], files: &[BorrowedFd<'_>]) {
+    end.fill_stack(slot, bytes);
+    end.say(&parcel(slot, files.len() as u16, bytes.len() as u64), files);
+    end.post(&out_of_band(slot, DONE));
+}
+
+#[test]
+fn a_client_is_not_hurt_by_files_that_do_not_fit_a_result() {
+    let _watchdog = Watchdog::new("a_client_is_not_hurt_by_files_that_do_not_fit_a_result");
+    let (file, reader) = watched();
+    let file: OwnedFd = file;
+    let lie = |end: &End| {
+        reply(end, call(end), &[0, 3], &[file.as_fd(); 2]);
+        reply(end, call(end), &[0, 3], &[file.as_fd(); 4]);
+        reply(end, call(end), &[0], &[file.as_fd()]);
+        reply(end, call(end), &[0, 2], &[file.as_fd(); 2]);
+        // A parcel for a call that there is not, then one for this that is none.
+        let slot = call(end);
+        end.say(&parcel(40, 1, 0), &[file.as_fd()]);
+        end.say(&parcel(slot, 2, 0), &[file.as_fd()]);
+        drop(file);
+    };
+    lied_to("server", lie, |client| {
+        for result in [client.several(1), client.several(1)] {
+            assert!(matches!(result, Err(CallError::Decode(_))), "{result:?}");
+        }
+        let result = client.null();
+        assert!(matches!(result, Err(CallError::Decode(_))), "{result:?}");
+        assert_eq!(client.several(2).unwrap().len(), 2, "the binding goes on");
+        let result = client.null();
+        assert!(matches!(result, Err(CallError::ProtocolViolation(_))), "{result:?}");
+        // With the stub still in hand.
+        closed_everywhere(reader);
+    });
+}

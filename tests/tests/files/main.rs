@@ -1,0 +1,44 @@
+//! Open files as arguments and results: they arrive, and none is left anywhere, whatever ends.
+//!
+//! That none is left is seen at a pipe: it ends for its reader when the last file is closed through which it could be written, in any process and in any message
+//! under way.
+
+#[path = "../hostile/end.rs"]
+#[allow(dead_code)]
+mod end;
+mod ends;
+mod liars;
+mod shapes;
+
+use std::fs::File;
+use std::io::{PipeReader, Read, pipe};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use underpass_tests::{PorterClient, Room, ServerProcess};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
+
+fn server(of: &str) -> ServerProcess {
+    ServerProcess::start(SERVER, &Room::name(of), "porter")
+}
+
+fn import(server: &ServerProcess) -> PorterClient {
+    PorterClient::import_within(server.name(), ServerProcess::soon()).unwrap()
+}
+
+/// A pipe's end to send, and the other end, which tells when it is closed everywhere.
+fn watched() -> (OwnedFd, PipeReader) {
+    let (reader, writer) = pipe().unwrap();
+    (writer.into(), reader)
+}
+
+/// Waits until nobody can write any more. For ever: the watchdog looks after who waits in vain.
+fn closed_everywhere(mut reader: PipeReader) {
+    assert_eq!(reader.read(&mut [0; 8]).unwrap(), 0);
+}
+
+/// What tells a pipe, or a file, from all others.
+fn identity(file: impl AsFd) -> (u64, u64) {
+    let found = File::from(file.as_fd().try_clone_to_owned().unwrap()).metadata().unwrap();
+    (found.dev(), found.ino())
+}
