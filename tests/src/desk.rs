@@ -218,6 +218,14 @@ impl Own {
                 }
                 "begun".to_owned()
             }
+            // One call over each binding.
+            "each" => {
+                for binding in &self.bindings {
+                    let binding = binding.clone();
+                    self.waiting.push(thread::spawn(move || binding.wait()));
+                }
+                "begun".to_owned()
+            }
             "join" => {
                 let ended = self.waiting.drain(..).map(|call| shown(call.join().unwrap()));
                 ended.collect::<Vec<_>>().join(" ")

@@ -6,9 +6,10 @@ use crate::kept::Kept;
 use crate::scheduler::{self, Scheduler};
 use crate::{handle, hooks, local, outside};
 use std::cell::RefCell;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use underpass_context::{Base, Context, Pause, Resume, Stacks};
+use underpass_os::clock::now_ns;
 use underpass_processor::preempt;
 
 /// Usable bytes of a thread's stack, unless it asks for others. Only pages that were touched cost memory.
@@ -18,6 +19,25 @@ const WARM: usize = 64;
 
 /// Those that all activations share.
 static COMMON: Mutex<Kept> = Mutex::new(Kept::new());
+/// When to look in `COMMON` for those that are unused; 0: not at all.
+static DUE: AtomicU64 = AtomicU64::new(0);
+/// Stacks of the usual size that were made, and those of them that were given back.
+static MADE: AtomicU64 = AtomicU64::new(0);
+static ENDED: AtomicU64 = AtomicU64::new(0);
+
+/// How many stacks of the usual size were made, and how many of them were given back.
+pub(crate) fn made_and_ended() -> (u64, u64) {
+    // Relaxed, as where they are written: statistics. In this order, so that no more seem to have ended than were made.
+    let ended = ENDED.load(Ordering::Relaxed);
+    (MADE.load(Ordering::Relaxed), ended)
+}
+
+/// When an activation has to be awake to [`reclaim`](Carriers::reclaim), in ns of the monotonic clock.
+#[inline]
+pub(crate) fn due() -> Option<u64> {
+    // Relaxed: who keeps carriers sees to it that one comes to look, itself or another that it calls.
+    Some(DUE.load(Ordering::Relaxed)).filter(|&due| due != 0)
+}
 
 /// The idle carriers of one activation.
 #[derive(Default)]
@@ -48,7 +68,11 @@ impl Carriers {
 
     #[cold]
     fn fresh(&self, size: usize) -> Option<Box<Context>> {
-        Some(Context::new(Stacks::new(size, 0).take().ok()?, carry))
+        let stack = Stacks::new(size, 0).take().ok()?;
+        if size == STACK {
+            MADE.fetch_add(1, Ordering::Relaxed);
+        }
+        Some(Context::new(stack, carry))
     }
 
     /// Keeps one that is about to pause with nothing to do: for this kernel thread, which runs it, alone to use.
@@ -64,30 +88,74 @@ impl Carriers {
         Ok(())
     }
 
-    /// Keeps one that has paused with nothing to do, for any activation, or lets it go if enough are kept.
-    pub(crate) fn keep(&self, context: Box<Context>) {
-        let left = if context.size() == STACK {
-            COMMON.lock().unwrap_or_else(PoisonError::into_inner).push(context)
-        } else {
-            Err(context)
-        };
+    /// Keeps one that has paused with nothing to do, for any activation, or lets it go if enough are kept. Says whether somebody has to look for unused ones from
+    /// now on, where nobody had to.
+    pub(crate) fn keep(&self, context: Box<Context>) -> bool {
+        if context.size() != STACK {
+            end(context);
+            return false;
+        }
+        let mut common = COMMON.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = common.push(context);
+        let anew = DUE.swap(common.due(), Ordering::Relaxed) == 0 && common.due() != 0;
+        drop(common);
         if let Err(context) = left {
             end(context);
         }
+        anew
     }
 
     /// Gives the memory of all idle carriers back to the kernel. Between two threads.
     pub(crate) fn trim(&self) {
-        let common = COMMON.lock().unwrap_or_else(PoisonError::into_inner).take_all();
+        let mut kept = COMMON.lock().unwrap_or_else(PoisonError::into_inner);
+        let common = kept.take_all();
+        DUE.store(kept.due(), Ordering::Relaxed);
+        drop(kept);
         self.idle.take().into_iter().chain(common).for_each(end);
+    }
+
+    /// Gives those back to the kernel that lie unused for long, as long as nothing else is `wanted`. Between two threads.
+    #[inline]
+    pub(crate) fn reclaim(&self, wanted: impl Fn() -> bool) {
+        if due().is_some() {
+            reclaim(wanted);
+        }
+    }
+
+    /// There is no memory for another stack: what is kept for later is needed now, here and elsewhere. Between two threads.
+    #[cold]
+    pub(crate) fn spare_none(&self) {
+        static ASKED: AtomicBool = AtomicBool::new(false);
+        self.trim();
+        // Relaxed, both: so that nobody is asked at each of many attempts.
+        if !ASKED.swap(true, Ordering::Relaxed) {
+            outside::all().for_each(|outside| {
+                outside.ask(Box::new(|own| {
+                    own.carriers.trim();
+                    ASKED.store(false, Ordering::Relaxed);
+                }));
+            });
+        }
+    }
+}
+
+#[cold]
+fn reclaim(wanted: impl Fn() -> bool) {
+    let now = now_ns();
+    while due().is_some_and(|due| due <= now) && !wanted() {
+        let mut kept = COMMON.lock().unwrap_or_else(PoisonError::into_inner);
+        let unused = kept.unused(now);
+        DUE.store(kept.due(), Ordering::Relaxed);
+        drop(kept);
+        unused.into_iter().for_each(end);
     }
 }
 
 /// Unmaps the stacks that are kept for later threads.
 ///
 /// A thread's stack is kept when it ends: up to 64 on each activation, and 1024 besides, of which the kernel may take most of the memory
-/// whenever it is short of some. After a burst of threads a program that goes on for long with few may give all of it back at once;
-/// each activation does so when it next comes between two threads. Control blocks stay for good, some 500 bytes for each of the most threads
+/// whenever it is short of some, and of which all but 64 go once they lie unused for a second or two. After a burst of threads a program that goes on for long with
+/// few may give all of it back at once; each activation does so when it next comes between two threads. Control blocks stay for good, some 500 bytes for each of the most threads
 /// that there ever were at once.
 ///
 /// # Examples
@@ -103,6 +171,9 @@ pub fn trim() {
 
 /// Ends an idle carrier.
 fn end(context: Box<Context>) {
+    if context.size() == STACK {
+        ENDED.fetch_add(1, Ordering::Relaxed);
+    }
     // SAFETY: nobody else has it, and it holds nothing but the loop of `carry`; called between two threads.
     let why = unsafe { scheduler::anew().base().enter(&context, Resume::End) };
     debug_assert_eq!(why, Pause::Ended);

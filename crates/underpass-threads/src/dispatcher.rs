@@ -2,7 +2,8 @@
 //!
 //! A dispatcher runs a procedure on its own stack. If the procedure pauses, that thread is the call's from then on, the
 //! activation starts another dispatcher, and the first ends when its call has ended. So the stack of a dispatcher is the
-//! E-stack of its call (LRPC), taken from the pool only when a call has come.
+//! E-stack of its call (LRPC), taken from the pool only when a call has come. Where as many are held by calls that wait as may be (`estacks.rs`), no
+//! dispatcher begins: calls wait where they are.
 //!
 //! Clients are served by turns: at most [`SHARE`] calls of a line, then the next line is looked at, and whoever dispatches next goes on there. So
 //! while one client floods, another's call waits for `SHARE` of the flood's calls on each activation that serves, and not for those that the
@@ -14,6 +15,7 @@
 //! serves no more. So those who serve are at different lines, under load, and one that is alone serves them all.
 
 use crate::control::Control;
+use crate::estacks;
 use crate::idle::persists;
 use crate::outside;
 use crate::scheduler::Scheduler;
@@ -149,10 +151,12 @@ struct Office {
 
 impl Drop for Office {
     fn drop(&mut self) {
-        // Else it has paused in a call, and another dispatches, or none.
         if self.own.is_dispatcher(self.me) {
             self.own.serving.ends();
             self.own.retire_dispatcher();
+        } else {
+            // It has paused in a call, and another dispatches, or none.
+            estacks::released();
         }
     }
 }
@@ -256,6 +260,7 @@ impl Scheduler {
     pub(crate) fn dispatcher_paused(&self, control: &'static Control) {
         if self.is_dispatcher(control) {
             self.dispatcher.set(None);
+            estacks::associated();
             self.serving.goes_on_in(control);
             self.stop_serving();
         }

@@ -3,7 +3,7 @@
 use crate::dispatcher;
 use crate::outside;
 use crate::scheduler::{Lines, Scheduler};
-use crate::{builder, free, registry, tick};
+use crate::{builder, carrier, free, registry, tick};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -133,6 +133,7 @@ impl Scheduler {
         }
         let mut spin = Spin::new(&self.habit);
         self.fire();
+        self.carriers.reclaim(|| self.wanted_soon());
         loop {
             let lines = self.lines();
             let tired = self.tired.take();
@@ -197,7 +198,7 @@ impl Scheduler {
     fn sleep(&'static self, donee: Option<&dyn Line>) {
         outside::follow(self.number());
         let lines = self.lines();
-        let deadline = self.timers().borrow().next();
+        let timer = self.timers().borrow().next();
         let watched: Vec<&dyn Line> = lines.iter().map(|line| &***line).collect();
         tick::set();
         let rest = |last: bool| {
@@ -206,6 +207,8 @@ impl Scheduler {
             if last {
                 outside::set_watched(true);
             }
+            // Unused stacks are given back by whoever is last.
+            let deadline = timer.into_iter().chain(carrier::due().filter(|_| last)).min();
             let alone = || self.activation().is_alone();
             let donee = donee.map(|line| Donee { line, alone: alone(), forced: false });
             sleep_and_donate(self.activation().parker(), &watched, role, donee, deadline, || {

@@ -1,11 +1,17 @@
-//! Idle carriers that all activations share. Their number is bounded, and the memory of most is the kernel's to take when it is short.
+//! Idle carriers that all activations share. Their number is bounded, the memory of most is the kernel's to take when it is short, and those that lie unused for
+//! long are given back.
 
 use underpass_context::Context;
+use underpass_os::clock::now_ns;
 
 /// The most.
 const MOST: usize = 1024;
 /// Those on top, which are taken first, keep their memory.
 const WARM: usize = 64;
+/// Carriers below those that were not needed for so long, in ns, are given back.
+const REST: u64 = 1_000_000_000;
+/// At most so many at once, since others wait for the lock.
+const BATCH: usize = 64;
 
 /// Last come, first taken: those at the bottom may lie there for long after a burst of threads, and have lent their stacks' memory to the kernel.
 /// Each is lent once, when it is [`WARM`] places below the top, so a pool that breathes by fewer makes no system calls.
@@ -14,11 +20,15 @@ pub(crate) struct Kept {
     idle: Vec<Box<Context>>,
     /// So many at the bottom are lent.
     lent: usize,
+    /// There were never fewer since the last look for those that are unused.
+    fewest: usize,
+    /// When to look next; 0 while there are few.
+    due: u64,
 }
 
 impl Kept {
     pub(crate) const fn new() -> Self {
-        Self { idle: Vec::new(), lent: 0 }
+        Self { idle: Vec::new(), lent: 0, fewest: 0, due: 0 }
     }
 
     /// Keeps one that is paused with nothing to do.
@@ -35,6 +45,9 @@ impl Kept {
             unsafe { self.idle[self.lent].lend() };
             self.lent += 1;
         }
+        if self.due == 0 {
+            self.look_again(now_ns);
+        }
         Ok(())
     }
 
@@ -42,13 +55,39 @@ impl Kept {
     pub(crate) fn pop(&mut self) -> Option<Box<Context>> {
         let last = self.idle.pop();
         self.lent = self.lent.min(self.idle.len());
+        self.fewest = self.fewest.min(self.idle.len());
         last
+    }
+
+    /// When to ask for the [`unused`](Self::unused); 0 if there won't be any.
+    pub(crate) fn due(&self) -> u64 {
+        self.due
+    }
+
+    /// Some of those that nobody has needed since the last look, if it is time. None: look again when it is [`due`](Self::due).
+    #[allow(clippy::vec_box, reason = "as above")]
+    pub(crate) fn unused(&mut self, now: u64) -> Vec<Box<Context>> {
+        if self.due == 0 || now < self.due {
+            return Vec::new();
+        }
+        let some = self.fewest.saturating_sub(WARM).min(BATCH);
+        if some == 0 {
+            self.look_again(|| now);
+        }
+        self.fewest = self.fewest.saturating_sub(some);
+        self.lent = self.lent.saturating_sub(some);
+        self.idle.drain(..some).collect()
+    }
+
+    fn look_again(&mut self, now: impl FnOnce() -> u64) {
+        self.fewest = self.idle.len();
+        self.due = if self.fewest > WARM { now() + REST } else { 0 };
     }
 
     /// All of them.
     #[allow(clippy::vec_box, reason = "as above")]
     pub(crate) fn take_all(&mut self) -> Vec<Box<Context>> {
-        self.lent = 0;
+        (self.lent, self.fewest, self.due) = (0, 0, 0);
         std::mem::take(&mut self.idle)
     }
 }
@@ -80,5 +119,28 @@ mod tests {
         }
         assert_eq!(kept.take_all().len(), MOST - WARM - 10);
         assert!(kept.pop().is_none() && kept.lent == 0);
+    }
+
+    #[test]
+    fn those_that_nobody_needed_for_a_while_are_given_back() {
+        let mut kept = Kept::new();
+        (0..WARM).for_each(|_| assert!(kept.push(context()).is_ok()));
+        assert_eq!(kept.due(), 0, "these are kept");
+        (0..300).for_each(|_| assert!(kept.push(context()).is_ok()));
+        let first = kept.due();
+        assert!(first > 0 && kept.unused(first - 1).is_empty());
+        // When it began to count there was one too many.
+        assert_eq!((kept.unused(first).len(), kept.unused(first).len()), (1, 0));
+        let second = kept.due();
+        assert!(second > first);
+        // A hundred are in use at some time.
+        let used: Vec<_> = (0..100).map(|_| kept.pop().unwrap()).collect();
+        used.into_iter().for_each(|context| assert!(kept.push(context).is_ok()));
+        let given = [(); 5].map(|()| kept.unused(second).len());
+        assert_eq!(given, [BATCH, BATCH, BATCH, 299 - 100 - 3 * BATCH, 0]);
+        assert_eq!(kept.lent, 100);
+        let third = kept.due();
+        assert_eq!([(); 3].map(|()| kept.unused(third).len()), [BATCH, 100 - BATCH, 0]);
+        assert_eq!((kept.idle.len(), kept.lent, kept.due()), (WARM, 0, 0));
     }
 }

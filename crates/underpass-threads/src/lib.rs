@@ -36,6 +36,8 @@ mod dispatcher;
 #[cfg(not(underpass_loom))]
 mod dump;
 #[cfg(not(underpass_loom))]
+mod estacks;
+#[cfg(not(underpass_loom))]
 mod findings;
 #[cfg(not(underpass_loom))]
 mod free;
@@ -130,6 +132,8 @@ pub use current::{cancelled, checkpoint, current, on_user_thread, sleep, yield_n
 pub use dispatcher::SHARE;
 #[cfg(not(underpass_loom))]
 pub use dump::{Dump, ThreadReport, deadlocks, dump};
+#[cfg(not(underpass_loom))]
+pub use estacks::{EStacks, bound_e_stacks, e_stacks, short_of_e_stacks};
 #[cfg(not(underpass_loom))]
 pub use findings::Found;
 #[cfg(not(underpass_loom))]

@@ -6,7 +6,7 @@ use crate::free;
 use crate::handle::Thread;
 use crate::hooks;
 use crate::listener::Listener;
-use crate::outside::Outside;
+use crate::outside::{self, Outside};
 use crate::registry::Unused;
 use crate::served::Served;
 use crate::timers::Timers;
@@ -283,7 +283,7 @@ impl Scheduler {
     fn step(&'static self, control: &'static Control) {
         let Some(context) = self.context_of(control) else {
             // Memory is short: what is kept for later is needed now; else the thread waits until another gives its stack back.
-            self.carriers.trim();
+            self.carriers.spare_none();
             // So that timers end meanwhile: who waits for one may hold a stack.
             self.turns.set(self.turns.get() + 1);
             return self.outside.ready.push(control);
@@ -294,8 +294,12 @@ impl Scheduler {
         let why = unsafe { self.base.enter(context, Resume::GoOn) };
         // Others may have gone on in its place.
         let Some(control) = self.current_if_any() else {
-            if let Some(context) = self.done.take() {
-                self.carriers.keep(context);
+            if let Some(context) = self.done.take()
+                && self.carriers.keep(context)
+                && self.is_listener()
+            {
+                // It looks for unused ones when it comes to a processor, which may be never.
+                outside::invite();
             }
             return;
         };

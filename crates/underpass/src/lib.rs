@@ -146,6 +146,7 @@ pub use underpass_wire::Serde;
 /// A result with [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+pub mod estacks;
 pub mod processors;
 pub mod thread;
 

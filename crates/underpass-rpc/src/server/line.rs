@@ -7,6 +7,7 @@ use underpass_channel::Cell;
 use underpass_os::failpoint;
 use underpass_processor::{Keeper, Line};
 use underpass_seam::atomic::{AtomicU32, Ordering};
+use underpass_threads::short_of_e_stacks;
 
 impl Line for ServerEnd {
     #[inline]
@@ -16,11 +17,11 @@ impl Line for ServerEnd {
 
     #[inline]
     fn pending(&self) -> bool {
-        self.channel.receiving().pending() && self.takes_calls()
+        self.channel.receiving().pending() && self.takes_calls() && !short_of_e_stacks()
     }
 
     fn backlog(&self) -> bool {
-        self.channel.receiving().backlog() && self.takes_calls()
+        self.channel.receiving().backlog() && self.takes_calls() && !short_of_e_stacks()
     }
 
     fn taken(&self) -> u32 {
@@ -74,8 +75,8 @@ impl Line for ServerEnd {
     }
 
     fn quiet(&self) -> bool {
-        !self.takes_calls()
-            || self.lock.try_enter().is_some_and(|_inside| !self.channel.receiving().pending())
+        // Who gives an E-stack back calls who sleeps.
+        short_of_e_stacks() || self.has_none()
     }
 
     fn word(&self) -> &AtomicU32 {
@@ -112,7 +113,7 @@ impl Line for ServerEnd {
         if self.unrung.take_left() {
             self.knock_now();
         }
-        self.quiet()
+        self.has_none()
     }
 
     fn revive(&self) -> bool {

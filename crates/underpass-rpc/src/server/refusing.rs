@@ -29,6 +29,12 @@ impl ServerEnd {
         self.gate.load(Ordering::Relaxed) < gate::HELD
     }
 
+    /// Whether no call waits that is to be seen to. `false` if that can't be told now.
+    pub(super) fn has_none(&self) -> bool {
+        !self.takes_calls()
+            || self.lock.try_enter().is_some_and(|_inside| !self.channel.receiving().pending())
+    }
+
     /// Whether a call may begin. Under the lock, as the next ones. If so, one of the next two follows.
     #[inline]
     pub(super) fn may_begin(&self) -> bool {

@@ -1,0 +1,68 @@
+//! The stacks of calls: their number is bounded, whoever calls, and those that are not needed go.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+use underpass::{Limits, Server, estacks, processors};
+use underpass_tests::{Clerk, Desk, PublicRoom, Puppet, Room, Watchdog, until};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
+/// What is kept at the most, for each activation and for all of them, once others were not needed for a while.
+const KEPT: u64 = 64;
+
+/// One test at a time: the bound is the domain's.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// `count` bindings of one process call at once, and wait in their handlers, of which `bound` may.
+fn so_many_wait(name: &str, count: usize, bound: usize) {
+    let (name, clerk) = (Room::name(name), Clerk::default());
+    let own = underpass_os::process::user();
+    let _running = Server::new()
+        .directory(PublicRoom::directory(SERVER))
+        .limits_of(own, Limits::NONE)
+        .export(&name, Desk::serve(clerk.clone()))
+        .start()
+        .unwrap();
+    let shortages = estacks::census().shortages;
+    estacks::set(bound);
+    let begun = || clerk.begun.load(Ordering::SeqCst) as usize;
+    let mut puppet = Puppet::start(SERVER);
+    assert_eq!(puppet.ask(&format!("import {name} {count}")), "()");
+    assert_eq!(puppet.ask("each"), "begun");
+    until("as many to wait as may", || (begun() >= bound).then_some(()));
+    until("the others to have to wait", || (estacks::census().shortages > shortages).then_some(()));
+    assert!(begun() <= bound + activations(), "{} have begun, {:?}", begun(), estacks::census());
+    clerk.open.store(1, Ordering::SeqCst);
+    assert_eq!(puppet.ask("join"), vec!["()"; count].join(" "), "every call is answered");
+    assert_eq!(begun(), count);
+    assert_eq!(puppet.ask(&format!("add {}", count - 1)), "3");
+    let most = estacks::census().most_associated;
+    println!("{count} clients' calls, {most} of them at once in their handlers");
+    until("the last to end", || (estacks::census().associated == 0).then_some(()));
+}
+
+/// So many activations there are, listeners too.
+fn activations() -> usize {
+    processors::census().unwrap().activations
+}
+
+#[test]
+fn ten_thousand_clients_hold_a_bounded_number_of_stacks() {
+    const BOUND: usize = 256;
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _watchdog = Watchdog::new("ten_thousand_clients_hold_a_bounded_number");
+    let files = underpass_os::process::raise_files().unwrap() as usize;
+    so_many_wait("crowd", 10_000.min(files.saturating_sub(500)), BOUND);
+    let census = estacks::census();
+    assert!(census.most_associated <= BOUND + activations(), "{census:?}");
+    until("those that are not needed to go", || {
+        let census = estacks::census();
+        (census.exist <= KEPT * (activations() as u64 + 1) && census.reclaimed > 0).then_some(())
+    });
+}
+
+#[test]
+fn with_room_for_one_all_come_to_their_turn() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _watchdog = Watchdog::new("with_room_for_one_all_come_to_their_turn");
+    so_many_wait("narrow", 100, 1);
+}
