@@ -1,10 +1,13 @@
 //! A server that says who calls it, and clients in processes of their own, of any user, that do as they are told.
 #![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
 
+use crate::until;
 use std::fmt::Debug;
 use std::fs::{self, Permissions};
-use std::io::{BufRead, BufReader, Write, stdin};
+use std::io::{self, BufRead, BufReader, Write, stdin};
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -166,10 +169,26 @@ impl Puppet {
     /// # Panics
     /// If it has ended.
     pub fn ask(&mut self, what: &str) -> String {
+        self.begin(what);
+        self.hear()
+    }
+
+    /// Has it begin to do something.
+    ///
+    /// # Panics
+    /// If it has ended.
+    pub fn begin(&mut self, what: &str) {
         writeln!(self.say, "{what}").expect("a puppet hears");
+    }
+
+    /// What it says when it has done that.
+    ///
+    /// # Panics
+    /// If it has ended.
+    pub fn hear(&mut self) -> String {
         let mut said = String::new();
         self.hear.read_line(&mut said).expect("a puppet answers");
-        assert!(!said.is_empty(), "the puppet has ended at {what:?}");
+        assert!(!said.is_empty(), "the puppet has ended");
         said.trim_end().to_owned()
     }
 }
@@ -187,6 +206,18 @@ impl Drop for Puppet {
 struct Own {
     bindings: Vec<DeskClient>,
     waiting: Vec<thread::JoinHandle<Result<(), CallError>>>,
+}
+
+/// Listens at a name that is in no directory.
+///
+/// # Errors
+/// Somebody else does.
+pub fn listen(name: &str) -> io::Result<UnixListener> {
+    UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)
+}
+
+fn connect(name: &str) -> io::Result<UnixStream> {
+    UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)
 }
 
 fn shown<T: Debug, E: Debug>(result: Result<T, E>) -> String {
@@ -229,6 +260,22 @@ impl Own {
             "join" => {
                 let ended = self.waiting.drain(..).map(|call| shown(call.join().unwrap()));
                 ended.collect::<Vec<_>>().join(" ")
+            }
+            // Takes a binding that somebody passes on, at this address.
+            "take" => {
+                let passed = listen(words[1]).and_then(|listener| listener.accept());
+                match passed {
+                    Ok((from, _)) => {
+                        let taken = DeskClient::import_from(&from, Duration::from_secs(100));
+                        shown(taken.map(|binding| self.bindings.push(binding)))
+                    }
+                    Err(e) => format!("{e:?}"),
+                }
+            }
+            // Passes one on to who listens there.
+            "give" => {
+                let to = until("who takes it", || connect(words[2]).ok());
+                shown(self.bindings[number(1)].share_with(&to))
             }
             "drop" => {
                 self.bindings.clear();

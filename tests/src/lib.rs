@@ -18,7 +18,7 @@ mod works;
 
 pub use captive::{Captive, CaptiveClient};
 pub use crowd::{Meeting, crowd};
-pub use desk::{ANOTHER, Clerk, Desk, DeskClient, PublicRoom, Puppet, SOMEBODY, Who, obey};
+pub use desk::{ANOTHER, Clerk, Desk, DeskClient, PublicRoom, Puppet, SOMEBODY, Who, listen, obey};
 pub use entries::{Entries, Seen};
 pub use errands::{Errands, ErrandsAsync, ErrandsClient};
 pub use numbers::Numbers;

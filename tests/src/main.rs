@@ -1,5 +1,6 @@
 //! A server for the tests to call, stop and kill.
 //!
+//! `underpass-test-server NAME shared` exports a `probe` that may be passed on;
 //! `underpass-test-server NAME probe|other|tight|worker` exports an interface as NAME in `$UNDERPASS_DIR`;
 //! `underpass-test-server NAME import` imports NAME and calls it once;
 //! `underpass-test-server NAME replace` exports a `Worker` as NAME in place of who does;
@@ -50,6 +51,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut number = || arguments.next().ok_or("no number");
     let service = match interface.as_str() {
         "probe" => Probe::serve(Subject::default()),
+        "shared" => {
+            return Ok(Server::new().export(name, Probe::serve(Subject::default())).shareable().run()?);
+        }
         "other" => Other::serve(Unlike),
         "worker" => Worker::serve(Diligent::new()),
         "replace" => {

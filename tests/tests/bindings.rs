@@ -1,10 +1,14 @@
 //! Binding objects: who gets one, what the server knows of who has it, and how it takes it back.
 
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use underpass::{Grant, Running, Server};
-use underpass_tests::{ANOTHER, Clerk, Desk, PublicRoom, Puppet, Room, SOMEBODY, Watchdog, fds_of, until};
+use underpass::{Grant, ImportError, Running, Server};
+use underpass_tests::{
+    ANOTHER, Clerk, Desk, DeskClient, PublicRoom, Puppet, Room, SOMEBODY, Watchdog, fds_of, listen, until,
+};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
@@ -216,4 +220,69 @@ fn a_shutdown_waits_for_so_long_and_says_whom_it_cut_off() {
     assert_eq!(busy.ask("join"), ["Closed(Unknown)"; 3].join(" "));
     assert_eq!(idle.ask("add 0"), "Closed(NotStarted)");
     clerk.open.store(1, Ordering::SeqCst);
+}
+
+/// One puppet passes its binding on to another; what each says.
+fn pass_on(from: &mut Puppet, to: &mut Puppet, address: &str) -> (String, String) {
+    to.begin(&format!("take {address}"));
+    let gave = from.ask(&format!("give 0 {address}"));
+    (gave, to.hear())
+}
+
+#[test]
+fn a_binding_is_passed_on_only_if_its_server_lets_it_and_to_who_is_let_in() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_binding_is_passed_on"));
+    if !is_root() {
+        return;
+    }
+    let (open, picky, closed) = (Room::name("shared"), Room::name("picky"), Room::name("unshared"));
+    let running = server()
+        // The third can't come by itself.
+        .mode(0o600)
+        .limits_of(SOMEBODY, underpass::Limits { bindings: 1, ..underpass::Limits::default() })
+        .export(&open, Desk::serve(Clerk::default()))
+        .authorize(|peer| match peer.uid() {
+            0 => Grant::allow().expires_in(Duration::from_secs(3600)),
+            _ => Grant::allow(),
+        })
+        .shareable()
+        .export(&picky, Desk::serve(Clerk::default()))
+        .authorize(|peer| Grant::from(peer.uid() == 0).shareable(true))
+        .export(&closed, Desk::serve(Clerk::default()))
+        .start()
+        .unwrap();
+    let mut third = Puppet::of_user(SERVER, SOMEBODY);
+    assert!(third.ask(&format!("import {open} 1")).contains("PermissionDenied"));
+    let mut first = bound(&open);
+    assert_eq!(pass_on(&mut first, &mut third, &format!("{open}-a")), ("()".into(), "()".into()));
+    let said = third.ask("who 0");
+    assert!(said.contains(&format!("pid: {}, uid: {SOMEBODY},", third.pid())), "{said}");
+    assert_eq!((third.ask("add 0"), first.ask("add 0")), ("3".to_owned(), "3".to_owned()));
+    assert!(
+        running.bindings().list().iter().all(|binding| binding.expires_in().is_some()),
+        "nor is it longer"
+    );
+    // It is a client of its own: counted for its user, on a binding that the first one's end does not end.
+    let (gave, took) = pass_on(&mut first, &mut third, &format!("{open}-b"));
+    assert!(gave == "()" && took.contains("Limit("), "{gave} {took}");
+    assert_eq!(running.bindings().revoke(|binding| binding.peer().uid() == 0), 1);
+    drop(first);
+    assert_eq!(third.ask("add 0"), "3");
+    assert_eq!(running.bindings().revoke(|binding| binding.peer().uid() == SOMEBODY), 1);
+    assert_eq!(third.ask("add 0"), "Revoked(NotStarted)");
+    until("its room to be free", || (regions() == 0).then_some(()));
+    // What was not taken when the first one's binding ended gives nothing any more.
+    let (give, take) = (listen(&format!("{open}-c")).unwrap(), UnixStream::pair().unwrap());
+    let mut first = bound(&open);
+    assert_eq!(first.ask(&format!("give 0 {open}-c")), "()");
+    let ticket = underpass_os::take_passed(give.accept().unwrap().0, u64::MAX / 2).unwrap();
+    assert_eq!(running.bindings().revoke(|binding| binding.peer().pid() == first.pid()), 1);
+    underpass_os::pass(&take.0, ticket.as_fd()).unwrap();
+    let lapsed = DeskClient::import_from(&take.1, Duration::from_secs(100)).unwrap_err();
+    assert!(matches!(lapsed, ImportError::Lapsed), "{lapsed}");
+    until("its room to be free", || (regions() == 0).then_some(()));
+    let (gave, took) = pass_on(&mut bound(&picky), &mut third, &picky);
+    assert!(gave == "()" && took.contains("NotAuthorized"), "{gave} {took}");
+    let (gave, took) = pass_on(&mut bound(&closed), &mut third, &closed);
+    assert!(gave == "NotAllowed" && took.contains("nobody has passed"), "{gave} {took}");
 }

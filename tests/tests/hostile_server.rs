@@ -10,10 +10,13 @@ mod liar;
 mod lying_server;
 
 use end::{BAD_ARGUMENTS, DONE, End, HEAD, blob, on_the_stack, out_of_band, until_gone};
+use std::io::{ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use underpass::{CallError, ImportError, Outcome, thread};
+use std::time::Duration;
+use underpass::{CallError, ImportError, Outcome, ShareError, thread};
 use underpass_channel::layout::{LARGEST, LINE_WORDS, LINES, REGION, REPLIES, SLOTS, STACK, TAKEN, VERSION};
 use underpass_channel::{Boxed, Cell, Channel, Fence, INLINE, Region, Sending, Words};
 use underpass_os::{Directory, Listening, Memory, Socket};
@@ -21,6 +24,9 @@ use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of,
 use underpass_wire::to_bytes;
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
+
+/// No import takes as long.
+const LONG: Duration = Duration::from_secs(1000);
 
 /// A server made by hand, an honest one besides, and the files of this process as long as nobody else is there.
 struct Scene {
@@ -44,6 +50,11 @@ impl Scene {
         let listening = Listening::bind(&Directory::from_environment(), &name, 0o600).unwrap();
         let files = fds_of(std::process::id());
         Self { listening, name, _server: server, honest, files, _alone: alone }
+    }
+
+    /// The test has opened files of its own: they belong here.
+    fn count(&mut self) {
+        self.files = fds_of(std::process::id());
     }
 
     /// Takes in the next client, hears its hello and answers with `said` and `files`.
@@ -135,8 +146,9 @@ fn done(call: &Cell, bytes: &[u8]) -> Cell {
 #[test]
 fn a_channel_that_nobody_asked_for_closes_the_binding() {
     let _watchdog = Watchdog::new("a_channel_that_nobody_asked_for_closes_the_binding");
+    let mut scene = Scene::new("unasked");
     let ((_, region), (_, socket)) = (Channel::create(Fence::Full, STACK).unwrap(), Socket::pair().unwrap());
-    let scene = Scene::new("unasked");
+    scene.count();
     let answer = |end: &End, kind: u8, files: &[BorrowedFd<'_>]| {
         call(end);
         end.say(&[kind; 16], files);
@@ -145,6 +157,49 @@ fn a_channel_that_nobody_asked_for_closes_the_binding() {
     scene.violates(|end| answer(end, 5, &[]));
     scene.violates(|end| answer(end, 3, &[]));
     scene.violates(|end| answer(end, 4, &[region.as_fd(), socket.as_fd()]));
+}
+
+#[test]
+fn a_ticket_that_nobody_asked_for_closes_the_binding_and_one_that_is_none_gives_none() {
+    let _watchdog = Watchdog::new("a_ticket_that_is_none");
+    let mut scene = Scene::new("ticket");
+    let null = std::fs::File::open("/dev/null").unwrap();
+    let (giver, taker) = UnixStream::pair().unwrap();
+    scene.count();
+    for (kind, files) in [(7, &[][..]), (8, &[]), (8, &[null.as_fd()]), (9, &[])] {
+        scene.violates(|end| {
+            call(end);
+            end.say(&[kind; 16], files);
+        });
+    }
+    let taken = |within| ProbeClient::import_from(&taker, within).unwrap_err();
+    let system = |e| match e {
+        ImportError::System(_, e) => e.kind(),
+        e => panic!("{e}"),
+    };
+    assert_eq!(system(taken(Duration::ZERO)), ErrorKind::TimedOut);
+    // Its server has none to give, or gives what is none.
+    let shared = |files: &[BorrowedFd<'_>]| {
+        let answer = |end: &End| {
+            until("a question", || end.socket.receive(&mut [0; 16]).ok());
+            end.say(&[8; 16], files);
+        };
+        scene.lied_to(answer, |client| client.share_with(&giver))
+    };
+    assert!(matches!(shared(&[]), Err(ShareError::NoRoom)));
+    assert!(shared(&[null.as_fd()]).is_ok());
+    assert_eq!(system(taken(LONG)), ErrorKind::InvalidData);
+    // Nor has who passes something on by itself.
+    (&giver).write_all(&[0]).unwrap();
+    assert_eq!(system(taken(LONG)), ErrorKind::InvalidData);
+    underpass_os::pass(&giver, giver.as_fd()).unwrap();
+    assert_eq!(system(taken(LONG)), ErrorKind::InvalidData);
+    let (ours, theirs) = Socket::pair().unwrap();
+    underpass_os::pass(&giver, theirs.as_fd()).unwrap();
+    drop((ours, theirs));
+    assert!(matches!(taken(LONG), ImportError::Lapsed));
+    drop(giver);
+    assert_eq!(system(taken(LONG)), ErrorKind::UnexpectedEof);
 }
 
 /// Answers calls until the client asks for a channel, says `said` with `files`, and goes on until the client has hung up.
@@ -175,9 +230,10 @@ fn a_channel_that_is_none_closes_the_binding() {
     let _watchdog = Watchdog::new("a_channel_that_is_none_closes_the_binding");
     let cpus = underpass_os::cpu::allowed().unwrap();
     let &[one, other, ..] = &cpus[..] else { return };
+    let mut scene = Scene::new("none");
     let ((_, region), (_, socket)) = (Channel::create(Fence::Full, STACK).unwrap(), Socket::pair().unwrap());
     let file = std::fs::File::open("/dev/null").unwrap();
-    let scene = Scene::new("none");
+    scene.count();
     let lies = [
         [region.as_fd(), file.as_fd()],
         [file.as_fd(), socket.as_fd()],
@@ -396,13 +452,14 @@ fn an_import_of_nonsense_fails() {
 #[test]
 fn memory_that_can_t_be_trusted_is_not_mapped() {
     let _watchdog = Watchdog::new("memory_that_can_t_be_trusted_is_not_mapped");
+    let mut scene = Scene::new("memory");
     let unsealed = blob(&[0]);
     unsealed.write(&[0], REGION as u64 - 1).unwrap();
     let (_, small) = Memory::create("hostile", REGION - 4096).unwrap();
     let (_, large) = Memory::create("hostile", REGION + 4096).unwrap();
     let (pipe, _writer) = std::io::pipe().unwrap();
     let null = std::fs::File::open("/dev/null").unwrap();
-    let scene = Scene::new("memory");
+    scene.count();
     for file in [unsealed.as_fd(), small.as_fd(), large.as_fd(), pipe.as_fd(), null.as_fd()] {
         let failed = scene.import_fails(&welcome(), &[file]);
         assert!(matches!(failed, ImportError::System(..)), "{failed}");

@@ -70,6 +70,11 @@ fn every_way_to_pass_an_argument() {
 }
 
 #[test]
+fn a_procedure_with_a_body() {
+    compare("provided");
+}
+
+#[test]
 fn handlers_that_are_async() {
     compare("asynchronous");
 }

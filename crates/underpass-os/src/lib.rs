@@ -20,6 +20,7 @@ pub mod fault;
 pub mod forbidden;
 pub mod futex;
 mod memory;
+mod pass;
 mod peek;
 pub mod peer;
 mod poller;
@@ -34,6 +35,7 @@ mod watch;
 
 pub use directory::Directory;
 pub use memory::{Blob, Memory};
+pub use pass::{pass, take_passed};
 pub use peek::{Peek, mapping};
 pub use peer::{Credentials, Signed};
 pub use poller::{Poller, Ready};

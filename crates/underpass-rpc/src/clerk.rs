@@ -3,6 +3,7 @@
 //! It sleeps in the kernel all the time that nothing of that happens, and is on the way of no call.
 
 mod door;
+mod sharing;
 mod table;
 
 pub(crate) use self::table::{Exported, Offer, Terms};
@@ -198,6 +199,16 @@ impl Clerk {
                 if let Some(Watched::Newcomer { socket, export }) = newcomer {
                     self.poller.remove(&socket);
                     self.greet(socket, export);
+                }
+            }
+            Some(Watched::Ticket { .. }) => {
+                let ticket = table.remove(key);
+                drop(table);
+                if let Some(Watched::Ticket { socket, by, seat }) = ticket {
+                    self.poller.remove(&*socket);
+                    // Who uses it has a seat of his own.
+                    drop(seat);
+                    self.redeem(&socket, &by);
                 }
             }
             Some(Watched::Client { end, .. }) => {

@@ -6,6 +6,7 @@ mod crowd;
 mod further;
 mod line;
 mod replies;
+mod sharing;
 mod task;
 mod turn;
 mod vigil;
@@ -14,6 +15,7 @@ mod watch;
 use self::closing::Ending;
 use self::crowd::Crowd;
 use self::further::Further;
+use self::sharing::Sharing;
 use self::vigil::Vigil;
 use self::watch::Watch;
 use crate::abandon::{Abandon, UnderWay};
@@ -58,6 +60,7 @@ use underpass_wire::{Decode, Encode};
 /// | `watch` | see there |
 /// | `vigil` | see there |
 /// | `further` | who finds the first channel crowded |
+/// | `sharing` | who passes the binding on; the clerk |
 pub(crate) struct ClientEnd {
     lock: Spin,
     channel: Channel,
@@ -90,6 +93,7 @@ pub(crate) struct ClientEnd {
     further: OnceLock<Box<Further>>,
     /// Of a further channel, the first of its binding.
     first: Option<Weak<Self>>,
+    sharing: Box<Sharing>,
     own: Weak<Self>,
 }
 
@@ -140,6 +144,7 @@ impl ClientEnd {
             vigil: Vigil::default(),
             further: OnceLock::new(),
             first,
+            sharing: Box::default(),
             own: own.clone(),
         })
     }

@@ -16,6 +16,12 @@ pub(crate) enum Control {
     Parcel { slot: u16, files: u16, blob: bool, length: u64 },
     /// As `Closing`, and the client is to have no more of it: its server has revoked it, or its time is over.
     Revoked,
+    /// Client to server: it wants to pass the binding on.
+    Share,
+    /// The answer: the file that comes along is a ticket to a binding of whoever uses it.
+    Ticket,
+    /// The answer if it may not, or there is no room.
+    NoTicket { may: bool },
     /// Client to server: it wants another channel for this binding.
     Ask,
     /// The answer: the files that come along are the new channel's region and socket.
@@ -44,6 +50,9 @@ impl Control {
             Self::Opened => bytes[0] = 4,
             Self::Refused => bytes[0] = 5,
             Self::Revoked => bytes[0] = 6,
+            Self::Share => bytes[0] = 7,
+            Self::Ticket => bytes[0] = 8,
+            Self::NoTicket { may } => (bytes[0], bytes[2]) = (9, may.into()),
         }
         socket.send(&bytes, files)
     }
@@ -64,6 +73,9 @@ impl Control {
             4 => Some(Self::Opened),
             5 => Some(Self::Refused),
             6 => Some(Self::Revoked),
+            7 => Some(Self::Share),
+            8 => Some(Self::Ticket),
+            9 => Some(Self::NoTicket { may: bytes[2] != 0 }),
             _ => None,
         }
     }

@@ -205,6 +205,9 @@ pub enum ImportError {
     NotExported(PathBuf),
     /// The server that exported the name is dead. *Remedy:* start it again, or wait for it.
     Dead(PathBuf),
+    /// What was passed on gives no binding: it was used before, or who passed it on has that binding no more (dropped, revoked or expired), or the server has ended, or runs on a Linux before 6.5.
+    /// *Remedy:* have it passed on again, by who keeps its binding until then.
+    Lapsed,
     /// This user may not connect. *Remedy:* run as the server's user, or have the server export it with a wider mode.
     PermissionDenied(PathBuf),
     /// The server does not let this client in, and says why. *Remedy:* ask who runs it.
@@ -248,6 +251,10 @@ impl fmt::Display for ImportError {
             Self::Dead(path) => {
                 write!(f, "the server that exported {} is dead; start it again", path.display())
             }
+            Self::Lapsed => f.write_str(
+                "what was passed on gives no binding: it was used before, or its giver's binding has ended, or its server has (or runs on a Linux before 6.5); have it passed on \
+                 again, and the giver keep its binding until then",
+            ),
             Self::PermissionDenied(path) => write!(
                 f,
                 "user {} may not connect to {}; run as the server's user, or export it with Server::mode(0o666)",
@@ -280,6 +287,40 @@ impl fmt::Display for ImportError {
 }
 
 impl std::error::Error for ImportError {}
+
+/// Why a binding was not passed on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ShareError {
+    /// The server does not let this client pass its binding on. *Remedy:* have the server export it `shareable`.
+    NotAllowed,
+    /// The user has as many bindings as it may, or there are no files left, in the server or here. *Remedy:* drop some bindings, or raise limits.
+    NoRoom,
+    /// The implementation is in this very domain, and there is no binding. *Remedy:* have the other import it by its name.
+    Here,
+    /// The binding has ended.
+    Call(CallError),
+    /// The kernel refused something, or the server did not answer in time.
+    System(io::Error),
+}
+
+impl fmt::Display for ShareError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAllowed => f.write_str(
+                "the server does not let this binding be passed on; have it export the interface with Server::shareable",
+            ),
+            Self::NoRoom => {
+                f.write_str("no room for another binding at the server, or no files; drop some, or raise Server::limits")
+            }
+            Self::Here => f.write_str("the implementation is in this process; let the other import it by its name"),
+            Self::Call(e) => e.fmt(f),
+            Self::System(e) => write!(f, "the binding can't be passed on: {e}{}", remedy(e)),
+        }
+    }
+}
+
+impl std::error::Error for ShareError {}
 
 /// Why an export failed.
 #[derive(Debug)]

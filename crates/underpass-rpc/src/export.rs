@@ -117,6 +117,17 @@ impl Server {
         self
     }
 
+    /// Lets clients of the interface exported last pass their bindings on to other domains (`share_with` of the client stub), which become clients of their own: `authorize` is asked about them,
+    /// they are counted for their own user, and they are who calls. Clients may not unless this, or [`authorize`](Self::authorize), says so.
+    /// What the third domain gets expires no later than the client's own, and is revoked apart from it; until it has taken it, it ends with the client's.
+    ///
+    /// # Panics
+    /// If nothing was exported before.
+    pub fn shareable(mut self) -> Self {
+        self.last().shareable = true;
+        self
+    }
+
     fn last(&mut self) -> &mut Terms {
         let last = self.exports.last_mut().expect("what this is about is exported before it: `.export(..)`");
         &mut last.terms

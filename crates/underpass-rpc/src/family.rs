@@ -4,6 +4,7 @@ use crate::binding::Binding;
 use crate::server::ServerEnd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use underpass_channel::layout::CHANNELS;
+use underpass_os::Socket;
 use underpass_threads::critical;
 
 /// The server's ends of one binding.
@@ -12,12 +13,16 @@ pub(crate) struct Family {
     /// The clerk's key of the export.
     export: u64,
     binding: Binding,
+    /// Whether the client may pass it on.
+    shareable: bool,
     members: Mutex<Members>,
 }
 
 #[derive(Debug, Default)]
 struct Members {
     ends: Vec<Weak<ServerEnd>>,
+    /// Those by which it may be passed on, while it lasts.
+    tickets: Vec<Weak<Socket>>,
     /// Channels that were asked for beside the first, whether they are there or not.
     asked: usize,
     closed: bool,
@@ -25,8 +30,12 @@ struct Members {
 
 impl Family {
     /// That of a binding of `export`, without ends.
-    pub(crate) fn new(export: u64, binding: Binding) -> Arc<Self> {
-        Arc::new(Self { export, binding, members: Mutex::default() })
+    pub(crate) fn new(export: u64, binding: Binding, shareable: bool) -> Arc<Self> {
+        Arc::new(Self { export, binding, shareable, members: Mutex::default() })
+    }
+
+    pub(crate) fn is_shareable(&self) -> bool {
+        self.shareable
     }
 
     pub(crate) fn binding(&self) -> &Binding {
@@ -59,11 +68,28 @@ impl Family {
         !members.closed
     }
 
+    /// It may be passed on by `ticket` as well, which ends with it.
+    pub(crate) fn shared(&self, ticket: Weak<Socket>) {
+        let _held = critical();
+        let mut members = self.members();
+        members.tickets.retain(|ticket| ticket.strong_count() > 0);
+        match members.closed {
+            true => hang_up(&[ticket]),
+            false => members.tickets.push(ticket),
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        let _held = critical();
+        self.members().closed
+    }
+
     /// Takes the ends out for good: no more join.
     fn disband(&self) -> Vec<Arc<ServerEnd>> {
         let _held = critical();
         let mut members = self.members();
         members.closed = true;
+        hang_up(&std::mem::take(&mut members.tickets));
         std::mem::take(&mut members.ends).iter().filter_map(Weak::upgrade).collect()
     }
 
@@ -102,17 +128,21 @@ impl Family {
     }
 }
 
+/// The clerk hears of it, and clears them away.
+fn hang_up(tickets: &[Weak<Socket>]) {
+    tickets.iter().filter_map(Weak::upgrade).for_each(|ticket| ticket.hang_up());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::peer::Peer;
-    use underpass_os::Socket;
 
     #[test]
     fn so_many_channels_are_granted() {
         let (ours, _theirs) = Socket::pair().unwrap();
         let peer = Peer::of(&Arc::new(ours)).unwrap();
-        let family = Family::new(0, Binding::new("name".into(), peer, None));
+        let family = Family::new(0, Binding::new("name".into(), peer, None), false);
         assert!((1..CHANNELS).all(|_| family.grants()));
         assert!(!family.grants() && !family.grants());
     }

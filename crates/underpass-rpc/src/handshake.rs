@@ -11,6 +11,8 @@ const MAGIC: u32 = 0x5552_5043;
 
 /// The longest of the messages: a descriptor's text is cut to fit.
 pub(crate) const LONGEST: usize = 64 * 1024;
+/// The longest hello that is listened to, with room for what a later version may say.
+pub(crate) const LONGEST_HELLO: usize = 1024;
 const MOST_TEXT: usize = LONGEST - 256;
 
 /// How a domain runs, as far as its peers want to know.

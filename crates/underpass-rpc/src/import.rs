@@ -7,8 +7,8 @@ use crate::handshake::{Answer, Hello, LONGEST, Manner};
 use crate::mailbox::Mailbox;
 use crate::name;
 use std::io;
-use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use underpass_channel::Channel;
@@ -84,7 +84,7 @@ pub(crate) fn bind(
 fn attempt(
     directory: &Directory,
     name: &str,
-    path: &std::path::Path,
+    path: &Path,
     descriptor: &Descriptor,
 ) -> Result<Bound, ImportError> {
     match directory.check() {
@@ -92,7 +92,6 @@ fn attempt(
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(ImportError::NotExported(path.into())),
         Err(e) => return Err(ImportError::Directory(directory.path().into(), e)),
     }
-    let system = |what| move |e| ImportError::System(what, e);
     let socket = Socket::connect(directory, name).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => ImportError::NotExported(path.into()),
         io::ErrorKind::ConnectionRefused => ImportError::Dead(path.into()),
@@ -101,6 +100,29 @@ fn attempt(
         _ => ImportError::System("the server can't be connected to", e),
     })?;
     failpoint!("import-connected");
+    introduce(socket, None, path, descriptor)
+}
+
+/// A binding that a client has passed on: `ticket` is what came of [`ClientEnd::share`].
+pub(crate) fn redeem(ticket: OwnedFd, descriptor: &Descriptor) -> Result<Bound, ImportError> {
+    let system = |e| ImportError::System("what was passed on is no binding, or can't be used", e);
+    let ticket = Socket::adopt(ticket).map_err(system)?;
+    let (socket, theirs) = Socket::pair().map_err(system)?;
+    let path = Path::new("a binding that was passed on");
+    introduce(socket, Some((ticket, theirs)), path, descriptor).map_err(|e| match e {
+        ImportError::Dead(_) => ImportError::Lapsed,
+        e => e,
+    })
+}
+
+/// Says hello over `socket`, or over a ticket to which the other end of `socket` goes along, and makes the binding that is the answer.
+fn introduce(
+    socket: Socket,
+    by: Option<(Socket, OwnedFd)>,
+    path: &Path,
+    descriptor: &Descriptor,
+) -> Result<Bound, ImportError> {
+    let system = |what| move |e| ImportError::System(what, e);
     let own = Manner::own();
     let hello = Hello { hash: descriptor.hash, manner: own };
     // A server that ends in the middle is as dead as one that had ended before.
@@ -110,7 +132,13 @@ fn attempt(
             _ => ImportError::System(what, e),
         }
     };
-    socket.send(&hello.to_bytes(), &[]).map_err(heard("the server can't be spoken to"))?;
+    let said = match &by {
+        None => socket.send(&hello.to_bytes(), &[]),
+        Some((ticket, theirs)) => ticket.send(&hello.to_bytes(), &[theirs.as_fd()]),
+    };
+    // What the server has of it is its own from now on.
+    drop(by);
+    said.map_err(heard("the server can't be spoken to"))?;
     failpoint!("import-said");
     if !answered(&socket).map_err(heard("the server can't be heard"))? {
         return Err(ImportError::NoAnswer(path.into(), PATIENCE));

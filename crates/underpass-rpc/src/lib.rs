@@ -58,7 +58,7 @@ pub use answer::Results;
 pub use binding::{Binding, Bindings};
 pub use counters::{Counters, active_bindings, counters};
 pub use deadline::{Cancellation, cancellation, deadline, detached, is_cancelled};
-pub use error::{CallError, Error, ExportError, FromCallError, ImportError, Outcome};
+pub use error::{CallError, Error, ExportError, FromCallError, ImportError, Outcome, ShareError};
 pub use export::Server;
 pub use grant::Grant;
 pub use incoming::{Dispatch, Incoming, Refused};

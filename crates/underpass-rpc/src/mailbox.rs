@@ -30,6 +30,18 @@ const FILE_OUT: u64 = 2;
 
 const _: () = assert!(MOST_FILES == FILES + 1, "a blob and all files travel in one message");
 
+/// What a server gives to who wants to pass a binding on.
+pub(crate) type Ticket = Result<OwnedFd, NoTicket>;
+
+/// Why it gives none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoTicket {
+    /// The binding is not to be passed on.
+    NotAllowed,
+    /// There was no room, or no file left, there or here.
+    NoRoom,
+}
+
 /// Messages taken from a socket in one go: who sends more has to wait his turn.
 const TURN: usize = 256;
 
@@ -52,6 +64,10 @@ pub(crate) struct News {
     pub(crate) nonsense: bool,
     /// The peer asks for so many more channels.
     pub(crate) asked: usize,
+    /// The peer wants to pass the binding on, so many times.
+    pub(crate) shares: usize,
+    /// The peer's answers to that.
+    pub(crate) tickets: Vec<Ticket>,
     /// The peer has opened a channel, of which these are the files; or it could not, or they didn't come through: then there are none.
     pub(crate) opened: Option<Vec<OwnedFd>>,
 }
@@ -94,6 +110,20 @@ impl Mailbox {
     /// Passes a new channel to the peer: its region and its socket.
     pub(crate) fn open(&self, region: &OwnedFd, socket: &OwnedFd) -> io::Result<()> {
         Control::Opened.send(&self.socket, &[region.as_fd(), socket.as_fd()])
+    }
+
+    /// Asks the peer for a ticket.
+    pub(crate) fn share(&self) -> io::Result<()> {
+        Control::Share.send(&self.socket, &[])
+    }
+
+    /// Gives the peer the ticket that it has asked for, or none.
+    pub(crate) fn answer_share(&self, ticket: Ticket) {
+        // A peer that can't take it waits in vain, and not for long.
+        let _ = match ticket {
+            Ok(file) => Control::Ticket.send(&self.socket, &[file.as_fd()]),
+            Err(why) => Control::NoTicket { may: why == NoTicket::NoRoom }.send(&self.socket, &[]),
+        };
     }
 
     /// Tells the peer that there will be no further channel.
@@ -143,6 +173,13 @@ impl Mailbox {
                 Some(Control::Closing) => news.closing = true,
                 Some(Control::Revoked) => news.revoked = true,
                 Some(Control::Ask) => news.asked += 1,
+                Some(Control::Share) => news.shares += 1,
+                Some(Control::Ticket) => {
+                    // The kernel drops a file that this domain has no room for.
+                    news.tickets.push(received.files.pop().ok_or(NoTicket::NoRoom));
+                }
+                Some(Control::NoTicket { may: true }) => news.tickets.push(Err(NoTicket::NoRoom)),
+                Some(Control::NoTicket { may: false }) => news.tickets.push(Err(NoTicket::NotAllowed)),
                 // An honest server answers one question at a time.
                 Some(Control::Opened | Control::Refused) if news.opened.is_some() => {
                     return News { nonsense: true, ..news };

@@ -119,6 +119,11 @@ impl Resilient {
         self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The binding of this moment.
+    pub(crate) fn bound(&self) -> Arc<Bound> {
+        self.present().bound.clone()
+    }
+
     /// As `ClientEnd::call`, over as many bindings as it takes. A call that may have been started is repeated only if its procedure is `idempotent`.
     #[inline(never)]
     pub(crate) fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(

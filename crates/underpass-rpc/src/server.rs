@@ -165,7 +165,10 @@ impl ServerEnd {
         for _ in 0..news.asked {
             self.asked();
         }
-        if news.nonsense || news.opened.is_some() {
+        for _ in 0..news.shares {
+            self.share();
+        }
+        if news.nonsense || news.opened.is_some() || !news.tickets.is_empty() {
             self.violated();
         }
         if news.gone || news.closing || news.revoked {
@@ -180,6 +183,15 @@ impl ServerEnd {
         }
         match clerk() {
             Ok(clerk) if !self.is_closed() => clerk.open(self),
+            _ => {}
+        }
+    }
+
+    /// The client asks for a ticket, to pass the binding on.
+    #[cold]
+    fn share(&self) {
+        match clerk() {
+            Ok(clerk) if !self.is_closed() => clerk.share(self),
             _ => {}
         }
     }

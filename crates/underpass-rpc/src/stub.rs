@@ -4,15 +4,17 @@ use crate::abandon::Abandon;
 use crate::answer::Results;
 use crate::client::Terms;
 use crate::counters::Counters;
-use crate::error::{CallError, ImportError};
+use crate::error::{CallError, ImportError, ShareError};
 use crate::import::{self, Bound};
 use crate::leasing::{AllLeased, Leasing};
 use crate::registry;
 use crate::resilient::{Policy, Resilient};
 use std::fmt;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
-use underpass_os::Directory;
+use underpass_os::{Directory, clock, pass, take_passed};
+use underpass_threads::blocking;
 use underpass_wire::{Decode, Descriptor, Encode};
 
 /// A binding of an interface whose implementation is an `L`, wherever that is.
@@ -111,9 +113,42 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
             Some(local) => To::Here(local.clone()),
             None => import(directory)?,
         };
+        Ok(Self::of(to, descriptor))
+    }
+
+    fn of(to: To<L>, descriptor: &'static Descriptor) -> Self {
         let calls = descriptor.calls();
         let leasing = Leasing::new(AllLeased::default(), calls);
-        Ok(Self { to, within: None, urgent: false, abandon: None, leasing, calls })
+        Self { to, within: None, urgent: false, abandon: None, leasing, calls }
+    }
+
+    /// A binding that another domain passes on over `socket`, by [`share_with`](Self::share_with), within that time. To the server this domain is a client of its own.
+    ///
+    /// # Errors
+    /// [`ImportError`], each kind with its remedy.
+    pub fn import_from(
+        socket: impl AsFd,
+        descriptor: &'static Descriptor,
+        within: Duration,
+    ) -> Result<Self, ImportError> {
+        let (socket, until) = (socket.as_fd(), clock::deadline_ns(within));
+        let ticket = blocking(|| take_passed(socket, until));
+        let ticket = ticket.map_err(|e| ImportError::System("nobody has passed a binding on", e))?;
+        Ok(Self::of(To::There(Arc::new(import::redeem(ticket, descriptor)?)), descriptor))
+    }
+
+    /// Passes this binding on to who reads from the other end of `socket`, a connected Unix socket, with one byte. What is passed on ends with this binding, until the other has taken it.
+    ///
+    /// # Errors
+    /// [`ShareError`], each kind with its remedy.
+    pub fn share_with(&self, socket: impl AsFd) -> Result<(), ShareError> {
+        let ticket = match &self.to {
+            To::Here(_) => return Err(ShareError::Here),
+            To::There(bound) => bound.end.share()?,
+            To::Anywhere(resilient) => resilient.bound().end.share()?,
+        };
+        let socket = socket.as_fd();
+        blocking(|| pass(socket, ticket.as_fd())).map_err(ShareError::System)
     }
 
     /// The implementation, if it is in this very domain: call it directly.

@@ -132,6 +132,63 @@
 #![forbid(unsafe_code)]
 
 pub use underpass_macros::{Wire, interface};
+/// # Examples
+/// A process without a way to the name gets a binding from one that has it, over any Unix socket: here its standard input.
+///
+/// ```standalone_crate
+/// use std::io::{Read, stdin};
+/// use std::os::{fd::OwnedFd, unix::net::UnixStream};
+/// use std::process::{Child, Command};
+/// use std::time::Duration;
+/// use underpass::{CallError, Server};
+///
+/// #[underpass::interface]
+/// trait Adder {
+///     fn add(&self, a: u32, b: u32) -> Result<u32, CallError>;
+/// }
+/// # struct Sum;
+/// # impl Adder for Sum {
+/// #     fn add(&self, a: u32, b: u32) -> Result<u32, CallError> {
+/// #         Ok(a + b)
+/// #     }
+/// # }
+///
+/// const SOON: Duration = Duration::from_secs(60);
+///
+/// /// Starts this program once more.
+/// fn start(part: &str, socket: UnixStream) -> std::io::Result<Child> {
+///     Command::new(std::env::current_exe()?).env("PART", part).stdin(OwnedFd::from(socket)).spawn()
+/// }
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     match std::env::var("PART").as_deref() {
+///         Ok("first") => {
+///             let adder = AdderClient::import_within("doc-adder", SOON)?;
+///             adder.share_with(stdin())?;
+///             // The binding has to last until the other has taken it, which then hangs up.
+///             stdin().read_to_end(&mut Vec::new())?;
+///         }
+///         Ok(_) => {
+///             let adder = AdderClient::import_from(stdin(), SOON)?;
+///             assert_eq!(adder.add(1, 2)?, 3);
+///         }
+///         Err(_) => {
+/// #           let dir = std::env::temp_dir().join(format!("underpass-doc-share-{}", std::process::id()));
+/// #           // SAFETY: no other thread has been started yet.
+/// #           unsafe { std::env::set_var("UNDERPASS_DIR", &dir) };
+///             let server = Server::new().export("doc-adder", Adder::serve(Sum)).shareable().start()?;
+///             let (one, other) = UnixStream::pair()?;
+///             for mut child in [start("first", one)?, start("third", other)?] {
+///                 assert!(child.wait()?.success());
+///             }
+///             server.stop();
+/// #           std::fs::remove_dir(dir)?;
+///         }
+///     }
+///     Ok(())
+/// }
+/// ```
+pub use underpass_rpc::ShareError;
 pub use underpass_rpc::{
     Abandon, AllLeased, Binding, Bindings, CallError, Cancellation, Counters, Error, ExportError, Grant,
     Handler, ImportError, Limits, Outcome, Peer, Policy, Running, Server, Service, active_bindings, caller,
@@ -288,7 +345,7 @@ pub mod sandbox {
 pub mod __private {
     pub use underpass_rpc::{
         Abandon, AllLeased, CallError, Counters, Dispatch, FromCallError, Handler, ImportError, Incoming,
-        Policy, Refused, Service, Spawn, Stub,
+        Policy, Refused, Service, ShareError, Spawn, Stub,
     };
     pub use underpass_wire as wire;
     pub use underpass_wire::{Decode, Descriptor, Encode, Schema};

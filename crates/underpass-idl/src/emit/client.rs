@@ -68,6 +68,31 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
                 })
             }
 
+            /// Imports the interface that another process passes on over `socket`, a connected Unix socket, by `share_with`, within that time.
+            ///
+            /// # Errors
+            /// As [`import`](Self::import); nothing has come in time, or what has gives no binding any more.
+            #vis fn import_from(
+                socket: impl ::std::os::fd::AsFd,
+                time: ::core::time::Duration,
+            ) -> ::core::result::Result<Self, #private::ImportError> {
+                ::core::result::Result::Ok(Self {
+                    stub: #private::Stub::import_from(socket, Self::descriptor(), time)?,
+                })
+            }
+
+            /// Passes this binding on to the process at the other end of `socket`, a connected Unix socket, if the server allows it. It takes it by `import_from`, while this
+            /// binding lasts, and is a client of its own from then on.
+            ///
+            /// # Errors
+            /// The server does not allow it, or there is no room: each variant tells the remedy.
+            #vis fn share_with(
+                &self,
+                socket: impl ::std::os::fd::AsFd,
+            ) -> ::core::result::Result<(), #private::ShareError> {
+                self.stub.share_with(socket)
+            }
+
             /// The same binding; every call of this copy of it returns with a deadline error after that time.
             #[must_use]
             #vis fn with_deadline(&self, time: ::core::time::Duration) -> Self {

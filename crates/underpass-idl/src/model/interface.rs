@@ -187,9 +187,11 @@ fn index(taken: usize, method: &syn::TraitItemFn) -> Result<u16> {
 pub(super) fn is_taken(name: &Ident) -> Result<()> {
     let by = match name.unraw().to_string().as_str() {
         "serve" => "the trait gets `serve`, which makes a service of an implementation",
-        "import" | "import_within" | "import_resilient" => "the client stub has it, to import the interface",
-        "descriptor" | "counters" | "with_deadline" | "urgent" | "when_all_leased" | "abandonable"
-        | "quarantine" => "the client stub has a method of that name itself",
+        "import" | "import_from" | "import_within" | "import_resilient" => {
+            "the client stub has it, to import the interface"
+        }
+        "descriptor" | "share_with" | "counters" | "with_deadline" | "urgent" | "when_all_leased"
+        | "abandonable" | "quarantine" => "the client stub has a method of that name itself",
         _ => return Ok(()),
     };
     Err(Error::new_spanned(name, format!("`{name}` is taken ({by}): give the method another name")))

@@ -27,9 +27,6 @@ trait Arguments: Send + Sync + std::fmt::Debug + 'static {
         l: u8,
         m: &str,
     ) -> Result<(), Error>;
-    fn provided(&self) -> Result<u8, Error> {
-        Ok(7)
-    }
     /// Makes a service of this implementation, which a `Server` can export.
     #[allow(dead_code)]
     fn serve(self) -> crate::mock::__private::Service
@@ -104,6 +101,33 @@ impl ArgumentsClient {
                 policy,
             )?,
         })
+    }
+    /// Imports the interface that another process passes on over `socket`, a connected Unix socket, by `share_with`, within that time.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import); nothing has come in time, or what has gives no binding any more.
+    fn import_from(
+        socket: impl ::std::os::fd::AsFd,
+        time: ::core::time::Duration,
+    ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: crate::mock::__private::Stub::import_from(
+                socket,
+                Self::descriptor(),
+                time,
+            )?,
+        })
+    }
+    /// Passes this binding on to the process at the other end of `socket`, a connected Unix socket, if the server allows it. It takes it by `import_from`, while this
+    /// binding lasts, and is a client of its own from then on.
+    ///
+    /// # Errors
+    /// The server does not allow it, or there is no room: each variant tells the remedy.
+    fn share_with(
+        &self,
+        socket: impl ::std::os::fd::AsFd,
+    ) -> ::core::result::Result<(), crate::mock::__private::ShareError> {
+        self.stub.share_with(socket)
     }
     /// The same binding; every call of this copy of it returns with a deadline error after that time.
     #[must_use]
@@ -212,14 +236,6 @@ impl ArgumentsClient {
                         <Error as crate::mock::__private::wire::Carried>::Itself,
                     >,
                 >();
-            interface
-                .procedure("provided", "")
-                .result::<
-                    ::core::result::Result<
-                        u8,
-                        <Error as crate::mock::__private::wire::Carried>::Itself,
-                    >,
-                >();
             interface.finish()
         });
         &DESCRIPTOR
@@ -304,25 +320,6 @@ impl Arguments for ArgumentsClient {
             >(
             2u16,
             &(&(&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l), &(m,)),
-            |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                error,
-            ),
-        )
-    }
-    fn provided(&self) -> Result<u8, Error> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::provided(local);
-        }
-        let stub = &self.stub;
-        stub.call::<
-                _,
-                ::core::result::Result<
-                    u8,
-                    <Error as crate::mock::__private::wire::Carried>::Itself,
-                >,
-            >(
-            3u16,
-            &(),
             |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
                 error,
             ),
@@ -424,31 +421,6 @@ impl ArgumentsClient {
             >(
                 2u16,
                 &(&(&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l), &(m,)),
-                |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                    error,
-                ),
-            )
-            .await
-    }
-    /// `provided` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
-    ///
-    /// # Errors
-    /// What the implementation returns, or what became of the call.
-    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
-    async fn provided_async(&self) -> Result<u8, Error> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::provided(local);
-        }
-        let stub = &self.stub;
-        stub.call_async::<
-                _,
-                ::core::result::Result<
-                    u8,
-                    <Error as crate::mock::__private::wire::Carried>::Itself,
-                >,
-            >(
-                3u16,
-                &(),
                 |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
                     error,
                 ),
@@ -568,16 +540,6 @@ where
                 call.reply::<
                         ::core::result::Result<
                             (),
-                            <Error as crate::mock::__private::wire::Carried>::Itself,
-                        >,
-                    >(&result)
-            }
-            3u16 => {
-                call.end()?;
-                let result: Result<u8, Error> = Arguments::provided(&*self.0);
-                call.reply::<
-                        ::core::result::Result<
-                            u8,
                             <Error as crate::mock::__private::wire::Carried>::Itself,
                         >,
                     >(&result)

@@ -15,7 +15,7 @@ pub struct CallError(pub String);
 pub mod __private {
     pub use super::{
         Abandon, AllLeased, Counters, Dispatch, FromCallError, Handler, ImportError, Incoming, Policy,
-        Refused, Service, Spawn, Stub,
+        Refused, Service, ShareError, Spawn, Stub,
     };
     pub use underpass_wire as wire;
 }
@@ -51,6 +51,9 @@ pub struct Refused(pub String);
 
 #[derive(Debug)]
 pub struct ImportError(pub String);
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct ShareError;
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Counters {
@@ -197,6 +200,18 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     {
         *self.again.lock().unwrap() += 1;
         self.call::<A, R>(procedure, arguments, failed)
+    }
+
+    pub fn import_from(
+        _: impl std::os::fd::AsFd,
+        _: &'static Descriptor,
+        _: std::time::Duration,
+    ) -> Result<Self, ImportError> {
+        Err(ImportError("nobody passes anything on".to_owned()))
+    }
+
+    pub fn share_with(&self, _: impl std::os::fd::AsFd) -> Result<(), ShareError> {
+        Err(ShareError)
     }
 
     pub fn local(&self) -> Option<&L> {

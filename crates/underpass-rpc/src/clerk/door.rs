@@ -5,7 +5,7 @@ use super::{Clerk, clerk};
 use crate::binding::Binding;
 use crate::family::Family;
 use crate::grant::Grant;
-use crate::handshake::{Answer, Hello, LONGEST, Manner, Meeting};
+use crate::handshake::{Answer, Hello, LONGEST_HELLO, Manner, Meeting};
 use crate::limits::Seat;
 use crate::mailbox::Mailbox;
 use crate::peer::Peer;
@@ -33,6 +33,8 @@ struct Visitor {
     seat: Seat,
     export: u64,
     offer: Arc<Offer>,
+    /// When the binding ends that was passed on to it, if that is to end.
+    until: Option<u64>,
 }
 
 /// Who asks the server's `authorize` about visitors, one after the other, so that the clerk need not wait for what a user has written.
@@ -44,10 +46,8 @@ impl Clerk {
         loop {
             self.make_room();
             match exported.listening.accept() {
-                Ok(socket) => {
-                    // A newcomer that can't be watched is sent off.
-                    let _ = self.watch(Watched::Newcomer { socket, export: key }, Some(key));
-                }
+                // Most have said hello by now, and need not be waited for.
+                Ok(socket) => self.greet(socket, key),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return self.pause(key, exported),
@@ -71,20 +71,29 @@ impl Clerk {
         self.table().paused.push((key, clock::now_ns() + PAUSE));
     }
 
-    /// A newcomer has said hello, or gone again.
+    /// A newcomer has said hello, or is about to, or has gone again.
     pub(super) fn greet(&self, socket: Socket, export: u64) {
+        let mut buffer = [0; LONGEST_HELLO];
+        match socket.receive(&mut buffer) {
+            Ok(received) if received.len > 0 => self.hear(socket, export, &buffer[..received.len], None),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                // A newcomer that can't be watched is sent off.
+                let _ = self.watch(Watched::Newcomer { socket, export }, Some(export));
+            }
+            _ => {}
+        }
+    }
+
+    /// Whoever is at the other end of `socket` has said `hello`, and is to have nothing longer than `until`.
+    pub(super) fn hear(&self, socket: Socket, export: u64, hello: &[u8], until: Option<u64>) {
         let offer = match self.table().row(export) {
             Some(Watched::Export(exported)) => exported.offer.clone(),
             _ => return,
         };
-        let mut buffer = vec![0; LONGEST];
-        let hello = match socket.receive(&mut buffer) {
-            Ok(received) if received.len > 0 => Hello::from_bytes(&buffer[..received.len]),
-            _ => return,
-        };
         failpoint!("greet-heard");
+        let hello = Hello::from_bytes(hello);
         let socket = Arc::new(socket);
-        let visitor = hello.and_then(|hello| Visitor::new(socket.clone(), hello, export, offer));
+        let visitor = hello.and_then(|hello| Visitor::new(socket.clone(), hello, export, offer, until));
         match visitor {
             Ok(visitor) => self.decide(visitor),
             Err(answer) => tell(&socket, &answer),
@@ -126,7 +135,7 @@ impl Clerk {
 
     /// Makes the binding, or tells the visitor why there is none.
     fn welcome(&self, visitor: Visitor, grant: &Grant) {
-        let Visitor { socket, manner, peer, seat, export, offer } = visitor;
+        let Visitor { socket, manner, peer, seat, export, offer, until } = visitor;
         let made = match &grant.refusal {
             Some(why) => Err(Answer::Denied { why: why.clone() }),
             None => make(manner, stack_of(offer.service.descriptor.astack())),
@@ -137,7 +146,10 @@ impl Clerk {
         };
         failpoint!("greet-made");
         let expires = grant.expires.or(offer.terms.expires).map(clock::deadline_ns);
-        let family = Family::new(export, Binding::new(offer.name.clone(), peer, expires));
+        let expires = expires.into_iter().chain(until).min();
+        let shareable = grant.shareable.unwrap_or(offer.terms.shareable);
+        let binding = Binding::new(offer.name.clone(), peer, expires);
+        let family = Family::new(export, binding, shareable);
         let (mailbox, stub) = (Mailbox::new(socket.clone()), offer.service.stub.clone());
         let end = ServerEnd::new(channel, mailbox, stub, meeting, family, seat);
         // Before the client can have it: what is revoked from then on may be this.
@@ -179,7 +191,13 @@ impl Clerk {
 
 impl Visitor {
     /// Somebody who says `hello`; or the answer to give instead.
-    fn new(socket: Arc<Socket>, hello: Hello, export: u64, offer: Arc<Offer>) -> Result<Self, Answer> {
+    fn new(
+        socket: Arc<Socket>,
+        hello: Hello,
+        export: u64,
+        offer: Arc<Offer>,
+        until: Option<u64>,
+    ) -> Result<Self, Answer> {
         let descriptor = offer.service.descriptor;
         if hello.hash != descriptor.hash {
             return Err(Answer::OtherInterface { hash: descriptor.hash, text: descriptor.text() });
@@ -190,7 +208,7 @@ impl Visitor {
             .quotas
             .admit(peer.uid(), region(stack_of(descriptor.astack())) as u64)
             .map_err(|why| Answer::Limit { why })?;
-        Ok(Self { socket, manner: hello.manner, peer, seat, export, offer })
+        Ok(Self { socket, manner: hello.manner, peer, seat, export, offer, until })
     }
 }
 

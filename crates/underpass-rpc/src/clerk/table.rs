@@ -3,7 +3,7 @@
 use crate::client::ClientEnd;
 use crate::family::Family;
 use crate::grant::Grant;
-use crate::limits::Quotas;
+use crate::limits::{Quotas, Seat};
 use crate::peer::Peer;
 use crate::server::ServerEnd;
 use crate::service::Service;
@@ -25,6 +25,8 @@ pub(crate) struct Terms {
     pub(crate) authorize: Option<Arc<Authorize>>,
     /// How long a binding lasts, if not for ever.
     pub(crate) expires: Option<Duration>,
+    /// Whether clients may pass their bindings on.
+    pub(crate) shareable: bool,
 }
 
 impl fmt::Debug for Terms {
@@ -52,9 +54,25 @@ pub(crate) struct Offer {
 /// What the clerk watches under a key.
 pub(super) enum Watched {
     Export(Arc<Exported>),
-    Newcomer { socket: Socket, export: u64 },
-    Client { end: Arc<ClientEnd>, line: Arc<dyn Line> },
-    Server { end: Arc<ServerEnd>, line: Arc<dyn Line>, export: u64 },
+    Newcomer {
+        socket: Socket,
+        export: u64,
+    },
+    /// A binding for whoever has the other end: a client, which counts as having it, has asked for it to pass its own on.
+    Ticket {
+        socket: Arc<Socket>,
+        by: Arc<Family>,
+        seat: Seat,
+    },
+    Client {
+        end: Arc<ClientEnd>,
+        line: Arc<dyn Line>,
+    },
+    Server {
+        end: Arc<ServerEnd>,
+        line: Arc<dyn Line>,
+        export: u64,
+    },
 }
 
 impl Watched {
@@ -62,6 +80,7 @@ impl Watched {
         match self {
             Self::Export(exported) => exported.listening.as_fd(),
             Self::Newcomer { socket, .. } => socket.as_fd(),
+            Self::Ticket { socket, .. } => socket.as_fd(),
             Self::Client { end, .. } => end.mailbox().as_fd(),
             Self::Server { end, .. } => end.mailbox().as_fd(),
         }
@@ -71,6 +90,7 @@ impl Watched {
     pub(super) fn is_of(&self, of: u64) -> bool {
         match self {
             Self::Newcomer { export, .. } | Self::Server { export, .. } => *export == of,
+            Self::Ticket { by, .. } => by.export() == of,
             Self::Export(_) | Self::Client { .. } => false,
         }
     }

@@ -34,6 +34,9 @@ impl ClientEnd {
         if let Some(files) = news.opened {
             self.opened(files);
         }
+        if !self.handed(news.tickets) || news.shares > 0 {
+            self.violated("a ticket that nobody asked for");
+        }
         if news.nonsense || news.asked > 0 {
             self.violated("nonsense over the socket");
         }
@@ -85,6 +88,7 @@ impl ClientEnd {
         barrier::heavy();
         self.lose_all();
         self.queue.all();
+        self.sharing.end();
         self.mailbox.hang_up();
         self.close_files();
         true
