@@ -22,6 +22,7 @@ const TRICKLE: f64 = 0.03;
 const STEP: Duration = Duration::from_millis(500);
 
 /// Processor time that both sides used, and the time that passed meanwhile.
+#[derive(Default)]
 struct Used {
     near: u64,
     far: u64,
@@ -35,6 +36,12 @@ impl Used {
         something()?;
         let (passed, near) = (now_ns() - start, cpu_ns() - near);
         Ok(Self { near, far: probe.cpu_ns()? - far, passed })
+    }
+
+    fn add(&mut self, more: Self) {
+        self.near += more.near;
+        self.far += more.far;
+        self.passed += more.passed;
     }
 
     /// As figures: ns of processor time in a second, beside that second.
@@ -76,24 +83,23 @@ pub(super) fn idle(client: &Client) -> Result<(), Error> {
     Ok(())
 }
 
-/// One call a millisecond.
+/// One call a millisecond, and beside it a kernel thread that sleeps as often and calls nobody: by turns.
 pub(super) fn trickle(client: &Client) -> Result<(), Error> {
+    /// Turns of each.
+    const TURNS: u64 = 10;
     let probe = calls::import()?;
     let calls = if client.effort().few { 300 } else { 5_000 };
-    let caller = probe.clone();
-    let used = Used::during(&probe, || {
-        let trickle = underpass::thread::spawn(move || {
-            let start = now_ns();
-            for number in 1..=calls {
-                // By the clock: what a call and a late wake-up take is not added to the gaps.
-                let due = start + number * GAP.as_nanos() as u64;
-                underpass::thread::sleep(Duration::from_nanos(due.saturating_sub(now_ns())));
-                caller.null()?;
-            }
-            Ok::<_, underpass::CallError>(())
-        });
-        Ok(trickle.join().map_err(|_| "a calling thread panicked")??)
-    })?;
+    let (mut used, mut asleep) = (Used::default(), Used::default());
+    for _ in 0..TURNS {
+        let caller = probe.clone();
+        used.add(Used::during(&probe, || {
+            let trickle = underpass::thread::spawn(move || {
+                every_gap(calls / TURNS, underpass::thread::sleep, || caller.null())
+            });
+            Ok(trickle.join().map_err(|_| "a calling thread panicked")??)
+        })?);
+        asleep.add(Used::during(&probe, || every_gap(calls / TURNS, std::thread::sleep, || Ok(())))?);
+    }
     let rate = calls as f64 * 1e9 / used.passed as f64;
     for (case, ns) in [("trickle/client", used.near), ("trickle/server", used.far)] {
         if !client.wants(case) {
@@ -101,8 +107,20 @@ pub(super) fn trickle(client: &Client) -> Result<(), Error> {
         }
         let figures = used.figures(ns).with("calls_per_s", rate.round() as u64);
         let figures = figures.with("cpu_per_call_ns", ns as f64 / calls as f64);
+        let figures = figures.with("cpu_per_sleep_ns", asleep.near as f64 / calls as f64);
         let met = figures.ratio <= TRICKLE;
         client.report(case, figures.judged("bar", TRICKLE, met))?;
     }
     Ok(())
+}
+
+/// Does `what` so many times, one each [`GAP`], and sleeps until then.
+fn every_gap<E>(times: u64, sleep: impl Fn(Duration), what: impl Fn() -> Result<(), E>) -> Result<(), E> {
+    let start = now_ns();
+    (1..=times).try_for_each(|number| {
+        // By the clock: what a call and a late wake-up take is not added to the gaps.
+        let due = start + number * GAP.as_nanos() as u64;
+        sleep(Duration::from_nanos(due.saturating_sub(now_ns())));
+        what()
+    })
 }
