@@ -43,8 +43,42 @@ fn regions() -> Vec<(usize, usize)> {
     found
 }
 
+// The compiler knows them. In an interface of the test's own, so that no other's change is in the way.
+#[underpass::interface]
+trait Blocks {
+    fn read(&self, file: u64, block: u32) -> Result<[u8; 512], underpass::CallError>;
+    fn write(&self, file: u64, block: u32, bytes: [u8; 512]) -> Result<(), Full>;
+    fn rename(&self, file: u64, name: &str) -> Result<(), Full>;
+    #[underpass(astack = 600)]
+    fn sync(&self, files: &[u64]) -> Result<(), Full>;
+}
+
+/// Why a block is not written. Of fixed size.
+#[derive(underpass::Wire)]
+struct Full;
+
+impl From<underpass::CallError> for Full {
+    fn from(_: underpass::CallError) -> Self {
+        Self
+    }
+}
+
+const _: () = {
+    let [read, write, rename, sync] = BlocksClient::SIZES;
+    // A block behind a byte; an error with a text in it.
+    assert!(matches!((read.arguments, read.result, read.astack), (Some(12), None, 513)));
+    // Two numbers and a block.
+    assert!(matches!((write.arguments, write.result, write.astack), (Some(524), Some(1), 524)));
+    assert!(matches!((rename.arguments, rename.astack), (None, STACK)));
+    assert!(sync.astack == 600);
+    assert!(BlocksClient::ASTACK == STACK && TightClient::ASTACK == 200);
+};
+
 #[test]
 fn sizes_and_numbers_follow_from_the_interface() {
+    let blocks = BlocksClient::descriptor();
+    let sizes: Vec<_> = blocks.procedures.iter().map(|procedure| procedure.astack).collect();
+    assert_eq!((sizes, blocks.astack()), (vec![513, 524, STACK, 600], BlocksClient::ASTACK));
     let tight = TightClient::descriptor();
     let sizes: Vec<_> = tight.procedures.iter().map(|procedure| procedure.astack).collect();
     // What the arguments take, or a result of one byte and which of both it is.

@@ -104,7 +104,8 @@ fn procedure_descriptors() {
     // The bounds are the wire's.
     let descriptor = |bytes, calls| {
         let mut one = underpass_wire::Descriptor::builder("One", "");
-        one.procedure("f", "").astack(bytes).calls(calls).result::<Result<(), ()>>();
+        let sizes = underpass_wire::Sizes::of::<Result<(), ()>>(&[], Some(bytes));
+        one.procedure("f", "", sizes).calls(calls).result::<Result<(), ()>>();
         one.finish().text()
     };
     assert!(descriptor(4_194_304, 64).contains("f() -> Result<(), ()>, A-stack 4194304, calls 64\n"));

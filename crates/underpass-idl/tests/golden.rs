@@ -75,6 +75,11 @@ fn a_procedure_with_a_body() {
 }
 
 #[test]
+fn more_arguments_than_a_tuple_can_have() {
+    compare("many");
+}
+
+#[test]
 fn handlers_that_are_async() {
     compare("asynchronous");
 }

@@ -38,7 +38,8 @@ use proc_macro::TokenStream;
 /// Arguments and results of more than 56 bytes lie in an *A-stack* of the binding's shared memory, one for each call under way (LRPC, 5.2). Its size
 /// follows from the types where theirs is fixed: what arguments and result take at the most. Whatever has no fixed size is given 32 KiB, an error 512 bytes. Procedures
 /// share the A-stacks of their interface, which have the size of the largest. What is larger goes out of band, at a higher price: some ten system calls.
-/// `#[underpass(astack = BYTES)]` on a method says another size, of at most 4 MiB (4,194,304).
+/// `#[underpass(astack = BYTES)]` on a method says another size, of at most 4 MiB (4,194,304). The compiler works all of this out: the stub's constants `ASTACK` and `SIZES`
+/// have it, so that who counts on a size can say so, as `const _: () = assert!(AdderClient::ASTACK <= 4096);`.
 ///
 /// `#[underpass(calls = N)]` on a method says how many of its calls are expected at once: 1 to 64, five if nothing is said, or what `#[interface(calls = N)]` says for all of them. The interface expects as many as the method that
 /// expects most, on each channel of a binding. What a caller does when so many are under way it chooses itself, by the stub's `when_all_leased`: take one more A-stack (which it does if nothing

@@ -1,6 +1,6 @@
 //! How generated code makes a descriptor.
 
-use crate::{Argument, Descriptor, Procedure, Schema, Types, astack, fixed};
+use crate::{Argument, Descriptor, Procedure, Schema, Sizes, Types, astack};
 
 /// A [`Descriptor`] in the making; generated code fills it.
 #[derive(Debug)]
@@ -16,17 +16,9 @@ impl DescriptorBuilder {
         Self { name, doc, procedures: Vec::new(), types: Types::new() }
     }
 
-    /// Adds the next procedure; its [`result`](ProcedureBuilder::result) ends it.
-    pub fn procedure(&mut self, name: &'static str, doc: &'static str) -> ProcedureBuilder<'_> {
-        ProcedureBuilder {
-            interface: self,
-            name,
-            doc,
-            arguments: Vec::new(),
-            fixed: Some(0),
-            astack: None,
-            calls: None,
-        }
+    /// Adds the next procedure, whose messages are of these sizes; its [`result`](ProcedureBuilder::result) ends it.
+    pub fn procedure(&mut self, name: &'static str, doc: &'static str, sizes: Sizes) -> ProcedureBuilder<'_> {
+        ProcedureBuilder { interface: self, name, doc, arguments: Vec::new(), sizes, calls: None }
     }
 
     /// The descriptor of all that was added.
@@ -43,8 +35,7 @@ pub struct ProcedureBuilder<'a> {
     name: &'static str,
     doc: &'static str,
     arguments: Vec<Argument>,
-    fixed: Option<usize>,
-    astack: Option<usize>,
+    sizes: Sizes,
     calls: Option<u32>,
 }
 
@@ -52,13 +43,6 @@ impl ProcedureBuilder<'_> {
     /// Adds the next argument, of the type that travels.
     pub fn argument<T: Schema>(mut self, name: &'static str) -> Self {
         self.arguments.push(Argument { name, of: T::schema(&mut self.interface.types) });
-        self.fixed = fixed::sum(&[self.fixed, T::FIXED]);
-        self
-    }
-
-    /// Says how many bytes its A-stack has, which follows from the types otherwise.
-    pub fn astack(mut self, bytes: usize) -> Self {
-        self.astack = Some(bytes);
         self
     }
 
@@ -71,10 +55,8 @@ impl ProcedureBuilder<'_> {
     /// Says what it returns, and adds the procedure to the interface.
     ///
     /// # Panics
-    /// If the interface has 65,536 procedures, the A-stack more than [`astack::LARGEST`] bytes, or there are no calls or more than [`astack::MOST_CALLS`] at
-    /// once; `#[interface]` refuses those that have.
+    /// If the interface has 65,536 procedures, or there are no calls or more than [`astack::MOST_CALLS`] at once; `#[interface]` refuses those that have.
     pub fn result<R: Schema>(self) {
-        assert!(self.astack.is_none_or(|bytes| bytes <= astack::LARGEST), "an A-stack is too large");
         assert!(self.calls.is_none_or(|calls| (1..=astack::MOST_CALLS).contains(&calls)), "calls at once");
         let index = u16::try_from(self.interface.procedures.len()).expect("at most 65,536 procedures");
         let result = R::schema(&mut self.interface.types);
@@ -84,14 +66,11 @@ impl ProcedureBuilder<'_> {
             doc: self.doc,
             arguments: self.arguments,
             result,
-            fixed_arguments: self.fixed,
-            fixed_result: R::FIXED,
-            astack: self.astack.unwrap_or_else(|| {
-                let [value, error] = R::EITHER;
-                astack::wanted(self.fixed, value, error)
-            }),
+            fixed_arguments: self.sizes.arguments,
+            fixed_result: self.sizes.result,
+            astack: self.sizes.astack,
             calls: self.calls.unwrap_or(astack::CALLS),
-            stated: (self.astack, self.calls),
+            stated: (self.sizes.stated, self.calls),
         });
     }
 }

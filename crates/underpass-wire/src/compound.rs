@@ -113,7 +113,7 @@ impl<T: Schema> Schema for Option<T> {
 }
 
 impl<T: Encode, E: Encode> Encode for Result<T, E> {
-    const FIXED: Option<usize> = None;
+    const FIXED: Option<usize> = fixed::sum(&[Some(1), fixed::same(&[T::FIXED, E::FIXED])]);
     const EITHER: [Option<usize>; 2] = [T::FIXED, E::FIXED];
 
     #[inline]

@@ -10,10 +10,11 @@ const FORMAT: &str = "underpass wire 1";
 ///
 /// # Examples
 /// ```
-/// use underpass_wire::Descriptor;
+/// use underpass_wire::{Descriptor, Encode, Sizes};
 ///
+/// const READ: Sizes = Sizes::of::<Result<Vec<u8>, String>>(&[u64::FIXED, u32::FIXED], None);
 /// let mut cache = Descriptor::builder("Cache", "Blocks of files.");
-/// cache.procedure("read", "Reads.").argument::<u64>("offset").argument::<u32>("len").result::<Result<Vec<u8>, String>>();
+/// cache.procedure("read", "Reads.", READ).argument::<u64>("offset").argument::<u32>("len").result::<Result<Vec<u8>, String>>();
 /// let cache = cache.finish();
 ///
 /// assert_eq!(cache.procedures[0].fixed_arguments, Some(12));
@@ -140,12 +141,12 @@ impl Descriptor {
     ///
     /// # Examples
     /// ```
-    /// # use underpass_wire::Descriptor;
+    /// # use underpass_wire::{Descriptor, Encode, Sizes};
     /// # let mut old = Descriptor::builder("Cache", "");
-    /// # old.procedure("read", "").argument::<u32>("len").result::<Result<(), ()>>();
+    /// # old.procedure("read", "", Sizes::of::<Result<(), ()>>(&[u32::FIXED], None)).argument::<u32>("len").result::<Result<(), ()>>();
     /// # let old = old.finish();
     /// # let mut new = Descriptor::builder("Cache", "");
-    /// # new.procedure("read", "").argument::<u64>("len").result::<Result<(), ()>>();
+    /// # new.procedure("read", "", Sizes::of::<Result<(), ()>>(&[u64::FIXED], None)).argument::<u64>("len").result::<Result<(), ()>>();
     /// # let new = new.finish();
     /// assert_eq!(
     ///     old.differences(&new.text()),
@@ -166,6 +167,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Sizes;
 
     #[test]
     fn the_hash_is_fnv1a() {
@@ -176,7 +178,8 @@ mod tests {
 
     fn cache(doc: &'static str, argument: &'static str) -> Descriptor {
         let mut cache = Descriptor::builder("Cache", doc);
-        cache.procedure("stat", doc).argument::<String>(argument).result::<Result<u64, ()>>();
+        let sizes = Sizes::of::<Result<u64, ()>>(&[None], None);
+        cache.procedure("stat", doc, sizes).argument::<String>(argument).result::<Result<u64, ()>>();
         cache.finish()
     }
 

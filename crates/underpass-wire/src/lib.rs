@@ -62,6 +62,7 @@ mod source;
 pub mod tag;
 mod types;
 
+pub use astack::Sizes;
 pub use builder::{DescriptorBuilder, ProcedureBuilder};
 pub use carried::Carried;
 pub use decode::{Decode, from_bytes};

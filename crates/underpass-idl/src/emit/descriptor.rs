@@ -10,8 +10,16 @@ pub(super) fn descriptor(interface: &Interface) -> TokenStream {
     let Interface { vis, wire, doc, methods, .. } = interface;
     let name = interface.name();
     let mutability = (!methods.is_empty()).then(|| quote!(mut));
-    let procedures = methods.iter().map(|method| procedure(method, wire));
+    let procedures = methods.iter().map(|method| procedure(interface, method));
+    let sizes = methods.iter().map(|method| sizes(method, wire));
+    let count = methods.len();
     quote! {
+        /// Bytes that arguments and results take, and the A-stacks that follow: of each procedure, in the order of the trait.
+        #vis const SIZES: [#wire::Sizes; #count] = [#(#sizes),*];
+
+        /// Bytes of the interface's A-stacks: what the procedure wants that wants most.
+        #vis const ASTACK: usize = #wire::Sizes::largest(&Self::SIZES);
+
         /// The interface as both sides must know it.
         #vis fn descriptor() -> &'static #wire::Descriptor {
             static DESCRIPTOR: ::std::sync::LazyLock<#wire::Descriptor> = ::std::sync::LazyLock::new(|| {
@@ -24,22 +32,37 @@ pub(super) fn descriptor(interface: &Interface) -> TokenStream {
     }
 }
 
-fn procedure(method: &Method, wire: &Path) -> TokenStream {
-    let Method { doc, arguments, outcome, astack, calls, .. } = method;
+fn procedure(interface: &Interface, method: &Method) -> TokenStream {
+    let (client, wire) = (interface.client(), &interface.wire);
+    let Method { index, doc, arguments, outcome, calls, .. } = method;
     let name = method.name();
     let arguments = arguments.iter().map(|argument| {
         let (name, carried) = (argument.name(), argument.carried(wire));
         quote!(.argument::<#carried>(#name))
     });
     let carried = outcome.carried(wire);
-    let astack = astack.map(|bytes| bytes as usize).map(|bytes| quote!(.astack(#bytes)));
+    let index = *index as usize;
     let calls = calls.map(|calls| quote!(.calls(#calls)));
     quote! {
         interface
-            .procedure(#name, #doc)
+            .procedure(#name, #doc, #client::SIZES[#index])
             #(#arguments)*
-            #astack
             #calls
             .result::<#carried>();
     }
+}
+
+/// What the compiler works out of a procedure.
+fn sizes(method: &Method, wire: &Path) -> TokenStream {
+    let Method { arguments, outcome, astack, .. } = method;
+    let fixed = arguments.iter().map(|argument| {
+        let carried = argument.carried(wire);
+        quote!(<#carried as #wire::Encode>::FIXED)
+    });
+    let stated = match astack.map(|bytes| bytes as usize) {
+        Some(bytes) => quote!(::core::option::Option::Some(#bytes)),
+        None => quote!(::core::option::Option::None),
+    };
+    let carried = outcome.carried(wire);
+    quote!(#wire::Sizes::of::<#carried>(&[#(#fixed),*], #stated))
 }

@@ -190,6 +190,7 @@ pub(super) fn is_taken(name: &Ident) -> Result<()> {
         "import" | "import_from" | "import_within" | "import_resilient" => {
             "the client stub has it, to import the interface"
         }
+        "SIZES" | "ASTACK" => "the client stub has a constant of that name itself",
         "descriptor" | "share_with" | "counters" | "with_deadline" | "urgent" | "when_all_leased"
         | "abandonable" | "quarantine" => "the client stub has a method of that name itself",
         _ => return Ok(()),

@@ -11,22 +11,6 @@ trait Arguments: Send + Sync + std::fmt::Debug + 'static {
         r#type: (u8, Option<[bool; 3]>),
         local: HashMap<String, u64>,
     ) -> Result<(), Error>;
-    fn many(
-        &self,
-        a: u8,
-        b: u8,
-        c: u8,
-        d: u8,
-        e: u8,
-        f: u8,
-        g: u8,
-        h: u8,
-        i: u8,
-        j: u8,
-        k: u8,
-        l: u8,
-        m: &str,
-    ) -> Result<(), Error>;
     /// Makes a service of this implementation, which a `Server` can export.
     #[allow(dead_code)]
     fn serve(self) -> crate::mock::__private::Service
@@ -163,6 +147,44 @@ impl ArgumentsClient {
     fn counters(&self) -> crate::mock::__private::Counters {
         self.stub.counters()
     }
+    /// Bytes that arguments and results take, and the A-stacks that follow: of each procedure, in the order of the trait.
+    const SIZES: [crate::mock::__private::wire::Sizes; 2usize] = [
+        crate::mock::__private::wire::Sizes::of::<
+            <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
+        >(
+            &[
+                <<::std::string::String as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
+                <<::std::vec::Vec<
+                    u8,
+                > as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
+                <<::std::vec::Vec<
+                    fs::Stat,
+                > as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
+                <<fs::Stat as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
+            ],
+            ::core::option::Option::None,
+        ),
+        crate::mock::__private::wire::Sizes::of::<
+            ::core::result::Result<
+                (),
+                <Error as crate::mock::__private::wire::Carried>::Itself,
+            >,
+        >(
+            &[
+                <<(
+                    u8,
+                    Option<[bool; 3]>,
+                ) as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
+                <<HashMap<
+                    String,
+                    u64,
+                > as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
+            ],
+            ::core::option::Option::None,
+        ),
+    ];
+    /// Bytes of the interface's A-stacks: what the procedure wants that wants most.
+    const ASTACK: usize = crate::mock::__private::wire::Sizes::largest(&Self::SIZES);
     /// The interface as both sides must know it.
     fn descriptor() -> &'static crate::mock::__private::wire::Descriptor {
         static DESCRIPTOR: ::std::sync::LazyLock<
@@ -173,7 +195,7 @@ impl ArgumentsClient {
                 "",
             );
             interface
-                .procedure("lent", "")
+                .procedure("lent", "", ArgumentsClient::SIZES[0usize])
                 .argument::<
                     <::std::string::String as crate::mock::__private::wire::Carried>::Itself,
                 >("text")
@@ -194,7 +216,7 @@ impl ArgumentsClient {
                     <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
                 >();
             interface
-                .procedure("owned", "")
+                .procedure("owned", "", ArgumentsClient::SIZES[1usize])
                 .argument::<
                     <(
                         u8,
@@ -207,29 +229,6 @@ impl ArgumentsClient {
                         u64,
                     > as crate::mock::__private::wire::Carried>::Itself,
                 >("local")
-                .result::<
-                    ::core::result::Result<
-                        (),
-                        <Error as crate::mock::__private::wire::Carried>::Itself,
-                    >,
-                >();
-            interface
-                .procedure("many", "")
-                .argument::<u8>("a")
-                .argument::<u8>("b")
-                .argument::<u8>("c")
-                .argument::<u8>("d")
-                .argument::<u8>("e")
-                .argument::<u8>("f")
-                .argument::<u8>("g")
-                .argument::<u8>("h")
-                .argument::<u8>("i")
-                .argument::<u8>("j")
-                .argument::<u8>("k")
-                .argument::<u8>("l")
-                .argument::<
-                    <::std::string::String as crate::mock::__private::wire::Carried>::Itself,
-                >("m")
                 .result::<
                     ::core::result::Result<
                         (),
@@ -291,40 +290,6 @@ impl Arguments for ArgumentsClient {
             ),
         )
     }
-    fn many(
-        &self,
-        a: u8,
-        b: u8,
-        c: u8,
-        d: u8,
-        e: u8,
-        f: u8,
-        g: u8,
-        h: u8,
-        i: u8,
-        j: u8,
-        k: u8,
-        l: u8,
-        m: &str,
-    ) -> Result<(), Error> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::many(local, a, b, c, d, e, f, g, h, i, j, k, l, m);
-        }
-        let stub = &self.stub;
-        stub.call::<
-                _,
-                ::core::result::Result<
-                    (),
-                    <Error as crate::mock::__private::wire::Carried>::Itself,
-                >,
-            >(
-            2u16,
-            &(&(&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l), &(m,)),
-            |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                error,
-            ),
-        )
-    }
 }
 #[allow(dead_code)]
 impl ArgumentsClient {
@@ -381,46 +346,6 @@ impl ArgumentsClient {
             >(
                 1u16,
                 &(&r#type, &local),
-                |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                    error,
-                ),
-            )
-            .await
-    }
-    /// `many` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
-    ///
-    /// # Errors
-    /// What the implementation returns, or what became of the call.
-    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
-    async fn many_async(
-        &self,
-        a: u8,
-        b: u8,
-        c: u8,
-        d: u8,
-        e: u8,
-        f: u8,
-        g: u8,
-        h: u8,
-        i: u8,
-        j: u8,
-        k: u8,
-        l: u8,
-        m: &str,
-    ) -> Result<(), Error> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::many(local, a, b, c, d, e, f, g, h, i, j, k, l, m);
-        }
-        let stub = &self.stub;
-        stub.call_async::<
-                _,
-                ::core::result::Result<
-                    (),
-                    <Error as crate::mock::__private::wire::Carried>::Itself,
-                >,
-            >(
-                2u16,
-                &(&(&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l), &(m,)),
                 |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
                     error,
                 ),
@@ -495,47 +420,6 @@ where
                     &*self.0,
                     argument0,
                     argument1,
-                );
-                call.reply::<
-                        ::core::result::Result<
-                            (),
-                            <Error as crate::mock::__private::wire::Carried>::Itself,
-                        >,
-                    >(&result)
-            }
-            2u16 => {
-                let argument0 = call.argument::<u8>()?;
-                let argument1 = call.argument::<u8>()?;
-                let argument2 = call.argument::<u8>()?;
-                let argument3 = call.argument::<u8>()?;
-                let argument4 = call.argument::<u8>()?;
-                let argument5 = call.argument::<u8>()?;
-                let argument6 = call.argument::<u8>()?;
-                let argument7 = call.argument::<u8>()?;
-                let argument8 = call.argument::<u8>()?;
-                let argument9 = call.argument::<u8>()?;
-                let argument10 = call.argument::<u8>()?;
-                let argument11 = call.argument::<u8>()?;
-                let argument12 = call
-                    .argument::<
-                        <::std::string::String as crate::mock::__private::wire::Carried>::Itself,
-                    >()?;
-                call.end()?;
-                let result: Result<(), Error> = Arguments::many(
-                    &*self.0,
-                    argument0,
-                    argument1,
-                    argument2,
-                    argument3,
-                    argument4,
-                    argument5,
-                    argument6,
-                    argument7,
-                    argument8,
-                    argument9,
-                    argument10,
-                    argument11,
-                    &argument12,
                 );
                 call.reply::<
                         ::core::result::Result<

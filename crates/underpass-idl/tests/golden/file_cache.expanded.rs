@@ -146,6 +146,30 @@ impl FileCacheClient {
     pub fn counters(&self) -> ::underpass::__private::Counters {
         self.stub.counters()
     }
+    /// Bytes that arguments and results take, and the A-stacks that follow: of each procedure, in the order of the trait.
+    pub const SIZES: [::underpass::__private::wire::Sizes; 2usize] = [
+        ::underpass::__private::wire::Sizes::of::<
+            ::core::result::Result<
+                <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
+                <FsError as ::underpass::__private::wire::Carried>::Itself,
+            >,
+        >(
+            &[
+                <<FileId as ::underpass::__private::wire::Carried>::Itself as ::underpass::__private::wire::Encode>::FIXED,
+                <u64 as ::underpass::__private::wire::Encode>::FIXED,
+                <u32 as ::underpass::__private::wire::Encode>::FIXED,
+            ],
+            ::core::option::Option::None,
+        ),
+        ::underpass::__private::wire::Sizes::of::<
+            ::core::result::Result<
+                (),
+                <FsError as ::underpass::__private::wire::Carried>::Itself,
+            >,
+        >(&[], ::core::option::Option::None),
+    ];
+    /// Bytes of the interface's A-stacks: what the procedure wants that wants most.
+    pub const ASTACK: usize = ::underpass::__private::wire::Sizes::largest(&Self::SIZES);
     /// The interface as both sides must know it.
     pub fn descriptor() -> &'static ::underpass::__private::wire::Descriptor {
         static DESCRIPTOR: ::std::sync::LazyLock<
@@ -156,7 +180,11 @@ impl FileCacheClient {
                 "Files, in blocks.\n\nBlocks stay in memory.",
             );
             interface
-                .procedure("read", "Reads up to `len` bytes at `offset`.")
+                .procedure(
+                    "read",
+                    "Reads up to `len` bytes at `offset`.",
+                    FileCacheClient::SIZES[0usize],
+                )
                 .argument::<
                     <FileId as ::underpass::__private::wire::Carried>::Itself,
                 >("file")
@@ -169,7 +197,7 @@ impl FileCacheClient {
                     >,
                 >();
             interface
-                .procedure("flush", "")
+                .procedure("flush", "", FileCacheClient::SIZES[1usize])
                 .result::<
                     ::core::result::Result<
                         (),

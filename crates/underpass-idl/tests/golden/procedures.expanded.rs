@@ -137,6 +137,30 @@ impl FramesClient {
     pub fn counters(&self) -> ::underpass::__private::Counters {
         self.stub.counters()
     }
+    /// Bytes that arguments and results take, and the A-stacks that follow: of each procedure, in the order of the trait.
+    pub const SIZES: [::underpass::__private::wire::Sizes; 2usize] = [
+        ::underpass::__private::wire::Sizes::of::<
+            ::core::result::Result<
+                (),
+                <FrameError as ::underpass::__private::wire::Carried>::Itself,
+            >,
+        >(
+            &[
+                <<::std::vec::Vec<
+                    u8,
+                > as ::underpass::__private::wire::Carried>::Itself as ::underpass::__private::wire::Encode>::FIXED,
+            ],
+            ::core::option::Option::Some(65536usize),
+        ),
+        ::underpass::__private::wire::Sizes::of::<
+            ::core::result::Result<
+                u64,
+                <FrameError as ::underpass::__private::wire::Carried>::Itself,
+            >,
+        >(&[], ::core::option::Option::None),
+    ];
+    /// Bytes of the interface's A-stacks: what the procedure wants that wants most.
+    pub const ASTACK: usize = ::underpass::__private::wire::Sizes::largest(&Self::SIZES);
     /// The interface as both sides must know it.
     pub fn descriptor() -> &'static ::underpass::__private::wire::Descriptor {
         static DESCRIPTOR: ::std::sync::LazyLock<
@@ -147,13 +171,12 @@ impl FramesClient {
                 "",
             );
             interface
-                .procedure("put", "")
+                .procedure("put", "", FramesClient::SIZES[0usize])
                 .argument::<
                     <::std::vec::Vec<
                         u8,
                     > as ::underpass::__private::wire::Carried>::Itself,
                 >("frame")
-                .astack(65536usize)
                 .calls(2u32)
                 .result::<
                     ::core::result::Result<
@@ -162,7 +185,7 @@ impl FramesClient {
                     >,
                 >();
             interface
-                .procedure("newest", "")
+                .procedure("newest", "", FramesClient::SIZES[1usize])
                 .calls(8u32)
                 .result::<
                     ::core::result::Result<

@@ -138,6 +138,17 @@ impl ProvidedClient {
     fn counters(&self) -> crate::mock::__private::Counters {
         self.stub.counters()
     }
+    /// Bytes that arguments and results take, and the A-stacks that follow: of each procedure, in the order of the trait.
+    const SIZES: [crate::mock::__private::wire::Sizes; 1usize] = [
+        crate::mock::__private::wire::Sizes::of::<
+            ::core::result::Result<
+                u8,
+                <Error as crate::mock::__private::wire::Carried>::Itself,
+            >,
+        >(&[], ::core::option::Option::None),
+    ];
+    /// Bytes of the interface's A-stacks: what the procedure wants that wants most.
+    const ASTACK: usize = crate::mock::__private::wire::Sizes::largest(&Self::SIZES);
     /// The interface as both sides must know it.
     fn descriptor() -> &'static crate::mock::__private::wire::Descriptor {
         static DESCRIPTOR: ::std::sync::LazyLock<
@@ -148,7 +159,7 @@ impl ProvidedClient {
                 "",
             );
             interface
-                .procedure("provided", "")
+                .procedure("provided", "", ProvidedClient::SIZES[0usize])
                 .result::<
                     ::core::result::Result<
                         u8,

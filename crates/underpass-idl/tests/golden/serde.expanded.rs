@@ -136,6 +136,27 @@ impl SearchClient {
     fn counters(&self) -> ::underpass::__private::Counters {
         self.stub.counters()
     }
+    /// Bytes that arguments and results take, and the A-stacks that follow: of each procedure, in the order of the trait.
+    const SIZES: [::underpass::__private::wire::Sizes; 1usize] = [
+        ::underpass::__private::wire::Sizes::of::<
+            ::core::result::Result<
+                ::underpass::__private::wire::Serde<Value>,
+                <Error as ::underpass::__private::wire::Carried>::Itself,
+            >,
+        >(
+            &[
+                <::underpass::__private::wire::Serde<
+                    Query,
+                > as ::underpass::__private::wire::Encode>::FIXED,
+                <::underpass::__private::wire::Serde<
+                    Limits,
+                > as ::underpass::__private::wire::Encode>::FIXED,
+            ],
+            ::core::option::Option::None,
+        ),
+    ];
+    /// Bytes of the interface's A-stacks: what the procedure wants that wants most.
+    const ASTACK: usize = ::underpass::__private::wire::Sizes::largest(&Self::SIZES);
     /// The interface as both sides must know it.
     fn descriptor() -> &'static ::underpass::__private::wire::Descriptor {
         static DESCRIPTOR: ::std::sync::LazyLock<
@@ -146,7 +167,7 @@ impl SearchClient {
                 "",
             );
             interface
-                .procedure("find", "")
+                .procedure("find", "", SearchClient::SIZES[0usize])
                 .argument::<::underpass::__private::wire::Serde<Query>>("query")
                 .argument::<::underpass::__private::wire::Serde<Limits>>("limits")
                 .result::<

@@ -1,0 +1,356 @@
+pub trait Many {
+    fn many(
+        &self,
+        a: u8,
+        b: u8,
+        c: u8,
+        d: u8,
+        e: u8,
+        f: u8,
+        g: u8,
+        h: u8,
+        i: u8,
+        j: u8,
+        k: u8,
+        l: u8,
+        m: &str,
+    ) -> Result<(), Error>;
+    /// Makes a service of this implementation, which a `Server` can export.
+    #[allow(dead_code)]
+    fn serve(self) -> crate::mock::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
+            + 'static,
+    {
+        let local = ::std::sync::Arc::new(self);
+        let stub = ::std::sync::Arc::new(ManyDispatch(::std::sync::Arc::clone(&local)));
+        crate::mock::__private::Service::new::<
+            dyn Many + ::core::marker::Send + ::core::marker::Sync,
+        >(ManyClient::descriptor(), stub, local)
+    }
+}
+/// The client stub of [`Many`]: its implementation in another process.
+#[derive(Clone, Debug)]
+#[allow(dead_code)]
+pub struct ManyClient {
+    stub: crate::mock::__private::Stub<
+        dyn Many + ::core::marker::Send + ::core::marker::Sync,
+    >,
+}
+#[automatically_derived]
+#[allow(dead_code)]
+impl ManyClient {
+    /// Imports the interface that is exported as `name`. If that is this very domain's, calls will be direct.
+    ///
+    /// # Errors
+    /// There is no such name, or no permission, or it is another interface: each variant tells the remedy.
+    pub fn import(
+        name: &str,
+    ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: crate::mock::__private::Stub::import(
+                name,
+                Self::descriptor(),
+                ::core::option::Option::None,
+            )?,
+        })
+    }
+    /// Imports the interface that is exported as `name`, or will be within that time.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import), once the time is over.
+    pub fn import_within(
+        name: &str,
+        time: ::core::time::Duration,
+    ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: crate::mock::__private::Stub::import(
+                name,
+                Self::descriptor(),
+                ::core::option::Option::Some(time),
+            )?,
+        })
+    }
+    /// Imports the interface that is exported as `name`, waits for it if need be, and imports it again whenever its server has ended or was replaced. A call
+    /// that was not started is made again then, and so is one of a method marked `#[idempotent]`; each other call returns with what is known of it.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import).
+    pub fn import_resilient(
+        name: &str,
+        policy: crate::mock::__private::Policy,
+    ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: crate::mock::__private::Stub::import_resilient(
+                name,
+                Self::descriptor(),
+                policy,
+            )?,
+        })
+    }
+    /// Imports the interface that another process passes on over `socket`, a connected Unix socket, by `share_with`, within that time.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import); nothing has come in time, or what has gives no binding any more.
+    pub fn import_from(
+        socket: impl ::std::os::fd::AsFd,
+        time: ::core::time::Duration,
+    ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: crate::mock::__private::Stub::import_from(
+                socket,
+                Self::descriptor(),
+                time,
+            )?,
+        })
+    }
+    /// Passes this binding on to the process at the other end of `socket`, a connected Unix socket, if the server allows it. It takes it by `import_from`, while this
+    /// binding lasts, and is a client of its own from then on.
+    ///
+    /// # Errors
+    /// The server does not allow it, or there is no room: each variant tells the remedy.
+    pub fn share_with(
+        &self,
+        socket: impl ::std::os::fd::AsFd,
+    ) -> ::core::result::Result<(), crate::mock::__private::ShareError> {
+        self.stub.share_with(socket)
+    }
+    /// The same binding; every call of this copy of it returns with a deadline error after that time.
+    #[must_use]
+    pub fn with_deadline(&self, time: ::core::time::Duration) -> Self {
+        Self {
+            stub: self.stub.with_deadline(time),
+        }
+    }
+    /// The same binding; a call of this copy of it gives its caller's processor to a server that has none, though other threads are ready.
+    #[must_use]
+    pub fn urgent(&self) -> Self {
+        Self { stub: self.stub.urgent() }
+    }
+    /// The same binding; callers over this copy of it are freed when anybody abandons.
+    #[must_use]
+    pub fn abandonable(&self, abandon: &crate::mock::__private::Abandon) -> Self {
+        Self {
+            stub: self.stub.abandonable(abandon),
+        }
+    }
+    /// How many calls that nobody waits for any more the server may hold, of 64 over each channel, before it loses the binding: 48 at first.
+    pub fn quarantine(&self, most: u32) {
+        self.stub.quarantine(most);
+    }
+    /// The same binding; what a call of this copy of it does when as many are under way as the interface expects at once.
+    #[must_use]
+    pub fn when_all_leased(&self, choice: crate::mock::__private::AllLeased) -> Self {
+        Self {
+            stub: self.stub.when_all_leased(choice),
+        }
+    }
+    /// What this binding has cost so far.
+    pub fn counters(&self) -> crate::mock::__private::Counters {
+        self.stub.counters()
+    }
+    /// Bytes that arguments and results take, and the A-stacks that follow: of each procedure, in the order of the trait.
+    pub const SIZES: [crate::mock::__private::wire::Sizes; 1usize] = [
+        crate::mock::__private::wire::Sizes::of::<
+            ::core::result::Result<
+                (),
+                <Error as crate::mock::__private::wire::Carried>::Itself,
+            >,
+        >(
+            &[
+                <u8 as crate::mock::__private::wire::Encode>::FIXED,
+                <u8 as crate::mock::__private::wire::Encode>::FIXED,
+                <u8 as crate::mock::__private::wire::Encode>::FIXED,
+                <u8 as crate::mock::__private::wire::Encode>::FIXED,
+                <u8 as crate::mock::__private::wire::Encode>::FIXED,
+                <u8 as crate::mock::__private::wire::Encode>::FIXED,
+                <u8 as crate::mock::__private::wire::Encode>::FIXED,
+                <u8 as crate::mock::__private::wire::Encode>::FIXED,
+                <u8 as crate::mock::__private::wire::Encode>::FIXED,
+                <u8 as crate::mock::__private::wire::Encode>::FIXED,
+                <u8 as crate::mock::__private::wire::Encode>::FIXED,
+                <u8 as crate::mock::__private::wire::Encode>::FIXED,
+                <<::std::string::String as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
+            ],
+            ::core::option::Option::None,
+        ),
+    ];
+    /// Bytes of the interface's A-stacks: what the procedure wants that wants most.
+    pub const ASTACK: usize = crate::mock::__private::wire::Sizes::largest(&Self::SIZES);
+    /// The interface as both sides must know it.
+    pub fn descriptor() -> &'static crate::mock::__private::wire::Descriptor {
+        static DESCRIPTOR: ::std::sync::LazyLock<
+            crate::mock::__private::wire::Descriptor,
+        > = ::std::sync::LazyLock::new(|| {
+            let mut interface = crate::mock::__private::wire::Descriptor::builder(
+                "Many",
+                "",
+            );
+            interface
+                .procedure("many", "", ManyClient::SIZES[0usize])
+                .argument::<u8>("a")
+                .argument::<u8>("b")
+                .argument::<u8>("c")
+                .argument::<u8>("d")
+                .argument::<u8>("e")
+                .argument::<u8>("f")
+                .argument::<u8>("g")
+                .argument::<u8>("h")
+                .argument::<u8>("i")
+                .argument::<u8>("j")
+                .argument::<u8>("k")
+                .argument::<u8>("l")
+                .argument::<
+                    <::std::string::String as crate::mock::__private::wire::Carried>::Itself,
+                >("m")
+                .result::<
+                    ::core::result::Result<
+                        (),
+                        <Error as crate::mock::__private::wire::Carried>::Itself,
+                    >,
+                >();
+            interface.finish()
+        });
+        &DESCRIPTOR
+    }
+}
+#[automatically_derived]
+#[allow(deprecated, clippy::redundant_closure)]
+impl Many for ManyClient {
+    fn many(
+        &self,
+        a: u8,
+        b: u8,
+        c: u8,
+        d: u8,
+        e: u8,
+        f: u8,
+        g: u8,
+        h: u8,
+        i: u8,
+        j: u8,
+        k: u8,
+        l: u8,
+        m: &str,
+    ) -> Result<(), Error> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return Many::many(local, a, b, c, d, e, f, g, h, i, j, k, l, m);
+        }
+        let stub = &self.stub;
+        stub.call::<
+                _,
+                ::core::result::Result<
+                    (),
+                    <Error as crate::mock::__private::wire::Carried>::Itself,
+                >,
+            >(
+            0u16,
+            &(&(&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l), &(m,)),
+            |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
+                error,
+            ),
+        )
+    }
+}
+#[allow(dead_code)]
+impl ManyClient {
+    /// `many` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
+    ///
+    /// # Errors
+    /// What the implementation returns, or what became of the call.
+    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    pub async fn many_async(
+        &self,
+        a: u8,
+        b: u8,
+        c: u8,
+        d: u8,
+        e: u8,
+        f: u8,
+        g: u8,
+        h: u8,
+        i: u8,
+        j: u8,
+        k: u8,
+        l: u8,
+        m: &str,
+    ) -> Result<(), Error> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return Many::many(local, a, b, c, d, e, f, g, h, i, j, k, l, m);
+        }
+        let stub = &self.stub;
+        stub.call_async::<
+                _,
+                ::core::result::Result<
+                    (),
+                    <Error as crate::mock::__private::wire::Carried>::Itself,
+                >,
+            >(
+                0u16,
+                &(&(&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l), &(m,)),
+                |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
+                    error,
+                ),
+            )
+            .await
+    }
+}
+/// The server stub of [`Many`].
+#[doc(hidden)]
+struct ManyDispatch<T>(::std::sync::Arc<T>);
+#[automatically_derived]
+#[allow(deprecated)]
+impl<T> crate::mock::__private::Dispatch for ManyDispatch<T>
+where
+    T: Many + ::core::marker::Send + ::core::marker::Sync + 'static,
+{
+    fn dispatch(
+        &self,
+        call: &mut crate::mock::__private::Incoming<'_>,
+    ) -> ::core::result::Result<(), crate::mock::__private::Refused> {
+        match call.procedure() {
+            0u16 => {
+                let argument0 = call.argument::<u8>()?;
+                let argument1 = call.argument::<u8>()?;
+                let argument2 = call.argument::<u8>()?;
+                let argument3 = call.argument::<u8>()?;
+                let argument4 = call.argument::<u8>()?;
+                let argument5 = call.argument::<u8>()?;
+                let argument6 = call.argument::<u8>()?;
+                let argument7 = call.argument::<u8>()?;
+                let argument8 = call.argument::<u8>()?;
+                let argument9 = call.argument::<u8>()?;
+                let argument10 = call.argument::<u8>()?;
+                let argument11 = call.argument::<u8>()?;
+                let argument12 = call
+                    .argument::<
+                        <::std::string::String as crate::mock::__private::wire::Carried>::Itself,
+                    >()?;
+                call.end()?;
+                let result: Result<(), Error> = Many::many(
+                    &*self.0,
+                    argument0,
+                    argument1,
+                    argument2,
+                    argument3,
+                    argument4,
+                    argument5,
+                    argument6,
+                    argument7,
+                    argument8,
+                    argument9,
+                    argument10,
+                    argument11,
+                    &argument12,
+                );
+                call.reply::<
+                        ::core::result::Result<
+                            (),
+                            <Error as crate::mock::__private::wire::Carried>::Itself,
+                        >,
+                    >(&result)
+            }
+            _ => call.unknown(),
+        }
+    }
+}
