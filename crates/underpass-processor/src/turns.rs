@@ -119,7 +119,12 @@ pub fn see_to_listeners(world: &impl World) {
 pub fn request(world: &impl World) {
     loop {
         if world.slots().counts().free() && world.slots().take() {
-            return hand_over(world);
+            // What no sleeper would take may have been taken by who runs: for that nobody is born, else there would be one more each time.
+            return match hand_to_sleeper(world) {
+                true => {}
+                false if world.unstarted() => have_born(world),
+                false => free(world),
+            };
         }
         if !world.bracketed() {
             return;
@@ -136,10 +141,14 @@ pub fn request(world: &impl World) {
 }
 
 /// Hands the slot in hand over to one who sleeps, or has one born for it, or releases it.
-pub fn hand_over(world: &impl World) {
-    if hand_to_sleeper(world) {
-        return;
+fn hand_over(world: &impl World) {
+    if !hand_to_sleeper(world) {
+        have_born(world);
     }
+}
+
+/// Has one born for the slot in hand, or releases it.
+fn have_born(world: &impl World) {
     if !world.beget() {
         // There are as many activations as there may be: each looks for work before it sleeps.
         release(world);

@@ -5,6 +5,7 @@ mod fake;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use underpass_processor::Pool;
 
 /// Opens once for all.
 #[derive(Default)]
@@ -31,11 +32,25 @@ impl Gate {
 fn running_is_the_lesser_of_what_can_run_and_what_may() {
     let pool = fake::start(2);
     fake::rests();
+    work_that_others_have_taken(pool);
     blocked_and_computing();
     for seed in 1..=20 {
         traffic(seed);
         assert_eq!(pool.running(), 0);
     }
+}
+
+/// Who requests for work that somebody has taken by then has nobody born for it.
+fn work_that_others_have_taken(pool: &Pool) {
+    let before = pool.activations().count();
+    for _ in 0..1_000 {
+        pool.request();
+        std::thread::yield_now();
+    }
+    fake::rests();
+    let born = pool.activations().count() - before;
+    // The monitor may have found some blocked, on a busy machine.
+    assert!(born < 8, "{born} were born");
 }
 
 /// Quiescent points with threads that block and threads that compute.

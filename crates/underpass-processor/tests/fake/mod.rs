@@ -94,6 +94,10 @@ impl Upcall for Fake {
         UNSTARTED.any()
     }
 
+    fn takes(&self, _: &Activation) -> bool {
+        UNSTARTED.any()
+    }
+
     fn ready(&self, activation: &Activation) -> bool {
         PINNED[activation.number()].any()
     }

@@ -1,0 +1,88 @@
+//! Imports, again and again: what each leaves is nothing.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use underpass::thread;
+use underpass_tests::{
+    Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of, kib_of, long, regions_of, until,
+};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
+
+/// Imports in a part; after each part all is counted.
+const PART: u32 = 500;
+/// Imports in all, unless they go on for a minute.
+const SHORT: u32 = 3_000;
+const MINUTE: Duration = Duration::from_secs(60);
+/// The most that both sides may have grown by, in KiB: allocators keep some, and a leak of half a region would be a hundred times as much.
+const MOST: u64 = 2 * 1024;
+
+/// What the two processes have.
+#[derive(Clone, Copy, Debug)]
+struct Has {
+    files: [usize; 2],
+    kib: [u64; 2],
+}
+
+impl Has {
+    fn of(pids: [u32; 2]) -> Self {
+        let kib = pids.map(|pid| kib_of(pid, "RssAnon") + kib_of(pid, "RssShmem"));
+        Self { files: pids.map(fds_of), kib }
+    }
+
+    /// Whether nothing has come to it since `before`.
+    fn is_flat(&self, before: &Self) -> bool {
+        let files = self.files.iter().zip(before.files).all(|(now, before)| *now <= before);
+        files && self.kib.iter().zip(before.kib).all(|(now, before)| *now <= before + MOST)
+    }
+}
+
+/// Imports and calls for a while; `import` makes so many imports, one after the other, each with a call.
+fn again_and_again(by: &str, import: impl Fn(&str, u32)) {
+    // Files and memory are counted by the process.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let server = ServerProcess::start(SERVER, &Room::name(by), "probe");
+    let pids = [std::process::id(), server.pid()];
+    let keep = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
+    // What is made at the first of them, and stays.
+    import(server.name(), PART);
+    until("the first bindings to be cleared away", || {
+        pids.iter().all(|pid| regions_of(*pid) == 1).then_some(())
+    });
+    let before = Has::of(pids);
+    let (mut imports, mut busy) = (0, Duration::ZERO);
+    while if long() { busy < MINUTE } else { imports < SHORT } {
+        let begun = Instant::now();
+        import(server.name(), PART);
+        busy += begun.elapsed();
+        imports += PART;
+        let has = until("all to be given back", || Some(Has::of(pids)).filter(|has| has.is_flat(&before)));
+        if imports.is_multiple_of(20_000) || imports == SHORT {
+            println!("{imports} imports by {by}: {:?} each; {has:?}, {before:?} before", busy / imports);
+        }
+    }
+    assert_eq!(keep.add(1, 2), Ok(3));
+}
+
+fn import(name: &str, times: u32) {
+    for _ in 0..times {
+        let client = ProbeClient::import_within(name, ServerProcess::soon()).unwrap();
+        assert_eq!(client.add(1, 2), Ok(3));
+    }
+}
+
+#[test]
+fn imports_by_a_kernel_thread_leave_nothing() {
+    let _watchdog = Watchdog::within("imports_by_a_kernel_thread_leave_nothing", 3 * MINUTE);
+    again_and_again("kernel", import);
+}
+
+#[test]
+fn imports_by_a_thread_leave_nothing() {
+    let _watchdog = Watchdog::within("imports_by_a_thread_leave_nothing", 5 * MINUTE);
+    again_and_again("user", |name, times| {
+        let name = name.to_owned();
+        thread::spawn(move || import(&name, times)).join().unwrap();
+    });
+}
