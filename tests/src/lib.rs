@@ -9,6 +9,7 @@ mod errands;
 mod numbers;
 mod porter;
 mod probe;
+mod scales;
 mod server;
 mod system;
 mod tight;
@@ -24,6 +25,7 @@ pub use errands::{Errands, ErrandsAsync, ErrandsClient};
 pub use numbers::Numbers;
 pub use porter::{Hall, Item, Package, Porter, PorterClient};
 pub use probe::{Everything, Other, OtherClient, Plain, Probe, ProbeClient, Shape, Subject, Trouble, Unlike};
+pub use scales::{Scales, ScalesClient, Weigher};
 pub use server::{Room, ServerProcess};
 pub use system::{
     cont, fds_of, kernel_threads_of, kib_of, regions_of, state_of, stop, switches_of, ticks_of,

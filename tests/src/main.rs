@@ -1,7 +1,7 @@
 //! A server for the tests to call, stop and kill.
 //!
 //! `underpass-test-server NAME shared` exports a `probe` that may be passed on;
-//! `underpass-test-server NAME probe|other|tight|worker` exports an interface as NAME in `$UNDERPASS_DIR`;
+//! `underpass-test-server NAME probe|other|tight|scales|worker` exports an interface as NAME in `$UNDERPASS_DIR`;
 //! `underpass-test-server NAME import` imports NAME and calls it once;
 //! `underpass-test-server NAME replace` exports a `Worker` as NAME in place of who does;
 //! `underpass-test-server NAME persist` imports NAME and makes one call that lasts, with a deadline;
@@ -33,7 +33,7 @@ use std::time::Duration;
 use underpass::{CallError, Server, thread};
 use underpass_tests::{
     Diligent, Entries, Errands, ErrandsClient, Gathering, Hall, Other, Porter, PorterClient, Probe,
-    ProbeClient, Subject, Tight, Unlike, Worker, WorkerClient, crowd, fds_of, obey, until,
+    ProbeClient, Scales, Subject, Tight, Unlike, Weigher, Worker, WorkerClient, crowd, fds_of, obey, until,
 };
 
 /// Calls before those that are counted: as many as both sides need to find their ways of waiting.
@@ -64,6 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Ok(WorkerClient::import(&name)?.with_deadline(Duration::from_secs(3600)).persist(0)?);
         }
         "tight" => Tight::serve(Gathering::default()),
+        "scales" => Scales::serve(Weigher::default()),
         "porter" => Porter::serve(Hall::default()),
         "carry" => return carry(&name, number()?.parse()?),
         "import" => return Ok(ProbeClient::import(&name)?.null()?),

@@ -105,6 +105,12 @@ impl Cell {
         &self.payload.0[..(self.length as usize).min(INLINE)]
     }
 
+    /// Bytes that cross with the cell itself.
+    #[inline(always)]
+    pub(crate) fn crossing(&self) -> usize {
+        if self.place == Place::Inline { self.length as usize } else { 0 }
+    }
+
     /// Words of the payload in a ring.
     #[inline]
     pub(crate) fn used(&self) -> usize {

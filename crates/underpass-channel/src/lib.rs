@@ -14,6 +14,7 @@ mod blob;
 mod cell;
 #[cfg(not(underpass_loom))]
 mod channel;
+mod copied;
 mod donation;
 pub mod layout;
 #[cfg(not(underpass_loom))]
@@ -28,9 +29,10 @@ pub use blob::{BlobSink, BlobSource};
 pub use cell::{Cell, INLINE, Payload, Place};
 #[cfg(not(underpass_loom))]
 pub use channel::{Channel, Side};
+pub use copied::{Copied, copied};
 pub use donation::{Donation, Donee, Owed};
 #[cfg(not(underpass_loom))]
-pub use region::{Region, RegionSink, RegionSource};
+pub use region::{Region, RegionSink, RegionSource, RegionView};
 pub use ring::{Damaged, Receiving, Sending};
 pub use slots::{Slot, Slots};
 pub use wanted::{Taken, Wanted};

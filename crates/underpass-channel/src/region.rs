@@ -2,14 +2,16 @@
 //!
 //! No reference or slice into it is ever made, atomics apart. Bytes cross by opaque copies, each byte once.
 
+use crate::copied;
 use crate::layout;
 use crate::words::Words;
 use std::arch::asm;
 use std::io;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use underpass_os::Memory;
-use underpass_seam::atomic::{AtomicU32, AtomicU64};
+use underpass_seam::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use underpass_wire::{DecodeError, Sink, Source};
 
 /// A mapped region, laid out as [`layout`] says.
@@ -140,6 +142,7 @@ impl Sink for RegionSink<'_> {
             self.overflowed = true;
             return;
         }
+        copied::into_region(bytes.len());
         // SAFETY: the target has room as checked and stays mapped for `'a`; the source is a slice of ours.
         unsafe { copy(bytes.as_ptr(), self.to, bytes.len()) };
         // SAFETY: at most one past the end of the A-stack.
@@ -161,6 +164,86 @@ pub struct RegionSource<'a> {
     region: PhantomData<&'a Region>,
 }
 
+impl<'a> RegionSource<'a> {
+    /// The next `len` bytes, left where they lie.
+    ///
+    /// # Errors
+    /// [`DecodeError::Truncated`] if fewer are left.
+    pub fn view(&mut self, len: usize) -> Result<RegionView<'a>, DecodeError> {
+        if len > self.left {
+            return Err(DecodeError::Truncated);
+        }
+        let view = RegionView { from: self.from, len, region: PhantomData };
+        // SAFETY: at most one past the end of the A-stack.
+        self.from = unsafe { self.from.add(len) };
+        self.left -= len;
+        Ok(view)
+    }
+}
+
+/// Bytes of an A-stack that stay where they lie. The peer may change them between any two looks.
+#[derive(Clone, Copy, Debug)]
+pub struct RegionView<'a> {
+    from: *const u8,
+    len: usize,
+    region: PhantomData<&'a Region>,
+}
+
+// SAFETY: it only reads, by atomics and opaque copies, what any thread may read as long as the region is there.
+unsafe impl Send for RegionView<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for RegionView<'_> {}
+
+impl RegionView<'_> {
+    /// How many bytes they are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// What the byte at `at` is now.
+    #[inline]
+    pub fn get(&self, at: usize) -> Option<u8> {
+        if at >= self.len {
+            return None;
+        }
+        // SAFETY: in bounds as checked.
+        let byte = unsafe { self.from.add(at) };
+        // SAFETY: mapped as long as `'a`, for writing too, and accessed here by atomics and opaque copies alone.
+        let byte = unsafe { AtomicU8::from_ptr(byte.cast_mut()) };
+        // Relaxed: it came before the head that named the A-stack, or it is a change that nobody announces.
+        Some(byte.load(Ordering::Relaxed))
+    }
+
+    /// Copies the bytes from `at` on into `out`, as many as there are and have room; says how many.
+    pub fn copy_to(&self, at: usize, out: &mut [u8]) -> usize {
+        let len = self.len.saturating_sub(at).min(out.len());
+        if len > 0 {
+            copied::out_of_region(len);
+            // SAFETY: in bounds, since there are bytes behind `at`.
+            let from = unsafe { self.from.add(at) };
+            // SAFETY: the source has `len` bytes from `at` on and stays mapped for `'a`; the target is a slice of ours.
+            unsafe { copy(from, out.as_mut_ptr(), len) };
+        }
+        len
+    }
+
+    /// A part of them.
+    ///
+    /// # Panics
+    /// If they end before it does.
+    #[must_use]
+    pub fn part(&self, range: Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {} bytes", self.len);
+        // SAFETY: at most one past the end, as asserted.
+        Self { from: unsafe { self.from.add(range.start) }, len: range.len(), region: PhantomData }
+    }
+}
+
 impl Source for RegionSource<'_> {
     #[inline]
     fn remaining(&self) -> usize {
@@ -172,6 +255,7 @@ impl Source for RegionSource<'_> {
         if out.len() > self.left {
             return Err(DecodeError::Truncated);
         }
+        copied::out_of_region(out.len());
         // SAFETY: the source has as many bytes as checked and stays mapped for `'a`; the target is a slice of ours.
         unsafe { copy(self.from, out.as_mut_ptr(), out.len()) };
         // SAFETY: at most one past the end of the A-stack.
@@ -185,6 +269,7 @@ impl Source for RegionSource<'_> {
         if len > self.left {
             return Err(DecodeError::Truncated);
         }
+        copied::out_of_region(len);
         let mut out = Vec::with_capacity(len);
         // SAFETY: as in `take`; the target is spare capacity of at least `len` bytes.
         unsafe { copy(self.from, out.as_mut_ptr(), len) };
@@ -245,6 +330,22 @@ mod tests {
         assert_eq!(region.stack_source(1, 1).unwrap().take_vec(1).unwrap(), [0]);
         assert!(region.stack_source(0, layout::STACK + 1).is_err());
         assert!(region.stack_source(0, 4).unwrap().take(&mut [0; 5]).is_err());
+    }
+
+    #[test]
+    fn a_view_shows_what_is_there_now() {
+        let (region, _file) = Region::create(layout::STACK).unwrap();
+        region.stack_sink(3).put(b"before and after");
+        let mut source = region.stack_source(3, 16).unwrap();
+        assert!(source.view(17).is_err());
+        let (first, rest) = (source.view(6).unwrap(), source.view(10).unwrap());
+        assert_eq!((source.remaining(), first.len(), first.get(0), first.get(6)), (0, 6, Some(b'b'), None));
+        region.stack_sink(3).put(b"BEFORE");
+        let mut out = [0; 8];
+        assert_eq!((first.copy_to(1, &mut out), &out), (5, b"EFORE\0\0\0"));
+        assert_eq!((rest.part(5..10).copy_to(0, &mut out), &out[..5]), (5, &b"after"[..]));
+        assert_eq!((rest.part(10..10).is_empty(), rest.copy_to(11, &mut out)), (true, 0));
+        assert!(std::panic::catch_unwind(|| rest.part(9..11)).is_err());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! The proof is in `README.md`.
 
 use crate::cell::{Cell, is_head, sequence_of};
+use crate::copied;
 use crate::layout::LINE_WORDS;
 use crate::words::Words;
 use underpass_seam::atomic::{AtomicU32, Ordering};
@@ -93,6 +94,7 @@ impl<W: Words> Sending<W> {
         for i in 1..used {
             words.word(at + 1 + i).store(cell.payload.word(i), Ordering::Relaxed);
         }
+        copied::into_region(cell.crossing());
         // SYNC with the head's load in `Lines::find`: the rest of the cell, and the A-stack that it names.
         words.word(at).store(head, Ordering::Release);
         self.next.set(next.wrapping_add(1));
@@ -168,6 +170,7 @@ impl<W: Words> Receiving<W> {
             cell.payload.set_word(i, self.lines.words.word(at + 1 + i).load(Ordering::Relaxed));
         }
         cell.complete();
+        copied::out_of_region(cell.crossing());
         self.next.set(next.wrapping_add(1));
         Ok(true)
     }

@@ -14,6 +14,8 @@ pub(crate) struct Options {
     pub(crate) asynchronous: bool,
     /// `serde`: travels by serde's traits.
     pub(crate) serde: bool,
+    /// `shared`: the server reads it where the client wrote it.
+    pub(crate) shared: bool,
     /// `astack = N`: bytes of the procedure's A-stack.
     pub(crate) astack: Option<u32>,
     /// `calls = N`: how many calls of the procedure, or of each, are expected at once.
@@ -33,8 +35,10 @@ pub(crate) enum Place {
     Item,
     /// On a method.
     Method,
-    /// On an argument or a field.
-    Part,
+    /// On an argument.
+    Argument,
+    /// On a field.
+    Field,
 }
 
 impl Options {
@@ -71,7 +75,11 @@ impl Options {
             self.calls = Some(number(meta, 1, MOST_CALLS, "calls at once")?);
             return Ok(());
         }
-        if matches!(place, Place::Method | Place::Part) && meta.path.is_ident("serde") {
+        if place == Place::Argument && meta.path.is_ident("shared") {
+            self.shared = true;
+            return Ok(());
+        }
+        if matches!(place, Place::Method | Place::Argument | Place::Field) && meta.path.is_ident("serde") {
             if !cfg!(feature = "serde") {
                 return Err(meta.error(
                     "serde types travel only with the feature `serde`: enable it in Cargo.toml, \
@@ -91,7 +99,11 @@ impl Options {
                 "unknown option; there are `serde`, by which the `T` of a `Result<T, E>` travels that has serde's traits, \
                  `astack = N`, the bytes of its A-stack, and `calls = N`, how many calls are expected at once"
             }
-            Place::Part => {
+            Place::Argument => {
+                "unknown option; there are `serde`, by which a type travels that has serde's traits, and `shared`, for a `Shared<'_>` that \
+                 the server reads where the client wrote it"
+            }
+            Place::Field => {
                 "unknown option; there is `serde`, by which a type travels that has serde's traits"
             }
         }))

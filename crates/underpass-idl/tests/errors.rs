@@ -114,6 +114,16 @@ fn procedure_descriptors() {
 }
 
 #[test]
+fn shared_arguments() {
+    method_errors("fn f(&self, #[underpass(shared)] x: &[u8]) -> Result<(), E>;", &[("&[u8]", "Shared<'_>")]);
+    method_errors("fn f(&self, x: Shared<'_>) -> Result<(), E>;", &[("'_", "without lifetimes")]);
+    method_errors("#[underpass(shared)] fn f(&self) -> Result<(), E>;", &[("shared", "unknown option")]);
+    let source = "trait T { fn f(&self, #[underpass(shared)] x: Shared<'_>) -> Result<(), E>; }";
+    let expanded = underpass_idl::interface("asynchronous".parse().unwrap(), source.parse().unwrap());
+    told(source, errors(source, expanded), &[("Shared<'_>", "async handler")]);
+}
+
+#[test]
 fn names() {
     method_errors("fn serve(&self) -> Result<(), E>;", &[("serve", "another name")]);
     method_errors("fn r#import(&self) -> Result<(), E>;", &[("r#import", "another name")]);
@@ -239,4 +249,8 @@ fn serde_needs_its_feature() {
 fn serde_has_its_feature() {
     method_errors("#[underpass(serde)] fn f(&self, #[underpass(serde)] x: u8) -> Result<(), E>;", &[]);
     type_errors("struct S(#[underpass(serde)] u8);", &[]);
+    method_errors(
+        "fn f(&self, #[underpass(shared, serde)] x: Shared<'_>) -> Result<(), E>;",
+        &[("Shared<'_>", "take `serde` out")],
+    );
 }

@@ -45,6 +45,9 @@ use proc_macro::TokenStream;
 /// expects most, on each channel of a binding. What a caller does when so many are under way it chooses itself, by the stub's `when_all_leased`: take one more A-stack (which it does if nothing
 /// is said, up to 64), wait, or fail. A-stacks that were never needed take no memory, and the one that was given back last is leased first.
 ///
+/// `#[underpass(shared)]` on an argument of the type `underpass::Shared<'_>` says that the server needs no protection from later changes of these bytes: its handler reads them where the client wrote them, and they are
+/// copied once less. The client passes `Shared::from(&bytes)`. All other arguments are copied for the server, which no client can change any more (LRPC, Table III: *AE*, where a shared one takes *A*).
+///
 /// # Options
 /// `#[interface(crate = path)]` says where the crate `underpass` is, if it is not `::underpass`; `#[interface(calls = N)]`, how many calls of each method are expected at once.
 /// `#[interface(asynchronous)]` asks for the trait of `async fn`s.

@@ -74,7 +74,7 @@ impl From<DecodeError> for Refused {
 pub struct Incoming<'a> {
     end: &'a ServerEnd,
     procedure: u16,
-    bytes: Bytes<'a>,
+    pub(crate) bytes: Bytes<'a>,
     /// The reply, if there is one.
     pub(crate) reply: Cell,
     pub(crate) replied: Replied,

@@ -26,9 +26,12 @@ pub(crate) fn encode<S: Sink + ?Sized>(len: usize, to: &mut S) {
     }
 }
 
-/// Takes a length, if the bytes for so many `T`s can be there.
+/// Takes a length, as `Vec<T>` begins with one, if the bytes for so many `T`s can be there.
+///
+/// # Errors
+/// [`DecodeError::TooLong`] and [`DecodeError::Truncated`] if they can't.
 #[inline]
-pub(crate) fn decode<T: Decode, S: Source + ?Sized>(from: &mut S) -> Result<usize, DecodeError> {
+pub fn decode<T: Decode, S: Source + ?Sized>(from: &mut S) -> Result<usize, DecodeError> {
     let len = match u8::decode(from)? {
         LONG => usize::try_from(u64::decode(from)?).map_err(|_| DecodeError::TooLong)?,
         n => usize::from(n),

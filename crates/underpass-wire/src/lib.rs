@@ -72,6 +72,7 @@ pub use encode::{Encode, to_bytes};
 pub use error::DecodeError;
 #[cfg(feature = "serde")]
 pub use foreign::Serde;
+pub use length::decode as decode_length;
 pub use returned::Returned;
 pub use schema::Schema;
 pub use sink::{Sink, SliceSink};

@@ -190,9 +190,9 @@ pub use underpass_macros::{Wire, interface};
 /// ```
 pub use underpass_rpc::ShareError;
 pub use underpass_rpc::{
-    Abandon, AllLeased, Binding, Bindings, CallError, Cancellation, Counters, Error, ExportError, Grant,
-    Handler, ImportError, Limits, Outcome, Peer, Policy, Running, Server, Service, active_bindings, caller,
-    cancellation, counters, deadline, detached, is_cancelled,
+    Abandon, AllLeased, Binding, Bindings, CallError, Cancellation, Copied, Counters, Error, ExportError,
+    Grant, Handler, ImportError, Limits, Outcome, Peer, Policy, Running, Server, Service, Shared,
+    active_bindings, caller, cancellation, copied, counters, deadline, detached, is_cancelled,
 };
 #[cfg(feature = "sandbox")]
 pub use underpass_sandbox::Sandbox;

@@ -41,6 +41,11 @@ pub(super) fn arguments(interface: &Interface, method: &Method, call: &Ident) ->
     let (mut taken, mut passed) = (Vec::new(), Vec::new());
     for (position, argument) in method.arguments.iter().enumerate() {
         let name = format_ident!("argument{position}", span = Span::mixed_site());
+        if argument.is_shared() {
+            taken.push(quote!(let #name = #call.shared()?;));
+            passed.push(quote!(#name));
+            continue;
+        }
         let carried = argument.carried(wire);
         let pattern = if argument.serde { quote!(#wire::Serde(#name)) } else { quote!(#name) };
         taken.push(quote!(let #pattern = #call.argument::<#carried>()?;));

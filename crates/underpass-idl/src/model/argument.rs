@@ -30,6 +30,8 @@ pub(crate) enum Manner {
     LentAll(Type),
     /// `&T`.
     Lent(Type),
+    /// `Shared<'_>`; the server reads it where it lies.
+    Shared(Span),
 }
 
 impl Argument {
@@ -40,10 +42,11 @@ impl Argument {
     pub(crate) fn parse(argument: &PatType) -> Result<Self> {
         let mut errors = Errors::default();
         errors.take(attribute::refuse_cfg(&argument.attrs));
-        let options = errors.take(Options::of(&argument.attrs, Place::Part)).unwrap_or_default();
+        let options = errors.take(Options::of(&argument.attrs, Place::Argument)).unwrap_or_default();
         let ident = errors.take(name_of(&argument.pat));
         let written = (*argument.ty).clone();
         let manner = match plain(&written) {
+            of if options.shared => shared(of, options.serde, &mut errors),
             Type::Reference(reference) => lent(reference, &mut errors),
             owned => Manner::Owned(owned.clone()),
         };
@@ -67,6 +70,7 @@ impl Argument {
             Manner::Owned(of) | Manner::Lent(of) => of.clone(),
             Manner::LentText(span) => parse_quote_spanned!(*span=> ::std::string::String),
             Manner::LentAll(of) => parse_quote_spanned!(of.span()=> ::std::vec::Vec<#of>),
+            Manner::Shared(span) => parse_quote_spanned!(*span=> ::std::vec::Vec<u8>),
         };
         if self.serde {
             quote_spanned!(owned.span()=> #wire::Serde<#owned>)
@@ -86,7 +90,12 @@ impl Argument {
 
     /// Whether the implementation gets a reference.
     pub(crate) fn is_lent(&self) -> bool {
-        !matches!(self.manner, Manner::Owned(_))
+        !matches!(self.manner, Manner::Owned(_) | Manner::Shared(_))
+    }
+
+    /// Whether the implementation reads it where the client wrote it.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.manner, Manner::Shared(_))
     }
 }
 
@@ -109,6 +118,22 @@ pub(super) fn plain(of: &Type) -> &Type {
         Type::Paren(paren) => plain(&paren.elem),
         other => other,
     }
+}
+
+fn shared(of: &Type, serde: bool, errors: &mut Errors) -> Manner {
+    let named = match of {
+        Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "Shared"),
+        _ => false,
+    };
+    if !named {
+        errors.at(
+            of,
+            "what is shared with the client may change while it is read, so it is no slice: write `underpass::Shared<'_>`",
+        );
+    } else if serde {
+        errors.at(of, "shared bytes travel as they are: take `serde` out");
+    }
+    Manner::Shared(of.span())
 }
 
 fn lent(reference: &TypeReference, errors: &mut Errors) -> Manner {

@@ -66,7 +66,7 @@ impl Fields {
         let mut errors = Errors::default();
         let mut all = Vec::new();
         for (position, field) in fields.iter().enumerate() {
-            let options = errors.take(Options::of(&field.attrs, Place::Part)).unwrap_or_default();
+            let options = errors.take(Options::of(&field.attrs, Place::Field)).unwrap_or_default();
             errors.take(attribute::refuse_cfg(&field.attrs));
             travel::check(&field.ty, &mut errors);
             let member = match &field.ident {

@@ -11,6 +11,7 @@ trait Arguments: Send + Sync + std::fmt::Debug + 'static {
         r#type: (u8, Option<[bool; 3]>),
         local: HashMap<String, u64>,
     ) -> Result<(), Error>;
+    fn shared(&self, block: Shared<'_>, at: u64) -> Result<(), Error>;
     /// Makes a service of this implementation, which a `Server` can export.
     #[allow(dead_code)]
     fn serve(self) -> crate::mock::__private::Service
@@ -148,7 +149,7 @@ impl ArgumentsClient {
         self.stub.counters()
     }
     /// Bytes that arguments and results take, and the A-stacks that follow: of each procedure, in the order of the trait.
-    const SIZES: [crate::mock::__private::wire::Sizes; 2usize] = [
+    const SIZES: [crate::mock::__private::wire::Sizes; 3usize] = [
         crate::mock::__private::wire::Sizes::of::<
             <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
         >(
@@ -179,6 +180,20 @@ impl ArgumentsClient {
                     String,
                     u64,
                 > as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
+            ],
+            ::core::option::Option::None,
+        ),
+        crate::mock::__private::wire::Sizes::of::<
+            ::core::result::Result<
+                (),
+                <Error as crate::mock::__private::wire::Carried>::Itself,
+            >,
+        >(
+            &[
+                <<::std::vec::Vec<
+                    u8,
+                > as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
+                <u64 as crate::mock::__private::wire::Encode>::FIXED,
             ],
             ::core::option::Option::None,
         ),
@@ -229,6 +244,20 @@ impl ArgumentsClient {
                         u64,
                     > as crate::mock::__private::wire::Carried>::Itself,
                 >("local")
+                .result::<
+                    ::core::result::Result<
+                        (),
+                        <Error as crate::mock::__private::wire::Carried>::Itself,
+                    >,
+                >();
+            interface
+                .procedure("shared", "", ArgumentsClient::SIZES[2usize])
+                .argument::<
+                    <::std::vec::Vec<
+                        u8,
+                    > as crate::mock::__private::wire::Carried>::Itself,
+                >("block")
+                .argument::<u64>("at")
                 .result::<
                     ::core::result::Result<
                         (),
@@ -290,6 +319,25 @@ impl Arguments for ArgumentsClient {
             ),
         )
     }
+    fn shared(&self, block: Shared<'_>, at: u64) -> Result<(), Error> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return Arguments::shared(local, block, at);
+        }
+        let stub = &self.stub;
+        stub.call::<
+                _,
+                ::core::result::Result<
+                    (),
+                    <Error as crate::mock::__private::wire::Carried>::Itself,
+                >,
+            >(
+            2u16,
+            &(&block, &at),
+            |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
+                error,
+            ),
+        )
+    }
 }
 #[allow(dead_code)]
 impl ArgumentsClient {
@@ -346,6 +394,31 @@ impl ArgumentsClient {
             >(
                 1u16,
                 &(&r#type, &local),
+                |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
+                    error,
+                ),
+            )
+            .await
+    }
+    /// `shared` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
+    ///
+    /// # Errors
+    /// What the implementation returns, or what became of the call.
+    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    async fn shared_async(&self, block: Shared<'_>, at: u64) -> Result<(), Error> {
+        if let ::core::option::Option::Some(local) = self.stub.local() {
+            return Arguments::shared(local, block, at);
+        }
+        let stub = &self.stub;
+        stub.call_async::<
+                _,
+                ::core::result::Result<
+                    (),
+                    <Error as crate::mock::__private::wire::Carried>::Itself,
+                >,
+            >(
+                2u16,
+                &(&block, &at),
                 |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
                     error,
                 ),
@@ -417,6 +490,22 @@ where
                     >()?;
                 call.end()?;
                 let result: Result<(), Error> = Arguments::owned(
+                    &*self.0,
+                    argument0,
+                    argument1,
+                );
+                call.reply::<
+                        ::core::result::Result<
+                            (),
+                            <Error as crate::mock::__private::wire::Carried>::Itself,
+                        >,
+                    >(&result)
+            }
+            2u16 => {
+                let argument0 = call.shared()?;
+                let argument1 = call.argument::<u64>()?;
+                call.end()?;
+                let result: Result<(), Error> = Arguments::shared(
                     &*self.0,
                     argument0,
                     argument1,

@@ -1,0 +1,143 @@
+//! How often arguments and results are copied (LRPC, Table III), and what a client can change of them.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use underpass::{Copied, Shared, thread};
+use underpass_tests::{Room, Scales, ScalesClient, ServerProcess, Watchdog, until};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
+
+/// One test at a time: they count what their process copies.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn scales(name: &str) -> (ServerProcess, ScalesClient) {
+    let server = ServerProcess::start(SERVER, &Room::name(name), "scales");
+    let client = ScalesClient::import_within(server.name(), ServerProcess::soon()).unwrap();
+    (server, client)
+}
+
+/// Bytes that one call copied: the client into the channel (A), the server out of it (E), the server into it, the client out of it (F).
+type Counted = [u64; 4];
+
+/// What `call` copied, and nothing else.
+#[cfg(debug_assertions)]
+fn count(client: &ScalesClient, call: impl Fn()) -> Counted {
+    let both = || {
+        let (into, out_of) = client.copied().unwrap().expect("debug assertions are on");
+        let Copied { into: sent, out_of: received } = underpass::copied().unwrap();
+        [sent, out_of, into, received]
+    };
+    let since = |then: Counted, now: Counted| std::array::from_fn(|n| now[n] - then[n]);
+    // What it costs to ask is known from asking twice.
+    let (first, second) = (both(), both());
+    call();
+    let cost: Counted = since(first, second);
+    since(cost, since(second, both()))
+}
+
+/// LRPC's column of Table III, in bytes: `AE` of arguments from which the server is protected, `A` of others, `F` of results. That the server writes a result into the A-stack has no letter there, since LRPC's
+/// procedures write it there in the first place.
+#[test]
+#[cfg(debug_assertions)]
+fn copies_are_those_of_lrpcs_third_table() {
+    /// Bytes, and those of their length before them. With an error without bytes a result of a number takes nine.
+    const N: u64 = 1000;
+    const LENGTH: u64 = 9;
+    const SUM: u64 = 9;
+    let (_alone, _watchdog) = (alone(), Watchdog::new("copies_are_those_of_lrpcs_third_table"));
+    let (_server, client) = scales("table");
+    let bytes: Vec<u8> = (0..N).map(|n| n as u8).collect();
+    let sum: u64 = bytes.iter().map(|&byte| u64::from(byte)).sum();
+    let message = N + LENGTH;
+    let rows: [(&str, Counted, Counted); 6] = [
+        (
+            "lent: AE",
+            count(&client, || assert_eq!(client.lent(&bytes), Ok(sum))),
+            [message, message, SUM, SUM],
+        ),
+        (
+            "owned, the server changes its copy: AE",
+            count(&client, || assert_eq!(client.owned(bytes.clone()), Ok(sum))),
+            [message, message, SUM, SUM],
+        ),
+        (
+            "shared: A",
+            count(&client, || assert_eq!(client.shared(Shared::from(&bytes)), Ok(sum))),
+            [message, LENGTH, SUM, SUM],
+        ),
+        (
+            "shared, and copied by the handler: AE",
+            count(&client, || assert_eq!(client.taken(Shared::from(&bytes)), Ok(sum))),
+            [message, message, SUM, SUM],
+        ),
+        (
+            "a result: F",
+            count(&client, || assert_eq!(client.given(N as u32), Ok(vec![1; N as usize]))),
+            [4, 4, 1 + message, 1 + message],
+        ),
+        (
+            "what fits into a cell: AE and F",
+            count(&client, || assert_eq!(client.small(7), Ok(7))),
+            [8, 8, SUM, SUM],
+        ),
+    ];
+    for (what, counted, expected) in rows {
+        println!("{what}: {counted:?}");
+        assert_eq!(counted, expected, "{what}");
+    }
+}
+
+/// The regions of this process that hold `bytes`, and where: as a hostile client finds its own.
+fn find(memory: &File, bytes: &[u8]) -> io::Result<Vec<u64>> {
+    let maps = std::fs::read_to_string("/proc/self/maps")?;
+    let mut found = Vec::new();
+    for line in maps.lines().filter(|line| line.contains("underpass-binding")) {
+        let (begin, end) = line.split(' ').next().and_then(|range| range.split_once('-')).expect("a range");
+        let [begin, end] = [begin, end].map(|address| u64::from_str_radix(address, 16).expect("an address"));
+        let mut all = vec![0; (end - begin) as usize];
+        memory.read_exact_at(&mut all, begin)?;
+        let places = all.windows(bytes.len()).enumerate().filter(|(_, here)| *here == bytes);
+        found.extend(places.map(|(at, _)| begin + at as u64));
+    }
+    Ok(found)
+}
+
+#[test]
+fn a_client_changes_what_it_shares_and_nothing_else() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_client_changes_what_it_shares"));
+    let (_server, client) = scales("changes");
+    let (kept, shared) = (vec![3; 500], vec![5; 700]);
+    let theirs = client.clone();
+    let call = {
+        let (kept, shared) = (kept.clone(), shared.clone());
+        thread::spawn(move || theirs.twice(&kept, Shared::from(&shared)))
+    };
+    until("the handler to have looked once", || client.waits().unwrap().then_some(()));
+    // A client may write to its A-stacks whenever it likes.
+    let memory = File::options().read(true).write(true).open("/proc/self/mem").unwrap();
+    for (bytes, value) in [(&kept, 30), (&shared, 50)] {
+        let places = find(&memory, bytes).unwrap();
+        assert_eq!(places.len(), 1, "one A-stack has it");
+        memory.write_all_at(&vec![value; bytes.len()], places[0]).unwrap();
+    }
+    client.go().unwrap();
+    assert_eq!(call.join().unwrap(), Ok([(1500, 3500), (1500, 35_000)]));
+}
+
+#[test]
+fn shared_bytes_come_through_wherever_they_lie() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("shared_bytes_come_through_wherever_they_lie"));
+    let (_server, client) = scales("wherever");
+    // In a cell, in an A-stack, in a file.
+    for len in [0usize, 1, 40, 55, 56, 254, 255, 32_000, 33_000, 1 << 20] {
+        let bytes: Vec<u8> = (0..len).map(|n| (n * 7) as u8).collect();
+        let sum: u64 = bytes.iter().map(|&byte| u64::from(byte)).sum();
+        let (shared, taken) = (Shared::from(&bytes), Shared::from(&bytes[..]));
+        assert_eq!((client.shared(shared), client.taken(taken)), (Ok(sum), Ok(sum)), "{len}");
+    }
+}
