@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use underpass_channel::layout::{
     CLIENT_ATTENTION, DONATIONS, LARGEST, REPLIES, REQUESTS, SERVER_ATTENTION, STACK, STACKS, TAKEN, WANTED,
 };
-use underpass_channel::{Bell, Cell, Channel, INLINE, Place, Region, Words};
+use underpass_channel::{Annex, Bell, Cell, Channel, INLINE, Place, Region, Words};
 use underpass_os::{Blob, Socket};
 
 /// Slots that messages name most of the time: few, so that they meet.
@@ -160,6 +160,8 @@ pub enum File {
     Null,
     /// The region itself.
     Region,
+    /// Memory of an annex's size, sealed, with nothing in it.
+    Annex,
     /// An end of a pipe.
     Pipe,
     /// The socket itself.
@@ -176,7 +178,9 @@ impl<'a> Arbitrary<'a> for Said {
             return u.arbitrary().map(Self);
         }
         let mut bytes = vec![0; 16];
-        bytes[0] = *u.choose(&[0, 0, 0, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8])?;
+        bytes[0] = *u.choose(&[0, 0, 0, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 10, 10])?;
+        bytes[1] = u.int_in_range(0..=4)?;
+        bytes[6] = u.int_in_range(0..=3)?;
         bytes[2..4].copy_from_slice(&Slot::arbitrary(u)?.0.to_le_bytes());
         bytes[8..].copy_from_slice(&u.int_in_range(0..=LARGEST + 1)?.to_le_bytes());
         Ok(Self(bytes))
@@ -249,8 +253,9 @@ impl Peer {
         let what = if self.replies { message.outcome } else { message.procedure };
         let mut cell = Cell { bounded: message.bounded, ..Cell::new(message.slot, what) };
         let length = message.lie.unwrap_or(bytes.len() as u64);
-        match message.place % 4 {
-            0 => {
+        match message.place % 8 {
+            7 => (cell.place, cell.length) = (Place::Annex, length as u32),
+            0 | 4 => {
                 cell.place = Place::Aside;
                 let in_stack = message.place & 4 != 0;
                 let mut announced = [0; 16];
@@ -266,7 +271,7 @@ impl Peer {
                 let files: Vec<_> = file.iter().map(AsFd::as_fd).collect();
                 let _ = self.socket.send(&announced, &files);
             }
-            place if place == 1 || bytes.len() > INLINE => {
+            place if place % 4 == 1 || bytes.len() > INLINE => {
                 self.fill_stack(message.slot, 0, bytes);
                 (cell.place, cell.length) = (Place::Stack, length as u32);
             }
@@ -292,6 +297,7 @@ impl Peer {
                 blob.as_fd().try_clone_to_owned().ok()
             }
             File::Null => std::fs::File::open("/dev/null").ok().map(OwnedFd::from),
+            File::Annex => Annex::create(1).ok().flatten().map(|(_, file)| file),
             File::Region => self.file.try_clone().ok(),
             File::Pipe => std::io::pipe().ok().map(|(reader, _)| reader.into()),
             File::Socket => self.socket.as_fd().try_clone_to_owned().ok(),

@@ -23,6 +23,8 @@
 //! `underpass-test-server NAME porter` exports it as NAME; `underpass-test-server NAME carry N` imports it, makes N calls with files in both directions and prints
 //! how many files it has open before them and after.
 //!
+//! `underpass-test-server NAME few-annexes N` exports a `Probe` whose user may have N bytes of annexes; `underpass-test-server NAME large N` makes N large calls.
+//!
 //! With `$UNDERPASS_TEST_CPU` it uses that CPU only.
 #![forbid(unsafe_code)]
 
@@ -30,7 +32,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-use underpass::{CallError, Server, thread};
+use underpass::{CallError, Limits, Server, thread};
 use underpass_tests::{
     Diligent, Entries, Errands, ErrandsClient, Gathering, Hall, Other, Porter, PorterClient, Probe,
     ProbeClient, Scales, Subject, Tight, Unlike, Weigher, Worker, WorkerClient, crowd, fds_of, obey, until,
@@ -66,6 +68,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         "tight" => Tight::serve(Gathering::default()),
         "scales" => Scales::serve(Weigher::default()),
         "porter" => Porter::serve(Hall::default()),
+        "few-annexes" => {
+            let limits = Limits { annexes: number()?.parse()?, ..Limits::default() };
+            let server = Server::new().limits_of(underpass_os::process::user(), limits);
+            return Ok(server.export(name, Probe::serve(Subject::default())).run()?);
+        }
+        "large" => {
+            let client = ProbeClient::import(&name)?;
+            return Ok((0..number()?.parse::<u64>()?).try_for_each(|_| client.echo(&[7; 500_000]).map(drop))?);
+        }
         "carry" => return carry(&name, number()?.parse()?),
         "import" => return Ok(ProbeClient::import(&name)?.null()?),
         "linger" => {

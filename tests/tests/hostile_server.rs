@@ -9,7 +9,7 @@ mod liar;
 #[path = "hostile/lying_server.rs"]
 mod lying_server;
 
-use end::{BAD_ARGUMENTS, DONE, End, HEAD, blob, on_the_stack, out_of_band, until_gone};
+use end::{BAD_ARGUMENTS, DONE, End, HEAD, announcement, blob, on_the_stack, out_of_band, until_gone};
 use std::io::{ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use underpass::{CallError, ImportError, Outcome, ShareError, thread};
 use underpass_channel::layout::{LARGEST, LINE_WORDS, LINES, REGION, REPLIES, SLOTS, STACK, TAKEN, VERSION};
-use underpass_channel::{Boxed, Cell, Channel, Fence, INLINE, Region, Sending, Words};
+use underpass_channel::{Annex, Boxed, Cell, Channel, Fence, INLINE, Place, Region, Sending, Words};
 use underpass_os::{Directory, Listening, Memory, Socket};
 use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of, until};
 use underpass_wire::to_bytes;
@@ -157,6 +157,42 @@ fn a_channel_that_nobody_asked_for_closes_the_binding() {
     scene.violates(|end| answer(end, 5, &[]));
     scene.violates(|end| answer(end, 3, &[]));
     scene.violates(|end| answer(end, 4, &[region.as_fd(), socket.as_fd()]));
+}
+
+#[test]
+fn an_annex_that_its_client_did_not_make_closes_the_binding() {
+    let _watchdog = Watchdog::new("an_annex_that_its_client_did_not_make_closes_the_binding");
+    let mut scene = Scene::new("annexes");
+    let (_annex, file) = Annex::create(1).unwrap().unwrap();
+    scene.count();
+    let in_annex = |slot| Cell { place: Place::Annex, length: 10, ..Cell::new(slot, DONE) };
+    // One that there is not, whatever the kept word says; one that the server makes, for a reply and for nothing.
+    scene.violates(|end| end.post(&in_annex(call(end).slot)));
+    scene.violates(|end| {
+        let call = call(end);
+        end.channel.keep(call.slot, 1);
+        end.post(&in_annex(call.slot));
+    });
+    scene.violates(|end| {
+        let slot = call(end).slot;
+        let mut said = announcement(slot, 10);
+        (said[1], said[6]) = (3, 1);
+        end.say(&said, &[file.as_fd()]);
+        end.post(&out_of_band(slot, DONE));
+    });
+    scene.violates(|end| {
+        call(end);
+        end.say(&[[10; 8], [0; 8]].concat(), &[file.as_fd()]);
+    });
+    // The client's own, of which the server says that it has another, or more bytes than it has room for.
+    for (number, length) in [(2, 10), (1, 1 << 20), (1, u32::MAX)] {
+        let lie = |end: &End| {
+            let call = call(end);
+            end.channel.keep(call.slot, number);
+            end.post(&Cell { length, ..in_annex(call.slot) });
+        };
+        scene.lied_to(lie, |client| violation(client.echo(&[7; 40_000])));
+    }
 }
 
 #[test]

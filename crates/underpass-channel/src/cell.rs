@@ -19,6 +19,8 @@ pub enum Place {
     Stack,
     /// Out of band: a parcel that was passed over the binding's socket says where, and may hold files beside them.
     Aside,
+    /// In the slot's annex: the one of which the slot's kept word says that the server has it.
+    Annex,
 }
 
 /// A private copy of a cell. What came out of a region is checked for form here and for sense by who takes it.
@@ -116,7 +118,7 @@ impl Cell {
     pub(crate) fn used(&self) -> usize {
         match self.place {
             Place::Inline => (self.length as usize).div_ceil(8).min(Payload::WORDS),
-            Place::Stack | Place::Aside => 1,
+            Place::Stack | Place::Aside | Place::Annex => 1,
         }
     }
 
@@ -127,6 +129,7 @@ impl Cell {
             Place::Inline => (0, u64::from(self.length.min(0x3f)), self.payload.word(0)),
             Place::Stack => (1, 0, u64::from(self.length)),
             Place::Aside => (2, 0, u64::from(self.length)),
+            Place::Annex => (3, 0, u64::from(self.length)),
         };
         let head = mark(sequence) | u64::from(self.slot) << 16 | u64::from(self.what) << 32;
         (head | length << 48 | place << 54 | u64::from(self.bounded) << BOUNDED, first)
@@ -144,6 +147,7 @@ impl Cell {
             0 if length as usize <= INLINE => Place::Inline,
             1 if length == 0 => Place::Stack,
             2 if length == 0 => Place::Aside,
+            3 if length == 0 => Place::Annex,
             _ => return false,
         };
         true
@@ -198,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_head_that_no_honest_peer_writes_is_none() {
-        for head in [3 << 54, 1 << 57, 1 << 60, 1 << 48 | 1 << 54, (INLINE as u64 + 1) << 48] {
+        for head in [1 << 48 | 3 << 54, 1 << 57, 1 << 60, 1 << 48 | 1 << 54, (INLINE as u64 + 1) << 48] {
             assert!(!Cell::new(0, 0).set_head(PRESENT | head));
         }
     }

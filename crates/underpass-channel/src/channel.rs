@@ -4,8 +4,8 @@ use crate::attention::{Attention, Bell, Fence};
 use crate::cell::Cell;
 use crate::donation::{Donation, Donee};
 use crate::layout::{
-    CLIENT_ATTENTION, DONATION_WORDS, DONATIONS, LINE, LINES, REPLIES, REQUESTS, SERVER_ATTENTION, SLOTS,
-    TAKEN, WANTED,
+    CLIENT_ATTENTION, DONATION_WORDS, DONATIONS, KEPT, LINE, LINES, REPLIES, REQUESTS, SERVER_ATTENTION,
+    SLOTS, TAKEN, WANTED,
 };
 use crate::region::{Region, RegionSink, RegionSource};
 use crate::ring::{Receiving, Sending};
@@ -15,6 +15,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use underpass_os::futex::{self, Scope};
+use underpass_seam::atomic::{AtomicU64, Ordering};
 use underpass_wire::DecodeError;
 
 /// Which end of a channel.
@@ -192,6 +193,29 @@ impl Channel {
     pub fn wanted(&self, slot: u16) -> Wanted<'_> {
         assert!(u32::from(slot) < SLOTS, "there is no slot {slot}");
         Wanted::new(self.region.word(WANTED / 8 + usize::from(slot)))
+    }
+
+    /// The number of the annex of `slot` that the server says it has mapped; 0 if it has none.
+    ///
+    /// # Panics
+    /// If there is no such slot.
+    pub fn kept(&self, slot: u16) -> u16 {
+        // Relaxed: the reply brought it to the client, which looks between two calls; the server reads its own.
+        self.kept_word(slot).load(Ordering::Relaxed) as u16
+    }
+
+    /// Of the server: has mapped the annex of `slot` that has this number. Before the reply to the slot's call.
+    ///
+    /// # Panics
+    /// If there is no such slot.
+    pub fn keep(&self, slot: u16, number: u16) {
+        // Relaxed: the reply publishes it.
+        self.kept_word(slot).store(number.into(), Ordering::Relaxed);
+    }
+
+    fn kept_word(&self, slot: u16) -> &AtomicU64 {
+        assert!(u32::from(slot) < SLOTS, "there is no slot {slot}");
+        self.region.word(KEPT / 8 + usize::from(slot))
     }
 
     /// Of the client: whether the server has not taken the request of `slot`, whose call is under way. *Never will* follows only where the server takes none any

@@ -6,7 +6,8 @@
 //! byte 256    donation words       one for each CPU: written by the server's listener of that CPU, cleared by who donates
 //! byte 512    taken                how many requests the server has taken: written by the server, read by the client when the binding ends
 //! byte 640    wanted words         one for each slot: written by the client of a bounded call, read by its handler
-//! byte 1152   request ring         LINES lines of 64 bytes: written by the client, read by the server
+//! byte 1152   kept words           one for each slot: written by the server that has mapped an annex, read by the client
+//! byte 1664   request ring         LINES lines of 64 bytes: written by the client, read by the server
 //!             reply ring           the same, the other way round
 //! page        A-stacks             SLOTS areas of one size, one for each slot: written by whose turn it is
 //! ```
@@ -18,7 +19,7 @@ use crate::cell::INLINE;
 use underpass_wire::astack;
 
 /// The version of this layout; two domains must agree on it.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// Slots of a channel, and so the most calls at once over one channel.
 pub const SLOTS: u32 = 64;
@@ -45,6 +46,12 @@ pub const LARGEST_STACK: usize = astack::LARGEST;
 /// The most bytes of arguments or results, out of band.
 pub const LARGEST: u64 = 4 << 30;
 
+/// The least and the most bytes of an annex: what is larger travels in a file that is made for it alone.
+pub const ANNEX: std::ops::RangeInclusive<usize> = 64 << 10..=16 << 20;
+
+/// The most bytes of all annexes of a channel.
+pub const ANNEXES: usize = 64 << 20;
+
 /// The most open files of the arguments of one call, or of its result.
 pub const FILES: usize = 64;
 
@@ -69,8 +76,11 @@ pub const TAKEN: usize = DONATIONS + 4 * DONATION_WORDS;
 /// Where the words begin by which a client says how long it wants a call.
 pub const WANTED: usize = TAKEN + 2 * LINE;
 
+/// Where the words begin by which a server says which annex of a slot it has mapped.
+pub const KEPT: usize = WANTED + 8 * SLOTS as usize;
+
 /// Where the request ring begins.
-pub const REQUESTS: usize = WANTED + 8 * SLOTS as usize;
+pub const REQUESTS: usize = KEPT + 8 * SLOTS as usize;
 
 /// Where the reply ring begins.
 pub const REPLIES: usize = REQUESTS + RING;

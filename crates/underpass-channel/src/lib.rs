@@ -9,6 +9,8 @@
 //! *Read first:* the proof below, then `ring.rs`.
 #![doc = include_str!("README.md")]
 
+#[cfg(not(underpass_loom))]
+mod annex;
 mod attention;
 mod blob;
 mod cell;
@@ -24,6 +26,8 @@ mod slots;
 mod wanted;
 mod words;
 
+#[cfg(not(underpass_loom))]
+pub use annex::{Annex, AnnexSource};
 pub use attention::{Attention, Bell, Fence};
 pub use blob::{BlobSink, BlobSource};
 pub use cell::{Cell, INLINE, Payload, Place};

@@ -73,7 +73,7 @@ impl Region {
     /// # Panics
     /// If there is no such slot.
     pub fn stack_sink(&self, slot: u16) -> RegionSink<'_> {
-        RegionSink { to: self.stack(slot), left: self.stack, overflowed: false, region: PhantomData }
+        RegionSink { to: self.stack(slot), left: self.stack, overflowed: false, memory: PhantomData }
     }
 
     /// Reads `len` bytes from the A-stack of `slot`.
@@ -87,7 +87,7 @@ impl Region {
         if len > self.stack {
             return Err(DecodeError::Truncated);
         }
-        Ok(RegionSource { from: self.stack(slot), left: len, region: PhantomData })
+        Ok(RegionSource { from: self.stack(slot), left: len, memory: PhantomData })
     }
 
     fn stack(&self, slot: u16) -> *mut u8 {
@@ -119,16 +119,21 @@ impl Words for Region {
     }
 }
 
-/// Writes bytes into an A-stack.
+/// Writes bytes into an A-stack, or an annex.
 #[derive(Debug)]
 pub struct RegionSink<'a> {
     to: *mut u8,
     left: usize,
     overflowed: bool,
-    region: PhantomData<&'a Region>,
+    memory: PhantomData<&'a Memory>,
 }
 
-impl RegionSink<'_> {
+impl<'a> RegionSink<'a> {
+    /// Writes into all of `memory`.
+    pub(crate) fn over(memory: &'a Memory) -> Self {
+        Self { to: memory.base().as_ptr(), left: memory.len(), overflowed: false, memory: PhantomData }
+    }
+
     /// Whether more was put than an A-stack holds, which is an `Encode` whose `size` said too little; or a file, which none does.
     pub fn overflowed(&self) -> bool {
         self.overflowed
@@ -156,12 +161,27 @@ impl Sink for RegionSink<'_> {
     }
 }
 
-/// Reads bytes out of an A-stack, each once.
+/// Reads bytes out of an A-stack, or an annex, each once.
 #[derive(Debug)]
 pub struct RegionSource<'a> {
     from: *const u8,
     left: usize,
-    region: PhantomData<&'a Region>,
+    memory: PhantomData<&'a Memory>,
+}
+
+impl<'a> RegionSource<'a> {
+    /// Reads `len` bytes of `memory` from `at`.
+    ///
+    /// # Errors
+    /// It has less.
+    pub(crate) fn over(memory: &'a Memory, at: usize, len: usize) -> Result<Self, DecodeError> {
+        if at.checked_add(len).is_none_or(|end| end > memory.len()) {
+            return Err(DecodeError::Truncated);
+        }
+        // SAFETY: in bounds as checked.
+        let from = unsafe { memory.base().as_ptr().add(at) };
+        Ok(Self { from, left: len, memory: PhantomData })
+    }
 }
 
 impl<'a> RegionSource<'a> {

@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_damaged_cell_is_told() {
-        for head in [1 | 1 << 63 | 3 << 54, 1 | 1 << 63 | 1 << 60] {
+        for head in [1 | 1 << 63 | 1 << 57, 1 | 1 << 63 | 1 << 60] {
             let words = Arc::new(Boxed::new(4 * LINE_WORDS));
             let receiving = Receiving::new(words.clone(), 0, 4);
             words.word(0).store(head, Ordering::Relaxed);

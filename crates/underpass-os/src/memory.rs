@@ -1,9 +1,11 @@
 //! Memory that two domains share: a sealed `memfd`.
 
 use rustix::buffer::spare_capacity;
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
+use rustix::fs::{
+    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate, memfd_create,
+};
 use rustix::io::{Errno, pread};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,6 +14,9 @@ use std::ptr::NonNull;
 
 /// What keeps a mapping of a peer's file from ever faulting: its size is fixed, and so are its seals.
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
+
+/// The type of the file system in which memory files are, `TMPFS_MAGIC` of the kernel's `magic.h`.
+const TMPFS: u64 = 0x0102_1994;
 
 /// A mapped, sealed `memfd`. The peer may write any byte of it at any moment.
 #[derive(Debug)]
@@ -51,13 +56,28 @@ impl Memory {
                 "the peer's memory is not sealed against shrinking",
             ));
         }
-        if fstat(file)?.st_size as u64 != len as u64 {
+        // Memory in huge pages, of which there are so many and no more, may fault all the same.
+        if fstatfs(file)?.f_type as u64 != TMPFS {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the peer's memory is no ordinary memory",
+            ));
+        }
+        if Self::length_of(file)? != len as u64 {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "the peer's memory has another size than announced",
             ));
         }
         Self::map(file, len)
+    }
+
+    /// Bytes in `file` at this moment.
+    ///
+    /// # Errors
+    /// What `fstat` says.
+    pub fn length_of(file: BorrowedFd<'_>) -> io::Result<u64> {
+        Ok(fstat(file)?.st_size as u64)
     }
 
     fn map(file: impl AsFd, len: usize) -> io::Result<Self> {
@@ -68,6 +88,14 @@ impl Memory {
         }?;
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { base, len })
+    }
+
+    /// Gives all pages back to the system: what is read afterwards is zeros.
+    pub fn give_back(&self) {
+        // SAFETY: the mapping is ours whole. The bytes of shared memory may change at any moment, so nobody relies on them.
+        let given = unsafe { madvise(self.base.as_ptr().cast(), self.len, Advice::LinuxRemove) };
+        // It fails where the system can't: then they stay.
+        let _ = given;
     }
 
     /// The first byte. Valid for `len` bytes while `self` lives; to be accessed by atomics and opaque copies only,
@@ -194,6 +222,29 @@ mod tests {
         ftruncate(&file, 4096).unwrap();
         let refused = Memory::adopt(file.as_fd(), 4096).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn memory_in_huge_pages_is_refused() {
+        // Where the system has none, none can be passed either.
+        let Ok(file) = create("test", MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB) else { return };
+        if ftruncate(&file, 2 << 20).is_err() || fcntl_add_seals(&file, SEALS).is_err() {
+            return;
+        }
+        assert_eq!(Memory::adopt(file.as_fd(), 2 << 20).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn pages_that_were_given_back_are_zeros_on_both_sides() {
+        let (ours, file) = Memory::create("test", 8192).unwrap();
+        let blob = Blob::adopt(file).unwrap();
+        blob.write(&[7; 8192], 0).unwrap();
+        assert_eq!(blob.size().unwrap(), 8192);
+        ours.give_back();
+        assert_eq!(blob.size().unwrap(), 0);
+        let mut read = [1; 16];
+        blob.read(&mut read, 4096).unwrap();
+        assert_eq!(read, [0; 16]);
     }
 
     #[test]

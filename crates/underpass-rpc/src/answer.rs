@@ -111,8 +111,9 @@ impl<'a> Answer<'a> {
         };
         let mut bytes = self.bytes(&reply)?;
         linkage.count.come_in(bytes.left() as u64);
-        if reply.place == Place::Aside {
+        if matches!(reply.place, Place::Aside | Place::Annex) {
             end.count_entries(end.mailbox().entries());
+            end.watch_annexes();
         }
         if reply.what != Status::Done as u16 {
             return Err(Box::new(self.refusal(reply.what, bytes.read().unwrap_or_default())));

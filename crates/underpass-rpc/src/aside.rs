@@ -1,5 +1,6 @@
 //! Values with files, and values larger than an A-stack: into a parcel and out of one.
 
+use crate::annexes::{Kept, Numbered};
 use crate::mailbox::Mailbox;
 use crate::message::Unsent;
 use crate::parcel::{Lie, Parcel};
@@ -7,7 +8,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::vec;
 use underpass_channel::layout::LARGEST;
-use underpass_channel::{BlobSink, BlobSource, Cell, Channel, Place, RegionSource};
+use underpass_channel::{AnnexSource, BlobSink, BlobSource, Cell, Channel, Place, RegionSource};
 use underpass_os::{Blob, failpoint};
 use underpass_wire::{DecodeError, Encode, Sink, Source};
 
@@ -46,7 +47,9 @@ impl<S: Sink> Sink for Packing<S> {
     }
 }
 
-/// Writes `value`, of `size` bytes, for `cell`, into its A-stack or a blob, and has that go ahead with the value's files.
+/// Writes `value`, of `size` bytes, for `cell`, into its A-stack, its annex or a blob, and has that go ahead with the value's files, if there is something to go.
+///
+/// The annex is the one that both sides have; else the client makes one, which goes along, and the server uses one that it was offered.
 #[cold]
 #[inline(never)]
 pub(crate) fn fill_aside<T: Encode + ?Sized>(
@@ -68,6 +71,23 @@ pub(crate) fn fill_aside<T: Encode + ?Sized>(
             return Err(Unsent::Inconsistent);
         }
         Parcel { bytes: Lie::Stack(size as u64), files }
+    } else if let Some((annex, file)) = annex_for(channel, mailbox, cell.slot, size) {
+        let mut packing = Packing::new((*annex.kept).as_ref().sink());
+        value.encode(&mut packing);
+        let (sink, files) = packing.finish()?;
+        if sink.overflowed() {
+            return Err(Unsent::Inconsistent);
+        }
+        let bytes = match file {
+            None if files.is_empty() => {
+                cell.place = Place::Annex;
+                cell.length = size as u32;
+                return Ok(());
+            }
+            None => Lie::Annex(size as u64),
+            Some(file) => Lie::NewAnnex(file, annex.number, size as u64),
+        };
+        Parcel { bytes, files }
     } else {
         let blob = Blob::create("underpass-argument").map_err(Unsent::NoResources)?;
         let mut packing = Packing::new(BlobSink::new(blob));
@@ -89,7 +109,20 @@ pub(crate) fn fill_aside<T: Encode + ?Sized>(
     Ok(())
 }
 
-/// What came in a parcel, for who decodes it. Files that nobody takes are closed with it.
+/// The annex for `size` bytes over `slot`, and its file if the peer doesn't have it.
+fn annex_for(
+    channel: &Channel,
+    mailbox: &Mailbox,
+    slot: u16,
+    size: usize,
+) -> Option<(Numbered, Option<OwnedFd>)> {
+    match mailbox.annexes().maps() {
+        true => Some((mailbox.annex_for_reply(channel, slot, size)?, None)),
+        false => mailbox.annexes().for_arguments(channel, slot, size),
+    }
+}
+
+/// What came in a parcel or an annex, for who decodes it. Files that nobody takes are closed with it.
 #[derive(Debug)]
 pub(crate) struct Aside<'a> {
     bytes: Bytes<'a>,
@@ -100,19 +133,50 @@ pub(crate) struct Aside<'a> {
 enum Bytes<'a> {
     Stack(RegionSource<'a>),
     Blob(BlobSource),
+    Annex(AnnexSource<Kept>),
 }
 
 impl<'a> Aside<'a> {
     /// What came for `slot`.
-    pub(crate) fn of(channel: &'a Channel, slot: u16, parcel: Parcel) -> Result<Self, DecodeError> {
+    pub(crate) fn of(
+        channel: &'a Channel,
+        mailbox: &Mailbox,
+        slot: u16,
+        parcel: Parcel,
+    ) -> Result<Self, DecodeError> {
+        let whole = |length| usize::try_from(length).map_err(|_| DecodeError::TooLong);
         let bytes = match parcel.bytes {
-            Lie::Stack(length) => {
-                let length = usize::try_from(length).map_err(|_| DecodeError::TooLong)?;
-                Bytes::Stack(channel.stack_source(slot, length)?)
+            Lie::Stack(length) => Bytes::Stack(channel.stack_source(slot, whole(length)?)?),
+            Lie::Blob(blob, length) => {
+                let source = BlobSource::new(blob, length)?;
+                // The next of its size may come without a file.
+                if !mailbox.annexes().maps() {
+                    mailbox.offer(channel, slot, source.remaining());
+                }
+                Bytes::Blob(source)
             }
-            Lie::Blob(blob, length) => Bytes::Blob(BlobSource::new(blob, length)?),
+            Lie::Annex(length) => Bytes::Annex(in_annex(channel, mailbox, slot, whole(length)?)?),
+            Lie::NewAnnex(..) if !mailbox.annexes().maps() => return Err(DecodeError::Truncated),
+            Lie::NewAnnex(file, number, length) => match mailbox.map_annex(channel, slot, number, &file)? {
+                Some(annex) => Bytes::Annex(AnnexSource::new(annex, whole(length)?)?),
+                None => Bytes::Blob(BlobSource::new(
+                    Blob::adopt(file).map_err(|_| DecodeError::Truncated)?,
+                    length,
+                )?),
+            },
         };
         Ok(Self { bytes, files: parcel.files.into_iter() })
+    }
+
+    /// What lies in the annex of `slot`.
+    pub(crate) fn in_annex(
+        channel: &Channel,
+        mailbox: &Mailbox,
+        slot: u16,
+        length: u32,
+    ) -> Result<Self, DecodeError> {
+        let bytes = Bytes::Annex(in_annex(channel, mailbox, slot, length as usize)?);
+        Ok(Self { bytes, files: Vec::new().into_iter() })
     }
 
     /// Files that nobody has taken yet.
@@ -121,11 +185,23 @@ impl<'a> Aside<'a> {
     }
 }
 
+/// The first `length` bytes of the annex of `slot`, which no honest peer names where there is none.
+fn in_annex(
+    channel: &Channel,
+    mailbox: &Mailbox,
+    slot: u16,
+    length: usize,
+) -> Result<AnnexSource<Kept>, DecodeError> {
+    let annex = mailbox.annexes().named(channel, slot).ok_or(DecodeError::Truncated)?;
+    AnnexSource::new(annex, length)
+}
+
 impl Source for Aside<'_> {
     fn remaining(&self) -> usize {
         match &self.bytes {
             Bytes::Stack(source) => source.remaining(),
             Bytes::Blob(source) => source.remaining(),
+            Bytes::Annex(source) => source.remaining(),
         }
     }
 
@@ -133,6 +209,7 @@ impl Source for Aside<'_> {
         match &mut self.bytes {
             Bytes::Stack(source) => source.take(out),
             Bytes::Blob(source) => source.take(out),
+            Bytes::Annex(source) => source.take(out),
         }
     }
 
@@ -140,6 +217,7 @@ impl Source for Aside<'_> {
         match &mut self.bytes {
             Bytes::Stack(source) => source.take_vec(len),
             Bytes::Blob(source) => source.take_vec(len),
+            Bytes::Annex(source) => source.take_vec(len),
         }
     }
 

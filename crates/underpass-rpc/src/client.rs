@@ -4,6 +4,7 @@ mod bounded;
 mod closing;
 mod crowd;
 mod further;
+mod large;
 mod line;
 mod replies;
 mod sharing;
@@ -281,8 +282,8 @@ impl ClientEnd {
             }
             true => server_is_away(),
         }
-        if cell.place == Place::Aside {
-            self.kernel.entered(self.mailbox.entries());
+        if matches!(cell.place, Place::Aside | Place::Annex) {
+            self.was_large();
         }
         // After the post, so that either this sees the close or the close sees the call (see `close`); and likewise with `put_away` of the lines.
         if self.closed.load(Ordering::Relaxed) | self.dormant.load(Ordering::Relaxed) {

@@ -4,16 +4,17 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use underpass_os::Socket;
 
-/// One message, 16 bytes: kind, whether the A-stack has the bytes, slot, files, length.
+/// One message, 16 bytes: kind, where the bytes lie, slot, files, the annex's number, length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Control {
     /// There is a message in the ring that the receiver has put aside.
     Bell,
     /// The sender closes the binding; a hang-up follows.
     Closing,
-    /// A parcel for `slot`: its arguments or results are the first `length` bytes of its A-stack, or of the first of the files that come along, if that
-    /// is a `blob`. The other files, so many, belong to them.
-    Parcel { slot: u16, files: u16, blob: bool, length: u64 },
+    /// A parcel for `slot`: its arguments or results are the first `length` bytes of what `lies` says. So many other files belong to them.
+    Parcel { slot: u16, files: u16, lies: Lies, length: u64 },
+    /// Client to server: the file that comes along is an annex of `slot`, for results.
+    Annex { slot: u16, number: u16 },
     /// As `Closing`, and the client is to have no more of it: its server has revoked it, or its time is over.
     Revoked,
     /// Client to server: it wants to pass the binding on.
@@ -30,6 +31,19 @@ pub(crate) enum Control {
     Refused,
 }
 
+/// Where the bytes lie that a parcel belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lies {
+    /// In the first of the files.
+    Blob,
+    /// In the slot's A-stack.
+    Stack,
+    /// In the slot's annex.
+    Annex,
+    /// In an annex that the first of the files is, with this number.
+    NewAnnex(u16),
+}
+
 /// Bytes of a message.
 pub(crate) const CONTROL: usize = 16;
 
@@ -38,9 +52,21 @@ impl Control {
         let mut bytes = [0u8; CONTROL];
         match self {
             Self::Bell => {}
-            Self::Parcel { slot, files, blob, length } => {
+            Self::Annex { slot, number } => {
+                bytes[0] = 10;
+                bytes[2..4].copy_from_slice(&slot.to_le_bytes());
+                bytes[6..8].copy_from_slice(&number.to_le_bytes());
+            }
+            Self::Parcel { slot, files, lies, length } => {
                 bytes[0] = 1;
-                bytes[1] = u8::from(!blob);
+                let (kind, number) = match lies {
+                    Lies::Blob => (0, 0),
+                    Lies::Stack => (1, 0),
+                    Lies::Annex => (2, 0),
+                    Lies::NewAnnex(number) => (3, number),
+                };
+                bytes[1] = kind;
+                bytes[6..8].copy_from_slice(&number.to_le_bytes());
                 bytes[2..4].copy_from_slice(&slot.to_le_bytes());
                 bytes[4..6].copy_from_slice(&files.to_le_bytes());
                 bytes[8..].copy_from_slice(&length.to_le_bytes());
@@ -60,12 +86,20 @@ impl Control {
     /// Reads a message; nothing if no honest peer writes such.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; CONTROL] = bytes.try_into().ok()?;
+        let number = u16::from_le_bytes([bytes[6], bytes[7]]);
+        let slot = u16::from_le_bytes([bytes[2], bytes[3]]);
         match bytes[0] {
             0 => Some(Self::Bell),
-            1 if bytes[1] <= 1 => Some(Self::Parcel {
-                slot: u16::from_le_bytes([bytes[2], bytes[3]]),
+            1 => Some(Self::Parcel {
+                slot,
                 files: u16::from_le_bytes([bytes[4], bytes[5]]),
-                blob: bytes[1] == 0,
+                lies: match bytes[1] {
+                    0 => Lies::Blob,
+                    1 => Lies::Stack,
+                    2 => Lies::Annex,
+                    3 if number != 0 => Lies::NewAnnex(number),
+                    _ => return None,
+                },
                 length: u64::from_le_bytes(bytes[8..].try_into().ok()?),
             }),
             2 => Some(Self::Closing),
@@ -76,6 +110,7 @@ impl Control {
             7 => Some(Self::Share),
             8 => Some(Self::Ticket),
             9 => Some(Self::NoTicket { may: bytes[2] != 0 }),
+            10 if number != 0 => Some(Self::Annex { slot, number }),
             _ => None,
         }
     }

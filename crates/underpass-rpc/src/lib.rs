@@ -11,6 +11,7 @@
 
 mod abandon;
 mod alarm;
+mod annexes;
 mod answer;
 mod aside;
 mod binding;

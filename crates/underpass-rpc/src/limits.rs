@@ -1,5 +1,6 @@
 //! How much of a server one user may have.
 
+use crate::annexes::Annexes;
 use crate::server::ServerEnd;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -27,18 +28,22 @@ pub struct Limits {
     pub memory: u64,
     /// Calls under way at once, beside one for each channel. More of them wait in their bindings' slots.
     pub calls: usize,
+    /// Bytes of the annexes in which these bindings pass what their A-stacks have no room for: from 64 KiB to 16 MiB for a call under way, kept until the binding
+    /// ends. Where there is no room for one more, the call goes on without, by a file that is written and read: that takes several times as long.
+    pub annexes: u64,
 }
 
 impl Default for Limits {
-    /// 256 bindings, 1 GiB, 4096 calls.
+    /// 256 bindings, 1 GiB, 4096 calls, 256 MiB of annexes.
     fn default() -> Self {
-        Self { bindings: 256, memory: 1 << 30, calls: 4096 }
+        Self { bindings: 256, memory: 1 << 30, calls: 4096, annexes: 256 << 20 }
     }
 }
 
 impl Limits {
     /// None at all.
-    pub const NONE: Self = Self { bindings: usize::MAX, memory: u64::MAX, calls: usize::MAX };
+    pub const NONE: Self =
+        Self { bindings: usize::MAX, memory: u64::MAX, calls: usize::MAX, annexes: u64::MAX };
 
     /// Root's, unless a server says otherwise: all but an eighth of the files that this process may open, since root could end it as well.
     pub(crate) fn of_root() -> Self {
@@ -87,6 +92,7 @@ pub(crate) struct Account {
     channels: AtomicUsize,
     memory: AtomicU64,
     calls: AtomicUsize,
+    annexes: Arc<AtomicU64>,
     /// Whether some wait.
     waiting: AtomicBool,
     held: Mutex<Vec<Weak<ServerEnd>>>,
@@ -100,6 +106,7 @@ impl Account {
             channels: AtomicUsize::new(0),
             memory: AtomicU64::new(0),
             calls: AtomicUsize::new(0),
+            annexes: Arc::default(),
             waiting: AtomicBool::new(false),
             held: Mutex::default(),
         }
@@ -187,6 +194,11 @@ impl Seat {
 
     pub(crate) fn account(&self) -> &Account {
         &self.account
+    }
+
+    /// The annexes of a channel of this user's.
+    pub(crate) fn annexes(&self) -> Annexes {
+        Annexes::of_server(self.account.annexes.clone(), self.account.limits.annexes)
     }
 }
 

@@ -107,6 +107,7 @@ impl Linkage {
             Place::Inline => 0,
             Place::Stack => 1,
             Place::Aside => 2,
+            Place::Annex => 3,
         };
         // Relaxed, all: the state publishes them to the caller.
         self.head.store(u64::from(cell.what) | place << 16 | u64::from(cell.length) << 32, Ordering::Relaxed);
@@ -227,7 +228,8 @@ impl Linkage {
         cell.place = match (head >> 16) & 0xffff {
             0 => Place::Inline,
             1 => Place::Stack,
-            _ => Place::Aside,
+            2 => Place::Aside,
+            _ => Place::Annex,
         };
         if cell.place == Place::Inline {
             self.copy_to(&mut cell.payload, cell.length as usize);

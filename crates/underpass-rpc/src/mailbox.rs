@@ -1,13 +1,16 @@
 //! The socket of a channel after it was made, and the files that came over it.
 
+use crate::annexes::{Annexes, Kept, Numbered};
 use crate::control::{CONTROL, Control};
 use crate::parcel::{Came, Lie, Parcel, Waiting};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use underpass_channel::Channel;
 use underpass_channel::layout::{FILES, FILES_WAITING};
 use underpass_os::{MOST_FILES, Socket, failpoint};
 use underpass_seam::atomic::{AtomicU64, Ordering};
+use underpass_wire::DecodeError;
 
 /// One end's socket and the parcels that wait for their message.
 ///
@@ -17,6 +20,7 @@ use underpass_seam::atomic::{AtomicU64, Ordering};
 pub(crate) struct Mailbox {
     socket: Arc<Socket>,
     waiting: Mutex<Waiting>,
+    annexes: Annexes,
     /// System calls made for parcels and not yet counted.
     entries: AtomicU64,
 }
@@ -25,6 +29,10 @@ pub(crate) struct Mailbox {
 const BLOB_OUT: u64 = 3;
 /// System calls that a blob costs its receiver besides: asked for its kind and size, read, closed.
 const BLOB_IN: u64 = 4;
+/// System calls that a new annex costs its client besides: made, given its size, sealed, mapped, closed.
+const ANNEX_OUT: u64 = 5;
+/// System calls that one costs its server besides: asked for its size twice, its seals and its kind, mapped, closed.
+const ANNEX_IN: u64 = 6;
 /// System calls that a file costs its sender besides: duplicated, closed.
 const FILE_OUT: u64 = 2;
 
@@ -74,7 +82,21 @@ pub(crate) struct News {
 
 impl Mailbox {
     pub(crate) fn new(socket: impl Into<Arc<Socket>>) -> Self {
-        Self { socket: socket.into(), waiting: Mutex::default(), entries: AtomicU64::new(0) }
+        Self {
+            socket: socket.into(),
+            waiting: Mutex::default(),
+            annexes: Annexes::default(),
+            entries: AtomicU64::new(0),
+        }
+    }
+
+    /// The same, at a server, which maps annexes of its client.
+    pub(crate) fn of_server(self, annexes: Annexes) -> Self {
+        Self { annexes, ..self }
+    }
+
+    pub(crate) fn annexes(&self) -> &Annexes {
+        &self.annexes
     }
 
     /// Rings for a ring that the peer has put aside.
@@ -88,11 +110,11 @@ impl Mailbox {
         let announcement = parcel.announcement(slot)?;
         let (blob, spent) = match &parcel.bytes {
             Lie::Blob(blob, _) => (Some(blob.as_fd()), BLOB_OUT),
-            Lie::Stack(_) => (None, 0),
+            Lie::NewAnnex(file, ..) => (Some(file.as_fd()), ANNEX_OUT),
+            Lie::Stack(_) | Lie::Annex(_) => (None, 0),
         };
         let files: Vec<_> = blob.into_iter().chain(parcel.files.iter().map(OwnedFd::as_fd)).collect();
-        // Relaxed: statistics.
-        self.entries.fetch_add(1 + spent + FILE_OUT * parcel.files.len() as u64, Ordering::Relaxed);
+        self.entered(1 + spent + FILE_OUT * parcel.files.len() as u64);
         announcement.send(&self.socket, &files)
     }
 
@@ -186,13 +208,18 @@ impl Mailbox {
                 }
                 Some(Control::Opened) => news.opened = Some(std::mem::take(&mut received.files)),
                 Some(Control::Refused) => news.opened = Some(Vec::new()),
-                Some(Control::Parcel { slot, files, blob, length }) => {
+                Some(Control::Parcel { slot, files, lies, length }) => {
                     failpoint!("file-received");
-                    let came = Came::of(received, files, blob, length);
+                    let came = Came::of(received, files, lies, length);
                     if !came.is_some_and(|came| waiting.put(slot, came, FILES_WAITING)) {
                         return News { nonsense: true, ..news };
                     }
                     news.parcels |= 1 << slot;
+                }
+                Some(Control::Annex { slot, number }) => {
+                    if !self.annexes.maps() || !waiting.offer(slot, number, received, FILES_WAITING) {
+                        return News { nonsense: true, ..news };
+                    }
                 }
                 None => return News { nonsense: true, ..news },
             }
@@ -206,10 +233,51 @@ impl Mailbox {
             heard(self.empty());
             self.forget(slot)
         });
-        let blob = matches!(&taken, Some(Came::Parcel(Parcel { bytes: Lie::Blob(..), .. })));
-        // Relaxed: statistics.
-        self.entries.fetch_add(1 + if blob { BLOB_IN } else { 0 }, Ordering::Relaxed);
+        let besides = match &taken {
+            Some(Came::Parcel(Parcel { bytes: Lie::Blob(..), .. })) => BLOB_IN,
+            Some(Came::Parcel(Parcel { bytes: Lie::NewAnnex(..), .. })) => ANNEX_IN,
+            _ => 0,
+        };
+        self.entered(1 + besides);
         taken
+    }
+
+    fn entered(&self, entries: u64) {
+        // Relaxed: statistics.
+        self.entries.fetch_add(entries, Ordering::Relaxed);
+    }
+
+    /// Of the client: an annex for results of `size` bytes over `slot`, which have just come in a file of their own, is offered to the server.
+    pub(crate) fn offer(&self, channel: &Channel, slot: u16, size: usize) {
+        let Some((annex, file)) = self.annexes.for_results(channel, slot, size) else { return };
+        self.entered(1 + ANNEX_OUT);
+        // A server that can't take it goes on without.
+        let _ = Control::Annex { slot, number: annex.number }.send(&self.socket, &[file.as_fd()]);
+    }
+
+    /// Of the server: an annex for results of `size` bytes over `slot`.
+    pub(crate) fn annex_for_reply(&self, channel: &Channel, slot: u16, size: usize) -> Option<Numbered> {
+        self.annexes.for_reply(channel, slot, size, || {
+            let offered = self.waiting().take_offer(slot)?;
+            self.entered(1 + ANNEX_IN);
+            Some(offered)
+        })
+    }
+
+    /// Of the server: the annex in `file`, which came with a call over `slot`; nothing if its user may have no more.
+    ///
+    /// # Errors
+    /// No honest client makes such.
+    pub(crate) fn map_annex(
+        &self,
+        channel: &Channel,
+        slot: u16,
+        number: u16,
+        file: &OwnedFd,
+    ) -> Result<Option<Arc<Kept>>, DecodeError> {
+        // One for results that came before is not this slot's any more.
+        drop(self.waiting().take_offer(slot));
+        self.annexes.map(channel, slot, number, file)
     }
 
     /// Takes what has been seen to come for `slot`.
@@ -227,6 +295,7 @@ impl Mailbox {
     /// Closes all that has been seen to come.
     pub(crate) fn forget_all(&self) {
         *self.waiting() = Waiting::default();
+        self.annexes.forget_all();
     }
 
     /// Sorts out all that came before the connection was ended: none of it stays in the socket.

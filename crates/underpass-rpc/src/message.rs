@@ -18,7 +18,7 @@ pub(crate) enum Unsent {
     NoResources(io::Error),
 }
 
-/// Writes `value` for `cell`, which is new: into it if it fits, else into the A-stack of its slot, else into a blob that goes ahead, as do its files if it
+/// Writes `value` for `cell`, which is new: into it if it fits, else into the A-stack of its slot, else into its annex, or a blob that goes ahead, as do its files if it
 /// has any. Whether it has is seen when they are put: where there are none they cost nothing.
 ///
 /// One copy in each case (LRPC, Table III: A).
@@ -103,11 +103,14 @@ impl<'a> Bytes<'a> {
             Place::Stack => Ok(Self::Stack(channel.stack_source(cell.slot, cell.length as usize)?)),
             Place::Aside => match mailbox.take(cell.slot, heard) {
                 Some(Came::Parcel(parcel)) => {
-                    Ok(Self::Aside(Box::new(Aside::of(channel, cell.slot, parcel)?)))
+                    Ok(Self::Aside(Box::new(Aside::of(channel, mailbox, cell.slot, parcel)?)))
                 }
                 Some(Came::NoFile) => Err(Unread::NoFile),
                 None => Err(Unread::Violation(DecodeError::Truncated)),
             },
+            Place::Annex => {
+                Ok(Self::Aside(Box::new(Aside::in_annex(channel, mailbox, cell.slot, cell.length)?)))
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! What goes over the socket beside a message, and who it is for: the bytes that found no room elsewhere, and open files.
 
-use crate::control::Control;
+use crate::control::{Control, Lies};
 use std::io;
 use std::os::fd::OwnedFd;
 use underpass_channel::layout::{FILES, SLOTS};
@@ -20,6 +20,10 @@ pub(crate) enum Lie {
     Stack(u64),
     /// In a blob, so many.
     Blob(Blob, u64),
+    /// In the slot's annex, so many.
+    Annex(u64),
+    /// In an annex with this number, so many.
+    NewAnnex(OwnedFd, u16, u64),
 }
 
 /// What came for a slot.
@@ -33,7 +37,7 @@ pub(crate) enum Came {
 impl Parcel {
     /// Open files in it.
     pub(crate) fn count(&self) -> usize {
-        self.files.len() + usize::from(matches!(self.bytes, Lie::Blob(..)))
+        self.files.len() + usize::from(matches!(self.bytes, Lie::Blob(..) | Lie::NewAnnex(..)))
     }
 
     /// What announces it.
@@ -43,11 +47,13 @@ impl Parcel {
             let why = format!("{files} files are more than the {FILES} that a message can have");
             return Err(io::Error::other(why));
         }
-        let (blob, length) = match &self.bytes {
-            Lie::Stack(length) => (false, *length),
-            Lie::Blob(_, length) => (true, *length),
+        let (lies, length) = match &self.bytes {
+            Lie::Stack(length) => (Lies::Stack, *length),
+            Lie::Blob(_, length) => (Lies::Blob, *length),
+            Lie::Annex(length) => (Lies::Annex, *length),
+            Lie::NewAnnex(_, number, length) => (Lies::NewAnnex(*number), *length),
         };
-        Ok(Control::Parcel { slot, files: files as u16, blob, length })
+        Ok(Control::Parcel { slot, files: files as u16, lies, length })
     }
 }
 
@@ -60,31 +66,36 @@ impl Came {
         }
     }
 
-    /// The parcel that `announced` files and `blob` make, of which these have `received`; nothing if no honest peer sends such.
-    pub(crate) fn of(received: Received, announced: u16, blob: bool, length: u64) -> Option<Self> {
-        let (announced, mut files) = (usize::from(announced) + usize::from(blob), received.files);
+    /// The parcel that `announced` files beside that of the bytes make, of which these have `received`; nothing if no honest peer sends such.
+    pub(crate) fn of(received: Received, announced: u16, lies: Lies, length: u64) -> Option<Self> {
+        let beside = matches!(lies, Lies::Blob | Lies::NewAnnex(_));
+        let (announced, mut files) = (usize::from(announced) + usize::from(beside), received.files);
         match received.lost_files {
             true if files.len() < announced && announced <= FILES + 1 => return Some(Self::NoFile),
-            false if files.len() == announced && announced <= FILES + usize::from(blob) => {}
+            false if files.len() == announced && announced <= FILES + usize::from(beside) => {}
             _ => return None,
         }
-        let bytes = match blob {
-            true => Lie::Blob(Blob::adopt(files.remove(0)).ok()?, length),
-            false => Lie::Stack(length),
+        let bytes = match lies {
+            Lies::Blob => Lie::Blob(Blob::adopt(files.remove(0)).ok()?, length),
+            Lies::Stack => Lie::Stack(length),
+            Lies::Annex => Lie::Annex(length),
+            Lies::NewAnnex(number) => Lie::NewAnnex(files.remove(0), number, length),
         };
         Some(Self::Parcel(Parcel { bytes, files }))
     }
 }
 
-/// What has come and waits for its message: one thing for each slot at the most.
+/// What has come and waits for its message: one thing for each slot at the most, and one annex.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     places: Box<[Option<Came>]>,
+    /// Annexes for results, and the slots that they are of.
+    offered: Vec<(u16, u16, OwnedFd)>,
 }
 
 impl Default for Waiting {
     fn default() -> Self {
-        Self { places: (0..SLOTS).map(|_| None).collect() }
+        Self { places: (0..SLOTS).map(|_| None).collect(), offered: Vec::new() }
     }
 }
 
@@ -93,10 +104,38 @@ impl Waiting {
     pub(crate) fn put(&mut self, slot: u16, came: Came, most: usize) -> bool {
         let Some(place) = self.places.get_mut(usize::from(slot)) else { return false };
         *place = None;
-        let held: usize = self.places.iter().flatten().map(Came::held).sum();
-        let kept = if held + came.held() > most { Came::NoFile } else { came };
+        let kept = if self.held() + came.held() > most { Came::NoFile } else { came };
         self.places[usize::from(slot)] = Some(kept);
         true
+    }
+
+    /// Files that wait.
+    fn held(&self) -> usize {
+        self.places.iter().flatten().map(Came::held).sum::<usize>() + self.offered.len()
+    }
+
+    /// Keeps an annex of `slot` that came with one file, in place of the one before; `false` if no honest client sends such. If more files would wait then than
+    /// `most`, it is closed.
+    pub(crate) fn offer(&mut self, slot: u16, number: u16, mut received: Received, most: usize) -> bool {
+        self.take_offer(slot);
+        match (received.files.pop(), received.files.is_empty()) {
+            (Some(file), true) if u32::from(slot) < SLOTS => {
+                if self.held() < most {
+                    self.offered.push((slot, number, file));
+                }
+                true
+            }
+            // There was no room for it.
+            (None, _) => received.lost_files && u32::from(slot) < SLOTS,
+            _ => false,
+        }
+    }
+
+    /// Takes out the annex that came for `slot`, and its number.
+    pub(crate) fn take_offer(&mut self, slot: u16) -> Option<(u16, OwnedFd)> {
+        let place = self.offered.iter().position(|(of, ..)| *of == slot)?;
+        let (_, number, file) = self.offered.swap_remove(place);
+        Some((number, file))
     }
 
     /// Takes out what came for `slot`.
@@ -121,7 +160,7 @@ mod tests {
     }
 
     fn parcel(files: usize) -> Came {
-        Came::of(received(files, false), files as u16, false, 0).unwrap()
+        Came::of(received(files, false), files as u16, Lies::Stack, 0).unwrap()
     }
 
     #[test]
@@ -130,14 +169,14 @@ mod tests {
             [(0, 1, false), (2, 1, false), (1, 2, false), (0, 0, true), (1, 1, true)]
         {
             assert!(
-                Came::of(received(came, lost), announced, false, 0).is_none(),
+                Came::of(received(came, lost), announced, Lies::Stack, 0).is_none(),
                 "{announced} {came} {lost}"
             );
         }
-        assert!(Came::of(received(1, false), 0, true, 0).is_none(), "a blob that is no memory");
-        assert!(Came::of(received(FILES + 1, false), FILES as u16 + 1, false, 0).is_none(), "too many");
-        assert!(Came::of(received(0, true), u16::MAX, false, 0).is_none(), "far too many");
-        assert!(matches!(Came::of(received(1, true), 2, false, 0), Some(Came::NoFile)));
+        assert!(Came::of(received(1, false), 0, Lies::Blob, 0).is_none(), "a blob that is no memory");
+        assert!(Came::of(received(FILES + 1, false), FILES as u16 + 1, Lies::Stack, 0).is_none(), "too many");
+        assert!(Came::of(received(0, true), u16::MAX, Lies::Stack, 0).is_none(), "far too many");
+        assert!(matches!(Came::of(received(1, true), 2, Lies::Stack, 0), Some(Came::NoFile)));
         assert_eq!(parcel(FILES).held(), FILES);
     }
 
@@ -152,5 +191,19 @@ mod tests {
         assert!(waiting.put(1, parcel(3), 8) && waiting.put(2, parcel(1), 8));
         assert!(matches!(waiting.take(2), Some(Came::Parcel(_))));
         assert!(waiting.take(2).is_none());
+    }
+
+    #[test]
+    fn the_last_annex_that_was_offered_waits() {
+        let mut waiting = Waiting::default();
+        assert!(waiting.offer(3, 1, received(1, false), 8) && waiting.offer(3, 2, received(1, false), 8));
+        assert!(waiting.offer(4, 1, received(1, false), 1), "closed");
+        assert!(waiting.take_offer(4).is_none());
+        assert_eq!(waiting.take_offer(3).map(|(number, _)| number), Some(2));
+        assert!(waiting.take_offer(3).is_none());
+        assert!(waiting.offer(3, 3, received(0, true), 8) && waiting.take_offer(3).is_none(), "no room");
+        for (slot, files) in [(SLOTS as u16, 1), (3, 0), (3, 2)] {
+            assert!(!waiting.offer(slot, 1, received(files, false), 8), "{slot} {files}");
+        }
     }
 }

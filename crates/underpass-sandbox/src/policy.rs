@@ -25,6 +25,7 @@ const FREE: &[&str] = &[
     "dup2",
     "dup3",
     "fstat",
+    "fstatfs",
     "fsync",
     "memfd_create",
     "ftruncate",

@@ -16,26 +16,26 @@ use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of,
 use underpass_wire::to_bytes;
 
 /// An honest call made by hand: its outcome.
-fn call(end: &End, slot: u16, what: u16, bytes: &[u8]) -> u16 {
+pub fn call(end: &End, slot: u16, what: u16, bytes: &[u8]) -> u16 {
     end.post(&Cell::inline(slot, what, bytes).unwrap());
     outcome(end, slot)
 }
 
-fn outcome(end: &End, slot: u16) -> u16 {
+pub fn outcome(end: &End, slot: u16) -> u16 {
     let reply = until("a reply", || end.take());
     assert_eq!(reply.slot, slot);
     reply.what
 }
 
 /// A server, an honest client of it, and the server's files as long as nobody else is there.
-struct Scene {
+pub struct Scene {
     server: ServerProcess,
     honest: ProbeClient,
     files: usize,
 }
 
 impl Scene {
-    fn new(of: &str) -> Self {
+    pub fn new(of: &str) -> Self {
         let server = ServerProcess::start(SERVER, &Room::name(of), "probe");
         let honest = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
         honest.null().unwrap();
@@ -43,12 +43,12 @@ impl Scene {
         Self { server, honest, files }
     }
 
-    fn import(&self) -> End {
+    pub fn import(&self) -> End {
         import(self.server.name())
     }
 
     /// The server closes the binding of who does this, and nothing else changes.
-    fn closes(&self, lie: impl FnOnce(&End)) {
+    pub fn closes(&self, lie: impl FnOnce(&End)) {
         let end = self.import();
         assert_eq!(call(&end, 0, procedure("add"), &[1, 2]), DONE);
         lie(&end);
@@ -57,7 +57,7 @@ impl Scene {
         self.is_unharmed();
     }
 
-    fn is_unharmed(&self) {
+    pub fn is_unharmed(&self) {
         assert_eq!(self.honest.add(1, 2), Ok(3));
         assert_eq!(self.honest.pid(), Ok(self.server.pid()), "the server's process lives");
         until("the server to let go", || (fds_of(self.server.pid()) == self.files).then_some(()));

@@ -80,7 +80,19 @@ impl<'a> Liar<'a> {
         let length = numbers.of(&[0, 1, 2, 4, 48, stack, stack, random as u32 % stack, random as u32 % 48]);
         let mut cell = Cell::new(slot, numbers.of(self.whats));
         cell.bounded = numbers.below(8) == 0;
-        cell.place = numbers.of(&[Place::Inline, Place::Inline, Place::Inline, Place::Stack, Place::Aside]);
+        cell.place = numbers.of(&[
+            Place::Inline,
+            Place::Inline,
+            Place::Inline,
+            Place::Inline,
+            Place::Inline,
+            Place::Inline,
+            Place::Stack,
+            Place::Stack,
+            Place::Aside,
+            Place::Aside,
+            Place::Annex,
+        ]);
         cell.length = if cell.place == Place::Inline { length.min(INLINE as u32) } else { length };
         match numbers.below(200) {
             0 => cell.slot = random as u16,

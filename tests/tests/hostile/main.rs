@@ -3,6 +3,7 @@
 //! The liars are clients made by hand; `hostile_server.rs` has the lying servers. `clients.rs` has their lies one by one, `lying_client.rs` all of them at random, by the million; `liar.rs`
 //! says what a liar does there.
 
+mod annexes;
 mod client;
 mod clients;
 mod end;

@@ -103,6 +103,7 @@ impl ClientEnd {
             drop(inside);
             if unwanted {
                 drop(self.mailbox.forget(number));
+                self.mailbox.annexes().forget(number);
             }
         }
     }

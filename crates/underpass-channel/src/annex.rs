@@ -1,0 +1,158 @@
+//! Memory for the arguments and results of one slot that its A-stack has no room for: made by the client when they first come, mapped by both sides, and kept for
+//! those that come later.
+
+use crate::layout::ANNEX;
+use crate::region::{RegionSink, RegionSource};
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use underpass_os::Memory;
+use underpass_wire::{DecodeError, Source};
+
+/// One side's mapping of an annex. The peer may be writing it: bytes cross as they do with the region.
+#[derive(Debug)]
+pub struct Annex {
+    memory: Memory,
+}
+
+impl Annex {
+    /// A fresh one with room for `bytes`, and the file to pass on; nothing if none is made so large.
+    ///
+    /// # Errors
+    /// As [`Memory::create`].
+    pub fn create(bytes: usize) -> io::Result<Option<(Self, OwnedFd)>> {
+        let Some(room) = room_for(bytes) else { return Ok(None) };
+        let (memory, file) = Memory::create("underpass-annex", room)?;
+        Ok(Some((Self { memory }, file)))
+    }
+
+    /// The one in `file`, which came from a client and has `room` bytes as [`room_in`](Self::room_in) says.
+    ///
+    /// # Errors
+    /// As [`Memory::adopt`].
+    pub fn adopt(file: BorrowedFd<'_>, room: usize) -> io::Result<Self> {
+        Ok(Self { memory: Memory::adopt(file, room)? })
+    }
+
+    /// How many bytes the annex in `file` has.
+    ///
+    /// # Errors
+    /// `InvalidData` if no honest client makes such; else what `fstat` says.
+    pub fn room_in(file: BorrowedFd<'_>) -> io::Result<usize> {
+        let length = usize::try_from(Memory::length_of(file)?).ok();
+        length.filter(|&length| room_for(length) == Some(length)).ok_or(io::ErrorKind::InvalidData.into())
+    }
+
+    /// Bytes that it has room for.
+    pub fn room(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// Writes from its beginning.
+    pub fn sink(&self) -> RegionSink<'_> {
+        RegionSink::over(&self.memory)
+    }
+
+    /// Gives its pages back to the system: what is read is zeros then, and what is written takes fresh ones. Nobody may have use for what is in it.
+    pub fn give_back(&self) {
+        self.memory.give_back();
+    }
+}
+
+/// Bytes of the annex that is made for arguments or results of so many; nothing if none is made so large. A power of two: whose arguments grow slowly gets few
+/// of them. Only pages that were touched take memory.
+pub fn room_for(bytes: usize) -> Option<usize> {
+    let room = bytes.checked_next_power_of_two()?.max(*ANNEX.start());
+    (room <= *ANNEX.end()).then_some(room)
+}
+
+/// Reads bytes out of an annex, each once.
+#[derive(Debug)]
+pub struct AnnexSource<A> {
+    annex: Arc<A>,
+    at: usize,
+    end: usize,
+}
+
+impl<A: AsRef<Annex>> AnnexSource<A> {
+    /// Reads `len` bytes from the beginning.
+    ///
+    /// # Errors
+    /// It has less: no honest peer says so.
+    pub fn new(annex: Arc<A>, len: usize) -> Result<Self, DecodeError> {
+        match len <= (*annex).as_ref().room() {
+            true => Ok(Self { annex, at: 0, end: len }),
+            false => Err(DecodeError::Truncated),
+        }
+    }
+
+    fn next(&mut self, len: usize) -> Result<RegionSource<'_>, DecodeError> {
+        if len > self.remaining() {
+            return Err(DecodeError::Truncated);
+        }
+        let at = self.at;
+        self.at += len;
+        RegionSource::over(&(*self.annex).as_ref().memory, at, len)
+    }
+}
+
+impl<A: AsRef<Annex>> Source for AnnexSource<A> {
+    fn remaining(&self) -> usize {
+        self.end - self.at
+    }
+
+    fn take(&mut self, out: &mut [u8]) -> Result<(), DecodeError> {
+        self.next(out.len())?.take(out)
+    }
+
+    fn take_vec(&mut self, len: usize) -> Result<Vec<u8>, DecodeError> {
+        self.next(len)?.take_vec(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+    use underpass_wire::Sink;
+
+    struct Own(Annex);
+
+    impl AsRef<Annex> for Own {
+        fn as_ref(&self) -> &Annex {
+            &self.0
+        }
+    }
+
+    #[test]
+    fn what_one_side_writes_the_other_reads() {
+        let (ours, file) = Annex::create(100_000).unwrap().unwrap();
+        assert_eq!(ours.room(), 128 << 10);
+        assert!(Annex::adopt(file.as_fd(), 64 << 10).is_err(), "another size than it has");
+        let theirs = Arc::new(Own(Annex::adopt(file.as_fd(), ours.room()).unwrap()));
+        let all: Vec<u8> = (0..100_000).map(|n| n as u8).collect();
+        ours.sink().put(&all);
+        let mut source = AnnexSource::new(theirs.clone(), all.len()).unwrap();
+        let mut begin = [0; 3];
+        source.take(&mut begin).unwrap();
+        assert_eq!((begin, source.remaining()), ([0, 1, 2], all.len() - 3));
+        assert_eq!(source.take_vec(all.len() - 3).unwrap(), all[3..]);
+        assert!(source.take(&mut begin).is_err() && source.take_vec(1).is_err());
+        assert!(AnnexSource::new(theirs.clone(), ours.room() + 1).is_err());
+        ours.give_back();
+        assert_eq!(AnnexSource::new(theirs, 2).unwrap().take_vec(2).unwrap(), [0, 0]);
+    }
+
+    #[test]
+    fn an_annex_has_room_for_little_more_than_is_asked_for() {
+        let rooms = [1, 64 << 10, (64 << 10) + 1, 16 << 20, (16 << 20) + 1, usize::MAX].map(room_for);
+        let kib = |kib: usize| Some(kib << 10);
+        assert_eq!(rooms, [kib(64), kib(64), kib(128), kib(16 << 10), None, None]);
+        let (annex, _file) = Annex::create(1).unwrap().unwrap();
+        let mut sink = annex.sink();
+        sink.put(&vec![1; annex.room()]);
+        assert!(!sink.overflowed());
+        sink.put(&[1]);
+        assert!(sink.overflowed());
+    }
+}

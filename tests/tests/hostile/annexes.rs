@@ -1,0 +1,132 @@
+//! Clients that lie about annexes, or damage them while the server reads.
+
+use crate::client::procedure;
+use crate::clients::{Scene, call, outcome};
+use crate::end::{BAD_ARGUMENTS, DONE, End, blob};
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use underpass_channel::layout::{ANNEX, SLOTS};
+use underpass_channel::{Annex, Cell, Place};
+use underpass_os::Memory;
+use underpass_tests::{Watchdog, until};
+use underpass_wire::{Sink, to_bytes};
+
+/// Announces that the first `length` bytes of `file`, the annex `number` of `slot`, are what the next message over that slot has.
+fn announce(end: &End, slot: u16, number: u16, length: u64, files: &[BorrowedFd<'_>]) {
+    let mut said = crate::end::announcement(slot, length);
+    said[1] = 3;
+    said[6..8].copy_from_slice(&number.to_le_bytes());
+    end.say(&said, files);
+}
+
+/// Offers `file` as an annex of `slot`, for results.
+fn offer(end: &End, slot: u16, number: u16, files: &[BorrowedFd<'_>]) {
+    let mut said = crate::end::announcement(slot, 0);
+    said[0] = 10;
+    said[6..8].copy_from_slice(&number.to_le_bytes());
+    end.say(&said, files);
+}
+
+fn in_annex(slot: u16, what: u16, length: u32) -> Cell {
+    Cell { place: Place::Annex, length, ..Cell::new(slot, what) }
+}
+
+fn aside(end: &End, slot: u16) {
+    end.post(&crate::end::out_of_band(slot, procedure("count")));
+}
+
+fn annex() -> (Annex, OwnedFd) {
+    Annex::create(1).unwrap().unwrap()
+}
+
+#[test]
+fn what_is_no_annex_is_not_mapped() {
+    let _watchdog = Watchdog::new("what_is_no_annex_is_not_mapped");
+    let scene = Scene::new("no-annex");
+    // No memory; not sealed, so that it could shrink under the server; of a size that no annex has.
+    let null: OwnedFd = File::open("/dev/null").unwrap().into();
+    let unsealed = blob(&vec![0; *ANNEX.start()]);
+    let (_odd, odd) = Memory::create("hostile", ANNEX.start() + 4096).unwrap();
+    let (_large, large) = Memory::create("hostile", 2 * ANNEX.end()).unwrap();
+    for file in [null.as_fd(), unsealed.as_fd(), odd.as_fd(), large.as_fd()] {
+        scene.closes(|end| {
+            announce(end, 0, 1, 10, &[file]);
+            aside(end, 0);
+        });
+    }
+    let (_, good) = annex();
+    // More bytes than it has; no number; no file, and two; of no slot.
+    scene.closes(|end| {
+        announce(end, 0, 1, *ANNEX.start() as u64 + 1, &[good.as_fd()]);
+        aside(end, 0);
+    });
+    scene.closes(|end| announce(end, 0, 0, 10, &[good.as_fd()]));
+    scene.closes(|end| announce(end, 0, 1, 10, &[]));
+    scene.closes(|end| announce(end, 0, 1, 10, &[good.as_fd(); 2]));
+    scene.closes(|end| announce(end, SLOTS as u16, 1, 10, &[good.as_fd()]));
+    scene.closes(|end| offer(end, 0, 0, &[good.as_fd()]));
+    scene.closes(|end| offer(end, 0, 1, &[]));
+    scene.closes(|end| offer(end, 0, 1, &[good.as_fd(); 2]));
+    scene.closes(|end| offer(end, SLOTS as u16, 1, &[good.as_fd()]));
+    // One that there is not.
+    scene.closes(|end| end.post(&in_annex(0, procedure("count"), 10)));
+    scene.closes(|end| {
+        let mut said = crate::end::announcement(0, 10);
+        said[1] = 2;
+        end.say(&said, &[]);
+        aside(end, 0);
+    });
+}
+
+#[test]
+fn an_annex_that_changes_while_it_is_read_hurts_one_call_at_the_most() {
+    let _watchdog = Watchdog::new("an_annex_that_changes_while_it_is_read");
+    let scene = Scene::new("changes");
+    let end = scene.import();
+    let (annex, file) = annex();
+    let honest = to_bytes(&vec![7u8; 40_000]);
+    annex.sink().put(&honest);
+    announce(&end, 0, 1, honest.len() as u64, &[file.as_fd()]);
+    aside(&end, 0);
+    assert_eq!(outcome(&end, 0), DONE);
+    let count = procedure("count");
+    for round in 0..300u32 {
+        annex.sink().put(&honest);
+        end.post(&in_annex(0, count, honest.len() as u32));
+        // Lengths that lie, and pages that are taken away, while the server reads.
+        match round % 3 {
+            0 => annex.sink().put(&[255; 64]),
+            1 => annex.give_back(),
+            _ => annex.sink().put(&to_bytes(&vec![1u8; 39_999])),
+        }
+        let outcome = outcome(&end, 0);
+        assert!(outcome == DONE || outcome == BAD_ARGUMENTS, "{outcome}");
+    }
+    // What the kept word says is the server's alone to believe.
+    end.channel.keep(0, 77);
+    annex.sink().put(&honest);
+    end.post(&in_annex(0, count, honest.len() as u32));
+    assert_eq!(outcome(&end, 0), DONE);
+    drop((file, annex));
+    drop(end);
+    scene.is_unharmed();
+}
+
+#[test]
+fn annexes_that_nobody_asked_for_don_t_pile_up() {
+    let _watchdog = Watchdog::new("annexes_that_nobody_asked_for_don_t_pile_up");
+    let scene = Scene::new("offers");
+    let end = scene.import();
+    let (_annex, file) = annex();
+    for round in 1..1000u16 {
+        until("room in the socket", || {
+            let mut said = [0; 16];
+            (said[0], said[2]) = (10, (round % SLOTS as u16) as u8);
+            said[6..8].copy_from_slice(&round.to_le_bytes());
+            end.socket.send(&said, &[file.as_fd()]).ok()
+        });
+    }
+    assert_eq!(call(&end, 0, procedure("add"), &[1, 2]), DONE);
+    drop(end);
+    scene.is_unharmed();
+}

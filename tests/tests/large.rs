@@ -1,0 +1,255 @@
+//! Large arguments and results: they lie in memory that both sides keep, which is used again, given back when nobody uses it, and gone when either side is.
+
+use std::fs::read_to_string;
+use std::process::Command;
+use std::time::Duration;
+use underpass::{CallError, Server, thread};
+use underpass_channel::layout::{ANNEX, ANNEXES};
+use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, fds_of, until};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
+
+fn server(of: &str) -> ServerProcess {
+    ServerProcess::start(SERVER, &Room::name(of), "probe")
+}
+
+fn import(server: &ServerProcess) -> ProbeClient {
+    ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap()
+}
+
+/// The annexes that `pid` has mapped: how many, their bytes, and how many of these are in memory.
+fn annexes_of(pid: u32) -> (usize, u64, u64) {
+    let maps = read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
+    let (mut count, mut room, mut filled, mut inside) = (0, 0, 0, false);
+    let kib =
+        |line: &str| line.split_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) << 10;
+    for line in maps.lines() {
+        match line.split_once(':') {
+            // The first line of a mapping has its addresses, and may have a colon in the number of its device.
+            Some((field, _)) if field.contains('-') => {
+                inside = line.contains("underpass-annex");
+                count += usize::from(inside);
+            }
+            Some(("Size", _)) if inside => room += kib(line),
+            Some(("Rss", _)) if inside => filled += kib(line),
+            _ => {}
+        }
+    }
+    (count, room, filled)
+}
+
+fn bytes(len: usize, seed: usize) -> Vec<u8> {
+    (0..len).map(|n| (n * 31 + n / 251 + seed) as u8).collect()
+}
+
+fn comes_back(client: &ProbeClient, len: usize, seed: usize) {
+    let sent = bytes(len, seed);
+    assert!(client.echo(&sent).unwrap() == sent, "{len} bytes");
+}
+
+#[test]
+fn any_size_comes_back_again_and_again() {
+    let _watchdog = Watchdog::new("any_size_comes_back_again_and_again");
+    let server = server("sizes");
+    let client = import(&server);
+    let most = *ANNEX.end();
+    for round in 0..3 {
+        for len in [
+            32 << 10,
+            (32 << 10) + 1,
+            65_000,
+            65_536,
+            100_000,
+            1 << 20,
+            300_000,
+            most - 8,
+            most,
+            most + 1,
+            40_000,
+        ] {
+            comes_back(&client, len, round);
+        }
+        assert_eq!(client.add(1, 2), Ok(3));
+    }
+    // Results alone, of growing sizes, and of sizes that shrink again.
+    for len in [40_000u64, 50_000, 100_000, 1_000_000, 5_000_000, 70_000, 1_000_000, 1_000_000] {
+        assert_eq!(client.fill(len).unwrap().len() as u64, len);
+    }
+}
+
+#[test]
+fn one_annex_serves_all_calls_one_after_the_other() {
+    let _watchdog = Watchdog::new("one_annex_serves_all_calls_one_after_the_other");
+    let server = server("one");
+    let client = import(&server);
+    client.null().unwrap();
+    let before = fds_of(server.pid());
+    for n in 0..50 {
+        comes_back(&client, 1_000_000, n);
+    }
+    assert_eq!(annexes_of(server.pid()).0, 1);
+    assert_eq!(annexes_of(server.pid()).1, 1 << 20);
+    comes_back(&client, 1 << 20, 0);
+    assert_eq!(
+        (annexes_of(server.pid()).0, annexes_of(server.pid()).1),
+        (1, 2 << 20),
+        "one with more room, in its place"
+    );
+    until("files to be closed", || (fds_of(server.pid()) == before).then_some(()));
+    // By results alone.
+    let second = import(&server);
+    for _ in 0..5 {
+        second.fill(3_000_000).unwrap();
+    }
+    assert_eq!((annexes_of(server.pid()).0, annexes_of(server.pid()).1), (2, (2 << 20) + (4 << 20)));
+    drop((client, second));
+    until("its annexes to go", || (annexes_of(server.pid()).0 == 0).then_some(()));
+}
+
+#[test]
+fn calls_after_the_first_enter_the_kernel_for_no_file() {
+    let _watchdog = Watchdog::new("calls_after_the_first_enter_the_kernel_for_no_file");
+    let server = server("entries");
+    let client = import(&server);
+    let sent = bytes(1 << 20, 7);
+    (0..3).for_each(|_| assert!(client.echo(&sent).is_ok()));
+    // A blob takes nine system calls; where either side sleeps and is woken, five.
+    let before = client.counters();
+    const CALLS: u64 = 200;
+    for _ in 0..CALLS {
+        assert!(client.count(&sent).is_ok());
+    }
+    let done = client.counters().since(&before);
+    let slept = done.sleeps + done.wakeups_sent;
+    assert!(done.kernel_entries <= 3 * slept + CALLS / 10, "{done:?}");
+}
+
+#[test]
+fn calls_at_once_have_annexes_of_their_own() {
+    let _watchdog = Watchdog::new("calls_at_once_have_annexes_of_their_own");
+    let server = server("at-once");
+    let client = import(&server);
+    let callers: Vec<_> = (0..24)
+        .map(|n| {
+            let client = client.clone();
+            thread::spawn(move || {
+                for round in 0..8 {
+                    comes_back(&client, 40_000 + n * 9_000 + round * 1_000, n);
+                    thread::yield_now();
+                }
+            })
+        })
+        .collect();
+    callers.into_iter().for_each(|caller| caller.join().unwrap());
+    // More of them at once than a channel may have: the others go by files.
+    let callers: Vec<_> = (0..8)
+        .map(|n| {
+            let client = client.clone();
+            thread::spawn(move || comes_back(&client, *ANNEX.end() - 8, n))
+        })
+        .collect();
+    callers.into_iter().for_each(|caller| caller.join().unwrap());
+    let (_, room, _) = annexes_of(server.pid());
+    assert!(room <= 16 * ANNEXES as u64, "{room} bytes");
+}
+
+#[test]
+fn pages_that_nobody_uses_go_back_to_the_system() {
+    let _watchdog = Watchdog::new("pages_that_nobody_uses_go_back_to_the_system");
+    let server = server("idle");
+    let client = import(&server);
+    for round in 0..2 {
+        comes_back(&client, 3_000_000, round);
+        comes_back(&client, 3_000_000, round);
+        until("the pages to go", || {
+            let (count, _, filled) = annexes_of(server.pid());
+            (count == 1 && filled == 0).then_some(())
+        });
+    }
+}
+
+#[test]
+fn a_user_has_so_many_bytes_of_them_and_calls_go_on_without() {
+    let _watchdog = Watchdog::new("a_user_has_so_many_bytes_of_them");
+    let name = Room::name("few");
+    let mut command = Command::new(SERVER);
+    command.args([&*name, "few-annexes", "262144"]);
+    let server = ServerProcess::run(command, &name);
+    let (first, second) = (import(&server), import(&server));
+    for round in 0..3 {
+        comes_back(&first, 200_000, round);
+        comes_back(&second, 200_000, round);
+        comes_back(&first, 300_000, round);
+        assert_eq!(second.fill(200_000).unwrap().len(), 200_000);
+    }
+    let (count, room, _) = annexes_of(server.pid());
+    assert!(count <= 1 && room <= 256 << 10, "{count} annexes of {room} bytes");
+    // What the first had is there for the second.
+    drop(first);
+    until("its annexes to go", || (annexes_of(server.pid()).0 == 0).then_some(()));
+    let third = import(&server);
+    comes_back(&third, 200_000, 0);
+    assert_eq!(annexes_of(server.pid()).0, 1);
+}
+
+#[test]
+fn they_are_gone_with_a_server_or_a_client_that_dies() {
+    let _watchdog = Watchdog::new("they_are_gone_with_a_server_or_a_client_that_dies");
+    let server = server("client-dies");
+    let keeper = import(&server);
+    keeper.null().unwrap();
+    let before = fds_of(server.pid());
+    for _ in 0..5 {
+        let mut client = Command::new(SERVER).args([server.name(), "large", "1000000000"]).spawn().unwrap();
+        until("it to call", || (annexes_of(server.pid()).0 > 0).then_some(()));
+        client.kill().unwrap();
+        client.wait().unwrap();
+        until("the server to let go", || {
+            (annexes_of(server.pid()).0 == 0 && fds_of(server.pid()) == before).then_some(())
+        });
+    }
+    let mut server = server;
+    let client = keeper;
+    comes_back(&client, 100_000, 0);
+    let sent = bytes(1_000_000, 3);
+    let caller = {
+        let client = client.clone();
+        std::thread::spawn(move || {
+            loop {
+                if let Err(e) = client.echo(&sent) {
+                    return e;
+                }
+            }
+        })
+    };
+    until("it to call", || client.arrived().is_ok_and(|bytes| bytes > 10_000_000).then_some(()));
+    server.kill();
+    assert!(matches!(caller.join().unwrap(), CallError::PeerDied(_)));
+}
+
+#[test]
+fn a_deadline_in_the_middle_leaves_the_next_call_its_own_bytes() {
+    let _watchdog = Watchdog::new("a_deadline_in_the_middle_leaves_the_next_call_its_own_bytes");
+    let server = server("deadline");
+    let client = import(&server);
+    let hasty = client.with_deadline(Duration::from_micros(300));
+    for n in 0..200 {
+        let sent = bytes(400_000, n);
+        match hasty.echo(&sent) {
+            Ok(back) => assert!(back == sent),
+            Err(CallError::Deadline(_)) => {}
+            Err(e) => panic!("{e}"),
+        }
+        if n % 10 == 0 {
+            comes_back(&client, 400_000, n + 1);
+        }
+    }
+}
+
+#[test]
+fn large_calls_within_a_domain_are_as_any() {
+    let _watchdog = Watchdog::new("large_calls_within_a_domain_are_as_any");
+    let name = Room::name("large-here");
+    let _running = Server::new().export(&name, Probe::serve(Subject::default())).start().unwrap();
+    comes_back(&ProbeClient::import(&name).unwrap(), 1 << 20, 1);
+}
