@@ -14,6 +14,8 @@ pub trait Errands {
     fn fill(&self, len: u64) -> Result<Vec<u8>, CallError>;
     /// Panics, after a while.
     fn panic(&self, message: &str) -> Result<(), CallError>;
+    /// The processes that the handler sees as its callers, each time that it is polled, and at last one that a thread of its own sees; 0 for none.
+    fn who(&self) -> Result<Vec<u32>, CallError>;
     /// Ends when nobody wants it, or it is dropped.
     fn hold(&self) -> Result<(), CallError>;
 }

@@ -6,6 +6,7 @@
 //! `underpass-test-server NAME replace` exports a `Worker` as NAME in place of who does;
 //! `underpass-test-server NAME persist` imports NAME and makes one call that lasts, with a deadline;
 //! `underpass-test-server NAME hold` imports NAME and calls what holds it;
+//! `underpass-test-server NAME who` imports NAME and asks its handlers who calls, and is content if it is this process each time;
 //! `underpass-test-server NAME linger` imports NAME and calls it again and again;
 //! `underpass-test-server NAME loop N user|kernel US` imports NAME, calls it from a user-level or a plain kernel thread until both sides have settled and then N times
 //! with pauses of so many µs, prints the kernel entries of the latter (the server's, then its own: all, sleeps, wake-ups) and ends the server;
@@ -101,6 +102,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         "crowd" => return call_at_once(&name),
         "block" => return block(&name, number()?.parse()?),
+        "who" => {
+            let (client, own) = (ErrandsClient::import(&name)?, std::process::id());
+            let seen = (0..20).map(|_| client.who()).collect::<Result<Vec<_>, _>>()?;
+            let wrong = seen.iter().find(|seen| {
+                let (last, polls) = seen.split_last().expect("it is polled");
+                *last != 0 || polls.is_empty() || polls.iter().any(|&pid| pid != own)
+            });
+            return wrong.map_or(Ok(()), |seen| Err(format!("{own} was seen as {seen:?}").into()));
+        }
         "hold" => return Ok(ErrandsClient::import(&name)?.hold()?),
         "await" => return wait_as_tasks(&name, number()?.parse()?),
         _ => return Err("no such interface".into()),

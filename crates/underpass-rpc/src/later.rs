@@ -41,10 +41,11 @@ impl Later {
     /// Runs `handler`, and answers the call.
     pub(crate) async fn run<R: Encode>(mut self, handler: impl Future<Output = R> + Send) {
         let mut handler = pin!(handler);
+        let caller = self.end.family().binding().peer().clone();
         let outcome = poll_fn(|cx| {
             self.started = true;
             // A panic stops here: the executor is not to be harmed by it.
-            let poll = || self.cancellation.scope(|| handler.as_mut().poll(cx));
+            let poll = || caller.scope(|| self.cancellation.scope(|| handler.as_mut().poll(cx)));
             match catch_unwind(AssertUnwindSafe(poll)) {
                 Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
                 Ok(Poll::Pending) => Poll::Pending,

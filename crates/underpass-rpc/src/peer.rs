@@ -1,5 +1,6 @@
 //! Who a client is: what the kernel says of it, and nothing that it says itself.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -96,8 +97,32 @@ impl fmt::Debug for Peer {
     }
 }
 
+underpass_threads::thread_local! {
+    /// Who has called the async handler that the thread polls.
+    static POLLED_FOR: RefCell<Option<Peer>> = const { RefCell::new(None) };
+}
+
+/// Who was polled for before, until dropped.
+struct Within(Option<Peer>);
+
+impl Drop for Within {
+    fn drop(&mut self) {
+        let before = self.0.take();
+        let _ = POLLED_FOR.try_with(|polled_for| polled_for.replace(before));
+    }
+}
+
+impl Peer {
+    /// Runs `poll` on behalf of this caller.
+    pub(crate) fn scope<R>(&self, poll: impl FnOnce() -> R) -> R {
+        let before = POLLED_FOR.try_with(|polled_for| polled_for.replace(Some(self.clone())));
+        let _within = Within(before.ok().flatten());
+        poll()
+    }
+}
+
 /// Who has called the procedure that the calling thread runs: the client's domain, as the kernel knows it. It stays the same however often
-/// the thread pauses, and costs nothing where nobody asks.
+/// the thread pauses, or an async handler awaits, and costs nothing where nobody asks.
 ///
 /// Nothing where no other domain has called: outside of procedures, in threads that a procedure has started, inside of
 /// `thread::blocking`, and in direct calls within a domain, unless they are made by a procedure that another domain has called. Then it is that one.
@@ -107,6 +132,10 @@ impl fmt::Debug for Peer {
 /// assert!(underpass_rpc::caller().is_none(), "nobody has called this");
 /// ```
 pub fn caller() -> Option<Peer> {
+    // The inner one: a procedure may poll handlers of other calls, and no poll runs a procedure for another domain.
+    if let Some(peer) = POLLED_FOR.try_with(|polled_for| polled_for.borrow().clone()).ok().flatten() {
+        return Some(peer);
+    }
     let known = underpass_threads::served()?.peer()?;
     known.downcast().ok().map(Peer)
 }

@@ -1,6 +1,7 @@
 //! Calls of tasks that are dropped before their end.
 
 use crate::callers::serve;
+use crate::counts_files;
 use crate::executors::{Executor, on_each};
 use std::pin::pin;
 use std::sync::Arc;
@@ -54,6 +55,7 @@ async fn all_slots_are_there(client: &ProbeClient, executor: &Executor, met: &At
 
 #[test]
 fn calls_dropped_anywhere_leave_nothing_and_reach_nobody() {
+    let _alone = counts_files();
     let _watchdog = Watchdog::new("calls_dropped_anywhere_leave_nothing_and_reach_nobody");
     let (_server, client) = serve("async-dropped");
     // Any number may be dropped at once.

@@ -1,6 +1,7 @@
 //! Handlers that are `async fn`s. Their executor is this process's; callers are in it too, over a channel, and in others.
 
 use crate::callers::{SERVER, serve};
+use crate::counts_files;
 use crate::executors::{Executor, on_each};
 use std::collections::HashMap;
 use std::process::Command;
@@ -52,6 +53,20 @@ impl ErrandsAsync for Office {
     async fn panic(&self, message: &str) -> Result<(), CallError> {
         smol::future::yield_now().await;
         panic!("{message}");
+    }
+
+    async fn who(&self) -> Result<Vec<u32>, CallError> {
+        let who = || underpass::caller().map_or(0, |peer| peer.pid());
+        let mut seen = vec![who()];
+        for n in 0..10 {
+            match n % 5 {
+                0 => drop(smol::Timer::after(Duration::from_millis(1)).await),
+                _ => smol::future::yield_now().await,
+            }
+            seen.push(who());
+        }
+        seen.push(std::thread::spawn(who).join().unwrap());
+        Ok(seen)
     }
 
     async fn hold(&self) -> Result<(), CallError> {
@@ -150,6 +165,29 @@ impl Join for std::thread::JoinHandle<()> {
 }
 
 #[test]
+fn a_handler_sees_its_caller_at_every_poll() {
+    let _watchdog = Watchdog::new("a_handler_sees_its_caller_at_every_poll");
+    let own = std::process::id();
+    on_each(|executor: Executor| async move {
+        let handlers = executor.clone();
+        let (running, client, _held) =
+            office(&name(&executor, "who"), &[], move |handler| drop(handlers.spawn(handler)));
+        let path = running.paths().next().unwrap().file_name().unwrap().to_owned();
+        let others = [(); 3].map(|()| Command::new(SERVER).arg(&path).arg("who").spawn().unwrap());
+        // The handlers of all take turns.
+        let others = smol::unblock(|| others.map(|mut other| other.wait().unwrap().success()));
+        let calls = async {
+            for _ in 0..20 {
+                let seen = client.who_async().await.unwrap();
+                assert_eq!((&seen[..11], seen[11]), (&[own; 11][..], 0));
+            }
+        };
+        assert_eq!(smol::future::zip(others, calls).await.0, [true; 3]);
+        assert!(underpass::caller().is_none(), "nobody has called this");
+    });
+}
+
+#[test]
 fn a_handler_that_panics_ends_its_call_alone() {
     let _watchdog = Watchdog::new("a_handler_that_panics_ends_its_call_alone");
     on_each(|executor: Executor| async move {
@@ -217,6 +255,7 @@ fn a_handler_sees_that_nobody_wants_its_result() {
 
 #[test]
 fn a_client_that_dies_leaves_its_handlers_to_their_executor() {
+    let _alone = counts_files();
     let _watchdog = Watchdog::new("a_client_that_dies_leaves_its_handlers_to_their_executor");
     let executor = Arc::new(smol::Executor::new());
     let tasks = Arc::new(Mutex::new(Vec::new()));
