@@ -3,6 +3,7 @@
 //! `underpass-test-server NAME shared` exports a `probe` that may be passed on;
 //! `underpass-test-server NAME probe|other|tight|scales|worker` exports an interface as NAME in `$UNDERPASS_DIR`;
 //! `underpass-test-server NAME import` imports NAME and calls it once;
+//! `underpass-test-server NAME execute` imports NAME, calls it once and becomes a `cat`;
 //! `underpass-test-server NAME replace` exports a `Worker` as NAME in place of who does;
 //! `underpass-test-server NAME persist` imports NAME and makes one call that lasts, with a deadline;
 //! `underpass-test-server NAME hold` imports NAME and calls what holds it;
@@ -30,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 use std::error::Error;
+use std::os::unix::process::CommandExt;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
@@ -80,6 +82,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         "carry" => return carry(&name, number()?.parse()?),
         "import" => return Ok(ProbeClient::import(&name)?.null()?),
+        "execute" => {
+            println!("calls {}", ProbeClient::import(&name)?.add(1, 2)?);
+            let kept = ProbeClient::import(&name)?;
+            let failed = std::process::Command::new("cat").exec();
+            drop(kept);
+            return Err(failed.into());
+        }
         "linger" => {
             let client = ProbeClient::import(&name)?;
             loop {

@@ -198,6 +198,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
             "confine.rs",
             "fault.rs",
             "forbidden.rs",
+            "fork.rs",
             "memory.rs",
             "peer.rs",
             "signal.rs",

@@ -18,6 +18,7 @@ mod directory;
 pub mod failpoint;
 pub mod fault;
 pub mod forbidden;
+pub mod fork;
 pub mod futex;
 mod memory;
 mod pass;

@@ -87,7 +87,11 @@ impl Memory {
             mmap(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)
         }?;
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, len })
+        let memory = Self { base, len };
+        // A process that is forked off would write what its parent shares with the peer.
+        // SAFETY: the mapping is ours, and stays as it is here.
+        unsafe { madvise(base.as_ptr().cast(), len, Advice::LinuxDontFork) }?;
+        Ok(memory)
     }
 
     /// Gives all pages back to the system: what is read afterwards is zeros.

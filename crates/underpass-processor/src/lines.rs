@@ -50,6 +50,29 @@ fn is_in(lines: &Option<List>, line: &Arc<dyn Line>) -> bool {
     lines.iter().flat_map(|list| list.iter()).any(|other| Arc::ptr_eq(other, line))
 }
 
+/// Keeps the list as it is, while the value lives. Its kernel thread is not to be preempted meanwhile.
+pub struct Held(MutexGuard<'static, Option<List>>);
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Held").finish_non_exhaustive()
+    }
+}
+
+/// Keeps the list as it is.
+pub fn hold() -> Held {
+    Held(locked())
+}
+
+impl Held {
+    /// This process was forked off: nobody looks at any line of its parent's.
+    pub fn cut_off(mut self) {
+        // Not dropped: none of what ends with a line is the child's to end.
+        std::mem::forget(self.0.take());
+        VERSION.fetch_add(1, Ordering::Release);
+    }
+}
+
 /// Adds a line: an active one, unless as many are as a sleep can watch. Processors that sleep don't watch it until they are woken; says whether that is
 /// to be done.
 pub fn add(line: Arc<dyn Line>) -> bool {

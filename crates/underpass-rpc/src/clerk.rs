@@ -17,7 +17,7 @@ use crate::family::Family;
 use crate::server::ServerEnd;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use underpass_os::{Poller, Ready, clock};
+use underpass_os::{Poller, Ready, clock, fork};
 use underpass_processor::{Line, lines};
 use underpass_threads::rouse_all;
 
@@ -33,12 +33,14 @@ pub(crate) struct Clerk {
 
 /// This domain's, started when first asked for.
 pub(crate) fn clerk() -> io::Result<&'static Clerk> {
+    fork::check()?;
     static CLERK: OnceLock<&'static Clerk> = OnceLock::new();
     static STARTING: Mutex<()> = Mutex::new(());
     let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(clerk) = CLERK.get() {
         return Ok(clerk);
     }
+    crate::forked::watch()?;
     let clerk: &'static Clerk = Box::leak(Box::new(Clerk {
         poller: Poller::new()?,
         table: Mutex::default(),

@@ -384,6 +384,11 @@ impl Counted for ClientEnd {
         self.kernel.add_to(&mut sum);
         sum.of_channel(self.first.is_some())
     }
+
+    fn cut_off(&self) {
+        // Relaxed: the only kernel thread that there is.
+        self.closed.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Drop for ClientEnd {

@@ -1,6 +1,6 @@
 //! What was done, counted without a shared counter on the path of a call.
 
-use std::sync::{Mutex, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use underpass_processor::{lines, tally};
 use underpass_seam::atomic::{AtomicU64, Ordering};
 
@@ -196,10 +196,14 @@ impl KernelCount {
 /// Something whose counters are part of the domain's.
 pub(crate) trait Counted: Send + Sync {
     fn counters(&self) -> Counters;
+
+    /// This process was forked off: it is to do nothing with it. Takes neither lock nor memory.
+    fn cut_off(&self) {}
 }
 
+/// All ends of this domain.
 #[derive(Default)]
-struct Ends {
+pub(crate) struct Ends {
     living: Vec<Weak<dyn Counted>>,
     /// As many in the list are worth a look for those that live no more.
     full: usize,
@@ -208,9 +212,21 @@ struct Ends {
 
 static ENDS: Mutex<Option<Ends>> = Mutex::new(None);
 
+impl Ends {
+    /// This process was forked off.
+    pub(crate) fn cut_off(&self) {
+        self.living.iter().filter_map(Weak::upgrade).for_each(|end| end.cut_off());
+    }
+}
+
+/// Keeps the ends as they are.
+pub(crate) fn hold() -> MutexGuard<'static, Option<Ends>> {
+    ENDS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A channel's end whose counters are part of the domain's from now on.
 pub(crate) fn enlist(end: Weak<dyn Counted>) {
-    let mut ends = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut ends = hold();
     let ends = ends.get_or_insert_default();
     if ends.living.len() >= ends.full {
         ends.living.retain(|end| end.strong_count() > 0);
@@ -221,7 +237,7 @@ pub(crate) fn enlist(end: Weak<dyn Counted>) {
 
 /// A channel's end is gone; what it counted stays part of the domain's.
 pub(crate) fn bequeath(counted: &Counters) {
-    let mut ends = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut ends = hold();
     let ends = ends.get_or_insert_default();
     ends.gone = ends.gone.plus(counted);
 }
@@ -236,7 +252,7 @@ pub(crate) fn bequeath(counted: &Counters) {
 /// ```
 pub fn counters() -> Counters {
     let living: Vec<_> = {
-        let mut ends = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ends = hold();
         let ends = ends.get_or_insert_default();
         ends.living.iter().filter_map(Weak::upgrade).map(Ok).chain([Err(ends.gone)]).collect()
     };

@@ -34,6 +34,8 @@ pub enum CallError {
     Abandoned(Outcome),
     /// The server held more calls than it may for which nobody waits any more, and the binding is closed. *Remedy:* see what the server does; import again.
     Captured(Outcome),
+    /// This process was forked off the one that imported the interface, and has no part in its bindings. *Remedy:* have it execute a program that imports; or fork before the first import.
+    Forked,
     /// All A-stacks of the binding are leased, and none came free in time, or the caller chose not to wait ([`AllLeased`](crate::AllLeased)). *Remedy:* fewer
     /// calls at once, another choice, or another binding.
     Overloaded,
@@ -62,7 +64,7 @@ impl CallError {
             Self::PeerDied(outcome) | Self::Closed(outcome) | Self::Deadline(outcome) => *outcome,
             Self::Abandoned(outcome) | Self::Captured(outcome) => *outcome,
             Self::Revoked(outcome) | Self::Dropped(outcome) => *outcome,
-            Self::Overloaded => Outcome::NotStarted,
+            Self::Overloaded | Self::Forked => Outcome::NotStarted,
             Self::ProtocolViolation(_) | Self::Panicked(_) => Outcome::Unknown,
             Self::Decode(_) | Self::NoResources(_) => Outcome::Unknown,
         }
@@ -100,6 +102,10 @@ impl fmt::Display for CallError {
                 f,
                 "the server did not give back calls that nobody waits for, and the binding is closed; {outcome}; see what the server does, and import \
                  again"
+            ),
+            Self::Forked => write!(
+                f,
+                "this process was forked off the one that has the binding; the call was not started; import in a program that it executes, or fork before the first import"
             ),
             Self::Overloaded => {
                 write!(f, "too many calls at once over this binding; the call was not started")
@@ -147,6 +153,7 @@ impl CallError {
             Self::NoResources(text) => (11, text),
             Self::Revoked(outcome) => (15 + *outcome as u8, ""),
             Self::Dropped(outcome) => (18 + *outcome as u8, ""),
+            Self::Forked => (27, ""),
         }
     }
 }
@@ -184,6 +191,7 @@ impl Decode for CallError {
             11 => Self::NoResources(text),
             15..=17 => Self::Revoked(outcome),
             18..=20 => Self::Dropped(outcome),
+            27 => Self::Forked,
             _ => return Err(DecodeError::BadTag { of: "CallError", tag: kind.into() }),
         })
     }

@@ -14,7 +14,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use underpass_os::{Directory, Listening, barrier};
+use underpass_os::{Directory, Listening, barrier, fork};
 
 /// How long a server that was replaced waits for calls that it has begun.
 const DRAIN: Duration = Duration::from_secs(60);
@@ -150,6 +150,7 @@ impl Server {
     /// # Errors
     /// [`ExportError`], and then nothing is exported.
     pub fn start(self) -> Result<Running, Error> {
+        fork::check().map_err(|e| ExportError::System("nothing can be exported", e))?;
         let mut running = Running { names: Vec::new(), standings: Vec::new() };
         let mut names = self.exports.iter().map(|export| &export.name);
         names.try_for_each(|name| name::check(name)).map_err(ExportError::BadName)?;

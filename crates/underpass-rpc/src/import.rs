@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use underpass_channel::Channel;
 use underpass_channel::layout::stack_of;
-use underpass_os::{Directory, Socket, Watch, clock, failpoint};
+use underpass_os::{Directory, Socket, Watch, clock, failpoint, fork};
 use underpass_threads::{on_user_thread, sleep};
 use underpass_wire::Descriptor;
 
@@ -54,6 +54,7 @@ pub(crate) fn bind(
     within: Option<Duration>,
 ) -> Result<Bound, ImportError> {
     let path = path_of(directory, name)?;
+    fork::check().map_err(|e| ImportError::System("nothing can be imported", e))?;
     let Some(within) = within else { return attempt(directory, name, &path, descriptor) };
     // The end of a watch takes the kernel milliseconds: none while the server is there.
     match attempt(directory, name, &path, descriptor) {
@@ -106,6 +107,7 @@ fn attempt(
 /// A binding that a client has passed on: `ticket` is what came of [`ClientEnd::share`].
 pub(crate) fn redeem(ticket: OwnedFd, descriptor: &Descriptor) -> Result<Bound, ImportError> {
     let system = |e| ImportError::System("what was passed on is no binding, or can't be used", e);
+    fork::check().map_err(system)?;
     let ticket = Socket::adopt(ticket).map_err(system)?;
     let (socket, theirs) = Socket::pair().map_err(system)?;
     let path = Path::new("a binding that was passed on");

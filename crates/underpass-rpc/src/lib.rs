@@ -24,6 +24,7 @@ mod desk;
 mod error;
 mod export;
 mod family;
+mod forked;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzz;

@@ -8,7 +8,7 @@ use crate::summons::wake_task;
 use crate::waiting::wake;
 use std::iter;
 use std::sync::{PoisonError, Weak};
-use underpass_os::barrier;
+use underpass_os::{barrier, fork};
 use underpass_seam::atomic::Ordering;
 
 /// Why a binding is closed.
@@ -144,6 +144,10 @@ impl ClientEnd {
     /// Why the binding is closed, for a call of which `outcome` is known.
     #[cold]
     pub(crate) fn reason(&self, outcome: Outcome) -> Box<CallError> {
+        // Before the lock, which another kernel thread of the parent's may have held.
+        if fork::check().is_err() {
+            return Box::new(CallError::Forked);
+        }
         Box::new(match self.ending().map(|ending| ending.why) {
             Some(CallError::ProtocolViolation(what)) => CallError::ProtocolViolation(what),
             Some(CallError::Closed(_)) => CallError::Closed(outcome),

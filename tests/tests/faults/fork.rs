@@ -1,0 +1,77 @@
+//! A child has no part in its parent's bindings, and can't hurt them.
+
+use super::child::in_child;
+use super::{SERVER, alone};
+use underpass::{CallError, Policy, Server, ShareError, thread};
+use underpass_tests::{
+    Probe, ProbeClient, PublicRoom, Puppet, Room, ServerProcess, Subject, Watchdog, until,
+};
+
+/// Uses all that a child may try, and lets go of it.
+fn misuse(client: ProbeClient, again: &ProbeClient, name: &str) -> i32 {
+    let forked = Err(CallError::Forked);
+    let large = vec![7; 1 << 20];
+    let refused = [
+        client.add(1, 2) == forked,
+        again.add(1, 2) == forked,
+        client.count(&large).is_err(),
+        ProbeClient::import(name).is_err_and(|e| e.to_string().contains("forked off")),
+        matches!(client.share_with(std::io::stdin()), Err(ShareError::Call(CallError::Forked))),
+        Server::new().export(format!("{name}-child"), Probe::serve(Subject::default())).start().is_err(),
+    ];
+    drop(client);
+    refused.iter().position(|refused| !refused).map_or(0, |at| at as i32 + 1)
+}
+
+/// Forks in the middle of a program that calls.
+fn forks(name: &str) {
+    let clients = || {
+        let again = ProbeClient::import_resilient(name, Policy::default()).unwrap();
+        (ProbeClient::import_within(name, ServerProcess::soon()).unwrap(), again)
+    };
+    let (client, again) = clients();
+    assert_eq!((client.add(1, 2), again.add(1, 2)), (Ok(3), Ok(3)));
+    for _ in 0..10 {
+        let (copy, name) = (client.clone(), name.to_owned());
+        // Both drop a copy; the child drops the last one, too.
+        assert_eq!(in_child(|| misuse(copy, &again, &name)), Some(0));
+        assert_eq!((client.add(1, 2), again.add(3, 4)), (Ok(3), Ok(7)));
+    }
+}
+
+#[test]
+fn a_child_that_is_forked_off_can_t_hurt_its_parents_bindings() {
+    let (_alone, _watchdog) =
+        (alone(), Watchdog::new("a_child_that_is_forked_off_can_t_hurt_its_parents_bindings"));
+    let server = ServerProcess::start(SERVER, &Room::name("fork"), "shared");
+    forks(server.name());
+    let name = server.name().to_owned();
+    thread::spawn(move || forks(&name)).join().unwrap();
+}
+
+#[test]
+fn a_child_that_drops_its_last_binding_leaves_the_parents() {
+    let (_alone, _watchdog) =
+        (alone(), Watchdog::new("a_child_that_drops_its_last_binding_leaves_the_parents"));
+    let server = ServerProcess::start(SERVER, &Room::name("last"), "probe");
+    let mut client = Some(ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap());
+    assert_eq!(client.as_ref().unwrap().add(1, 2), Ok(3));
+    assert_eq!(in_child(|| i32::from(client.take().is_none())), Some(0));
+    // The parent has its own still.
+    assert_eq!(client.unwrap().add(1, 2), Ok(3));
+}
+
+#[test]
+fn a_servers_child_leaves_its_name_and_its_bindings() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_servers_child_leaves_its_name_and_its_bindings"));
+    let name = Room::name("parent");
+    let service = underpass_tests::Desk::serve(underpass_tests::Clerk::default());
+    let mut running =
+        Some(Server::new().directory(PublicRoom::directory(SERVER)).export(&name, service).start().unwrap());
+    let mut puppet = Puppet::start(SERVER);
+    assert_eq!(puppet.ask(&format!("import {name} 1")), "()");
+    assert_eq!(in_child(|| i32::from(running.take().is_none())), Some(0));
+    assert_eq!((puppet.ask("add 0"), puppet.ask(&format!("import {name} 1"))), ("3".into(), "()".into()));
+    assert_eq!(running.unwrap().bindings().list().len(), 2);
+    until("the puppet's hearing of it", || puppet.ask("add 0").contains("Closed").then_some(()));
+}

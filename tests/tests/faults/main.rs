@@ -1,0 +1,15 @@
+//! What a system does to programs: processes that fork, execute others and are stopped, and what runs out.
+
+mod child;
+mod exec;
+mod fork;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
+
+/// One test at a time: a child that is forked off has what another test has open at that moment.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
