@@ -4,6 +4,7 @@
 //! `underpass-test-server NAME probe|other|tight|scales|worker` exports an interface as NAME in `$UNDERPASS_DIR`;
 //! `underpass-test-server NAME import` imports NAME and calls it once;
 //! `underpass-test-server NAME execute` imports NAME, calls it once and becomes a `cat`;
+//! `underpass-test-server NAME exhaust` imports NAME, opens as many files as it may, and says what imports, exports and calls give then, and afterwards;
 //! `underpass-test-server NAME replace` exports a `Worker` as NAME in place of who does;
 //! `underpass-test-server NAME persist` imports NAME and makes one call that lasts, with a deadline;
 //! `underpass-test-server NAME hold` imports NAME and calls what holds it;
@@ -89,6 +90,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             drop(kept);
             return Err(failed.into());
         }
+        "exhaust" => return exhaust(&name),
         "linger" => {
             let client = ProbeClient::import(&name)?;
             loop {
@@ -125,6 +127,31 @@ fn main() -> Result<(), Box<dyn Error>> {
         _ => return Err("no such interface".into()),
     };
     Ok(Server::new().export(name, service).run()?)
+}
+
+/// Each line is what one thing gives, that needs a file or not.
+fn exhaust(name: &str) -> Result<(), Box<dyn Error>> {
+    const LARGE: u64 = 1 << 20;
+    fn told<T: ToString, E: ToString>(given: Result<T, E>) -> String {
+        given.map_or_else(|e| e.to_string(), |value| value.to_string())
+    }
+    let client = ProbeClient::import(name)?;
+    client.null()?;
+    let large = vec![1; LARGE as usize];
+    let mut files = Vec::new();
+    while let Ok(file) = std::fs::File::open("/dev/null") {
+        files.push(file);
+    }
+    println!("{}", told(ProbeClient::import(name).map(|_| "imported")));
+    let service = Probe::serve(Subject::default());
+    println!("{}", told(Server::new().export(format!("{name}-more"), service).start().map(|_| "exported")));
+    println!("{}", told(client.count(&large)));
+    println!("{}", told(client.fill(LARGE).map(|bytes| bytes.len())));
+    println!("{}", told(client.add(1, 2)));
+    drop(files);
+    let other = ProbeClient::import(name)?;
+    println!("{} {} {}", other.add(1, 2)?, client.add(1, 2)?, client.fill(LARGE)?.len());
+    Ok(())
 }
 
 fn call_again_and_again(name: &str, times: u64, by: &str, pause: Duration) -> Result<(), Box<dyn Error>> {

@@ -2,6 +2,7 @@
 
 mod child;
 mod exec;
+mod files;
 mod fork;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
