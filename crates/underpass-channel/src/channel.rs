@@ -239,6 +239,15 @@ impl Channel {
         self.region.stack_sink(slot)
     }
 
+    /// Sends `len` bytes that were written into the A-stack of `slot` on towards a peer on another processor: a hint.
+    ///
+    /// # Panics
+    /// If there is no such slot.
+    #[inline]
+    pub fn send_off_stack(&self, slot: u16, len: usize) {
+        self.region.send_off_stack(slot, len);
+    }
+
     /// Reads `len` bytes from the A-stack of `slot`.
     ///
     /// # Errors

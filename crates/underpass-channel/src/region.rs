@@ -90,6 +90,22 @@ impl Region {
         Ok(RegionSource { from: self.stack(slot), left: len, memory: PhantomData })
     }
 
+    /// Has the processor put what was written of the A-stack of `slot`, `len` bytes, where another finds it sooner than in this one's cache: a hint.
+    ///
+    /// # Panics
+    /// If there is no such slot.
+    #[inline]
+    pub fn send_off_stack(&self, slot: u16, len: usize) {
+        /// Bytes.
+        const LINE: usize = 64;
+        let begin = self.stack(slot);
+        for offset in (0..len.min(self.stack)).step_by(LINE) {
+            let line = begin.wrapping_add(offset);
+            // SAFETY: it changes no memory, whatever the address, and does nothing where the processor doesn't know it.
+            unsafe { asm!("cldemote [{}]", in(reg) line, options(nostack, preserves_flags, readonly)) }
+        }
+    }
+
     fn stack(&self, slot: u16) -> *mut u8 {
         assert!(u32::from(slot) < layout::SLOTS, "there is no slot {slot}");
         let offset = layout::STACKS + usize::from(slot) * self.stack;
@@ -115,6 +131,14 @@ impl Words for Region {
         // SAFETY: a prefetch touches no memory, whatever the address.
         unsafe {
             asm!("prefetchw [{}]", in(reg) self.word(index), options(nostack, preserves_flags, readonly))
+        }
+    }
+
+    #[inline]
+    fn send_off(&self, index: usize) {
+        // SAFETY: as in `Region::send_off_stack`.
+        unsafe {
+            asm!("cldemote [{}]", in(reg) self.word(index), options(nostack, preserves_flags, readonly))
         }
     }
 }

@@ -13,6 +13,10 @@ pub trait Words {
     /// Asks for the line of the word at `index` early, to write it: a hint.
     #[inline]
     fn want_to_write(&self, _index: usize) {}
+
+    /// Sends the line of the word at `index`, which was written, on towards who reads it on another processor: a hint.
+    #[inline]
+    fn send_off(&self, _index: usize) {}
 }
 
 /// Words in a box of their own.
@@ -43,5 +47,10 @@ impl<W: Words> Words for std::sync::Arc<W> {
     #[inline]
     fn want_to_write(&self, index: usize) {
         (**self).want_to_write(index);
+    }
+
+    #[inline]
+    fn send_off(&self, index: usize) {
+        (**self).send_off(index);
     }
 }
