@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use underpass::{Copied, Shared, thread};
+#[cfg(debug_assertions)]
+use underpass::Copied;
+use underpass::{Shared, thread};
 use underpass_tests::{Room, Scales, ScalesClient, ServerProcess, Watchdog, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
@@ -22,6 +24,7 @@ fn scales(name: &str) -> (ServerProcess, ScalesClient) {
 }
 
 /// Bytes that one call copied: the client into the channel (A), the server out of it (E), the server into it, the client out of it (F).
+#[cfg(debug_assertions)]
 type Counted = [u64; 4];
 
 /// What `call` copied, and nothing else.
