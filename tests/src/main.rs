@@ -5,6 +5,7 @@
 //! `underpass-test-server NAME import` imports NAME and calls it once;
 //! `underpass-test-server NAME execute` imports NAME, calls it once and becomes a `cat`;
 //! `underpass-test-server NAME exhaust` imports NAME, opens as many files as it may, and says what imports, exports and calls give then, and afterwards;
+//! `underpass-test-server NAME overfill` imports NAME, and says what a large argument gives, and then a small one and a large result;
 //! `underpass-test-server NAME replace` exports a `Worker` as NAME in place of who does;
 //! `underpass-test-server NAME persist` imports NAME and makes one call that lasts, with a deadline;
 //! `underpass-test-server NAME hold` imports NAME and calls what holds it;
@@ -91,6 +92,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Err(failed.into());
         }
         "exhaust" => return exhaust(&name),
+        "overfill" => {
+            let client = ProbeClient::import(&name)?;
+            println!("{}", client.count(&vec![1; 1 << 20]).map_or_else(|e| e.to_string(), |n| n.to_string()));
+            println!("{} {}", client.add(1, 2)?, client.fill(1 << 20)?.len());
+            return Ok(());
+        }
         "linger" => {
             let client = ProbeClient::import(&name)?;
             loop {

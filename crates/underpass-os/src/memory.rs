@@ -6,6 +6,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, pread};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -37,6 +38,7 @@ impl Memory {
     /// `Unsupported` if this kernel has no `memfd` or no seals; else no memory, or too many open files.
     pub fn create(name: &str, len: usize) -> io::Result<(Self, OwnedFd)> {
         let file = create(name, MemfdFlags::ALLOW_SEALING)?;
+        fits(len as u64)?;
         ftruncate(&file, len as u64)?;
         fcntl_add_seals(&file, SEALS)?;
         Ok((Self::map(&file, len)?, file))
@@ -172,8 +174,9 @@ impl Blob {
     /// Writes all of `bytes` at `offset`.
     ///
     /// # Errors
-    /// No memory.
+    /// No memory; `FileTooLarge` beyond this process' limit.
     pub fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        fits(offset.saturating_add(bytes.len() as u64))?;
         self.file.write_all_at(bytes, offset)
     }
 
@@ -207,6 +210,19 @@ impl Blob {
     /// The file to pass on.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
+    }
+}
+
+/// That a file may have so many bytes. Asked before, since the kernel ends a process that goes beyond its limit (`SIGXFSZ`).
+fn fits(len: u64) -> io::Result<()> {
+    match getrlimit(Resource::Fsize).current {
+        Some(most) if most < len => Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!(
+                "a file in memory of {len} bytes is more than the {most} that this process may write; raise `ulimit -f`"
+            ),
+        )),
+        _ => Ok(()),
     }
 }
 

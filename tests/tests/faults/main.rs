@@ -4,6 +4,7 @@ mod child;
 mod exec;
 mod files;
 mod fork;
+mod memory;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
