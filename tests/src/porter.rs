@@ -3,11 +3,12 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use underpass::{CallError, Wire, thread};
+use underpass::{CallError, Sealed, Shared, Wire, thread};
 
 /// Files in every place that a type has for them.
 #[derive(Debug, Wire)]
@@ -73,6 +74,14 @@ pub trait Porter {
     fn let_go(&self) -> Result<(), CallError>;
     /// Has the `Porter` under `name` give so many, and keeps none; says how many came.
     fn fetch(&self, name: &str, files: u32) -> Result<u32, CallError>;
+    /// Adds bytes up that it reads where they lie; says beside whether it could change them.
+    fn total(&self, bytes: Sealed) -> Result<(u64, bool), CallError>;
+    /// Adds bytes up that it reads where the client wrote them.
+    fn total_shared(&self, #[underpass(shared)] bytes: Shared<'_>) -> Result<u64, CallError>;
+    /// Gives so many bytes, all 7, that nobody can change, and some beside.
+    fn seal(&self, len: u32) -> Result<(Vec<u8>, Vec<Sealed>), CallError>;
+    /// Keeps what it was given until its process ends.
+    fn keep(&self, bytes: Sealed) -> Result<(), CallError>;
     /// Ends its process, with `file` in its hands.
     fn die(&self, file: OwnedFd) -> Result<(), CallError>;
     /// Does nothing.
@@ -84,6 +93,7 @@ pub trait Porter {
 pub struct Hall {
     held: AtomicU32,
     open: Mutex<bool>,
+    kept: Mutex<Vec<Sealed>>,
 }
 
 fn failed(e: std::io::Error) -> CallError {
@@ -155,6 +165,27 @@ impl Porter for Hall {
     fn fetch(&self, name: &str, files: u32) -> Result<u32, CallError> {
         let other = PorterClient::import(name).map_err(|e| CallError::NoResources(e.to_string()))?;
         Ok(other.several(files)?.len() as u32)
+    }
+
+    fn total(&self, bytes: Sealed) -> Result<(u64, bool), CallError> {
+        let file = File::from(bytes.as_fd().try_clone_to_owned().map_err(failed)?);
+        let shrunk = !bytes.is_empty() && file.set_len(0).is_ok();
+        let changed = file.write_at(&[1], 0).is_ok() || shrunk || file.set_len(1 << 30).is_ok();
+        Ok((bytes.iter().map(|&byte| u64::from(byte)).sum(), changed))
+    }
+
+    fn total_shared(&self, bytes: Shared<'_>) -> Result<u64, CallError> {
+        Ok(bytes.iter().map(u64::from).sum())
+    }
+
+    fn seal(&self, len: u32) -> Result<(Vec<u8>, Vec<Sealed>), CallError> {
+        let sealed = Sealed::new(&vec![7; len as usize]).map_err(failed)?;
+        Ok((vec![1; 50_000], vec![sealed.clone(), sealed]))
+    }
+
+    fn keep(&self, bytes: Sealed) -> Result<(), CallError> {
+        self.kept.lock().expect("nobody panics with it").push(bytes);
+        Ok(())
     }
 
     fn die(&self, _file: OwnedFd) -> Result<(), CallError> {

@@ -200,6 +200,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
             "forbidden.rs",
             "fork.rs",
             "memory.rs",
+            "sealed.rs",
             "peer.rs",
             "signal.rs",
             "spawn.rs",

@@ -1,37 +1,64 @@
-//! `in-1m`: 1 MiB to the server by one copy, beside that copy alone.
+//! `in-1m`, `in-1m-protected`, `in-1m-sealed`: 1 MiB to the server by one copy and by two, beside that copy alone, and without one, beside 4 KiB.
 
-use super::{Table, ends};
+use super::{Table, TableClient, ends};
 use crate::calls::Calls;
 use crate::client::Client;
+use crate::contest::Subject;
 use crate::process::Local;
 use crate::{Error, Figures};
 use std::hint::black_box;
 use std::sync::Arc;
-use underpass::CallError;
+use underpass::{CallError, Sealed, Shared};
 
-pub(super) const CASES: [&str; 1] = ["in-1m"];
+pub(super) const CASES: [&str; 3] = ["in-1m", "in-1m-protected", "in-1m-sealed"];
 
 const LARGE: usize = 1 << 20;
+const SMALL: usize = 4 << 10;
 
 /// 0.8 times the rate of `memcpy`.
 const COPIED: f64 = 1.0 / 0.8;
+/// Constant time, whatever the size.
+const SEALED: f64 = 1.1;
 
 pub(super) fn client(client: &Client) -> Result<(), Error> {
     let (table, _probe) = super::import()?;
     client.settle()?;
-    if client.wants(CASES[0]) {
+    for (case, protected) in [(CASES[0], false), (CASES[1], true)] {
+        if !client.wants(case) {
+            continue;
+        }
         let data = Arc::new(vec![1u8; LARGE]);
         let mut to = vec![0u8; LARGE];
         let from = Arc::clone(&data);
         let mut copy = Local::new("memcpy", 1, |_| black_box(&mut to).copy_from_slice(black_box(&from)));
         let taken = table.clone();
-        let mut call = Calls::new("in-1m", 1, move || check(taken.take(&data)?));
+        let mut call = Calls::new(case, 1, move || {
+            check(match protected {
+                false => taken.take(Shared::from(&*data))?,
+                true => taken.take_protected(&data)?,
+            })
+        });
         let contest = client.contest(&mut [&mut copy, &mut call], 0, 1)?;
         let figures = Figures::of(&contest, 1, 0);
         let (met, rate) = (figures.ratio <= COPIED, LARGE as f64 / figures.ns);
-        client.report(CASES[0], figures.with("gb_per_s", rate).judged("bar", COPIED, met))?;
+        let figures = figures.with("gb_per_s", rate);
+        client.report(case, if protected { figures } else { figures.judged("bar", COPIED, met) })?;
+    }
+    if client.wants(CASES[2]) {
+        let mut small = sealed("sealed-4KiB", &table, SMALL)?;
+        let mut large = sealed("sealed-1MiB", &table, LARGE)?;
+        let contest = client.contest(&mut [&mut small, &mut large], 0, 1)?;
+        let figures = Figures::of(&contest, 1, 0);
+        let met = figures.ratio <= SEALED;
+        client.report(CASES[2], figures.judged("bar", SEALED, met))?;
     }
     Ok(())
+}
+
+/// Calls that pass the same sealed bytes again and again.
+fn sealed(name: &str, table: &TableClient, bytes: usize) -> Result<impl Subject + use<>, Error> {
+    let (table, data) = (table.clone(), Sealed::new(&vec![1u8; bytes])?);
+    Ok(Calls::new(name, 1, move || check(table.take_sealed(data.clone())?)))
 }
 
 fn check(sum: u64) -> Result<(), CallError> {

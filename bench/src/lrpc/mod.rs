@@ -15,7 +15,7 @@ use crate::catalogue::{Benchmark, Scenario};
 use crate::role::Role;
 use crate::{Error, Pinning, socket};
 use std::time::Duration;
-use underpass::CallError;
+use underpass::{CallError, Sealed, Shared};
 
 /// What the client calls.
 #[underpass::interface]
@@ -28,8 +28,12 @@ pub(crate) trait Table {
     fn big_in(&self, data: &[u8; BIG]) -> Result<(), CallError>;
     /// Takes 200 bytes and gives as many.
     fn big_in_out(&self, data: &[u8; BIG]) -> Result<[u8; BIG], CallError>;
-    /// Takes bytes by a copy, and gives the sum of the first and the last.
-    fn take(&self, data: &[u8]) -> Result<u64, CallError>;
+    /// Takes bytes by the client's copy alone, and gives the sum of the first and the last.
+    fn take(&self, #[underpass(shared)] data: Shared<'_>) -> Result<u64, CallError>;
+    /// Takes bytes by a copy of the client's and one of its own, and does the same.
+    fn take_protected(&self, data: &[u8]) -> Result<u64, CallError>;
+    /// Takes bytes that nobody can change, without a copy, and does the same.
+    fn take_sealed(&self, data: Sealed) -> Result<u64, CallError>;
 }
 
 /// Bytes of the large arguments and results of LRPC's Table IV.
@@ -55,8 +59,17 @@ impl Table for Answers {
         Ok(*data)
     }
 
-    fn take(&self, data: &[u8]) -> Result<u64, CallError> {
+    fn take(&self, data: Shared<'_>) -> Result<u64, CallError> {
+        let ends = data.get(0).zip(data.len().checked_sub(1).and_then(|last| data.get(last)));
+        Ok(ends.map_or(0, |(first, last)| u64::from(first) + u64::from(last)))
+    }
+
+    fn take_protected(&self, data: &[u8]) -> Result<u64, CallError> {
         Ok(ends(data))
+    }
+
+    fn take_sealed(&self, data: Sealed) -> Result<u64, CallError> {
+        Ok(ends(&data))
     }
 }
 

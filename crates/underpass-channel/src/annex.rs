@@ -2,7 +2,7 @@
 //! those that come later.
 
 use crate::layout::ANNEX;
-use crate::region::{RegionSink, RegionSource};
+use crate::region::{RegionSink, RegionSource, RegionView};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -86,6 +86,16 @@ impl<A: AsRef<Annex>> AnnexSource<A> {
         }
     }
 
+    /// The next `len` bytes, left where they lie.
+    ///
+    /// # Errors
+    /// [`DecodeError::Truncated`] if fewer are left.
+    pub fn view(&mut self, len: usize) -> Result<AnnexView<A>, DecodeError> {
+        let at = self.at;
+        self.next(len)?;
+        Ok(AnnexView { annex: self.annex.clone(), at, len })
+    }
+
     fn next(&mut self, len: usize) -> Result<RegionSource<'_>, DecodeError> {
         if len > self.remaining() {
             return Err(DecodeError::Truncated);
@@ -93,6 +103,32 @@ impl<A: AsRef<Annex>> AnnexSource<A> {
         let at = self.at;
         self.at += len;
         RegionSource::over(&(*self.annex).as_ref().memory, at, len)
+    }
+}
+
+/// Bytes of an annex that stay where they lie, and keep it.
+#[derive(Debug)]
+pub struct AnnexView<A> {
+    annex: Arc<A>,
+    at: usize,
+    len: usize,
+}
+
+impl<A> Clone for AnnexView<A> {
+    fn clone(&self) -> Self {
+        Self { annex: self.annex.clone(), at: self.at, len: self.len }
+    }
+}
+
+impl<A: AsRef<Annex>> AnnexView<A> {
+    /// They themselves.
+    ///
+    /// # Panics
+    /// Never: they were in bounds when this was made.
+    #[inline]
+    pub fn bytes(&self) -> RegionView<'_> {
+        let source = RegionSource::over(&(*self.annex).as_ref().memory, self.at, self.len);
+        source.and_then(|mut source| source.view(self.len)).expect("it was in bounds when it was made")
     }
 }
 
@@ -137,7 +173,11 @@ mod tests {
         source.take(&mut begin).unwrap();
         assert_eq!((begin, source.remaining()), ([0, 1, 2], all.len() - 3));
         assert_eq!(source.take_vec(all.len() - 3).unwrap(), all[3..]);
-        assert!(source.take(&mut begin).is_err() && source.take_vec(1).is_err());
+        assert!(source.take(&mut begin).is_err() && source.take_vec(1).is_err() && source.view(1).is_err());
+        let mut source = AnnexSource::new(theirs.clone(), 10).unwrap();
+        source.take(&mut begin).unwrap();
+        let view = source.view(7).unwrap();
+        assert_eq!((view.bytes().len(), view.clone().bytes().get(0), source.remaining()), (7, Some(3), 0));
         assert!(AnnexSource::new(theirs.clone(), ours.room() + 1).is_err());
         ours.give_back();
         assert_eq!(AnnexSource::new(theirs, 2).unwrap().take_vec(2).unwrap(), [0, 0]);

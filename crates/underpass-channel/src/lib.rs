@@ -27,7 +27,7 @@ mod wanted;
 mod words;
 
 #[cfg(not(underpass_loom))]
-pub use annex::{Annex, AnnexSource};
+pub use annex::{Annex, AnnexSource, AnnexView};
 pub use attention::{Attention, Bell, Fence};
 pub use blob::{BlobSink, BlobSource};
 pub use cell::{Cell, INLINE, Payload, Place};

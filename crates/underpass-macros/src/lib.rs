@@ -24,7 +24,7 @@ use proc_macro::TokenStream;
 ///   `CallError` itself. An alias of `Result` needs a name that ends in `Result`.
 /// * Arguments own what they hold, or are lent as a whole: `&str`, `&[T]` and `&T` are sent as they are, and the server makes
 ///   a `String`, a `Vec<T>` or a `T` of them, which it lends to the implementation.
-/// * Types are the plain ones of the standard library, open files (`OwnedFd`, `File`), those that derive [`Wire`](macro@Wire), and, with the feature
+/// * Types are the plain ones of the standard library, open files (`OwnedFd`, `File`), sealed memory that travels without a copy (`underpass::Sealed`), those that derive [`Wire`](macro@Wire), and, with the feature
 ///   `serde`, those that are marked `#[underpass(serde)]`: on an argument, or on a method for the `T` of its result.
 /// * The trait is not generic, and its supertraits are at the most `Send`, `Sync`, `Debug` and `'static`, which the stub has
 ///   too. Methods may have bodies: an implementation in the server may leave those out, while the stub always calls.

@@ -17,7 +17,7 @@ use std::ptr::NonNull;
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 /// The type of the file system in which memory files are, `TMPFS_MAGIC` of the kernel's `magic.h`.
-const TMPFS: u64 = 0x0102_1994;
+pub(crate) const TMPFS: u64 = 0x0102_1994;
 
 /// A mapped, sealed `memfd`. The peer may write any byte of it at any moment.
 #[derive(Debug)]
@@ -214,7 +214,7 @@ impl Blob {
 }
 
 /// That a file may have so many bytes. Asked before, since the kernel ends a process that goes beyond its limit (`SIGXFSZ`).
-fn fits(len: u64) -> io::Result<()> {
+pub(crate) fn fits(len: u64) -> io::Result<()> {
     match getrlimit(Resource::Fsize).current {
         Some(most) if most < len => Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
@@ -226,7 +226,7 @@ fn fits(len: u64) -> io::Result<()> {
     }
 }
 
-fn create(name: &str, flags: MemfdFlags) -> io::Result<OwnedFd> {
+pub(crate) fn create(name: &str, flags: MemfdFlags) -> io::Result<OwnedFd> {
     // NOEXEC_SEAL is Linux 6.3; some systems demand it, older kernels don't know it.
     let base = flags | MemfdFlags::CLOEXEC;
     Ok(memfd_create(name, base | MemfdFlags::NOEXEC_SEAL).or_else(|_| memfd_create(name, base))?)

@@ -179,6 +179,14 @@ impl<'a> Aside<'a> {
         Ok(Self { bytes, files: Vec::new().into_iter() })
     }
 
+    /// Where the bytes are that were not read yet, if they lie in an annex.
+    pub(crate) fn in_annex_left(&mut self) -> Option<&mut AnnexSource<Kept>> {
+        match &mut self.bytes {
+            Bytes::Annex(source) => Some(source),
+            Bytes::Stack(_) | Bytes::Blob(_) => None,
+        }
+    }
+
     /// Files that nobody has taken yet.
     pub(crate) fn files_left(&self) -> usize {
         self.files.len()

@@ -1,11 +1,12 @@
 //! Arguments that the server reads where the client wrote them (LRPC, Table III: A alone).
 
+use crate::annexes::Kept;
 use crate::incoming::{Incoming, Refused};
 use crate::message::Bytes;
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
-use underpass_channel::RegionView;
+use underpass_channel::{AnnexView, RegionView};
 use underpass_wire::{Decode, DecodeError, Encode, Sink, decode_length};
 
 /// Bytes that are not copied for the server: an argument marked `#[underpass(shared)]`.
@@ -14,7 +15,7 @@ use underpass_wire::{Decode, DecodeError, Encode, Sink, decode_length};
 /// place anyway, or only adds them up, does without that copy. *What it reads here a client may change at any moment, even between two reads of one byte:* what was
 /// checked need not hold when it is used. So there is no slice of it; take out what is to be looked at twice.
 ///
-/// Bytes out of band, since there are more of them than an A-stack holds, are copied for the server all the same, and so are those that fit into a cell.
+/// Bytes in a file beside the channel, since there are more of them than an annex holds (16 MiB), or than the user may have, are copied for the server all the same, and so are those that fit into a cell.
 ///
 /// # Examples
 /// ```
@@ -37,6 +38,8 @@ enum Lies<'a> {
     Here(Cow<'a, [u8]>),
     /// In an A-stack.
     There(RegionView<'a>),
+    /// In an annex.
+    Beside(AnnexView<Kept>),
 }
 
 impl<'a> From<&'a [u8]> for Shared<'a> {
@@ -69,6 +72,7 @@ impl Shared<'_> {
         match &self.0 {
             Lies::Here(bytes) => bytes.len(),
             Lies::There(view) => view.len(),
+            Lies::Beside(view) => view.bytes().len(),
         }
     }
 
@@ -83,12 +87,20 @@ impl Shared<'_> {
         match &self.0 {
             Lies::Here(bytes) => bytes.get(at).copied(),
             Lies::There(view) => view.get(at),
+            Lies::Beside(view) => view.bytes().get(at),
         }
     }
 
     /// The bytes, each as it is when its turn comes.
     pub fn iter(&self) -> impl Iterator<Item = u8> + '_ {
-        (0..self.len()).filter_map(|at| self.get(at))
+        let Self(lies) = self;
+        let (here, there) = match lies {
+            Lies::Here(bytes) => (Some(bytes.iter().copied()), None),
+            Lies::There(view) => (None, Some(*view)),
+            Lies::Beside(view) => (None, Some(view.bytes())),
+        };
+        let looks = there.into_iter().flat_map(|view| (0..view.len()).filter_map(move |at| view.get(at)));
+        here.into_iter().flatten().chain(looks)
     }
 
     /// Copies the bytes from `at` on to `out`, as many as there are and have room. Says how many.
@@ -101,6 +113,7 @@ impl Shared<'_> {
                 len
             }
             Lies::There(view) => view.copy_to(at, out),
+            Lies::Beside(view) => view.bytes().copy_to(at, out),
         }
     }
 
@@ -120,6 +133,7 @@ impl Shared<'_> {
         Shared(match &self.0 {
             Lies::Here(bytes) => Lies::Here(Cow::Borrowed(&bytes[range])),
             Lies::There(view) => Lies::There(view.part(range)),
+            Lies::Beside(view) => Lies::There(view.bytes().part(range)),
         })
     }
 }
@@ -138,14 +152,14 @@ impl Encode for Shared<'_> {
         match &self.0 {
             Lies::Here(bytes) => bytes.size(),
             // Of as many bytes, whichever they are.
-            Lies::There(view) => view.len() + if view.len() < 255 { 1 } else { 9 },
+            Lies::There(_) | Lies::Beside(_) => self.len() + if self.len() < 255 { 1 } else { 9 },
         }
     }
 
     fn encode<S: Sink + ?Sized>(&self, to: &mut S) {
         match &self.0 {
             Lies::Here(bytes) => bytes.encode(to),
-            Lies::There(_) => self.to_vec().encode(to),
+            Lies::There(_) | Lies::Beside(_) => self.to_vec().encode(to),
         }
     }
 }
@@ -173,7 +187,13 @@ impl<'a> Bytes<'a> {
                 let len = decode_length::<u8, _>(source)?;
                 Ok(Lies::There(source.view(len)?))
             }
-            Self::Aside(source) => Ok(Lies::Here(Cow::Owned(Vec::decode(&mut **source)?))),
+            Self::Aside(source) => match source.in_annex_left() {
+                None => Ok(Lies::Here(Cow::Owned(Vec::decode(&mut **source)?))),
+                Some(source) => {
+                    let len = decode_length::<u8, _>(source)?;
+                    Ok(Lies::Beside(source.view(len)?))
+                }
+            },
         }
     }
 }

@@ -13,13 +13,13 @@ use underpass_wire::to_bytes;
 /// What a domain says that has no resources.
 const NO_RESOURCES: u16 = 3;
 
-fn procedure(name: &str) -> u16 {
+pub fn procedure(name: &str) -> u16 {
     let procedures = &PorterClient::descriptor().procedures;
     procedures.iter().find(|procedure| procedure.name == name).expect("a procedure of Porter").index
 }
 
 /// The announcement of a parcel whose bytes, so many, lie in the A-stack of `slot`, with so many files.
-fn parcel(slot: u16, files: u16, length: u64) -> [u8; 16] {
+pub fn parcel(slot: u16, files: u16, length: u64) -> [u8; 16] {
     let mut bytes = crate::end::announcement(slot, length);
     bytes[1] = 1;
     bytes[4..6].copy_from_slice(&files.to_le_bytes());
@@ -27,7 +27,7 @@ fn parcel(slot: u16, files: u16, length: u64) -> [u8; 16] {
 }
 
 /// A binding made by hand.
-fn bind(server: &ServerProcess) -> End {
+pub fn bind(server: &ServerProcess) -> End {
     let socket = Socket::connect(&Directory::from_environment(), server.name()).unwrap();
     let hello = to_bytes(&(HEAD, PorterClient::descriptor().hash, (false, None::<u32>, false)));
     socket.send(&hello, &[]).unwrap();
@@ -38,7 +38,7 @@ fn bind(server: &ServerProcess) -> End {
     End { socket, channel, region: Region::adopt(file.as_fd(), STACK).unwrap().into() }
 }
 
-fn outcome(end: &End) -> (u16, u16) {
+pub fn outcome(end: &End) -> (u16, u16) {
     let reply = until("a reply", || end.take());
     (reply.slot, reply.what)
 }

@@ -8,6 +8,7 @@
 mod end;
 mod ends;
 mod liars;
+mod sealed;
 mod shapes;
 
 use std::fs::File;
