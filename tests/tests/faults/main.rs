@@ -5,6 +5,7 @@ mod exec;
 mod files;
 mod fork;
 mod memory;
+mod stopped;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
