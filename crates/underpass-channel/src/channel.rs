@@ -195,12 +195,12 @@ impl Channel {
         Wanted::new(self.region.word(WANTED / 8 + usize::from(slot)))
     }
 
-    /// The number of the annex of `slot` that the server says it has mapped; 0 if it has none.
+    /// Of the client: the number of the annex of `slot` that the server says it has mapped; 0 if it has none.
     ///
     /// # Panics
     /// If there is no such slot.
     pub fn kept(&self, slot: u16) -> u16 {
-        // Relaxed: the reply brought it to the client, which looks between two calls; the server reads its own.
+        // Relaxed: the reply brought it, and the client looks between two calls. The server knows by itself, and reads nothing here.
         self.kept_word(slot).load(Ordering::Relaxed) as u16
     }
 
@@ -244,8 +244,8 @@ impl Channel {
     /// # Panics
     /// If there is no such slot.
     #[inline]
-    pub fn send_off_stack(&self, slot: u16, len: usize) {
-        self.region.send_off_stack(slot, len);
+    pub fn send_on_stack(&self, slot: u16, len: usize) {
+        self.region.send_on_stack(slot, len);
     }
 
     /// Reads `len` bytes from the A-stack of `slot`.

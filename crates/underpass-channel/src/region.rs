@@ -95,14 +95,12 @@ impl Region {
     /// # Panics
     /// If there is no such slot.
     #[inline]
-    pub fn send_off_stack(&self, slot: u16, len: usize) {
+    pub fn send_on_stack(&self, slot: u16, len: usize) {
         /// Bytes.
         const LINE: usize = 64;
         let begin = self.stack(slot);
         for offset in (0..len.min(self.stack)).step_by(LINE) {
-            let line = begin.wrapping_add(offset);
-            // SAFETY: it changes no memory, whatever the address, and does nothing where the processor doesn't know it.
-            unsafe { asm!("cldemote [{}]", in(reg) line, options(nostack, preserves_flags, readonly)) }
+            demote(begin.wrapping_add(offset));
         }
     }
 
@@ -135,12 +133,16 @@ impl Words for Region {
     }
 
     #[inline]
-    fn send_off(&self, index: usize) {
-        // SAFETY: as in `Region::send_off_stack`.
-        unsafe {
-            asm!("cldemote [{}]", in(reg) self.word(index), options(nostack, preserves_flags, readonly))
-        }
+    fn send_on(&self, index: usize) {
+        demote(std::ptr::from_ref(self.word(index)).cast());
     }
+}
+
+/// Has the processor move the line of `address` from its own cache to the one that all share: a hint, which nothing rests on (decision 0037).
+#[inline]
+fn demote(address: *const u8) {
+    // SAFETY: it changes no memory, whatever the address, and does nothing where the processor doesn't know it.
+    unsafe { asm!("cldemote [{}]", in(reg) address, options(nostack, preserves_flags, readonly)) }
 }
 
 /// Writes bytes into an A-stack, or an annex.

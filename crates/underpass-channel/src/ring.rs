@@ -97,7 +97,7 @@ impl<W: Words> Sending<W> {
         copied::into_region(cell.crossing());
         // SYNC with the head's load in `Lines::find`: the rest of the cell, and the A-stack that it names.
         words.word(at).store(head, Ordering::Release);
-        words.send_off(at);
+        words.send_on(at);
         self.next.set(next.wrapping_add(1));
         words.want_to_write(self.lines.place(next.wrapping_add(AHEAD)));
     }

@@ -16,7 +16,7 @@ pub trait Words {
 
     /// Sends the line of the word at `index`, which was written, on towards who reads it on another processor: a hint.
     #[inline]
-    fn send_off(&self, _index: usize) {}
+    fn send_on(&self, _index: usize) {}
 }
 
 /// Words in a box of their own.
@@ -50,7 +50,7 @@ impl<W: Words> Words for std::sync::Arc<W> {
     }
 
     #[inline]
-    fn send_off(&self, index: usize) {
-        (**self).send_off(index);
+    fn send_on(&self, index: usize) {
+        (**self).send_on(index);
     }
 }

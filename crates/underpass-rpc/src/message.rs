@@ -56,7 +56,7 @@ fn fill_elsewhere<T: Encode + ?Sized>(
         if sink.overflowed() {
             return fill_aside(channel, mailbox, cell, value, size);
         }
-        channel.send_off_stack(cell.slot, size);
+        channel.send_on_stack(cell.slot, size);
         cell.place = Place::Stack;
         cell.length = size as u32;
         return Ok(());
