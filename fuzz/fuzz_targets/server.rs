@@ -36,7 +36,7 @@ fn does(server: &ServerDoor, own: &Own) {
             let closed = server.is_closed();
             for _ in 0..=calls % 16 {
                 line.backlog();
-                if !line.pending() || !line.serve() {
+                if !line.pending() || !line.serve(1) {
                     break;
                 }
                 assert!(!closed, "a closed binding is not served");
@@ -59,7 +59,7 @@ fn does(server: &ServerDoor, own: &Own) {
                 line.listen(cpu);
                 if line.came(cpu) {
                     line.borrow();
-                    line.serve();
+                    line.serve(1);
                     line.hand_back(cpu, stays);
                 }
                 line.ignore(cpu);

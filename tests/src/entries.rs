@@ -34,7 +34,8 @@ impl Entries {
 /// What strace has seen of a domain between its two marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// The domain's entries, those of kernel threads included that have nothing to do with calls.
+    /// The domain's entries, those of kernel threads included that have nothing to do with calls, but for who waits until the domain's names are taken over: it looks whenever
+    /// anybody changes something in their directory.
     pub entries: Entries,
     /// Wake-ups of the peer.
     pub notifications: u64,
@@ -43,6 +44,9 @@ pub struct Seen {
 impl Seen {
     /// What [`Seen::of`] can read.
     pub const STRACE: [&str; 3] = ["-f", "-Y", "-o"];
+
+    /// What nobody calls but who waits for that.
+    const OF_NAMES: [&str; 3] = ["ppoll", "read", "statx"];
 
     /// From the lines that `strace` has written.
     ///
@@ -56,7 +60,7 @@ impl Seen {
             let (name, arguments) = call.split_once('(').unwrap_or((call, ""));
             if name == "getppid" {
                 marks += 1;
-            } else if marks == 1 {
+            } else if marks == 1 && !Self::OF_NAMES.contains(&name) {
                 seen.add(name, arguments);
             }
         }
@@ -94,6 +98,9 @@ mod tests {
 7<main> <... futex resumed>) = 1
 8<activation-0> futex(0x10, FUTEX_WAKE_PRIVATE, 1) = 0
 8<activation-0> --- SIGRT_10 {si_signo=SIGRT_10} ---
+9<main> ppoll([{fd=5, events=POLLIN}], 1, NULL, NULL, 0) = 1
+9<main> read(5, 0x7, 4096)          = 32
+9<main> statx(AT_FDCWD, 0x7, 0, STATX_ALL, {}) = 0
 8<activation-0> sendmsg(3, {msg_name=NULL}, 0) = 1
 8<activation-0> futex_waitv([{val=0x2}], 1, 0, NULL, CLOCK_MONOTONIC <unfinished ...>
 7<main> membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0) = 0

@@ -1,7 +1,7 @@
 //! An interface whose handlers are `async fn`s.
 #![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
 
-use underpass::CallError;
+use underpass::{CallError, Shared};
 
 /// What takes time, and nobody's thread.
 #[underpass::interface(asynchronous)]
@@ -18,4 +18,10 @@ pub trait Errands {
     fn who(&self) -> Result<Vec<u32>, CallError>;
     /// Ends when nobody wants it, or it is dropped.
     fn hold(&self) -> Result<(), CallError>;
+    /// Ends when it is dropped.
+    fn stay(&self) -> Result<(), CallError>;
+    /// The sum of the bytes, added up twice with a pause between: what the first and the second time had.
+    fn twice(&self, #[underpass(shared)] bytes: Shared<'_>, ms: u64) -> Result<(u64, u64), CallError>;
+    /// Has the office that this one knows `hold`.
+    fn have_held(&self) -> Result<(), CallError>;
 }

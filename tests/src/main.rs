@@ -6,9 +6,10 @@
 //! `underpass-test-server NAME execute` imports NAME, calls it once and becomes a `cat`;
 //! `underpass-test-server NAME exhaust` imports NAME, opens as many files as it may, and says what imports, exports and calls give then, and afterwards;
 //! `underpass-test-server NAME overfill` imports NAME, and says what a large argument gives, and then a small one and a large result;
+//! `underpass-test-server NAME gorge` imports NAME, calls it once and eats memory until it is killed;
 //! `underpass-test-server NAME replace` exports a `Worker` as NAME in place of who does;
 //! `underpass-test-server NAME persist` imports NAME and makes one call that lasts, with a deadline;
-//! `underpass-test-server NAME hold` imports NAME and calls what holds it;
+//! `underpass-test-server NAME stay` imports NAME and calls what holds it;
 //! `underpass-test-server NAME who` imports NAME and asks its handlers who calls, and is content if it is this process each time;
 //! `underpass-test-server NAME linger` imports NAME and calls it again and again;
 //! `underpass-test-server NAME loop N user|kernel US` imports NAME, calls it from a user-level or a plain kernel thread until both sides have settled and then N times
@@ -98,6 +99,13 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("{} {}", client.add(1, 2)?, client.fill(1 << 20)?.len());
             return Ok(());
         }
+        "gorge" => {
+            let (client, mut eaten) = (ProbeClient::import(&name)?, Vec::new());
+            client.null()?;
+            loop {
+                eaten.push(std::hint::black_box(vec![1u8; 1 << 20]));
+            }
+        }
         "linger" => {
             let client = ProbeClient::import(&name)?;
             loop {
@@ -129,7 +137,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             });
             return wrong.map_or(Ok(()), |seen| Err(format!("{own} was seen as {seen:?}").into()));
         }
-        "hold" => return Ok(ErrandsClient::import(&name)?.hold()?),
+        "stay" => return Ok(ErrandsClient::import(&name)?.stay()?),
         "await" => return wait_as_tasks(&name, number()?.parse()?),
         _ => return Err("no such interface".into()),
     };

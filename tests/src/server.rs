@@ -34,11 +34,11 @@ impl Room {
     }
 }
 
-/// Whether a socket of this name accepts: it is there a moment before it does, and who imports it then is told that it is dead.
-fn is_listened_to(name: &str) -> bool {
+/// Whether a socket of this name accepts, among those of the network that `process` sees: it is there a moment before it does, and who imports it then is told that it is dead.
+fn is_listened_to(name: &str, process: u32) -> bool {
     /// `__SO_ACCEPTCON`, as `/proc/net/unix` shows it.
     const ACCEPTS: &str = "00010000";
-    let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let sockets = std::fs::read_to_string(format!("/proc/{process}/net/unix")).unwrap_or_default();
     sockets.lines().any(|line| {
         let path = line.split_whitespace().last().and_then(|path| path.rsplit('/').next());
         // One that took the name over shows the path at which it was made.
@@ -94,7 +94,7 @@ impl ServerProcess {
                 panic!("the test server ended: {status}");
             }
             let now = stamp();
-            (now.is_some() && now != before && is_listened_to(name)).then_some(())
+            (now.is_some() && now != before && is_listened_to(name, child.id())).then_some(())
         });
         Self { child, name: name.to_owned(), killed: false }
     }

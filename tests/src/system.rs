@@ -77,6 +77,14 @@ pub fn cont(pid: u32) {
     signal("-CONT", pid);
 }
 
+/// Ends `pid`, as `kill -KILL` does.
+///
+/// # Panics
+/// If it can't be.
+pub fn kill(pid: u32) {
+    signal("-KILL", pid);
+}
+
 fn signal(signal: &str, pid: u32) {
     let sent = Command::new("kill").args([signal, &pid.to_string()]).status().expect("there is a `kill`");
     assert!(sent.success(), "{signal} to {pid}: {sent}");

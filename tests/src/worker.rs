@@ -36,14 +36,24 @@ pub trait Worker {
     fn have_stay(&self, name: &str, id: u64) -> Result<(), CallError>;
     /// Calls `persist` of the `Worker` under `name`.
     fn have_persist(&self, name: &str, id: u64) -> Result<(), CallError>;
+    /// Calls `pass` of the `Worker` under the first of `names` with the others, or notes `id` and persists; and notes what came of it.
+    fn pass(&self, names: &[String], id: u64) -> Result<(), CallError>;
+    /// The same, but the first of them makes its call on another thread that works for the handler.
+    fn pass_elsewhere(&self, names: &[String], id: u64) -> Result<(), CallError>;
+    /// Calls `wait_for` of the `Worker` under `name`, whether its caller wants that or not, and notes what came of it.
+    fn finish(&self, name: &str, id: u64) -> Result<(), CallError>;
+    /// Notes the call `id`, and comes back when the next number is noted.
+    fn wait_for(&self, id: u64) -> Result<(), CallError>;
     /// Exports another `Worker`, which notes calls in the same log, as `name`.
     fn export(&self, name: &str) -> Result<(), CallError>;
     /// Ends that export.
     fn withdraw(&self, name: &str) -> Result<(), CallError>;
     /// Comes back when no call of those that its domain has exported so is under way.
     fn settle(&self) -> Result<(), CallError>;
-    /// What has come of calls of `have_stay`.
-    fn told(&self) -> Result<Vec<CallError>, CallError>;
+    /// What has come of calls that `have_stay` and `pass` have made, nothing if they went well; and of those of `finish` that did not.
+    fn told(&self) -> Result<Vec<Option<CallError>>, CallError>;
+    /// How many calls that `finish` has made went well.
+    fn finished(&self) -> Result<u64, CallError>;
 }
 
 /// Where calls are noted that were executed: it outlives who writes it.
@@ -100,7 +110,8 @@ pub struct Diligent {
     log: Option<Log>,
     ended: AtomicU64,
     others: Mutex<HashMap<String, WorkerClient>>,
-    told: Mutex<Vec<CallError>>,
+    told: Mutex<Vec<Option<CallError>>>,
+    finished: AtomicU64,
     exports: Mutex<HashMap<String, Running>>,
     /// Calls of `note`.
     under_way: Arc<AtomicU64>,
@@ -114,6 +125,7 @@ impl Diligent {
             ended: AtomicU64::new(0),
             others: Mutex::default(),
             told: Mutex::default(),
+            finished: AtomicU64::new(0),
             exports: Mutex::default(),
             under_way: Arc::default(),
         }
@@ -204,12 +216,47 @@ impl Worker for Diligent {
 
     fn have_stay(&self, name: &str, id: u64) -> Result<(), CallError> {
         let result = self.other(name)?.stay(id);
-        self.told.lock().unwrap().extend(result.clone().err());
+        self.told.lock().unwrap().push(result.clone().err());
         result
     }
 
     fn have_persist(&self, name: &str, id: u64) -> Result<(), CallError> {
         self.other(name)?.persist(id)
+    }
+
+    fn pass(&self, names: &[String], id: u64) -> Result<(), CallError> {
+        let Some((name, others)) = names.split_first() else { return self.persist(id) };
+        let result = self.other(name)?.pass(others, id);
+        self.told.lock().unwrap().push(result.clone().err());
+        result
+    }
+
+    fn pass_elsewhere(&self, names: &[String], id: u64) -> Result<(), CallError> {
+        let wanted = underpass::cancellation();
+        let (name, others) = names.split_first().expect("there are some");
+        let other = self.other(name)?;
+        let result = thread::scope(|s| {
+            let helper = s.spawn(|| wanted.scope(|| other.pass(others, id)));
+            helper.join().map_err(|_| CallError::Panicked("the helper".to_owned()))?
+        });
+        self.told.lock().unwrap().push(result.clone().err());
+        result
+    }
+
+    fn finish(&self, name: &str, id: u64) -> Result<(), CallError> {
+        let other = self.other(name)?;
+        let result = underpass::detached(|| other.wait_for(id));
+        self.finished.fetch_add(u64::from(result.is_ok()), Ordering::SeqCst);
+        self.told.lock().unwrap().extend(result.clone().err().map(Some));
+        result
+    }
+
+    fn wait_for(&self, id: u64) -> Result<(), CallError> {
+        self.write(id);
+        while !self.log.as_ref().is_some_and(|log| log.executed().contains_key(&(id + 1))) {
+            thread::yield_now();
+        }
+        Ok(())
     }
 
     fn export(&self, name: &str) -> Result<(), CallError> {
@@ -232,7 +279,11 @@ impl Worker for Diligent {
         Ok(())
     }
 
-    fn told(&self) -> Result<Vec<CallError>, CallError> {
+    fn told(&self) -> Result<Vec<Option<CallError>>, CallError> {
         Ok(self.told.lock().unwrap().clone())
+    }
+
+    fn finished(&self) -> Result<u64, CallError> {
+        Ok(self.finished.load(Ordering::SeqCst))
     }
 }

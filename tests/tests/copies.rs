@@ -57,7 +57,18 @@ fn copies_are_those_of_lrpcs_third_table() {
     let bytes: Vec<u8> = (0..N).map(|n| n as u8).collect();
     let sum: u64 = bytes.iter().map(|&byte| u64::from(byte)).sum();
     let message = N + LENGTH;
-    let rows: [(&str, Counted, Counted); 6] = [
+    // In an annex, and in a file beside the channel.
+    const LARGE: u64 = 1 << 20;
+    const HUGE: u64 = (16 << 20) + 1;
+    let long = |len: u64| vec![1; len as usize];
+    let (large, huge) = (long(LARGE), long(HUGE));
+    // The first makes the annexes, the others use them.
+    let large_lent = || count(&client, || assert_eq!(client.lent(&large), Ok(LARGE)));
+    let large_given =
+        || count(&client, || assert_eq!(client.given(LARGE as u32).map(|all| all.len()), Ok(large.len())));
+    let large_lent_counted = [LARGE + LENGTH, LARGE + LENGTH, SUM, SUM];
+    let large_given_counted = [4, 4, 1 + LARGE + LENGTH, 1 + LARGE + LENGTH];
+    let rows: [(&str, Counted, Counted); 14] = [
         (
             "lent: AE",
             count(&client, || assert_eq!(client.lent(&bytes), Ok(sum))),
@@ -87,6 +98,30 @@ fn copies_are_those_of_lrpcs_third_table() {
             "what fits into a cell: AE and F",
             count(&client, || assert_eq!(client.small(7), Ok(7))),
             [8, 8, SUM, SUM],
+        ),
+        ("a new annex, lent: AE", large_lent(), large_lent_counted),
+        ("an annex, lent: AE", large_lent(), large_lent_counted),
+        (
+            "an annex, shared: A",
+            count(&client, || assert_eq!(client.shared(Shared::from(&large)), Ok(LARGE))),
+            [LARGE + LENGTH, LENGTH, SUM, SUM],
+        ),
+        ("a result: F", large_given(), large_given_counted),
+        ("a result in an annex: F", large_given(), large_given_counted),
+        (
+            "an annex, shared, and copied by the handler: AE",
+            count(&client, || assert_eq!(client.taken(Shared::from(&large)), Ok(LARGE))),
+            large_lent_counted,
+        ),
+        (
+            "streamed, lent: AE",
+            count(&client, || assert_eq!(client.lent(&huge), Ok(HUGE))),
+            [HUGE + LENGTH, HUGE + LENGTH, SUM, SUM],
+        ),
+        (
+            "streamed, shared: AE all the same",
+            count(&client, || assert_eq!(client.shared(Shared::from(&huge)), Ok(HUGE))),
+            [HUGE + LENGTH, HUGE + LENGTH, SUM, SUM],
         ),
     ];
     for (what, counted, expected) in rows {

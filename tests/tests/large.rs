@@ -193,6 +193,37 @@ fn a_user_has_so_many_bytes_of_them_and_calls_go_on_without() {
 }
 
 #[test]
+fn a_user_is_counted_what_is_there_of_them() {
+    let _watchdog = Watchdog::new("a_user_is_counted_what_is_there_of_them");
+    let name = Room::name("counted");
+    let mut command = Command::new(SERVER);
+    // Room for one of 256 KiB, and one without pages.
+    command.args([&*name, "few-annexes", "327680"]);
+    let server = ServerProcess::run(command, &name);
+    let (first, second) = (import(&server), import(&server));
+    let mapped = || annexes_of(server.pid()).0;
+    comes_back(&first, 200_000, 1);
+    comes_back(&second, 200_000, 2);
+    assert_eq!(mapped(), 1, "the first one's alone");
+    // Once its pages are given back there is room for the second one's.
+    let mut seed = 3;
+    until("the second to have one", || {
+        seed += 1;
+        comes_back(&second, 200_000, seed);
+        (mapped() == 2).then_some(())
+    });
+    // While the second one's are there: the first one's is used for the last time, and all comes through.
+    until("the first to have none", || {
+        seed += 1;
+        comes_back(&second, 200_000, seed);
+        comes_back(&first, 200_000, seed);
+        (mapped() == 1).then_some(())
+    });
+    comes_back(&first, 200_000, 1);
+    comes_back(&second, 200_000, 2);
+}
+
+#[test]
 fn they_are_gone_with_a_server_or_a_client_that_dies() {
     let _watchdog = Watchdog::new("they_are_gone_with_a_server_or_a_client_that_dies");
     let server = server("client-dies");

@@ -209,7 +209,7 @@ fn the_last_of_a_chain_dies() {
     // The handler was told, returned that as its result, and its domain goes on.
     let told = CallError::PeerDied(Outcome::Unknown);
     assert_eq!(caller.join().unwrap(), Err(told.clone()));
-    assert_eq!(client.told(), Ok(vec![told]));
+    assert_eq!(client.told(), Ok(vec![Some(told)]));
 }
 
 #[test]

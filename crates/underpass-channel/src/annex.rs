@@ -53,6 +53,14 @@ impl Annex {
         RegionSink::over(&self.memory)
     }
 
+    /// Bytes of the pages of it that are in memory now, whoever touched them.
+    ///
+    /// # Errors
+    /// As [`Memory::resident`].
+    pub fn resident(&self) -> io::Result<usize> {
+        self.memory.resident()
+    }
+
     /// Gives its pages back to the system: what is read is zeros then, and what is written takes fresh ones. Nobody may have use for what is in it.
     pub fn give_back(&self) {
         self.memory.give_back();

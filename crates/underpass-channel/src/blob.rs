@@ -1,5 +1,6 @@
 //! Arguments out of band: streamed through a file in memory, one copy on each side, nothing mapped.
 
+use crate::copied;
 use crate::layout::LARGEST;
 use std::io;
 use underpass_os::Blob;
@@ -38,6 +39,7 @@ impl BlobSink {
 
     fn write(&mut self, bytes: &[u8]) {
         if self.failed.is_none() && !bytes.is_empty() {
+            copied::into_region(bytes.len());
             self.failed = self.blob.write(bytes, self.written).err();
             self.written += bytes.len() as u64;
         }
@@ -93,6 +95,7 @@ impl BlobSource {
         debug_assert_eq!(self.used, self.chunk.len());
         self.chunk.resize(unread.min(CHUNK), 0);
         self.used = 0;
+        copied::out_of_region(self.chunk.len());
         self.blob.read(&mut self.chunk, self.read).map_err(|_| DecodeError::Truncated)?;
         self.read += self.chunk.len() as u64;
         Ok(())
@@ -112,6 +115,7 @@ impl Source for BlobSource {
         out.try_reserve_exact(len).map_err(|_| DecodeError::TooLong)?;
         let ready = (self.chunk.len() - self.used).min(len);
         out.extend_from_slice(&self.chunk[self.used..self.used + ready]);
+        copied::out_of_region(len - ready);
         self.blob.append(&mut out, len, self.read).map_err(|_| DecodeError::Truncated)?;
         self.used += ready;
         self.read += (len - ready) as u64;
@@ -126,6 +130,7 @@ impl Source for BlobSource {
         while !out.is_empty() {
             let ready = self.chunk.len() - self.used;
             if ready == 0 && out.len() >= CHUNK {
+                copied::out_of_region(out.len());
                 self.blob.read(out, self.read).map_err(|_| DecodeError::Truncated)?;
                 self.read += out.len() as u64;
                 self.left -= out.len();

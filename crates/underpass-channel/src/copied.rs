@@ -1,11 +1,11 @@
-//! How many bytes were copied into regions and out of them (LRPC, Table III). Counted where debug assertions are on, as in tests; what ships has nothing of it.
+//! How many bytes were copied into regions, annexes and files beside them, and out of them (LRPC, Table III). Counted where debug assertions are on, as in tests; what ships has nothing of it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that this process has copied, over all its channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
-    /// Into cells and A-stacks: as a client arguments (A in the table), as a server results.
+    /// Into cells, A-stacks, annexes and files beside the channel: as a client arguments (A in the table), as a server results.
     pub into: u64,
     /// Out of them: as a server arguments (E), as a client results (F).
     pub out_of: u64,
@@ -27,7 +27,7 @@ pub fn copied() -> Option<Copied> {
     cfg!(debug_assertions).then_some(now)
 }
 
-/// So many bytes were copied into a region.
+/// So many bytes were copied into memory that the peer has too.
 #[inline(always)]
 pub(crate) fn into_region(bytes: usize) {
     if cfg!(debug_assertions) {
@@ -35,7 +35,7 @@ pub(crate) fn into_region(bytes: usize) {
     }
 }
 
-/// So many bytes were copied out of a region.
+/// So many bytes were copied out of it.
 #[inline(always)]
 pub(crate) fn out_of_region(bytes: usize) {
     if cfg!(debug_assertions) {

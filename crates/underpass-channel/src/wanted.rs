@@ -36,7 +36,7 @@ impl<'a> Taken<'a> {
     }
 }
 
-/// How long the client of a bounded call wants it: for ever, until a time of the monotonic clock in ns, or no more. Written by the client, while the slot is
+/// How long the client of a bounded call wants it: for ever, until a time of its monotonic clock in ns, or no more. Written by the client, while the slot is
 /// leased; read by the server when it takes the call, and by the call's handler.
 #[derive(Debug)]
 pub struct Wanted<'a> {
@@ -59,8 +59,8 @@ impl<'a> Wanted<'a> {
 
     /// *Give up, G1:* no more.
     pub fn no_more(&self) {
-        // Relaxed: the barrier that follows orders it.
-        self.word.store(NO_MORE, Ordering::Relaxed);
+        // SYNC with the fence of a server's view of an earlier call of the slot: whose end had been seen here. The barrier that follows orders the rest.
+        self.word.store(NO_MORE, Ordering::Release);
     }
 
     /// Until when, if there is an end; nothing if it is wanted no more.

@@ -1,9 +1,10 @@
 //! Monotonic time, the same for every process of the machine.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
+use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Nanoseconds of `CLOCK_MONOTONIC`: since boot, comparable between processes.
+/// Nanoseconds of `CLOCK_MONOTONIC`: since boot, comparable between processes, but for those in time namespaces: see [`ahead_ns`].
 ///
 /// # Examples
 /// ```
@@ -14,6 +15,31 @@ use std::time::Duration;
 pub fn now_ns() -> u64 {
     let t = clock_gettime(ClockId::Monotonic);
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// By how much [`now_ns`] is ahead of the system's, in ns: not 0 in a time namespace that shifts it. Read once, and 0 where `/proc` doesn't say.
+///
+/// # Examples
+/// ```
+/// let common = underpass_os::clock::now_ns().saturating_add_signed(-underpass_os::clock::ahead_ns());
+/// # let _ = common;
+/// ```
+pub fn ahead_ns() -> i64 {
+    static AHEAD: OnceLock<i64> = OnceLock::new();
+    *AHEAD.get_or_init(|| {
+        // The file tells of the namespace of children, which is another after `unshare`.
+        let of = |namespace| std::fs::read_link(format!("/proc/self/ns/{namespace}")).ok();
+        let told = std::fs::read_to_string("/proc/self/timens_offsets").ok();
+        told.filter(|_| of("time") == of("time_for_children")).and_then(|told| parse(&told)).unwrap_or(0)
+    })
+}
+
+/// Each line has a clock, seconds and nanoseconds, of which the former alone may be negative.
+fn parse(offsets: &str) -> Option<i64> {
+    let line = offsets.lines().find_map(|line| line.strip_prefix("monotonic "))?;
+    let mut words = line.split_ascii_whitespace();
+    let (seconds, ns) = (words.next()?.parse::<i64>().ok()?, words.next()?.parse().ok()?);
+    seconds.checked_mul(1_000_000_000)?.checked_add(ns)
 }
 
 /// As [`now_ns`], but of the last tick of the kernel's clock, some milliseconds ago at the most: a few ns to read.
@@ -49,4 +75,21 @@ pub(crate) fn timespec(ns: u64) -> Timespec {
 /// The point of [`now_ns`] that lies `after` from now, or `u64::MAX` if that is beyond the clock.
 pub fn deadline_ns(after: Duration) -> u64 {
     u64::try_from(after.as_nanos()).ok().and_then(|ns| now_ns().checked_add(ns)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_are_read_with_their_sign() {
+        let told = |monotonic| format!("monotonic {monotonic}\nboottime 7 7\n");
+        assert_eq!(parse(&told("          0         0")), Some(0));
+        assert_eq!(parse(&told("       3600         5")), Some(3_600_000_000_005));
+        assert_eq!(parse(&told("        -60 500000000")), Some(-59_500_000_000));
+        for nonsense in ["", "7", "x y", "9223372036854775807 0"] {
+            assert_eq!(parse(&told(nonsense)), None);
+        }
+        assert_eq!(parse("boottime 7 7\n"), None);
+    }
 }

@@ -44,7 +44,7 @@ impl Memory {
         Ok((Self::map(&file, len)?, file))
     }
 
-    /// Maps a `memfd` that came from a peer, after checking that the peer can't shrink it under us.
+    /// Maps a `memfd` that came from a peer, after checking that the peer can't shrink it under us, or change its seals.
     ///
     /// # Errors
     /// `InvalidData` if the file isn't sealed or its size isn't `len`; else what `mmap` says.
@@ -56,6 +56,13 @@ impl Memory {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "the peer's memory is not sealed against shrinking",
+            ));
+        }
+        // A later seal against new writing would keep us from giving pages back.
+        if !seals.contains(SealFlags::SEAL) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the peer's memory may be sealed further",
             ));
         }
         // Memory in huge pages, of which there are so many and no more, may fault all the same.
@@ -102,6 +109,22 @@ impl Memory {
         let given = unsafe { madvise(self.base.as_ptr().cast(), self.len, Advice::LinuxRemove) };
         // It fails where the system can't: then they stay.
         let _ = given;
+    }
+
+    /// Bytes of its pages that are in memory, touched by whichever side. A page that was swapped out is not.
+    ///
+    /// # Errors
+    /// What `mincore` says.
+    pub fn resident(&self) -> io::Result<usize> {
+        // SAFETY: it has no preconditions.
+        let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).map_err(io::Error::other)?;
+        let mut pages = vec![0u8; self.len.div_ceil(page)];
+        // SAFETY: the mapping is ours whole, and there is a byte for each of its pages.
+        let told = unsafe { libc::mincore(self.base.as_ptr().cast(), self.len, pages.as_mut_ptr()) };
+        if told != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(pages.iter().filter(|&&page| page & 1 != 0).count() * page)
     }
 
     /// The first byte. Valid for `len` bytes while `self` lives; to be accessed by atomics and opaque copies only,
@@ -245,6 +268,21 @@ mod tests {
     }
 
     #[test]
+    fn memory_whose_pages_could_be_kept_from_us_is_refused() {
+        // What adding this seal does to memory that is mapped already.
+        let shrink = SealFlags::SHRINK.union(SealFlags::GROW);
+        let file = create("test", MemfdFlags::ALLOW_SEALING).unwrap();
+        ftruncate(&file, 4096).unwrap();
+        fcntl_add_seals(&file, shrink).unwrap();
+        assert!(Memory::adopt(file.as_fd(), 4096).unwrap_err().to_string().contains("sealed further"));
+        let mapped = Memory::map(&file, 4096).unwrap();
+        Blob::adopt(file.try_clone().unwrap()).unwrap().write(&[7; 4096], 0).unwrap();
+        fcntl_add_seals(&file, SealFlags::FUTURE_WRITE).unwrap();
+        mapped.give_back();
+        assert_eq!(mapped.resident().unwrap(), 4096, "it could not");
+    }
+
+    #[test]
     fn memory_in_huge_pages_is_refused() {
         // Where the system has none, none can be passed either.
         let Ok(file) = create("test", MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB) else { return };
@@ -260,8 +298,9 @@ mod tests {
         let blob = Blob::adopt(file).unwrap();
         blob.write(&[7; 8192], 0).unwrap();
         assert_eq!(blob.size().unwrap(), 8192);
+        assert_eq!(ours.resident().unwrap(), 8192);
         ours.give_back();
-        assert_eq!(blob.size().unwrap(), 0);
+        assert_eq!((blob.size().unwrap(), ours.resident().unwrap()), (0, 0));
         let mut read = [1; 16];
         blob.read(&mut read, 4096).unwrap();
         assert_eq!(read, [0; 16]);

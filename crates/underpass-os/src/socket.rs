@@ -2,6 +2,7 @@
 
 use crate::Directory;
 use crate::clock::timespec;
+use crate::fork::Vital;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, chmod};
 use rustix::io::Errno;
@@ -24,7 +25,7 @@ pub const MOST_FILES: usize = 65;
 /// A name that clients can connect to; dropping it removes the name.
 #[derive(Debug)]
 pub struct Listening {
-    fd: OwnedFd,
+    fd: Vital,
     standing: Standing,
 }
 
@@ -56,7 +57,7 @@ impl Listening {
             },
         }
         let (fd, stamp) = listen_at(&path, &dir, mode)?;
-        Ok(Self { fd, standing: Standing { path, stamp } })
+        Ok(Self { fd: Vital::new(fd), standing: Standing { path, stamp } })
     }
 
     /// As [`bind`](Self::bind), but takes the name over if a living domain has it: who connects from then on comes here. There is no moment at which nobody listens. The other's
@@ -77,7 +78,7 @@ impl Listening {
         let _ = fs::remove_file(&fresh);
         let (fd, stamp) = listen_at(&fresh, &dir, mode)?;
         fs::rename(&fresh, &path).inspect_err(|_| drop(fs::remove_file(&fresh)))?;
-        Ok(Self { fd, standing: Standing { path, stamp } })
+        Ok(Self { fd: Vital::new(fd), standing: Standing { path, stamp } })
     }
 
     /// Where it stands.
@@ -105,7 +106,7 @@ impl Listening {
     /// # Errors
     /// `WouldBlock` if none does; too many open files.
     pub fn accept(&self) -> io::Result<Socket> {
-        Ok(Socket { fd: accept_with(&self.fd, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)? })
+        Ok(Socket { fd: Vital::new(accept_with(&self.fd, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?) })
     }
 }
 
@@ -184,7 +185,7 @@ fn listen_at(path: &Path, dir: &fs::File, mode: u32) -> io::Result<(OwnedFd, Sta
 /// One end of a connection between two domains. Messages keep their bounds; no operation blocks.
 #[derive(Debug)]
 pub struct Socket {
-    fd: OwnedFd,
+    fd: Vital,
 }
 
 /// What came with one message.
@@ -205,7 +206,7 @@ impl Socket {
     /// `NotFound`: no such name; `ConnectionRefused`: its server is dead; `PermissionDenied`: not for this user;
     /// `WouldBlock`: more clients wait there than it takes.
     pub fn connect(directory: &Directory, name: &str) -> io::Result<Self> {
-        let fd = open()?;
+        let fd = Vital::new(open()?);
         let path = directory.join(name);
         // Only a path too long for an address goes through the open directory.
         let address = match SocketAddrUnix::new(&path) {
@@ -223,7 +224,7 @@ impl Socket {
     pub fn pair() -> io::Result<(Self, OwnedFd)> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        Ok((Self { fd: ours }, theirs))
+        Ok((Self { fd: Vital::new(ours) }, theirs))
     }
 
     /// The end of a connection that somebody has passed on. Whoever it was may hold it still, and change its flags: no operation here depends on them.
@@ -234,7 +235,7 @@ impl Socket {
         // Asked of the kernel's sockets alone: any other file answers that it is none.
         let kind = socket_domain(&fd).and_then(|domain| Ok((domain, socket_type(&fd)?)));
         match kind {
-            Ok((AddressFamily::UNIX, SocketType::SEQPACKET)) => Ok(Self { fd }),
+            Ok((AddressFamily::UNIX, SocketType::SEQPACKET)) => Ok(Self { fd: Vital::new(fd) }),
             _ => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "the peer passed a file that is no connection",
@@ -327,7 +328,7 @@ fn short(path: &Path, dir: &fs::File) -> PathBuf {
     Path::new(&format!("/proc/self/fd/{}", dir.as_raw_fd())).join(name)
 }
 
-fn connect_through(directory: &Directory, path: &Path, fd: OwnedFd) -> io::Result<OwnedFd> {
+fn connect_through(directory: &Directory, path: &Path, fd: Vital) -> io::Result<Vital> {
     let dir = fs::File::open(directory.path())?;
     connect(&fd, &SocketAddrUnix::new(short(path, &dir))?)?;
     Ok(fd)

@@ -156,7 +156,7 @@ mod tests {
         fn pending(&self) -> bool {
             false
         }
-        fn serve(&self) -> bool {
+        fn serve(&self, _: u64) -> bool {
             false
         }
         fn park(&self, _: bool) -> Option<u32> {

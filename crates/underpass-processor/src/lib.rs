@@ -17,6 +17,8 @@ mod bell;
 #[cfg(not(underpass_loom))]
 mod census;
 #[cfg(not(underpass_loom))]
+mod crowd;
+#[cfg(not(underpass_loom))]
 mod deferral;
 #[cfg(not(underpass_loom))]
 mod handover;

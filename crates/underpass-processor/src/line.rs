@@ -25,8 +25,8 @@ pub trait Line: Send + Sync {
         0
     }
 
-    /// Runs the next call that has come on the calling thread; says whether there was one.
-    fn serve(&self) -> bool;
+    /// Runs the next call that has come on the calling thread, which has the number `by`, never 0; says whether there was one.
+    fn serve(&self, by: u64) -> bool;
 
     /// *S1:* says that the domain's last processor goes to sleep; gives the value that [`word`](Self::word) has to hold,
     /// or nothing if no message of this line is awaited. `others` of the domain may sleep too, and can be knocked for.
@@ -161,8 +161,8 @@ pub trait Line: Send + Sync {
         let _ = paid;
     }
 
-    /// Who is at the other end, for the room that made the line.
-    fn peer(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+    /// Itself, for the room that made the line.
+    fn itself(self: Arc<Self>) -> Option<Arc<dyn Any + Send + Sync>> {
         None
     }
 

@@ -16,7 +16,7 @@ pub(crate) const ASLEEP: u32 = 2;
 #[derive(Debug)]
 pub struct Parker {
     word: AtomicU32,
-    /// When its sleeper was called, until that one wakes. Anybody's: a measurement.
+    /// When its sleeper was called, and from which CPU, until that one wakes. Anybody's: a measurement.
     #[cfg(not(underpass_loom))]
     called: std::sync::atomic::AtomicU64,
 }
@@ -76,6 +76,17 @@ impl Parker {
     pub const SLEEPS: u32 = ASLEEP;
 }
 
+/// Where a stamp has the CPU; above it is the time, to some thousand ns.
+#[cfg(not(underpass_loom))]
+const CPU: u64 = (1 << 12) - 1;
+
+/// The time, and the CPU. Never 0.
+#[cfg(not(underpass_loom))]
+fn stamp() -> u64 {
+    use underpass_os::{clock, cpu};
+    (clock::now_ns() & !CPU) | (cpu::current() as u64 & CPU)
+}
+
 #[cfg(not(underpass_loom))]
 impl Parker {
     /// Calls the sleeper: its sleep ends, or its next one doesn't begin. Says whether it was asleep.
@@ -85,18 +96,21 @@ impl Parker {
         if asleep {
             crate::tally().woke();
             // Relaxed, here and in `measure`: if it wakes by itself meanwhile, its next sleep is measured too long.
-            self.called.store(underpass_os::clock::now_ns(), Ordering::Relaxed);
+            self.called.store(stamp(), Ordering::Relaxed);
             futex::wake(&self.word, Scope::Private, 1);
         }
         asleep
     }
 
-    /// Notes how long the wake-up took that ended this sleep, if one did.
+    /// Notes how long the wake-up took that ended this sleep, if one did, and came from another CPU: on one CPU it costs a tenth, and nobody polls there.
     fn measure(&self) {
         let called = self.called.load(Ordering::Relaxed);
         if called != 0 {
             self.called.store(0, Ordering::Relaxed);
-            crate::spin::saw_wake_up(underpass_os::clock::now_ns().saturating_sub(called));
+            let woken = stamp();
+            if (called ^ woken) & CPU != 0 {
+                crate::spin::saw_wake_up((woken & !CPU).saturating_sub(called & !CPU));
+            }
         }
     }
 

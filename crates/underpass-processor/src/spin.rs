@@ -4,14 +4,15 @@
 //! the rule, until the gaps before it show which half of the price is wasted: where they are much longer, nothing is polled for beyond a batch of looks; where
 //! they are shorter, or a little longer than the rule would wait, it polls for twice as long.
 
+use crate::crowd::Crowd;
 use crate::tally;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use underpass_os::clock::now_ns;
 use underpass_os::cpu;
 
 /// What a wake-up across processors costs, in ns: about the median of those that this domain has seen, from the median of the machines that we measured on.
-static WAKE_UP: AtomicU64 = AtomicU64::new(50_000);
+static WAKE_UP: AtomicU64 = AtomicU64::new(60_000);
 
 /// Between these, in ns: one on the same CPU, and one on a machine that does much else.
 const SENSIBLE: (u64, u64) = (3_000, 200_000);
@@ -47,10 +48,11 @@ fn moved(estimate: u64, ns: u64) -> u64 {
     moved.clamp(SENSIBLE.0, SENSIBLE.1)
 }
 
-/// What an idle processor has learnt of its waits: whether what it waits for comes soon. One kernel thread's.
+/// What an idle processor has learnt of its waits: whether what it waits for comes soon, and whether it does so on another CPU. One kernel thread's.
 #[derive(Debug)]
 pub struct Habit {
     credit: Cell<u8>,
+    crowd: Crowd,
 }
 
 /// No more than a batch of polls below this.
@@ -68,7 +70,12 @@ impl Default for Habit {
 impl Habit {
     /// One that follows the rule.
     pub const fn new() -> Self {
-        Self { credit: Cell::new(4) }
+        Self { credit: Cell::new(4), crowd: Crowd::new(false) }
+    }
+
+    /// The same, of an activation: it leaves a CPU that its peer doesn't. Not both of them are to, and a plain kernel thread is its user's.
+    pub const fn of_leader() -> Self {
+        Self { crowd: Crowd::new(true), ..Self::new() }
     }
 
     /// How long to poll, in ns.
@@ -85,33 +92,35 @@ impl Habit {
         self.credit.set(if soon { MOST.min(credit + 1) } else { credit.saturating_sub(1) });
     }
 
-    /// What was waited for came after a sleep of so long, in ns, the wake-up included.
+    /// What was waited for came after so long, in ns, from the first poll to the end of the sleep that followed.
+    ///
+    /// Of that, one wake-up is the sleeper's own, and one may be its peer's, who slept as well: if both took these for a reason to sleep, they would for ever.
+    /// Without the peer's it is no longer than the longest spin, which would have found it.
     pub fn slept(&self, ns: u64) {
-        self.came(ns < 2 * wake_up_cost());
+        self.came(ns < 3 * wake_up_cost());
     }
 }
 
 /// Polls between two looks at the clock.
 const BATCH: u32 = 64;
 
+/// So many before the first look, where the peer came last when this processor gave way.
+const FEW: u32 = 16;
+
 /// The look at the clock at which an idle processor first gives way to others that are ready on its CPU; it does so again
-/// after twice as many, and so on. On a CPU that others wanted the last time, and on one that nobody did.
-const PATIENCE: (u32, u32) = (2, 8);
-
-/// Giving way takes longer than this, in ns, if somebody else ran meanwhile.
-const ALONE: u64 = 1_500;
-
-/// Whether somebody else ran when a processor of this domain gave way the last time.
-static WANTED: AtomicBool = AtomicBool::new(false);
+/// after twice as many, and so on. Where its peer came last when it did so, and elsewhere.
+const PATIENCE: (u32, u32) = (1, 8);
 
 /// One idle spell.
 #[derive(Debug)]
 pub struct Spin<'a> {
     habit: &'a Habit,
     polls: u32,
-    /// Until when to poll, once a batch was in vain.
-    until: Option<u64>,
+    /// Since when, once a batch was in vain.
+    begun: Option<u64>,
     looks: u32,
+    /// Somebody else ran when it gave way.
+    gave_way: bool,
     over: bool,
 }
 
@@ -129,13 +138,14 @@ impl<'a> Spin<'a> {
     /// A spell of who has this habit.
     #[inline]
     pub fn new(habit: &'a Habit) -> Self {
-        Self { habit, polls: 0, until: None, looks: 0, over: false }
+        let polls = if habit.crowd.is_met() { BATCH - FEW } else { 0 };
+        Self { habit, polls, begun: None, looks: 0, gave_way: false, over: false }
     }
 
     /// A fresh spell: something was found.
     #[inline]
     pub fn reset(&mut self) {
-        if self.until.is_some() {
+        if self.begun.is_some() {
             self.end();
         }
         self.polls = 0;
@@ -145,9 +155,10 @@ impl<'a> Spin<'a> {
     fn end(&mut self) {
         if !self.over {
             self.habit.came(true);
+            self.habit.crowd.came(self.gave_way);
             tally().spun(true);
         }
-        (self.until, self.looks, self.over) = (None, 0, false);
+        (self.begun, self.looks, self.gave_way, self.over) = (None, 0, false, false);
     }
 
     /// Whether it has lasted as long as it should, for nothing, and was to last for more than a batch.
@@ -158,7 +169,12 @@ impl<'a> Spin<'a> {
     /// Whether it is worth mentioning: a batch of polls was in vain.
     #[inline]
     pub fn has_begun(&self) -> bool {
-        self.until.is_some()
+        self.begun.is_some()
+    }
+
+    /// Since when it lasts, for [`Habit::slept`]: since now, if not one batch was in vain.
+    pub fn since(&self) -> u64 {
+        self.begun.unwrap_or_else(now_ns)
     }
 
     /// After a poll that found nothing: whether to poll once more. `shares`: whether the peer may be waiting for this CPU.
@@ -189,7 +205,7 @@ impl<'a> Spin<'a> {
     #[cold]
     fn look_at_the_clock(&mut self, shares: bool) {
         let now = now_ns();
-        let until = *self.until.get_or_insert_with(|| now + self.habit.length());
+        let until = *self.begun.get_or_insert(now) + self.habit.length();
         if now >= until && !self.over {
             self.over = true;
             if self.looks > 0 {
@@ -197,13 +213,15 @@ impl<'a> Spin<'a> {
             }
         }
         self.looks += 1;
-        // Relaxed, here and below: a habit, of no consequence but time.
-        let patience = if WANTED.load(Ordering::Relaxed) { PATIENCE.0 } else { PATIENCE.1 };
+        let patience = if self.habit.crowd.is_met() { PATIENCE.0 } else { PATIENCE.1 };
         if shares && self.looks >= patience && self.looks.is_power_of_two() && !self.over {
             // By now a peer with a processor of its own would have answered: it may be waiting for this very one.
             tally().entered_kernel(1);
+            if self.habit.crowd.is_to_leave(now) && cpu::leave() {
+                return;
+            }
             cpu::give_way();
-            WANTED.store(now_ns() - now > ALONE, Ordering::Relaxed);
+            self.gave_way = self.habit.crowd.gave_way(now_ns() - now);
         }
     }
 }
@@ -233,6 +251,41 @@ mod tests {
         assert!(habit.length() >= 2 * SENSIBLE.0);
         (0..20).for_each(|_| habit.slept(long));
         assert_eq!(habit.length(), 0);
+    }
+
+    /// What two learn who wait for each other in turn: one computes for `work` before it posts, the other answers at once. From their worst habits on.
+    fn taught_by_each_other(work: u64, wake_up: u64) -> [u64; 2] {
+        let habits = [Habit::new(), Habit::new()];
+        habits.iter().for_each(|habit| habit.credit.set(0));
+        let mut asleep = true;
+        // Whether who waits for so long is asleep by then.
+        let wait = |gap: u64, habit: &Habit| {
+            let asleep = gap > habit.length();
+            if asleep {
+                habit.slept(gap + wake_up)
+            } else {
+                habit.came(true)
+            }
+            asleep
+        };
+        for _ in 0..100 {
+            // Who sleeps has to be woken before it does its part.
+            let server_sleeps = wait(if asleep { wake_up } else { 0 } + work, &habits[1]);
+            asleep = wait(if server_sleeps { wake_up } else { 0 }, &habits[0]);
+        }
+        habits.map(|habit| habit.length())
+    }
+
+    #[test]
+    fn two_who_sleep_because_the_other_does_stop_that() {
+        let cost = wake_up_cost();
+        for work in [cost / 10, cost * 8 / 10] {
+            for wake_up in [cost * 9 / 10, cost * 13 / 10] {
+                let [client, server] = taught_by_each_other(work, wake_up);
+                assert!(client > 0 && server > work, "{work} {wake_up}: {client} {server}");
+            }
+        }
+        assert_eq!(taught_by_each_other(20 * cost, cost)[1], 0, "who comes seldom is not polled for");
     }
 
     #[test]

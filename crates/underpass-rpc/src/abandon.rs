@@ -66,16 +66,20 @@ impl Abandon {
     }
 
     /// A call over `end` begins, unless it is abandoned by now.
-    pub(crate) fn enter(&self, end: Option<Arc<ClientEnd>>) -> Result<UnderWay<'_>, Box<CallError>> {
+    fn enter(&self, end: Arc<ClientEnd>) -> Option<Entry> {
         let _held = critical();
         let mut calls = self.calls();
-        let Some(end) = end.filter(|_| !calls.abandoned) else {
-            return Err(Box::new(CallError::Abandoned(Outcome::NotStarted)));
-        };
+        if calls.abandoned {
+            return None;
+        }
         calls.next += 1;
         let number = calls.next;
         calls.under_way.push((number, end, None));
-        Ok(UnderWay { by: self, number })
+        Some(Entry { by: self.clone(), number })
+    }
+
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.calls, &other.calls)
     }
 }
 
@@ -85,26 +89,69 @@ impl fmt::Debug for Abandon {
     }
 }
 
-/// An abandonable call, until dropped.
-pub(crate) struct UnderWay<'a> {
-    by: &'a Abandon,
+/// A call that can be freed, until dropped: by the caller's choice, and because it is made for another that nobody wants any more.
+pub(crate) struct UnderWay {
+    chosen: Option<Entry>,
+    inherited: Option<Entry>,
+}
+
+impl UnderWay {
+    /// A call over `end` begins, which can be freed by these.
+    pub(crate) fn new(
+        end: Option<Arc<ClientEnd>>,
+        chosen: Option<&Abandon>,
+        inherited: Option<&Abandon>,
+    ) -> Result<Option<Self>, Box<CallError>> {
+        if chosen.is_none() && inherited.is_none() {
+            return Ok(None);
+        }
+        let enter = |by: &Abandon| by.enter(end.clone()?);
+        let error = |error: fn(Outcome) -> CallError| Box::new(error(Outcome::NotStarted));
+        let chosen = chosen.map(|by| enter(by).ok_or_else(|| error(CallError::Abandoned))).transpose()?;
+        let inherited =
+            inherited.map(|by| enter(by).ok_or_else(|| error(CallError::Cancelled))).transpose()?;
+        Ok(Some(Self { chosen, inherited }))
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.chosen.iter().chain(&self.inherited)
+    }
+
+    /// It has a slot.
+    pub(crate) fn has(&self, slot: u16) {
+        self.entries().for_each(|entry| entry.has(slot));
+    }
+
+    pub(crate) fn is_freed(&self) -> bool {
+        self.freed().is_some()
+    }
+
+    /// How its caller is told, if it is freed.
+    pub(crate) fn freed(&self) -> Option<fn(Outcome) -> CallError> {
+        let is_abandoned =
+            |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| entry.by.is_abandoned());
+        if is_abandoned(&self.chosen) {
+            return Some(CallError::Abandoned);
+        }
+        is_abandoned(&self.inherited).then_some(CallError::Cancelled)
+    }
+}
+
+/// A call in the list of an [`Abandon`], until dropped.
+struct Entry {
+    by: Abandon,
     number: u64,
 }
 
-impl UnderWay<'_> {
-    /// It has a slot.
-    pub(crate) fn has(&self, slot: u16) {
+impl Entry {
+    fn has(&self, slot: u16) {
         let _held = critical();
         let mut calls = self.by.calls();
         calls.under_way.iter_mut().filter(|call| call.0 == self.number).for_each(|call| call.2 = Some(slot));
     }
-
-    pub(crate) fn is_abandoned(&self) -> bool {
-        self.by.is_abandoned()
-    }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for Entry {
     fn drop(&mut self) {
         let held = critical();
         let mut calls = self.by.calls();

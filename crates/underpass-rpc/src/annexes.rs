@@ -3,42 +3,61 @@
 //! The client numbers those of a slot as it makes them. A server that has mapped one says its number in the slot's kept word, before the reply of the call that
 //! brought it; so between two calls over a slot both know which annex is its. All of this is on the way of large arguments and results alone.
 
+use crate::room::Room;
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use underpass_channel::layout::{ANNEXES, SLOTS};
+use underpass_channel::layout::{ANNEX, ANNEXES, SLOTS};
 use underpass_channel::{Annex, Channel};
 use underpass_threads::critical;
 use underpass_wire::DecodeError;
 
-/// So many bytes of a budget, until dropped.
-#[derive(Debug)]
-struct Room {
-    of: Arc<AtomicU64>,
-    bytes: u64,
-}
-
-impl Room {
-    fn take(of: &Arc<AtomicU64>, bytes: u64, most: u64) -> Option<Self> {
-        let more = |taken: u64| taken.checked_add(bytes).filter(|&taken| taken <= most);
-        // Relaxed, here and below: a count.
-        of.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(Self { of: of.clone(), bytes })
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        self.of.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
+/// The number of no annex.
+const NONE: u16 = 0;
 
 /// An annex, and its bytes of the budget.
 #[derive(Debug)]
 pub(crate) struct Kept {
     annex: Annex,
-    _room: Room,
+    room: Room,
+    /// Of the server: there is no room for it any more, or another is in its place, and it goes when its call has been read.
+    last_time: AtomicBool,
+}
+
+impl Kept {
+    fn new(annex: Annex, room: Room) -> Self {
+        Self { annex, room, last_time: AtomicBool::new(false) }
+    }
+
+    /// Of the server: nobody has use for it once it has been read here.
+    fn goes_when_read(&self) {
+        // Relaxed: for who drops the last share.
+        self.last_time.store(true, Ordering::Relaxed);
+    }
+
+    /// Of the server: counts the pages that are there, between two calls. Whether they are more than any annex is counted for.
+    fn count(&self) -> bool {
+        let resident = self.annex.resident().unwrap_or(self.annex.room());
+        let counted = resident.max(*ANNEX.start());
+        self.room.set(counted as u64);
+        counted > *ANNEX.start()
+    }
+
+    /// Of the server: counts all of it, for a call that may touch all of it; `false` if there is no room.
+    fn count_all(&self) -> bool {
+        self.room.set(self.annex.room() as u64)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // Relaxed: who has the last share of it was told by who set it.
+        if self.last_time.load(Ordering::Relaxed) {
+            // Pages that the reading has taken would be this domain's for as long as the client likes.
+            self.annex.give_back();
+        }
+    }
 }
 
 impl AsRef<Annex> for Kept {
@@ -67,7 +86,7 @@ struct Place {
     refused: bool,
     /// The number of the last one made.
     last: u16,
-    /// It was used since it was looked at, and since its pages were given back.
+    /// It was used since it was looked at, and since its pages were given back, or counted as few.
     used: bool,
     filled: bool,
 }
@@ -140,7 +159,7 @@ impl Annexes {
     pub(crate) fn named(&self, channel: &Channel, slot: u16) -> Option<Arc<Kept>> {
         self.at(slot, |place| {
             let common = if self.maps {
-                place.common.clone()
+                self.for_call(place, channel, slot)
             } else {
                 let number = channel.kept(slot);
                 place.learn(number);
@@ -148,6 +167,17 @@ impl Annexes {
             };
             common.map(|common| place.use_now(&common).kept)
         })
+    }
+
+    /// Of the server: the one of a slot over which a call has come. Where there is no room for all of it any more this is the last time, of which its client is told.
+    fn for_call(&self, place: &mut Place, channel: &Channel, slot: u16) -> Option<Numbered> {
+        let common = place.common.clone()?;
+        if !common.kept.count_all() {
+            common.kept.goes_when_read();
+            place.common = None;
+            channel.keep(slot, NONE);
+        }
+        Some(common)
     }
 
     /// Of the client: one of `slot` for arguments of `size` bytes, and its file if it is to go along, since the server doesn't have it; nothing if they are to go
@@ -207,7 +237,7 @@ impl Annexes {
         let (annex, file) = Annex::create(size).ok()??;
         let room = Room::take(&self.budget, annex.room() as u64, self.most)?;
         place.last = place.last.checked_add(1).unwrap_or(1);
-        let made = Numbered { kept: Arc::new(Kept { annex, _room: room }), number: place.last };
+        let made = Numbered { kept: Arc::new(Kept::new(annex, room)), number: place.last };
         place.offered = Some(made.clone());
         Some((made, file))
     }
@@ -231,9 +261,15 @@ impl Annexes {
             // No memory to map it: the bytes can be read from it all the same.
             Err(_) => return Ok(None),
         };
-        let kept = Arc::new(Kept { annex, _room: taken });
-        let before = self.at(slot, |place| place.common.replace(Numbered { kept: kept.clone(), number }));
-        drop(before);
+        let kept = Arc::new(Kept::new(annex, taken));
+        let before = self.at(slot, |place| {
+            (place.used, place.filled) = (true, true);
+            place.common.replace(Numbered { kept: kept.clone(), number })
+        });
+        // Its client has read what it had for it: this call came after. Else a client could have any number of files filled by being read here, and keep them.
+        if let Some(before) = before {
+            before.kept.goes_when_read();
+        }
         channel.keep(slot, number);
         Ok(Some(kept))
     }
@@ -246,9 +282,12 @@ impl Annexes {
         size: usize,
         offered: impl FnOnce() -> Option<(u16, OwnedFd)>,
     ) -> Option<Numbered> {
-        let common = self.at(slot, |place| place.common.clone());
-        if let Some(common) = common.filter(|common| common.kept.annex.room() >= size) {
-            return Some(common);
+        let common = self.at(slot, |place| {
+            let common = place.common.clone().filter(|common| common.kept.annex.room() >= size)?;
+            common.kept.count_all().then(|| place.use_now(&common))
+        });
+        if common.is_some() {
+            return common;
         }
         let (number, file) = offered()?;
         // One that no honest client makes is as good as none.
@@ -274,6 +313,23 @@ impl Annexes {
                     place.filled = false;
                     let all = place.common.iter().chain(&place.offered);
                     all.for_each(|annex| annex.kept.annex.give_back());
+                }
+                place.filled
+            });
+        }
+        more
+    }
+
+    /// Of the server: counts for their user the pages that are there of those that no call has used since this was last asked, and whose slots are free, instead of all that could be; says
+    /// whether it may be fewer later.
+    pub(crate) fn count(&self, is_free: impl Fn(u16) -> bool) -> bool {
+        self.watched.store(false, Ordering::Relaxed);
+        let mut more = false;
+        for slot in 0..SLOTS as u16 {
+            more |= self.at(slot, |place| {
+                // A call that begins from now on waits for this place, and counts all.
+                if place.filled && !std::mem::take(&mut place.used) && is_free(slot) {
+                    place.filled = place.common.as_ref().is_some_and(|common| common.kept.count());
                 }
                 place.filled
             });

@@ -16,7 +16,9 @@ use crate::counters;
 use crate::family::Family;
 use crate::server::ServerEnd;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 use underpass_os::{Poller, Ready, clock, fork};
 use underpass_processor::{Line, lines};
 use underpass_threads::rouse_all;
@@ -41,6 +43,8 @@ pub(crate) fn clerk() -> io::Result<&'static Clerk> {
         return Ok(clerk);
     }
     crate::forked::watch()?;
+    // Now: later a sandbox may stand around this domain.
+    clock::ahead_ns();
     let clerk: &'static Clerk = Box::leak(Box::new(Clerk {
         poller: Poller::new()?,
         table: Mutex::default(),
@@ -260,15 +264,36 @@ impl Clerk {
             // Meanwhile, and who closed it may have found no line to take away.
             forget(&line);
         } else if active {
-            // Processors that sleep don't watch this line yet.
+            // Processors that sleep don't watch this line yet. They let go of others, too.
+            LAG.store(false, Ordering::Relaxed);
             rouse_all();
         }
     }
 }
 
-/// No processor looks at `line` any more, nor holds on to it in its sleep.
+/// No processor looks at `line` any more; those that sleep let go of it soon, or when the next line comes.
 fn forget(line: &Arc<dyn Line>) {
+    // Relaxed, but for `ROUSES`: a rousing too many does no harm.
     if lines::remove(line) {
+        LAG.store(true, Ordering::Relaxed);
+        // SYNC with `ROUSES` swap in `rouse_who_lags`: who finds an alarm set has that one see its `LAG`.
+        if !ROUSES.swap(true, Ordering::AcqRel) {
+            alarm::set(clock::deadline_ns(SOON), rouse_who_lags);
+        }
+    }
+}
+
+/// Processors that sleep may hold on to lines that were taken away.
+static LAG: AtomicBool = AtomicBool::new(false);
+/// They will be roused.
+static ROUSES: AtomicBool = AtomicBool::new(false);
+/// How long they may: where bindings come and go all the time, who comes rouses them anyway, and who goes needs not.
+const SOON: Duration = Duration::from_millis(10);
+
+fn rouse_who_lags() {
+    // SYNC with `ROUSES` swap in who took a line away.
+    ROUSES.swap(false, Ordering::AcqRel);
+    if LAG.swap(false, Ordering::Relaxed) {
         rouse_all();
     }
 }

@@ -38,9 +38,9 @@ use underpass_channel::layout::SLOTS;
 use underpass_channel::{Bell, Cell, Channel, Owed, Place, Slot, Slots};
 use underpass_os::failpoint;
 use underpass_processor::{Line, lines};
-use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering};
+use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use underpass_sync::{Inside, Spin};
-use underpass_threads::{alone, force, rouse_all, wait_on};
+use underpass_threads::{Woken, alone, force, rouse_all, wait_on};
 use underpass_wire::{Decode, Encode};
 
 /// The client's end of a channel: the first of its binding, or a further one.
@@ -57,6 +57,7 @@ use underpass_wire::{Decode, Encode};
 /// | `unrung` | callers |
 /// | `quarantined` | under `lock` |
 /// | `quarantine` | the user |
+/// | `untold`, `tells_again` | callers that give up, and the clerk |
 /// | `crowd` | callers that are not alone |
 /// | `watch` | see there |
 /// | `vigil` | see there |
@@ -79,6 +80,10 @@ pub(crate) struct ClientEnd {
     /// Slots that the server holds though nobody waits for their calls, and how many it may.
     quarantined: AtomicU32,
     quarantine: AtomicU32,
+    /// Given-up slots, as bits, of which the server has still to be told.
+    untold: AtomicU64,
+    /// An alarm is set for that.
+    tells_again: AtomicBool,
     owed: Owed,
     /// A processor has been donated since the server was called last: a procedure may stay on it.
     lent: AtomicBool,
@@ -134,6 +139,8 @@ impl ClientEnd {
             unrung: Unrung::default(),
             quarantined: AtomicU32::new(0),
             quarantine: AtomicU32::new(QUARANTINE),
+            untold: AtomicU64::new(0),
+            tells_again: AtomicBool::new(false),
             owed: Owed::default(),
             lent: AtomicBool::new(false),
             insisted: Insisted::default(),
@@ -208,14 +215,10 @@ impl ClientEnd {
         arguments: &A,
         terms: Terms<'_>,
     ) -> Result<(), Box<CallError>> {
-        let deadline = terms.deadline()?;
+        let (deadline, under_way) = self.bounds(&terms)?;
         if self.is_closed() {
             return Err(self.reason(Outcome::NotStarted));
         }
-        let under_way = match terms.abandon {
-            None => None,
-            Some(abandon) => Some(abandon.enter(self.own.upgrade())?),
-        };
         let slot = match self.try_lease(terms.leasing) {
             Some(slot) => slot,
             None => self.lease_later(terms.leasing, deadline, under_way.as_ref())?,
@@ -229,12 +232,11 @@ impl ClientEnd {
         }
         failpoint!("client-waiting");
         // After `expect`, as whoever abandons says so first and then looks who expects a reply.
-        let waits = under_way.as_ref().is_none_or(|call| !call.is_abandoned());
-        let came =
-            waits && wait_on(&reply, Some(self), deadline) && (under_way.is_none() || !linkage.is_freed());
-        if !came && let Some(error) = self.give_up(linkage, answer.number, under_way.as_ref()) {
-            // The slot is quarantined until the server answers.
-            answer.slot = None;
+        let waits = under_way.as_ref().is_none_or(|call| !call.is_freed());
+        let ended = if waits { wait_on(&reply, Some(self), deadline) } else { Woken::Cancelled };
+        let came = ended == Woken::Woken && (under_way.is_none() || !linkage.is_freed());
+        let bounded = deadline.is_some() | under_way.is_some();
+        if !came && let Some(error) = self.give_up(answer, bounded, under_way.as_ref(), ended) {
             return Err(error);
         }
         Ok(())
@@ -250,7 +252,7 @@ impl ClientEnd {
         procedure: u16,
         arguments: &A,
         deadline: Option<u64>,
-        under_way: Option<&UnderWay<'_>>,
+        under_way: Option<&UnderWay>,
         server_is_away: impl FnOnce(),
     ) -> Result<&Linkage, Box<CallError>> {
         let number = slot.number();
@@ -315,13 +317,13 @@ impl ClientEnd {
         &self,
         leasing: Leasing,
         deadline: Option<u64>,
-        under_way: Option<&UnderWay<'_>>,
+        under_way: Option<&UnderWay>,
     ) -> Result<Slot, Box<CallError>> {
         if !leasing.waits {
             return Err(Box::new(CallError::Overloaded));
         }
-        let abandoned = || under_way.is_some_and(UnderWay::is_abandoned);
-        let attempt = || match self.closed.load(Ordering::Relaxed) || abandoned() {
+        let freed = || under_way.and_then(UnderWay::freed);
+        let attempt = || match self.closed.load(Ordering::Relaxed) || freed().is_some() {
             true => Some(None),
             false => self.try_lease(leasing).map(Some),
         };
@@ -331,10 +333,13 @@ impl ClientEnd {
             self.rearm();
         }
         match slot {
-            Some(Some(slot)) => Ok(slot),
-            Some(None) if abandoned() => Err(Box::new(CallError::Abandoned(Outcome::NotStarted))),
-            Some(None) => Err(self.reason(Outcome::NotStarted)),
-            None => Err(Box::new(CallError::Overloaded)),
+            Ok(Some(slot)) => Ok(slot),
+            Ok(None) => Err(match freed() {
+                Some(error) => Box::new(error(Outcome::NotStarted)),
+                None => self.reason(Outcome::NotStarted),
+            }),
+            Err(Woken::Cancelled) => Err(Box::new(CallError::Cancelled(Outcome::NotStarted))),
+            Err(_) => Err(Box::new(CallError::Overloaded)),
         }
     }
 

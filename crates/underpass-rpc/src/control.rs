@@ -17,6 +17,8 @@ pub(crate) enum Control {
     Annex { slot: u16, number: u16 },
     /// As `Closing`, and the client is to have no more of it: its server has revoked it, or its time is over.
     Revoked,
+    /// Client to server: nobody waits any more for the calls of the slots that are bits of `slots`.
+    Unwanted { slots: u64 },
     /// Client to server: it wants to pass the binding on.
     Share,
     /// The answer: the file that comes along is a ticket to a binding of whoever uses it.
@@ -71,6 +73,10 @@ impl Control {
                 bytes[4..6].copy_from_slice(&files.to_le_bytes());
                 bytes[8..].copy_from_slice(&length.to_le_bytes());
             }
+            Self::Unwanted { slots } => {
+                bytes[0] = 11;
+                bytes[8..].copy_from_slice(&slots.to_le_bytes());
+            }
             Self::Closing => bytes[0] = 2,
             Self::Ask => bytes[0] = 3,
             Self::Opened => bytes[0] = 4,
@@ -88,6 +94,7 @@ impl Control {
         let bytes: &[u8; CONTROL] = bytes.try_into().ok()?;
         let number = u16::from_le_bytes([bytes[6], bytes[7]]);
         let slot = u16::from_le_bytes([bytes[2], bytes[3]]);
+        let long = u64::from_le_bytes(bytes[8..].try_into().ok()?);
         match bytes[0] {
             0 => Some(Self::Bell),
             1 => Some(Self::Parcel {
@@ -100,7 +107,7 @@ impl Control {
                     3 if number != 0 => Lies::NewAnnex(number),
                     _ => return None,
                 },
-                length: u64::from_le_bytes(bytes[8..].try_into().ok()?),
+                length: long,
             }),
             2 => Some(Self::Closing),
             3 => Some(Self::Ask),
@@ -111,6 +118,7 @@ impl Control {
             8 => Some(Self::Ticket),
             9 => Some(Self::NoTicket { may: bytes[2] != 0 }),
             10 if number != 0 => Some(Self::Annex { slot, number }),
+            11 => Some(Self::Unwanted { slots: long }),
             _ => None,
         }
     }

@@ -99,6 +99,11 @@ impl SlotCount {
         self.bytes_out.store(self.bytes_out.load(Ordering::Relaxed).wrapping_add(bytes), Ordering::Relaxed);
     }
 
+    /// How many messages it has sent.
+    pub(crate) fn sent(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
     #[inline]
     pub(crate) fn come_in(&self, bytes: u64) {
         self.bytes_in.store(self.bytes_in.load(Ordering::Relaxed).wrapping_add(bytes), Ordering::Relaxed);

@@ -32,6 +32,9 @@ pub enum CallError {
     /// Somebody has freed the caller, by [`Abandon::abandon`](crate::Abandon::abandon). *Remedy:* none; it was meant so. The procedure may still be running, unless
     /// [`Outcome::NotStarted`] says that it never will.
     Abandoned(Outcome),
+    /// The thread that waited was [cancelled](underpass_threads::Thread::cancel), or the caller wants it no more of the handler that made the call. *Remedy:* none; it was meant so. What is
+    /// to be done all the same is done inside of [`detached`](crate::detached).
+    Cancelled(Outcome),
     /// The server held more calls than it may for which nobody waits any more, and the binding is closed. *Remedy:* see what the server does; import again.
     Captured(Outcome),
     /// This process was forked off the one that imported the interface, and has no part in its bindings. *Remedy:* have it execute a program that imports; or fork before the first import.
@@ -62,7 +65,7 @@ impl CallError {
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::PeerDied(outcome) | Self::Closed(outcome) | Self::Deadline(outcome) => *outcome,
-            Self::Abandoned(outcome) | Self::Captured(outcome) => *outcome,
+            Self::Abandoned(outcome) | Self::Cancelled(outcome) | Self::Captured(outcome) => *outcome,
             Self::Revoked(outcome) | Self::Dropped(outcome) => *outcome,
             Self::Overloaded | Self::Forked => Outcome::NotStarted,
             Self::ProtocolViolation(_) | Self::Panicked(_) => Outcome::Unknown,
@@ -98,6 +101,10 @@ impl fmt::Display for CallError {
                 write!(f, "the deadline passed before the reply came; {outcome}; allow it more time")
             }
             Self::Abandoned(outcome) => write!(f, "the call was abandoned before the reply came; {outcome}"),
+            Self::Cancelled(outcome) => {
+                let who = "who waited was cancelled, or works for somebody who wants it no more";
+                write!(f, "{who}; {outcome}; do in underpass::detached what is to be done all the same")
+            }
             Self::Captured(outcome) => write!(
                 f,
                 "the server did not give back calls that nobody waits for, and the binding is closed; {outcome}; see what the server does, and import \
@@ -154,6 +161,7 @@ impl CallError {
             Self::Revoked(outcome) => (15 + *outcome as u8, ""),
             Self::Dropped(outcome) => (18 + *outcome as u8, ""),
             Self::Forked => (27, ""),
+            Self::Cancelled(outcome) => (30 + *outcome as u8, ""),
         }
     }
 }
@@ -192,6 +200,7 @@ impl Decode for CallError {
             15..=17 => Self::Revoked(outcome),
             18..=20 => Self::Dropped(outcome),
             27 => Self::Forked,
+            30..=32 => Self::Cancelled(outcome),
             _ => return Err(DecodeError::BadTag { of: "CallError", tag: kind.into() }),
         })
     }

@@ -1,6 +1,7 @@
 //! What the channels of one binding have in common on the server's side: they are served, and closed, as one.
 
 use crate::binding::Binding;
+use crate::clocks::Shift;
 use crate::server::ServerEnd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use underpass_channel::layout::CHANNELS;
@@ -15,6 +16,8 @@ pub(crate) struct Family {
     binding: Binding,
     /// Whether the client may pass it on.
     shareable: bool,
+    /// From its client's clock.
+    shift: Shift,
     members: Mutex<Members>,
 }
 
@@ -30,12 +33,17 @@ struct Members {
 
 impl Family {
     /// That of a binding of `export`, without ends.
-    pub(crate) fn new(export: u64, binding: Binding, shareable: bool) -> Arc<Self> {
-        Arc::new(Self { export, binding, shareable, members: Mutex::default() })
+    pub(crate) fn new(export: u64, binding: Binding, shareable: bool, shift: Shift) -> Arc<Self> {
+        Arc::new(Self { export, binding, shareable, shift, members: Mutex::default() })
     }
 
     pub(crate) fn is_shareable(&self) -> bool {
         self.shareable
+    }
+
+    /// What makes times of this domain's clock out of the client's.
+    pub(crate) fn shift(&self) -> Shift {
+        self.shift
     }
 
     pub(crate) fn binding(&self) -> &Binding {
@@ -142,7 +150,7 @@ mod tests {
     fn so_many_channels_are_granted() {
         let (ours, _theirs) = Socket::pair().unwrap();
         let peer = Peer::of(&Arc::new(ours)).unwrap();
-        let family = Family::new(0, Binding::new("name".into(), peer, None), false);
+        let family = Family::new(0, Binding::new("name".into(), peer, None), false, Shift::default());
         assert!((1..CHANNELS).all(|_| family.grants()));
         assert!(!family.grants() && !family.grants());
     }

@@ -4,6 +4,7 @@
 use crate::answer::Results;
 use crate::binding::Binding;
 use crate::client::{ClientEnd, Terms};
+use crate::clocks::Shift;
 use crate::control::{CONTROL, Control};
 use crate::error::CallError;
 use crate::family::Family;
@@ -63,7 +64,7 @@ impl ServerDoor {
         let binding = Binding::new("fuzz".into(), Peer::of(&ours)?, None);
         let quotas = Quotas::new(Limits::NONE, HashMap::new());
         let seat = quotas.admit(0, region(stack) as u64).map_err(io::Error::other)?;
-        let (family, stub) = (Family::new(0, binding, false), service.stub.clone());
+        let (family, stub) = (Family::new(0, binding, false, Shift::default()), service.stub.clone());
         let end = ServerEnd::new(channel, Mailbox::new(ours), stub, MEETING, family.clone(), seat);
         family.join(&end);
         Ok((Self { end }, file, theirs))

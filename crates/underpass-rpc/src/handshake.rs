@@ -1,5 +1,6 @@
 //! The three messages by which a binding is made. Both sides doubt what the other says.
 
+use crate::clocks::{self, Clock};
 use std::io;
 use underpass_channel::Fence;
 use underpass_channel::layout::{REGION, VERSION};
@@ -82,6 +83,7 @@ pub(crate) struct Meeting {
 pub(crate) struct Hello {
     pub(crate) hash: u64,
     pub(crate) manner: Manner,
+    pub(crate) clock: Clock,
 }
 
 /// Server to client: what it gets. The region's file comes along with `Welcome`.
@@ -114,7 +116,7 @@ fn read<T: Decode>(mut bytes: &[u8]) -> Option<T> {
 
 impl Hello {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        written(&(head(), self.hash, self.manner.parts()))
+        written(&(head(), self.hash, self.manner.parts(), self.clock.parts()))
     }
 
     /// The hello, or the answer to give instead.
@@ -125,9 +127,9 @@ impl Hello {
         if spoken != head() {
             return Err(Answer::OtherVersion { version: VERSION });
         }
-        let (_, hash, manner): (Head, u64, Parts) =
+        let (_, hash, manner, clock): (Head, u64, Parts, clocks::Parts) =
             read(bytes).ok_or_else(|| Answer::Failed { why: "a damaged hello".to_owned() })?;
-        Ok(Self { hash, manner: Manner::of(manner) })
+        Ok(Self { hash, manner: Manner::of(manner), clock: Clock::of(clock) })
     }
 }
 
@@ -178,7 +180,7 @@ mod tests {
     #[test]
     fn messages_survive_the_socket() {
         let manner = Manner { barriers: true, only_cpu: Some(1), donated_only: true };
-        let hello = Hello { hash: 7, manner };
+        let hello = Hello { hash: 7, manner, clock: Clock::of((-5, 6)) };
         assert_eq!(Hello::from_bytes(&hello.to_bytes()), Ok(hello));
         for answer in [
             Answer::Welcome { manner },
@@ -194,8 +196,8 @@ mod tests {
 
     #[test]
     fn damaged_messages_are_told() {
-        let bytes = Hello { hash: 7, manner: Manner { barriers: true, only_cpu: None, donated_only: false } }
-            .to_bytes();
+        let manner = Manner { barriers: true, only_cpu: None, donated_only: false };
+        let bytes = Hello { hash: 7, manner, clock: Clock::own() }.to_bytes();
         for end in 0..bytes.len() {
             assert!(Hello::from_bytes(&bytes[..end]).is_err());
         }

@@ -2,6 +2,7 @@
 
 use crate::clerk::clerk;
 use crate::client::ClientEnd;
+use crate::clocks::Clock;
 use crate::error::ImportError;
 use crate::handshake::{Answer, Hello, LONGEST, Manner};
 use crate::mailbox::Mailbox;
@@ -126,7 +127,7 @@ fn introduce(
 ) -> Result<Bound, ImportError> {
     let system = |what| move |e| ImportError::System(what, e);
     let own = Manner::own();
-    let hello = Hello { hash: descriptor.hash, manner: own };
+    let hello = Hello { hash: descriptor.hash, manner: own, clock: Clock::own() };
     // A server that ends in the middle is as dead as one that had ended before.
     let heard = |what| {
         move |e: io::Error| match e.kind() {

@@ -3,6 +3,7 @@
 use crate::later::{Later, Spawn};
 use crate::message::{Bytes, Unsent, fill};
 use crate::server::ServerEnd;
+use std::sync::Arc;
 use underpass_channel::Cell;
 use underpass_os::failpoint;
 use underpass_wire::{Decode, DecodeError, Encode};
@@ -74,6 +75,8 @@ impl From<DecodeError> for Refused {
 pub struct Incoming<'a> {
     end: &'a ServerEnd,
     procedure: u16,
+    /// Bytes of the message, where they lie in the A-stack.
+    pub(crate) length: usize,
     pub(crate) bytes: Bytes<'a>,
     /// The reply, if there is one.
     pub(crate) reply: Cell,
@@ -95,7 +98,8 @@ impl<'a> Incoming<'a> {
     #[inline(always)]
     pub(crate) fn new(end: &'a ServerEnd, cell: &Cell, bytes: Bytes<'a>) -> Self {
         let reply = Cell::new(cell.slot, Status::Done as u16);
-        Self { end, procedure: cell.what, bytes, reply, replied: Replied::No }
+        let length = cell.length as usize;
+        Self { end, procedure: cell.what, length, bytes, reply, replied: Replied::No }
     }
 
     /// The index of the procedure, as the client says.
@@ -145,12 +149,17 @@ impl<'a> Incoming<'a> {
         spawn: &Spawn,
         handler: impl Future<Output = T> + Send + 'static,
     ) -> Result<(), Refused> {
-        let Some(end) = self.end.own() else {
-            return Err(Refused { status: Status::NoResources, why: "the binding is closed".to_owned() });
-        };
+        let (end, slot) = self.end_of_call()?;
         self.replied = Replied::Later;
-        spawn(Box::pin(Later::new(end, self.reply.slot).run(handler)));
+        end.runs_later(slot);
+        spawn(Box::pin(Later::new(end, slot).run(handler)));
         Ok(())
+    }
+
+    /// To hold on to where it has come, and the slot.
+    pub(crate) fn end_of_call(&self) -> Result<(Arc<ServerEnd>, u16), Refused> {
+        let closed = || Refused { status: Status::NoResources, why: "the binding is closed".to_owned() };
+        Ok((self.end.own().ok_or_else(closed)?, self.reply.slot))
     }
 
     /// There is no such procedure.

@@ -3,7 +3,7 @@
 //! A call that was handed over has one [`Later`], which goes with its handler wherever the executor takes that: it answers when the handler has ended, and says so if the
 //! handler panicked or was dropped. So each call has one reply, whatever the executor does; one that keeps a handler for ever without polling it keeps its caller waiting.
 
-use crate::deadline::{Cancellation, cancellation};
+use crate::deadline::Cancellation;
 use crate::incoming::{Refused, Status};
 use crate::server::ServerEnd;
 use std::future::poll_fn;
@@ -35,7 +35,8 @@ pub(crate) struct Later {
 impl Later {
     /// That of a call which the calling thread dispatches.
     pub(crate) fn new(end: Arc<ServerEnd>, slot: u16) -> Self {
-        Self { end, slot, cancellation: cancellation(), started: false, answered: false }
+        let cancellation = Cancellation::of_call(&end, slot);
+        Self { end, slot, cancellation, started: false, answered: false }
     }
 
     /// Runs `handler`, and answers the call.
@@ -45,7 +46,7 @@ impl Later {
         let outcome = poll_fn(|cx| {
             self.started = true;
             // A panic stops here: the executor is not to be harmed by it.
-            let poll = || caller.scope(|| self.cancellation.scope(|| handler.as_mut().poll(cx)));
+            let poll = || caller.scope(|| self.cancellation.poll(|| handler.as_mut().poll(cx)));
             match catch_unwind(AssertUnwindSafe(poll)) {
                 Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
                 Ok(Poll::Pending) => Poll::Pending,
@@ -58,7 +59,6 @@ impl Later {
             true => Cell::new(self.slot, Status::Dropped as u16),
             false => self.encoded(outcome),
         };
-        self.cancellation.end();
         self.answered = true;
         self.end.answer(&reply);
     }
@@ -80,7 +80,6 @@ impl Later {
 
 impl Drop for Later {
     fn drop(&mut self) {
-        self.cancellation.end();
         if self.answered {
             return;
         }

@@ -212,6 +212,13 @@ impl Linkage {
         }
     }
 
+    /// The outcome that the reply says, if it is here and not yet taken.
+    pub(crate) fn answered(&self) -> Option<u16> {
+        // SYNC as in `is_settled`. Relaxed, the rest: the state brought it.
+        let answered = self.state.load(Ordering::Acquire) == ANSWERED;
+        answered.then(|| self.head.load(Ordering::Relaxed) as u16)
+    }
+
     /// The reply, once it is settled; nothing if it is lost.
     #[inline]
     pub(crate) fn take(&self, slot: u16) -> Option<Cell> {

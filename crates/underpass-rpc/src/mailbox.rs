@@ -60,6 +60,8 @@ pub(crate) struct News {
     pub(crate) bell: bool,
     /// The slots, as bits, for which parcels came.
     pub(crate) parcels: u64,
+    /// The slots, as bits, whose calls nobody waits for any more, as the peer says.
+    pub(crate) unwanted: u64,
     /// The peer closes the binding.
     pub(crate) closing: bool,
     /// The peer revokes the binding.
@@ -103,6 +105,12 @@ impl Mailbox {
     pub(crate) fn ring(&self) {
         // A full socket has bells enough in it; a gone peer needs none.
         let _ = Control::Bell.send(&self.socket, &[]);
+    }
+
+    /// Tells the peer that nobody waits any more for the calls of `slots`; `false` if there is no room for that now.
+    pub(crate) fn unwanted(&self, slots: u64) -> bool {
+        let sent = Control::Unwanted { slots }.send(&self.socket, &[]);
+        !sent.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// Passes a parcel to the peer.
@@ -192,6 +200,7 @@ impl Mailbox {
             };
             match Control::read(&buffer[..received.len]) {
                 Some(Control::Bell) => news.bell = true,
+                Some(Control::Unwanted { slots }) => news.unwanted |= slots,
                 Some(Control::Closing) => news.closing = true,
                 Some(Control::Revoked) => news.revoked = true,
                 Some(Control::Ask) => news.asked += 1,

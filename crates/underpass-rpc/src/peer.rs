@@ -41,10 +41,6 @@ impl Peer {
         })))
     }
 
-    pub(crate) fn known(&self) -> Arc<Known> {
-        self.0.clone()
-    }
-
     /// Its process' number; 0 if that is in a namespace where this domain can't see it. Another process may have it once the peer has
     /// ended: what must not be mistaken takes [`pidfd`](Self::pidfd).
     pub fn pid(&self) -> u32 {
@@ -136,6 +132,5 @@ pub fn caller() -> Option<Peer> {
     if let Some(peer) = POLLED_FOR.try_with(|polled_for| polled_for.borrow().clone()).ok().flatten() {
         return Some(peer);
     }
-    let known = underpass_threads::served()?.peer()?;
-    known.downcast().ok().map(Peer)
+    Some(crate::server::served()?.family().binding().peer().clone())
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 use underpass_processor::Line;
 use underpass_seam::atomic::{AtomicU32, Ordering};
-use underpass_threads::{Latch, wait_on};
+use underpass_threads::{Latch, Woken, wait_on};
 
 /// Waiters for what others give back.
 ///
@@ -52,7 +52,7 @@ impl Who {
 }
 
 impl Queue {
-    /// Tries until `attempt` gives something; nothing if `deadline` passes first. Polls `line` meanwhile. It wants a slot while fewer than `most` are
+    /// Tries until `attempt` gives something; or says why not, if `deadline` passes first or the caller's calls are to end. Polls `line` meanwhile. It wants a slot while fewer than `most` are
     /// leased, which `leased` tells.
     pub(crate) fn wait<T>(
         &self,
@@ -61,20 +61,21 @@ impl Queue {
         most: u32,
         leased: impl Fn() -> u32,
         mut attempt: impl FnMut() -> Option<T>,
-    ) -> Option<T> {
+    ) -> Result<T, Woken> {
         loop {
             let latch = Arc::new(Latch::default());
             self.enter(false, Waiter { who: Who::Thread(latch.clone()), most });
             if let Some(got) = attempt() {
                 self.leave(&Who::Thread(latch), &leased);
-                return Some(got);
+                return Ok(got);
             }
-            if !wait_on(&*latch, Some(line), deadline) {
+            let why = wait_on(&*latch, Some(line), deadline);
+            if why != Woken::Woken {
                 self.leave(&Who::Thread(latch), &leased);
-                return None;
+                return Err(why);
             }
             if let Some(got) = attempt() {
-                return Some(got);
+                return Ok(got);
             }
         }
     }

@@ -1,10 +1,14 @@
 //! The server's end of a binding: takes calls, runs them, replies.
 
 mod bounded;
+mod large;
 mod line;
 mod refusing;
+mod unwanted;
 
 use self::refusing::gate;
+use self::unwanted::Unwanted;
+pub(crate) use self::unwanted::served;
 use crate::clerk::clerk;
 use crate::counters::{Counted, Counters, KernelCount, SlotCount, bequeath};
 use crate::family::Family;
@@ -15,12 +19,12 @@ use crate::mailbox::{Mailbox, News};
 use crate::message::{Bytes, NO_FILE, Unread, fill};
 use crate::unrung::Unrung;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use underpass_channel::layout::SLOTS;
 use underpass_channel::{Bell, Cell, Channel, INLINE, Place};
 use underpass_os::failpoint;
 use underpass_processor::{Keeper, Line, lines};
-use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_sync::{Inside, Spin};
 use underpass_threads::{invite, lent_by, on_user_thread, panic_message, rouse_all};
 
@@ -30,9 +34,31 @@ const FRESH: u32 = u32::MAX;
 /// One slot, as the server knows it: what the region says of it is an allegation.
 #[derive(Debug, Default)]
 struct Served {
-    /// A call is under way. Under the lock.
-    busy: AtomicBool,
+    /// By whom its call is run: the number of a thread, or what [`by`] says. Under the lock, where it passes from [`by::NOBODY`] and to it.
+    by: AtomicU64,
     count: SlotCount,
+}
+
+impl Served {
+    /// Whether a call is under way.
+    fn is_busy(&self) -> bool {
+        !matches!(self.by.load(Ordering::Relaxed), by::NOBODY | by::WARY)
+    }
+
+    /// Whether thread `who` runs its call, before which `calls` had ended.
+    fn is_at(&self, calls: u64, who: u64) -> bool {
+        self.by.load(Ordering::Relaxed) == who && self.count.sent() == calls
+    }
+}
+
+/// Who is no thread.
+mod by {
+    /// No call is under way.
+    pub(crate) const NOBODY: u64 = 0;
+    /// No call is under way; the next may be one that nobody waits for any more.
+    pub(crate) const WARY: u64 = u64::MAX;
+    /// Some executor.
+    pub(crate) const LATER: u64 = u64::MAX - 1;
 }
 
 /// The server's end of a channel.
@@ -46,7 +72,7 @@ pub(crate) struct ServerEnd {
     channel: Channel,
     mailbox: Mailbox,
     stub: Arc<dyn Dispatch>,
-    slots: Box<[Served]>,
+    slots: Arc<[Served]>,
     meeting: Meeting,
     /// What it has in common with the other channels of its binding, and whether it is one beside the first.
     family: Arc<Family>,
@@ -62,6 +88,8 @@ pub(crate) struct ServerEnd {
     kernel: KernelCount,
     /// How many calls had come when `used` was last asked.
     seen: AtomicU32,
+    /// Of its calls that nobody waits for any more.
+    unwanted: Mutex<Unwanted>,
     own: Weak<Self>,
 }
 
@@ -111,6 +139,7 @@ impl ServerEnd {
             listening: AtomicU64::new(0),
             kernel: KernelCount::default(),
             seen: AtomicU32::new(FRESH),
+            unwanted: Mutex::default(),
             own: own.clone(),
         })
     }
@@ -162,6 +191,9 @@ impl ServerEnd {
     pub(crate) fn news(&self, news: News) {
         if news.bell {
             self.heard();
+        }
+        if news.unwanted != 0 {
+            self.unwanted(news.unwanted);
         }
         for _ in 0..news.asked {
             self.asked();
@@ -220,8 +252,8 @@ impl ServerEnd {
         };
         failpoint!("server-read");
         slot.count.come_in(bytes.left() as u64);
-        if cell.place == Place::Aside {
-            self.kernel.entered(self.mailbox.entries());
+        if matches!(cell.place, Place::Aside | Place::Annex) {
+            self.was_large();
         }
         let mut call = Incoming::new(self, cell, bytes);
         let outcome = match cell.bounded {
@@ -248,8 +280,8 @@ impl ServerEnd {
     #[inline(always)]
     fn send(&self, reply: &Cell, slot: &Served) {
         slot.count.out(u64::from(reply.length));
-        if reply.place == Place::Aside {
-            self.kernel.entered(self.mailbox.entries());
+        if matches!(reply.place, Place::Aside | Place::Annex) {
+            self.was_large();
         }
         self.reply(reply, slot);
     }
@@ -258,7 +290,7 @@ impl ServerEnd {
     fn reply(&self, reply: &Cell, slot: &Served) {
         let inside = self.lock.enter();
         // Relaxed: under the lock.
-        slot.busy.store(false, Ordering::Relaxed);
+        slot.by.store(by::NOBODY, Ordering::Relaxed);
         let counted = self.one_less_under_way();
         self.post(inside, reply);
         if counted {

@@ -3,9 +3,11 @@
 use crate::annexes::Kept;
 use crate::incoming::{Incoming, Refused};
 use crate::message::Bytes;
+use crate::server::ServerEnd;
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 use underpass_channel::{AnnexView, RegionView};
 use underpass_wire::{Decode, DecodeError, Encode, Sink, decode_length};
 
@@ -40,6 +42,38 @@ enum Lies<'a> {
     There(RegionView<'a>),
     /// In an annex.
     Beside(AnnexView<Kept>),
+}
+
+/// A shared argument of an async handler, which has it for as long as it runs: until then its caller's A-stack is leased, whether the caller waits or not.
+pub struct SharedLater(LiesLater);
+
+enum LiesLater {
+    Here(Vec<u8>),
+    /// In the A-stack of `slot`, from the first to the second.
+    There {
+        end: Arc<ServerEnd>,
+        slot: u16,
+        range: Range<usize>,
+    },
+    Beside(AnnexView<Kept>),
+}
+
+impl SharedLater {
+    /// What the handler reads.
+    ///
+    /// # Panics
+    /// Never: it was in bounds when this was made.
+    pub fn lend(&self) -> Shared<'_> {
+        Shared(match &self.0 {
+            LiesLater::Here(bytes) => Lies::Here(Cow::Borrowed(bytes)),
+            LiesLater::There { end, slot, range } => {
+                let all =
+                    end.channel().stack_source(*slot, range.end).and_then(|mut all| all.view(range.end));
+                Lies::There(all.expect("it was in bounds when this was made").part(range.clone()))
+            }
+            LiesLater::Beside(view) => Lies::Beside(view.clone()),
+        })
+    }
 }
 
 impl<'a> From<&'a [u8]> for Shared<'a> {
@@ -138,6 +172,12 @@ impl Shared<'_> {
     }
 }
 
+impl fmt::Debug for SharedLater {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lend().fmt(f)
+    }
+}
+
 impl fmt::Debug for Shared<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared").field("len", &self.len()).finish_non_exhaustive()
@@ -171,6 +211,23 @@ impl<'a> Incoming<'a> {
     /// What came is none.
     pub fn shared(&mut self) -> Result<Shared<'a>, Refused> {
         Ok(Shared(self.bytes.lend()?))
+    }
+
+    /// The next argument, left where it is for a handler that replies later.
+    ///
+    /// # Errors
+    /// What came is none, or the binding is closed.
+    pub fn shared_later(&mut self) -> Result<SharedLater, Refused> {
+        let lies = self.bytes.lend()?;
+        Ok(SharedLater(match lies {
+            Lies::Here(bytes) => LiesLater::Here(bytes.into_owned()),
+            Lies::Beside(view) => LiesLater::Beside(view),
+            Lies::There(view) => {
+                let read = self.length - self.bytes.left();
+                let (end, slot) = self.end_of_call()?;
+                LiesLater::There { end, slot, range: read - view.len()..read }
+            }
+        }))
     }
 }
 

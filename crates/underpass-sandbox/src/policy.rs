@@ -69,6 +69,7 @@ const FREE: &[&str] = &[
     "munmap",
     "mremap",
     "madvise",
+    "mincore",
     "brk",
     // Kernel threads, processors, signals to itself.
     "set_robust_list",

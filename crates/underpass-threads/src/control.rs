@@ -37,6 +37,12 @@ pub(crate) mod flag {
     pub(crate) const SERVES: u32 = 32;
     /// It is a plain kernel thread.
     pub(crate) const KERNEL: u32 = 64;
+    /// Nobody wants the call any more that it runs.
+    pub(crate) const UNWANTED: u32 = 128;
+    /// Its calls are to end whatever is asked of it.
+    pub(crate) const FINISHES: u32 = 256;
+    /// Its calls are not for the call that it runs.
+    pub(crate) const APART: u32 = 512;
 }
 
 /// A thread's control block. It outlives the thread: blocks are used again and never freed, so that whoever looks at one
@@ -50,7 +56,7 @@ pub(crate) mod flag {
 /// | `next` | who has the list that it is in |
 /// | `home`, `context`, `suspension`, `locals`, `served` | the owner; a kernel thread's by itself |
 /// | `body` | the owner, until `ended` opens; then who joins or discards |
-/// | `flags` | the owner before it starts; later by atomic or; anybody `CANCELLED` |
+/// | `flags` | the owner before it starts; later by atomic or; anybody `CANCELLED`, its home `UNWANTED` |
 /// | `number` | who takes it from the pool |
 /// | `holders` | everybody who has a [`Thread`](crate::Thread) of it |
 /// | `ended` | opened at its end; registered at by who joins, or by `itself` if nobody will |
@@ -196,6 +202,13 @@ impl Control {
     pub(crate) fn has(&self, flag: u32) -> bool {
         // Relaxed: set before the thread starts, or a request that is looked at again later.
         self.flags.load(Ordering::Relaxed) & flag != 0
+    }
+
+    /// Those of `flags` that are set.
+    #[inline]
+    pub(crate) fn which(&self, flags: u32) -> u32 {
+        // Relaxed: as in `has`.
+        self.flags.load(Ordering::Relaxed) & flags
     }
 
     pub(crate) fn set(&self, flag: u32, on: bool) {

@@ -36,6 +36,7 @@ const LASTING: (u32, u32) = (16, 4096);
 /// Serves calls until there are none for some time, or until another dispatches.
 pub(crate) fn run(own: &'static Scheduler) {
     let me = own.current();
+    let number = me.id();
     let _office = Office { own, me };
     let mut spin = Spin::new(&own.habit);
     let mut passes = 0u32;
@@ -61,7 +62,7 @@ pub(crate) fn run(own: &'static Scheduler) {
                 if lent && own.overstay() {
                     break;
                 }
-                match own.serving(me, &line) {
+                match own.serving(me, number, &line) {
                     None => return,
                     Some(false) => break,
                     Some(true) => served = true,
@@ -242,9 +243,9 @@ impl Scheduler {
 
     /// The dispatcher runs the next call of `line`, if one has come; says whether it is the dispatcher still.
     #[inline]
-    fn serving(&self, me: &'static Control, line: &Arc<dyn Line>) -> Option<bool> {
+    fn serving(&self, me: &'static Control, number: u64, line: &Arc<dyn Line>) -> Option<bool> {
         let call = self.serving.begins(line, self, me);
-        let served = line.serve();
+        let served = line.serve(number);
         call.ends().then_some(served)
     }
 

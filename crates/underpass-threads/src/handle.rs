@@ -83,8 +83,8 @@ impl Thread {
 
     /// Asks it to end. It learns of it by [`cancelled`](crate::cancelled); blocking calls return early, or with an error that says so.
     ///
-    /// What returns early: `park`, `sleep`, waits at a condition variable; with an error: channels, semaphores, I/O. Locks and
-    /// joins are not interrupted.
+    /// What returns early: `park`, `sleep`, waits at a condition variable; with an error: channels, semaphores, I/O, and calls of other domains, of which the server is told. Locks,
+    /// joins, and calls for which a processor was lent by force are not interrupted.
     ///
     /// # Examples
     /// ```
@@ -95,6 +95,7 @@ impl Thread {
     /// ```
     pub fn cancel(&self) {
         let control = self.control;
+        crate::calls::let_calls_end();
         control.set(flag::CANCELLED, true);
         let home = control.home().or_else(|| {
             // It may start just now: then it sees the request, or we see its home.

@@ -70,11 +70,12 @@ impl Scheduler {
     pub(crate) fn lines(&self) -> Lines {
         if self.stale() {
             let new: Lines = self.view.borrow_mut().get().iter().cloned().map(Rc::new).collect();
-            let old: Vec<_> = self.lines.replace(new).iter().map(|line| Arc::clone(line)).collect();
-            if !old.is_empty() {
+            let gone = missing(&self.lines.borrow(), &new);
+            self.lines.replace(new);
+            if !gone.is_empty() {
                 // Maybe the last of a line, and so of an implementation, whose destructor wants a thread to run on.
                 // SAFETY: the thread borrows nothing.
-                drop(unsafe { builder::launch(registry::take(0), move || drop(old)) });
+                drop(unsafe { builder::launch(registry::take(0), move || drop(gone)) });
             }
         }
         self.lines.borrow().clone()
@@ -165,10 +166,10 @@ impl Scheduler {
                 break;
             }
         }
+        let since = spin.since();
         drop(spin);
-        let began = now_ns();
         self.sleep(None);
-        self.habit.slept(now_ns() - began);
+        self.habit.slept(now_ns() - since);
         self.passed(lines::SLEEP);
         // More than one call has come: another processor may help. It looks in the same way whether there are more.
         let calls = |line: &Rc<Arc<dyn Line>>| usize::from(line.pending()) + usize::from(line.backlog());
@@ -239,6 +240,22 @@ impl Scheduler {
         self.dispatcher.set(Some(control));
         self.begin(control);
     }
+}
+
+/// Those of `old` that are not among `new`, which are in about the same order.
+fn missing(old: &[Rc<Arc<dyn Line>>], new: &[Rc<Arc<dyn Line>>]) -> Vec<Arc<dyn Line>> {
+    let mut next = 0;
+    let mut gone = Vec::new();
+    for line in old {
+        let same = |other: &Rc<Arc<dyn Line>>| Arc::ptr_eq(other, line);
+        let behind = new[next..].iter().position(same).map(|place| next + place);
+        let place = behind.or_else(|| new[..next].iter().position(same));
+        match place {
+            Some(place) => next = place + 1,
+            None => gone.push(Arc::clone(line)),
+        }
+    }
+    gone
 }
 
 /// Whether a call waits on `line` for longer than an activation that looks would let it.

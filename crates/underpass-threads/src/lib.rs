@@ -20,6 +20,8 @@ mod body;
 #[cfg(not(underpass_loom))]
 mod builder;
 #[cfg(not(underpass_loom))]
+mod calls;
+#[cfg(not(underpass_loom))]
 mod carrier;
 #[cfg(not(underpass_loom))]
 mod circles;
@@ -120,6 +122,8 @@ pub mod ring;
 pub use blocking::blocking;
 #[cfg(not(underpass_loom))]
 pub use builder::{Builder, spawn};
+#[cfg(not(underpass_loom))]
+pub use calls::{apart, calls_end, calls_may_end, finish, let_calls_end, unwanted};
 #[cfg(not(underpass_loom))]
 pub use carrier::trim;
 #[cfg(not(underpass_loom))]

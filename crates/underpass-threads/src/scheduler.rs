@@ -105,7 +105,7 @@ impl Scheduler {
             timers: RefCell::default(),
             view: RefCell::default(),
             lines: RefCell::new(Rc::new([])),
-            habit: Habit::new(),
+            habit: Habit::of_leader(),
             reply_habit: Habit::new(),
             line_turn: Cell::new(0),
             listener: Listener::default(),

@@ -67,7 +67,8 @@ pub enum Woken {
 pub(crate) struct Suspension {
     /// Valid while the thread is suspended: what it points to is borrowed by [`suspend`].
     wait: *const dyn Wait,
-    cancellable: bool,
+    /// The thread's flags that end it.
+    ended_by: u32,
     /// Set by who searches for deadlocks, and so by its home: of this suspension, and gone with it.
     mark: u32,
     timer: Option<Timer>,
@@ -91,7 +92,7 @@ impl Control {
     pub(crate) unsafe fn give_up(&'static self, why: Woken) -> bool {
         // SAFETY: the home owns it.
         let Some(suspension) = (unsafe { self.suspension.get() }) else { return false };
-        if suspension.outcome != Woken::Woken || (why == Woken::Cancelled && !suspension.cancellable) {
+        if suspension.outcome != Woken::Woken || (why == Woken::Cancelled && !self.has(suspension.ended_by)) {
             return false;
         }
         // SAFETY: the thread is suspended, so what it waits for is borrowed still.
@@ -122,7 +123,7 @@ impl Control {
         let awaited = unsafe { self.awaited() }?;
         // SAFETY: the home owns it.
         let suspension = unsafe { self.suspension.get() }.as_mut()?;
-        if suspension.cancellable || suspension.timer.is_some() || suspension.outcome != Woken::Woken {
+        if suspension.ended_by != 0 || suspension.timer.is_some() || suspension.outcome != Woken::Woken {
             return None;
         }
         Some((awaited, std::mem::replace(&mut suspension.mark, mark)))
@@ -157,9 +158,25 @@ pub unsafe fn suspend(
     deadline_ns: Option<u64>,
     cancellable: bool,
 ) -> Woken {
+    let ended_by = if cancellable { flag::CANCELLED } else { 0 };
+    // SAFETY: as the caller says.
+    unsafe { suspend_unless(me, wait, deadline_ns, ended_by) }
+}
+
+/// As [`suspend`], until one of the flags `ended_by` is set and its home told.
+///
+/// # Safety
+/// As [`suspend`].
+#[inline(always)]
+pub(crate) unsafe fn suspend_unless(
+    me: &'static Control,
+    wait: &dyn Wait,
+    deadline_ns: Option<u64>,
+    ended_by: u32,
+) -> Woken {
     match scheduler::running() {
-        Some((own, _)) => on_activation(own, me, wait, deadline_ns, cancellable),
-        None => in_kernel(me, wait, deadline_ns, cancellable),
+        Some((own, _)) => on_activation(own, me, wait, deadline_ns, ended_by),
+        None => in_kernel(me, wait, deadline_ns, ended_by),
     }
 }
 
@@ -169,10 +186,10 @@ fn on_activation(
     me: &'static Control,
     wait: &dyn Wait,
     deadline_ns: Option<u64>,
-    cancellable: bool,
+    ended_by: u32,
 ) -> Woken {
-    if cancellable {
-        if me.has(flag::CANCELLED) && wait.abandon(me) {
+    if ended_by != 0 {
+        if me.has(ended_by) && wait.abandon(me) {
             return Woken::Cancelled;
         }
     } else {
@@ -183,7 +200,7 @@ fn on_activation(
     let wait = unsafe { std::mem::transmute::<*const (dyn Wait + '_), *const (dyn Wait + 'static)>(wait) };
     // SAFETY: the thread runs, so its home is this very kernel thread.
     unsafe {
-        *me.suspension.get() = Some(Suspension { wait, cancellable, mark: 0, timer, outcome: Woken::Woken })
+        *me.suspension.get() = Some(Suspension { wait, ended_by, mark: 0, timer, outcome: Woken::Woken })
     };
     me.stamp();
     own.pause(me, Pause::Block);
@@ -204,27 +221,22 @@ fn after(me: &'static Control) -> Woken {
 
 /// A plain kernel thread sleeps in the kernel.
 #[cold]
-fn in_kernel(me: &'static Control, wait: &dyn Wait, deadline_ns: Option<u64>, cancellable: bool) -> Woken {
+fn in_kernel(me: &'static Control, wait: &dyn Wait, deadline_ns: Option<u64>, ended_by: u32) -> Woken {
     if me.take_woken() {
         return Woken::Woken;
     }
-    let for_good = !cancellable && deadline_ns.is_none();
-    if !cancellable {
+    let for_good = ended_by == 0 && deadline_ns.is_none();
+    if ended_by == 0 {
         deadlock::about_to_wait(me, wait);
     }
     let kernel = kernel();
     let _waits = kernel.as_deref().map(|kernel| kernel.waits(wait, for_good));
-    let woken = sleep_in_kernel(me, wait, deadline_ns, cancellable);
+    let woken = sleep_in_kernel(me, wait, deadline_ns, ended_by);
     deadlock::waited(me);
     woken
 }
 
-fn sleep_in_kernel(
-    me: &'static Control,
-    wait: &dyn Wait,
-    deadline_ns: Option<u64>,
-    cancellable: bool,
-) -> Woken {
+fn sleep_in_kernel(me: &'static Control, wait: &dyn Wait, deadline_ns: Option<u64>, ended_by: u32) -> Woken {
     // Once the wait could not be abandoned, its wake is under way.
     let mut given_up = false;
     loop {
@@ -233,7 +245,7 @@ fn sleep_in_kernel(
         }
         if !given_up {
             let late = deadline_ns.is_some_and(|deadline| deadline <= now_ns());
-            let cancelled = cancellable && me.has(flag::CANCELLED);
+            let cancelled = me.has(ended_by);
             if late || cancelled {
                 given_up = true;
                 if wait.abandon(me) {

@@ -5,7 +5,7 @@ use crate::current::control;
 use crate::hold::critical;
 use crate::latch::Latch;
 use crate::scheduler::{self, Scheduler};
-use crate::suspend::{Wait, Woken, suspend};
+use crate::suspend::{Wait, Woken, suspend, suspend_unless};
 use underpass_os::clock::now_ns;
 use underpass_processor::{Donee, Habit, Line, Role, Spin, give_way, sleep_and_donate};
 
@@ -21,7 +21,7 @@ pub unsafe trait Opens: Wait {
     fn register(&self, me: &'static Control) -> bool;
 }
 
-/// Waits until `what` is open; `false` if `deadline_ns` passes first.
+/// Waits until `what` is open; or until `deadline_ns` or, as it is waited for on behalf of a call, until that is to [end](crate::calls_end), if that comes first.
 ///
 /// Meanwhile the caller polls `line`, if what it waits for comes from there. A user-level thread does so only while
 /// its activation has nothing else to run (URPC, footnote 1), and blocks otherwise. A plain kernel thread polls for about as
@@ -29,9 +29,9 @@ pub unsafe trait Opens: Wait {
 ///
 /// All of it that leads to a switch goes into the caller: the processor foretells returns after a switch wrongly.
 #[inline(always)]
-pub fn wait_on<W: Opens>(what: &W, line: Option<&dyn Line>, deadline_ns: Option<u64>) -> bool {
+pub fn wait_on<W: Opens>(what: &W, line: Option<&dyn Line>, deadline_ns: Option<u64>) -> Woken {
     if what.is_open() {
-        return true;
+        return Woken::Woken;
     }
     if let Some(line) = line {
         match scheduler::running() {
@@ -46,6 +46,12 @@ pub fn wait_on<W: Opens>(what: &W, line: Option<&dyn Line>, deadline_ns: Option<
         }
     }
     block(what, deadline_ns)
+}
+
+/// Why a wait ends for which nothing more will be done.
+#[inline]
+fn open_or(what: &impl Opens, otherwise: Woken) -> Woken {
+    if what.is_open() { Woken::Woken } else { otherwise }
 }
 
 /// Whether nothing but the calling thread wants its processor: a hint.
@@ -77,46 +83,49 @@ pub fn force(what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) {
     line.leave(1);
 }
 
-/// Waits until `latch` is open.
+/// Waits until `latch` is open, and nothing else.
 pub(crate) fn wait_for(latch: &Latch) {
-    wait_on(latch, None, None);
+    let me = control();
+    if !latch.is_open() && latch.register(me) {
+        // SAFETY: the caller has registered itself just now; the gate gives it out once.
+        unsafe { suspend(me, latch, None, false) };
+    }
 }
 
-/// Suspends the caller until `what` is open or the deadline has passed.
+/// Suspends the caller until `what` is open, the deadline has passed or its call is to end.
 #[inline(always)]
-fn block(what: &impl Opens, deadline_ns: Option<u64>) -> bool {
+fn block(what: &impl Opens, deadline_ns: Option<u64>) -> Woken {
     let me = control();
     if !what.register(me) {
-        return true;
+        return Woken::Woken;
     }
     // SAFETY: the caller has registered itself just now; what it waits for gives it out once, as `Opens` promises.
-    let woken = unsafe { suspend(me, what, deadline_ns, false) };
-    woken == Woken::Woken
+    unsafe { suspend_unless(me, what, deadline_ns, me.calls_ended_by()) }
 }
 
-/// Polls while nobody else wants the processor; says whether `what` is open, unless the caller is to block.
+/// Polls while nobody else wants the processor; says how that ended, unless the caller is to block.
 fn poll_for(
     own: &'static Scheduler,
     what: &impl Opens,
     line: &dyn Line,
     deadline_ns: Option<u64>,
-) -> Option<bool> {
+) -> Option<Woken> {
     let mut spin = Spin::new(&own.reply_habit);
     while !own.wanted_soon() && !line.owed() {
         if line.poll() && what.is_open() {
             if spin.has_begun() {
                 line.spun(true);
             }
-            return Some(true);
+            return Some(Woken::Woken);
         }
         if !line.elsewhere() || !spin.again(line.shares()) || (spin.fresh_batch() && own.glance()) {
             break;
         }
         if what.is_open() {
-            return Some(true);
+            return Some(Woken::Woken);
         }
         if spin.fresh_batch() && deadline_ns.is_some_and(|deadline| deadline <= now_ns()) {
-            return Some(what.is_open());
+            return Some(open_or(what, Woken::Late));
         }
     }
     if !spin.over() {
@@ -125,10 +134,9 @@ fn poll_for(
     if spin.in_vain() {
         line.spun(false);
     }
-    let began = now_ns();
-    let open = block(what, deadline_ns);
-    own.reply_habit.slept(now_ns() - began);
-    Some(open)
+    let woken = block(what, deadline_ns);
+    own.reply_habit.slept(now_ns() - spin.since());
+    Some(woken)
 }
 
 thread_local! {
@@ -136,11 +144,11 @@ thread_local! {
     static HABIT: Habit = const { Habit::new() };
 }
 
-fn sleep_on(what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) -> bool {
+fn sleep_on(what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) -> Woken {
     HABIT.with(|habit| sleep_by_habit(habit, what, line, deadline_ns))
 }
 
-fn sleep_by_habit(habit: &Habit, what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) -> bool {
+fn sleep_by_habit(habit: &Habit, what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) -> Woken {
     let me = control();
     let mut spin = Spin::new(habit);
     // Once registered, it ends by `wake` or by `abandon`.
@@ -152,9 +160,10 @@ fn sleep_by_habit(habit: &Habit, what: &impl Opens, line: &dyn Line, deadline_ns
         if !line.owed() && line.elsewhere() && spin.again(line.shares()) {
             continue;
         }
-        if deadline_ns.is_some_and(|deadline| deadline <= now_ns()) {
+        let cancelled = me.has(me.calls_ended_by());
+        if cancelled || deadline_ns.is_some_and(|deadline| deadline <= now_ns()) {
             if !registered || what.abandon(me) {
-                return what.is_open();
+                return open_or(what, if cancelled { Woken::Cancelled } else { Woken::Late });
             }
             break;
         }
@@ -162,20 +171,20 @@ fn sleep_by_habit(habit: &Habit, what: &impl Opens, line: &dyn Line, deadline_ns
             continue;
         }
         if !registered && !what.register(me) {
-            return true;
+            return Woken::Woken;
         }
         registered = true;
         line.enter();
         // Whoever wakes this thread calls its parker, by a full fence.
         let donee = line.owed().then_some(Donee { line, alone: true, forced: false });
-        let began = now_ns();
+        let since = spin.since();
         sleep_and_donate(me.parker(), &[line], Role::Guest, donee, deadline_ns, || what.is_open());
         line.leave(1);
         if spin.in_vain() {
             line.spun(false);
         }
         if spin.over() {
-            habit.slept(now_ns() - began);
+            habit.slept(now_ns() - since);
             spin.reset();
         }
     }
@@ -187,5 +196,5 @@ fn sleep_by_habit(habit: &Habit, what: &impl Opens, line: &dyn Line, deadline_ns
         // SAFETY: the caller has registered itself, once; who opens it wakes it.
         unsafe { suspend(me, what, None, false) };
     }
-    true
+    Woken::Woken
 }

@@ -115,7 +115,7 @@ impl Line for Faulty {
     fn pending(&self) -> bool {
         self.calls.load(Ordering::Acquire) > 0
     }
-    fn serve(&self) -> bool {
+    fn serve(&self, _: u64) -> bool {
         let less = |calls: u32| calls.checked_sub(1);
         match self.calls.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less) {
             Ok(_) => panic!("a line fails"),

@@ -43,7 +43,7 @@ impl Line for End {
     fn taken(&self) -> u32 {
         self.load.served[self.number].load(Ordering::Acquire) as u32
     }
-    fn serve(&self) -> bool {
+    fn serve(&self, _: u64) -> bool {
         /// A call of some microseconds.
         const LOOKS: u32 = 300;
         if !self.pending() {

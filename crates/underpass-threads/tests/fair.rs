@@ -66,7 +66,7 @@ impl Line for End {
             false => self.both.came.load(Ordering::Acquire) != NONE,
         }
     }
-    fn serve(&self) -> bool {
+    fn serve(&self, _: u64) -> bool {
         if self.floods { self.both.serve_flood() } else { self.both.serve_other() }
     }
     fn park(&self, _: bool) -> Option<u32> {

@@ -46,8 +46,8 @@
 //!
 //! # Async callers and handlers
 //!
-//! Tasks of any executor call by `greet_async(..).await`, and no thread waits. The call is sent at the first poll. To drop the future abandons it: its result goes nowhere, and where the
-//! binding has a deadline (`with_deadline`) the handler can see that nobody wants it ([`is_cancelled`]). A deadline needs no timer of the executor.
+//! Tasks of any executor call by `greet_async(..).await`, and no thread waits. The call is sent at the first poll. To drop the future abandons it: its result goes nowhere, and the
+//! handler can see that nobody wants it ([`is_cancelled`]). A deadline needs no timer of the executor.
 //!
 //! With `#[underpass::interface(asynchronous)]` handlers may be `async fn`s, which run on an executor of the server's choice: a trait with `Async` behind its name has them, and its
 //! `serve` takes what starts a future. For tokio that is `move |handler| drop(handle.spawn(handler))`, for smol `move |handler| executor.spawn(handler).detach()`.

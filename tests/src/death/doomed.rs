@@ -7,6 +7,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use underpass_os::failpoint::STEPS;
 use underpass_tests::Numbers;
 
+/// How often a step may be passed before one dies at it.
+pub const MOST_TIMES: usize = 24;
+/// Passed where a client rings for a call over a dormant line.
+const RING: &str = "server-heard";
+
 /// When it dies.
 #[derive(Clone, Copy, Debug)]
 pub enum When {
@@ -26,15 +31,28 @@ impl When {
         match cfg!(underpass_failpoints) {
             true => {
                 let step = numbers.among(&steps);
-                Self::Step(step, if often(step) { 1 + numbers.below(24) } else { 1 })
+                Self::Step(step, if often(step) { 1 + numbers.below(MOST_TIMES) } else { 1 })
             }
             false => Self::Calls(numbers.below(100)),
         }
     }
 
+    /// At the last ring that there is, if there are steps in this build.
+    pub fn at_ring() -> Self {
+        match cfg!(underpass_failpoints) {
+            true => Self::Step(RING, MOST_TIMES),
+            false => Self::Calls(0),
+        }
+    }
+
+    /// Whether that is at a client's ring.
+    pub fn is_at_ring(self) -> bool {
+        matches!(self, Self::Step(RING, _))
+    }
+
     /// Whether that is after the reply to a call was posted, and before another was taken, where there is one caller.
     pub fn is_after_reply(self) -> bool {
-        matches!(self, Self::Step("server-replied" | "server-rung" | "server-taken" | "server-heard", _))
+        matches!(self, Self::Step("server-replied" | "server-rung" | "server-taken" | RING, _))
     }
 
     /// Starts this program with `arguments`, to die then.

@@ -3,7 +3,7 @@
 use crate::NAME;
 use crate::account::Account;
 use crate::calls::call;
-use crate::doomed::{Deaths, When};
+use crate::doomed::{Deaths, MOST_TIMES, When};
 use crate::marks::{Mark, Marks};
 use crate::witness::WitnessClient;
 use std::error::Error;
@@ -12,12 +12,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use underpass::{CallError, ImportError, Outcome, thread};
-use underpass_tests::{Numbers, Room, Watchdog, until};
+use underpass_tests::{Numbers, Room, ServerProcess, Watchdog, until};
 
 /// Calls of one caller, at the most; each caller has so many numbers for its calls, and one for that after the last.
 const MOST: u64 = 300;
 /// How long an import may wait before a look at whether there is still somebody to wait for.
 const GLANCE: Duration = Duration::from_millis(20);
+/// Lines that a domain looks at from their beginning. Those beyond are dormant, and the client rings for the first call over each (decision 0019).
+const ACTIVE: usize = 127;
+/// Dormant lines of a caller: a server is rung for as often as it may be told to die of.
+const DORMANT: usize = MOST_TIMES;
 /// Steps that a server passes.
 const SIDES: [&str; 4] = ["export", "greet", "server", "file"];
 
@@ -42,7 +46,11 @@ pub fn die(seed: u64, rounds: usize) -> Result<(), Box<dyn Error>> {
             account = Some(Account::now());
         }
         let mut numbers = Numbers::of(seed + round as u64);
-        let when = When::choose(&mut numbers, &SIDES);
+        let when = match round {
+            // What takes the most memory, before it is counted.
+            0 => When::at_ring(),
+            _ => When::choose(&mut numbers, &SIDES),
+        };
         let _watchdog = Watchdog::new("a server's death");
         marks.clear();
         let server = when.start(&["witness", path])?;
@@ -76,13 +84,18 @@ fn one(
     // One alone, on a kernel thread or a user-level one; or several, of both kinds.
     let (user, kernel) = numbers.among(&[(1, 0), (0, 1), (3, 1)]);
     let calls = Arc::new(AtomicUsize::new(0));
-    let callers: Vec<_> = (0..user + kernel)
-        .filter_map(|number| {
-            let (client, calls) = (client.clone()?, calls.clone());
-            let mut numbers = Numbers::of(numbers.draw());
-            Some(move || call_until_death(&client, number * (MOST + 2), &mut numbers, &calls))
-        })
-        .collect();
+    let rings = client.is_some() && when.is_at_ring();
+    let _active = import(if rings { ACTIVE } else { 0 })?;
+    let callers = (0..user + kernel).filter_map(|number| {
+        let (client, calls) = (client.clone()?, calls.clone());
+        let clients = if rings { import(DORMANT) } else { Ok(vec![client]) };
+        let mut numbers = Numbers::of(numbers.draw());
+        Some(
+            clients
+                .map(|clients| move || call_until_death(&clients, number * (MOST + 2), &mut numbers, &calls)),
+        )
+    });
+    let callers = callers.collect::<Result<Vec<_>, _>>()?;
     drop(client);
     let mut callers = callers.into_iter();
     let user: Vec<_> = callers.by_ref().take(user as usize).map(thread::spawn).collect();
@@ -103,9 +116,19 @@ fn one(
     told.iter().map(|told| judge(told, when, alone, marks)).sum()
 }
 
-/// Calls until that fails, or has gone well often enough, and once more.
-fn call_until_death(client: &WitnessClient, first: u64, numbers: &mut Numbers, calls: &AtomicUsize) -> Told {
-    for well in 0..MOST {
+/// So many bindings more.
+fn import(bindings: usize) -> Result<Vec<WitnessClient>, ImportError> {
+    (0..bindings).map(|_| WitnessClient::import_within(NAME, ServerProcess::soon())).collect()
+}
+
+/// Calls, over `clients` by turns, until that fails, or has gone well often enough, and once more.
+fn call_until_death(
+    clients: &[WitnessClient],
+    first: u64,
+    numbers: &mut Numbers,
+    calls: &AtomicUsize,
+) -> Told {
+    for (well, client) in (0..MOST).zip(clients.iter().cycle()) {
         match call(client, first + well, numbers) {
             Ok(right) => assert!(right, "the result of another call"),
             Err(e) => {

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use underpass::{CallError, Handler, Outcome, Running, Server};
+use underpass::{CallError, Handler, Outcome, Running, Server, Shared};
 use underpass_tests::{Errands, ErrandsAsync, ErrandsClient, ProbeClient, Room, Watchdog, fds_of, until};
 
 /// Counted while it lives: a handler that holds.
@@ -27,10 +27,15 @@ impl Drop for Held {
     }
 }
 
+/// What calls came to.
+type Said = Arc<Mutex<Vec<Result<(), CallError>>>>;
+
 /// Stands behind the interface.
 struct Office {
     held: Arc<AtomicU32>,
     probes: HashMap<String, ProbeClient>,
+    /// Another one, and what it said.
+    other: Option<(ErrandsClient, Said)>,
 }
 
 impl ErrandsAsync for Office {
@@ -76,6 +81,25 @@ impl ErrandsAsync for Office {
         }
         Ok(())
     }
+
+    async fn stay(&self) -> Result<(), CallError> {
+        let _held = Held::new(&self.held);
+        std::future::pending().await
+    }
+
+    async fn twice(&self, bytes: Shared<'_>, ms: u64) -> Result<(u64, u64), CallError> {
+        let sum = || bytes.iter().map(u64::from).sum();
+        let first = sum();
+        smol::Timer::after(Duration::from_millis(ms)).await;
+        Ok((first, sum()))
+    }
+
+    async fn have_held(&self) -> Result<(), CallError> {
+        let (other, said) = self.other.as_ref().expect("it knows one");
+        let told = other.hold_async().await;
+        said.lock().unwrap().push(told.clone());
+        told
+    }
 }
 
 /// An office under a name of its own, whose handlers `spawn` starts; how many of them hold.
@@ -86,10 +110,19 @@ fn office(
 ) -> (Running, ErrandsClient, Arc<AtomicU32>) {
     let held = Arc::new(AtomicU32::new(0));
     let probes = probes.iter().map(|&probe| ("probe".to_owned(), probe.clone())).collect();
-    let office = Office { held: held.clone(), probes };
+    let office = Office { held: held.clone(), probes, other: None };
+    let (running, client) = open(of, office, spawn);
+    (running, client, held)
+}
+
+fn open(
+    of: &str,
+    office: Office,
+    spawn: impl Fn(Handler) + Send + Sync + 'static,
+) -> (Running, ErrandsClient) {
     let name = Room::name(of);
     let running = Server::new().export(&name, ErrandsAsync::serve(office, spawn)).start().unwrap();
-    (running, ErrandsClient::import(&name).unwrap(), held)
+    (running, ErrandsClient::import(&name).unwrap())
 }
 
 fn name(executor: &Executor, of: &str) -> String {
@@ -254,6 +287,87 @@ fn a_handler_sees_that_nobody_wants_its_result() {
 }
 
 #[test]
+fn a_handler_reads_where_the_client_wrote_for_as_long_as_it_runs() {
+    let _watchdog = Watchdog::new("a_handler_reads_where_the_client_wrote_for_as_long_as_it_runs");
+    on_each(|executor: Executor| async move {
+        let own = executor.clone();
+        let (_running, client, _held) =
+            office(&name(&executor, "shares"), &[], move |handler| drop(own.spawn(handler)));
+        // In a cell, in an A-stack, in an annex, in a file; and others over the same slots afterwards.
+        for round in 1..=3u8 {
+            for len in [0usize, 1, 40, 300, 5_000, 32_000, 33_000, 1 << 20, (16 << 20) + 1] {
+                let bytes = vec![round; len];
+                let sum = len as u64 * u64::from(round);
+                let call = |ms| {
+                    let (client, bytes) = (client.clone(), &bytes);
+                    async move { client.twice_async(Shared::from(bytes), ms).await }
+                };
+                let (one, other) = smol::future::zip(call(1), call(0)).await;
+                assert_eq!((one, other), (Ok((sum, sum)), Ok((sum, sum))), "{len}");
+            }
+        }
+        // A caller that waits no more: the A-stack stays leased, and no other call's bytes come there.
+        let bytes = vec![1; 5_000];
+        for _ in 0..20 {
+            let late =
+                client.with_deadline(Duration::from_millis(1)).twice_async(Shared::from(&bytes), 5).await;
+            assert!(matches!(late, Err(CallError::Deadline(_)) | Ok((5_000, 5_000))), "{late:?}");
+            assert_eq!(client.twice_async(Shared::from(&[2; 5_000]), 0).await, Ok((10_000, 10_000)));
+        }
+    });
+}
+
+#[test]
+fn giving_up_reaches_what_a_handler_awaits() {
+    let _watchdog = Watchdog::new("giving_up_reaches_what_a_handler_awaits");
+    on_each(|executor: Executor| async move {
+        let (own, others) = (executor.clone(), executor.clone());
+        let (_last, other, held) =
+            office(&name(&executor, "awaited"), &[], move |handler| drop(others.spawn(handler)));
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let office =
+            Office { held: Arc::default(), probes: HashMap::new(), other: Some((other, said.clone())) };
+        let spawn = move |handler| drop(own.spawn(handler));
+        let (_first, client) = open(&name(&executor, "awaits"), office, spawn);
+        let held = |so_many: u32| {
+            let held = held.clone();
+            async move {
+                while held.load(Ordering::SeqCst) != so_many {
+                    smol::future::yield_now().await;
+                }
+            }
+        };
+        // By who holds an `Abandon`; by a thread that is cancelled; by a task that drops its call.
+        let abandon = underpass::Abandon::new();
+        let (freed, cancelled) = (client.abandonable(&abandon), client.clone());
+        let (freed, cancelled) = (
+            underpass::thread::spawn(move || freed.have_held()),
+            underpass::thread::spawn(move || cancelled.have_held()),
+        );
+        let dropped = smol::future::or(async { client.have_held_async().await.is_ok() }, async {
+            held(3).await;
+            false
+        });
+        assert!(!dropped.await, "it is held until it is dropped");
+        held(2).await;
+        abandon.abandon();
+        held(1).await;
+        cancelled.cancel();
+        held(0).await;
+        let told = smol::unblock(|| [freed.join().unwrap(), cancelled.join().unwrap()]).await;
+        assert_eq!(
+            told,
+            [Err(CallError::Abandoned(Outcome::Unknown)), Err(CallError::Cancelled(Outcome::Unknown))]
+        );
+        while said.lock().unwrap().len() < 3 {
+            smol::future::yield_now().await;
+        }
+        let said = said.lock().unwrap().clone();
+        assert!(said.iter().all(|told| *told == Err(CallError::Cancelled(Outcome::Unknown))), "{said:?}");
+    });
+}
+
+#[test]
 fn a_client_that_dies_leaves_its_handlers_to_their_executor() {
     let _alone = counts_files();
     let _watchdog = Watchdog::new("a_client_that_dies_leaves_its_handlers_to_their_executor");
@@ -273,7 +387,7 @@ fn a_client_that_dies_leaves_its_handlers_to_their_executor() {
     let files = fds_of(std::process::id());
     let path = running.paths().next().unwrap().file_name().unwrap().to_owned();
     for _ in 0..5 {
-        let mut doomed = Command::new(SERVER).arg(&path).arg("hold").spawn().unwrap();
+        let mut doomed = Command::new(SERVER).arg(&path).arg("stay").spawn().unwrap();
         until("its call to be held", || (held.load(Ordering::SeqCst) == 1).then_some(()));
         doomed.kill().unwrap();
         doomed.wait().unwrap();

@@ -1,10 +1,14 @@
 //! A child has no part in its parent's bindings, and can't hurt them.
 
 use super::child::in_child;
+use super::contained::{contained, is_without};
 use super::{SERVER, alone};
-use underpass::{CallError, Policy, Server, ShareError, thread};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use underpass::{CallError, ImportError, Policy, Server, ShareError, thread};
 use underpass_tests::{
-    Probe, ProbeClient, PublicRoom, Puppet, Room, ServerProcess, Subject, Watchdog, until,
+    Probe, ProbeClient, PublicRoom, Puppet, Room, ServerProcess, Subject, Watchdog, kill, regions_of,
+    state_of, until,
 };
 
 /// Uses all that a child may try, and lets go of it.
@@ -59,6 +63,47 @@ fn a_child_that_drops_its_last_binding_leaves_the_parents() {
     assert_eq!(in_child(|| i32::from(client.take().is_none())), Some(0));
     // The parent has its own still.
     assert_eq!(client.unwrap().add(1, 2), Ok(3));
+}
+
+#[test]
+fn a_child_that_lives_on_does_not_hide_that_its_parent_died() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_child_that_lives_on_does_not_hide"));
+    dies_before_its_child("breed");
+}
+
+#[test]
+fn nor_does_one_that_is_forked_off_when_files_have_run_out() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("nor_does_one_that_is_forked_off"));
+    dies_before_its_child("breed-full");
+}
+
+fn dies_before_its_child(what: &str) {
+    let server = ServerProcess::start(SERVER, &Room::name(what), "probe");
+    let mut started = contained(",0", what, server.name());
+    let mut started = started.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(started.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    if said.is_empty() && is_without(started.wait().unwrap()) {
+        return;
+    }
+    let numbers: Vec<u32> = said.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    let [parent, child] = numbers[..] else { panic!("{said}") };
+    let lives = || ["S", "R"].iter().any(|state| state_of(child).contains(state));
+    let name = format!("{}-bred", server.name());
+    let bred = ProbeClient::import_within(&name, ServerProcess::soon()).unwrap();
+    let called = bred.clone();
+    let asleep = std::thread::spawn(move || called.nap(3_600_000));
+    assert_eq!((bred.add(1, 2), regions_of(server.pid())), (Ok(3), 1));
+    kill(parent);
+    // Its client, its server, and who looks for its name hear of it.
+    assert!(matches!(asleep.join().unwrap(), Err(CallError::PeerDied(_))));
+    until("the server to hear of it", || (regions_of(server.pid()) == 0).then_some(()));
+    assert!(matches!(ProbeClient::import(&name), Err(ImportError::Dead(_))));
+    assert!(lives(), "the child has nothing to do with it");
+    drop(started.stdin.take());
+    until("the child to end", || (!lives()).then_some(()));
+    started.wait().unwrap();
+    let _ = std::fs::remove_file(Room::directory().join(&name));
 }
 
 #[test]

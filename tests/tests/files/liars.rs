@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use underpass::CallError;
 use underpass_channel::layout::{FILES, FILES_WAITING, SLOTS, STACK};
 use underpass_channel::{Cell, Channel, Fence, Region};
-use underpass_os::{Directory, Listening, Socket};
+use underpass_os::{Directory, Listening, Socket, clock};
 use underpass_tests::{Porter, PorterClient, Room, ServerProcess, Watchdog, fds_of, until};
 use underpass_wire::to_bytes;
 
@@ -29,7 +29,8 @@ pub fn parcel(slot: u16, files: u16, length: u64) -> [u8; 16] {
 /// A binding made by hand.
 pub fn bind(server: &ServerProcess) -> End {
     let socket = Socket::connect(&Directory::from_environment(), server.name()).unwrap();
-    let hello = to_bytes(&(HEAD, PorterClient::descriptor().hash, (false, None::<u32>, false)));
+    let clock = (clock::ahead_ns(), clock::now_ns());
+    let hello = to_bytes(&(HEAD, PorterClient::descriptor().hash, (false, None::<u32>, false), clock));
     socket.send(&hello, &[]).unwrap();
     socket.wait(u64::MAX / 2).unwrap();
     let received = socket.receive(&mut [0; 1024]).unwrap();

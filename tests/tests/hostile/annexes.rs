@@ -5,6 +5,7 @@ use crate::clients::{Scene, call, outcome};
 use crate::end::{BAD_ARGUMENTS, DONE, End, blob};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use underpass_channel::layout::{ANNEX, SLOTS};
 use underpass_channel::{Annex, Cell, Place};
 use underpass_os::Memory;
@@ -127,6 +128,31 @@ fn annexes_that_nobody_asked_for_don_t_pile_up() {
         });
     }
     assert_eq!(call(&end, 0, procedure("add"), &[1, 2]), DONE);
+    drop(end);
+    scene.is_unharmed();
+}
+
+#[test]
+fn pages_that_reading_holes_took_go_when_another_annex_takes_its_place() {
+    let _watchdog = Watchdog::new("pages_that_reading_holes_took_go");
+    let scene = Scene::new("holes");
+    let end = scene.import();
+    // All but the length of the bytes is holes: the server's reading fills them, and would pay for them as long as the client has the file.
+    let honest = to_bytes(&vec![0u8; 60_000]);
+    let read = |number: u16| {
+        let (annex, file) = annex();
+        annex.sink().put(&honest[..16]);
+        let file = File::from(file);
+        announce(&end, 0, number, honest.len() as u64, &[file.as_fd()]);
+        aside(&end, 0);
+        assert_eq!(outcome(&end, 0), DONE);
+        (annex, file)
+    };
+    let blocks = |(_, file): &(Annex, File)| file.metadata().unwrap().blocks();
+    let first = read(1);
+    assert!(blocks(&first) * 512 >= 60_000, "the server has read them");
+    let _second = read(2);
+    until("the server to give the first one's back", || (blocks(&first) == 0).then_some(()));
     drop(end);
     scene.is_unharmed();
 }

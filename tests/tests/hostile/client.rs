@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use underpass_channel::layout::STACK;
 use underpass_channel::{Channel, Fence, Region};
-use underpass_os::{Directory, Socket};
+use underpass_os::{Directory, Socket, clock};
 use underpass_tests::ProbeClient;
 use underpass_wire::{from_bytes, to_bytes};
 
@@ -17,7 +17,12 @@ pub fn procedure(name: &str) -> u16 {
 
 /// What a client says first.
 pub fn hello() -> Vec<u8> {
-    to_bytes(&(HEAD, ProbeClient::descriptor().hash, (false, None::<u32>, false)))
+    hello_at(clock::ahead_ns(), clock::now_ns())
+}
+
+/// The same, with a clock that is `ahead_ns` of the system's and shows `now_ns`.
+pub fn hello_at(ahead_ns: i64, now_ns: u64) -> Vec<u8> {
+    to_bytes(&(HEAD, ProbeClient::descriptor().hash, (false, None::<u32>, false), (ahead_ns, now_ns)))
 }
 
 pub fn connect(name: &str) -> Socket {
@@ -36,8 +41,13 @@ pub fn answer(socket: &Socket, said: &[u8]) -> Option<(Vec<u8>, Vec<OwnedFd>)> {
 
 /// A binding made by hand.
 pub fn import(name: &str) -> End {
+    import_by(name, &hello())
+}
+
+/// The same, of who says `hello`.
+pub fn import_by(name: &str, hello: &[u8]) -> End {
     let socket = connect(name);
-    let (said, files) = answer(&socket, &hello()).expect("an honest server welcomes an honest hello");
+    let (said, files) = answer(&socket, hello).expect("an honest server welcomes an honest hello");
     let (head, kind): (_, u8) = from_bytes(&said[..17]).unwrap();
     assert_eq!((head, kind, files.len()), (HEAD, 0, 1));
     let channel = Channel::adopt(files[0].as_fd(), Fence::Full, STACK).unwrap();

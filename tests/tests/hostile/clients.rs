@@ -43,8 +43,12 @@ impl Scene {
         Self { server, honest, files }
     }
 
+    pub fn name(&self) -> &str {
+        self.server.name()
+    }
+
     pub fn import(&self) -> End {
-        import(self.server.name())
+        import(self.name())
     }
 
     /// The server closes the binding of who does this, and nothing else changes.
@@ -166,6 +170,41 @@ fn a_deadline_that_lies_is_the_liars_own() {
     (0..1000).for_each(|value| word(value * (u64::MAX / 1000)));
     assert!([DONE, UNWANTED].contains(&outcome(&end, 3)));
     assert_eq!(call(&end, 3, procedure("add"), &[1, 2]), DONE, "the binding goes on");
+    drop(end);
+    scene.is_unharmed();
+}
+
+#[test]
+fn who_says_that_nobody_waits_ends_its_own_calls() {
+    let _watchdog = Watchdog::new("who_says_that_nobody_waits_ends_its_own_calls");
+    let scene = Scene::new("unwanted");
+    let end = scene.import();
+    let say = |slots: u64| {
+        let mut bytes = [0u8; 16];
+        bytes[0] = 11;
+        bytes[8..].copy_from_slice(&slots.to_le_bytes());
+        // Full is full.
+        let _ = end.socket.send(&bytes, &[]);
+    };
+    let word = |slot: usize, value| end.region.word(WANTED / 8 + slot).store(value, Ordering::SeqCst);
+    // Of slots without a call, with words that say so and that don't; calls over them are served or refused.
+    (0..100).for_each(|_| say(u64::MAX));
+    assert_eq!(call(&end, 3, procedure("add"), &[1, 2]), DONE);
+    (0..64).for_each(|slot| word(slot, u64::MAX));
+    (0..100).for_each(|_| say(u64::MAX));
+    let told: Vec<_> = (0..200).map(|n| call(&end, n % 64, procedure("add"), &[1, 2])).collect();
+    assert!(told.iter().all(|told| [DONE, UNWANTED].contains(told)), "{told:?}");
+    (0..64).for_each(|slot| word(slot, 0));
+    // Of a call under way, again and again; if it was begun it meets two others.
+    end.post(&Cell::inline(5, procedure("meet"), &2u32.to_le_bytes()).unwrap());
+    (0..1000).for_each(|n| {
+        word(5, if n % 2 == 0 { u64::MAX } else { 0 });
+        say(1 << 5);
+    });
+    assert_eq!([scene.honest.meet(1), scene.honest.meet(1)], [Ok(()), Ok(())]);
+    assert!([DONE, UNWANTED].contains(&outcome(&end, 5)));
+    (0..64).for_each(|slot| word(slot, 0));
+    assert!((0..64).all(|slot| call(&end, slot, procedure("add"), &[1, 2]) == DONE), "the binding goes on");
     drop(end);
     scene.is_unharmed();
 }
@@ -319,7 +358,7 @@ fn a_hello_of_garbage_is_refused() {
     let (magic, hash) = (HEAD.0, ProbeClient::descriptor().hash);
     let other_version = to_bytes(&((magic, VERSION + 1, REGION as u64), hash, (false, None::<u32>, false)));
     let other_region = to_bytes(&((magic, VERSION, 1u64 << 40), hash, (false, None::<u32>, false)));
-    let other_interface = to_bytes(&(HEAD, !hash, (false, None::<u32>, false)));
+    let other_interface = to_bytes(&(HEAD, !hash, (false, None::<u32>, false), (0i64, 0u64)));
     let no_bool = [&honest[..24], &[7, 9]].concat();
     for said in [&[0][..], &[255; 16], &[7; 1_000], &honest[..honest.len() - 1], &honest[..4], &no_bool] {
         refused(&scene, said, Some(3));
@@ -331,7 +370,7 @@ fn a_hello_of_garbage_is_refused() {
 }
 
 /// The server answers with this kind of refusal, or not at all, and hangs up.
-fn refused(scene: &Scene, said: &[u8], kind: Option<u8>) {
+pub fn refused(scene: &Scene, said: &[u8], kind: Option<u8>) {
     let socket = connect(scene.server.name());
     let answer = answer(&socket, said);
     let told = answer.map(|(bytes, files)| {

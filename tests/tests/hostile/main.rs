@@ -6,6 +6,7 @@
 mod annexes;
 mod client;
 mod clients;
+mod clocks;
 mod end;
 mod honest;
 mod liar;

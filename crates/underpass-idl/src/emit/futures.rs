@@ -91,7 +91,7 @@ fn procedure(interface: &Interface, method: &Method, call: &Ident) -> TokenStrea
     let Method { index, ident, outcome, .. } = method;
     let result = Ident::new("result", Span::mixed_site());
     let implementation = Ident::new("implementation", Span::mixed_site());
-    let [taken, passed] = server::arguments(interface, method, call);
+    let [taken, passed] = server::arguments(interface, method, call, true);
     let written = &outcome.written;
     let carried = outcome.carried(wire);
     let given = if outcome.serde { quote!(#result.map(#wire::Serde)) } else { quote!(#result) };

@@ -35,15 +35,23 @@ pub(super) fn server(interface: &Interface) -> TokenStream {
     }
 }
 
-/// How the server stub takes the arguments of a method out of `call`, and what it passes on.
-pub(super) fn arguments(interface: &Interface, method: &Method, call: &Ident) -> [Vec<TokenStream>; 2] {
+/// How the server stub takes the arguments of a method out of `call`, and what it passes on, now or later.
+pub(super) fn arguments(
+    interface: &Interface,
+    method: &Method,
+    call: &Ident,
+    later: bool,
+) -> [Vec<TokenStream>; 2] {
     let wire = &interface.wire;
     let (mut taken, mut passed) = (Vec::new(), Vec::new());
     for (position, argument) in method.arguments.iter().enumerate() {
         let name = format_ident!("argument{position}", span = Span::mixed_site());
         if argument.is_shared() {
-            taken.push(quote!(let #name = #call.shared()?;));
-            passed.push(quote!(#name));
+            taken.push(match later {
+                false => quote!(let #name = #call.shared()?;),
+                true => quote!(let #name = #call.shared_later()?;),
+            });
+            passed.push(if later { quote!(#name.lend()) } else { quote!(#name) });
             continue;
         }
         let carried = argument.carried(wire);
@@ -59,7 +67,7 @@ fn procedure(interface: &Interface, method: &Method, call: &Ident) -> TokenStrea
     let Interface { ident: trait_, wire, .. } = interface;
     let Method { index, ident, outcome, .. } = method;
     let result = Ident::new("result", Span::mixed_site());
-    let [taken, passed] = arguments(interface, method, call);
+    let [taken, passed] = arguments(interface, method, call, false);
     let written = &outcome.written;
     let carried = outcome.carried(wire);
     let reply = if outcome.serde { quote!(&#result.map(#wire::Serde)) } else { quote!(&#result) };

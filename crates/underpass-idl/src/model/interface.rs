@@ -66,12 +66,6 @@ impl Interface {
             );
             errors.at(name, why);
         }
-        for argument in methods.iter().flat_map(|method| &method.arguments) {
-            if options.asynchronous && argument.is_shared() {
-                let why = "an async handler may run on when its call has come to its end, and a shared argument is gone then: take `shared` out, and write `&[u8]`";
-                errors.at(&argument.written, why);
-            }
-        }
         errors.finish(Self {
             vis: item.vis.clone(),
             ident: item.ident.clone(),

@@ -3,6 +3,7 @@
 use super::table::{Exported, Offer, Watched};
 use super::{Clerk, clerk};
 use crate::binding::Binding;
+use crate::clocks::{Clock, Shift};
 use crate::family::Family;
 use crate::grant::Grant;
 use crate::handshake::{Answer, Hello, LONGEST_HELLO, Manner, Meeting};
@@ -29,6 +30,7 @@ pub(super) const NEWCOMERS: usize = 256;
 struct Visitor {
     socket: Arc<Socket>,
     manner: Manner,
+    shift: Shift,
     peer: Peer,
     seat: Seat,
     export: u64,
@@ -135,7 +137,7 @@ impl Clerk {
 
     /// Makes the binding, or tells the visitor why there is none.
     fn welcome(&self, visitor: Visitor, grant: &Grant) {
-        let Visitor { socket, manner, peer, seat, export, offer, until } = visitor;
+        let Visitor { socket, manner, shift, peer, seat, export, offer, until } = visitor;
         let made = match &grant.refusal {
             Some(why) => Err(Answer::Denied { why: why.clone() }),
             None => make(manner, stack_of(offer.service.descriptor.astack())),
@@ -149,7 +151,7 @@ impl Clerk {
         let expires = expires.into_iter().chain(until).min();
         let shareable = grant.shareable.unwrap_or(offer.terms.shareable);
         let binding = Binding::new(offer.name.clone(), peer, expires);
-        let family = Family::new(export, binding, shareable);
+        let family = Family::new(export, binding, shareable, shift);
         let (mailbox, stub) = (Mailbox::new(socket.clone()), offer.service.stub.clone());
         let end = ServerEnd::new(channel, mailbox, stub, meeting, family, seat);
         // Before the client can have it: what is revoked from then on may be this.
@@ -202,13 +204,14 @@ impl Visitor {
         if hello.hash != descriptor.hash {
             return Err(Answer::OtherInterface { hash: descriptor.hash, text: descriptor.text() });
         }
+        let shift = Clock::own().shift_from(hello.clock).map_err(|why| Answer::Failed { why })?;
         let peer = Peer::of(&socket)
             .map_err(|e| Answer::Failed { why: format!("the server can't learn who you are: {e}") })?;
         let seat = offer
             .quotas
             .admit(peer.uid(), region(stack_of(descriptor.astack())) as u64)
             .map_err(|why| Answer::Limit { why })?;
-        Ok(Self { socket, manner: hello.manner, peer, seat, export, offer, until })
+        Ok(Self { socket, manner: hello.manner, shift, peer, seat, export, offer, until })
     }
 }
 

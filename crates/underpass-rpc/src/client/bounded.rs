@@ -1,60 +1,104 @@
-//! Bounded calls: those whose caller may cease to want them.
+//! Bounded calls: those whose caller says beforehand that it may cease to want them; and how any call is given up.
 //!
-//! The slot's word in the region says until when, and one store there says that the caller has given up. What is known of a call that was given up is
+//! The slot's word in the region says until when, and one store there says that the caller has given up. A server that can't know that by the deadline is told over the socket, too. What is known of a call that was given up is
 //! proved in the channel's `README.md`, *Not started*.
 
 use super::{ClientEnd, Terms};
 use crate::abandon::UnderWay;
-use crate::deadline::{inherited_ns, inherits};
+use crate::alarm;
+use crate::answer::Answer;
+use crate::deadline::Inherited;
 use crate::error::{CallError, Outcome};
-use crate::linkage::{Delivered, Linkage};
+use crate::incoming::Status;
+use crate::linkage::Delivered;
 use crate::summons::wake_task;
 use crate::waiting::wake;
 use underpass_channel::Cell;
 use underpass_os::{barrier, clock};
 use underpass_seam::atomic::Ordering;
+use underpass_threads::{Woken, calls_end, calls_may_end};
+
+/// A server whose socket is full is told again after so many ns.
+const TELL_AGAIN: u64 = 100_000_000;
+
+/// A call's own deadline in ns, and that of what it is made for.
+type Bounds = (Option<u64>, Option<UnderWay>);
 
 impl Terms<'_> {
-    /// Until when the call is wanted, in ns: by its own terms, and by those of the call that the calling thread is a handler of.
-    #[inline(always)]
+    /// Until when the call is wanted, in ns: by its own terms, and by those of the call that it is made for.
     pub(crate) fn deadline(&self) -> Result<Option<u64>, Box<CallError>> {
-        if self.within.is_none() && !inherits() {
-            return Ok(None);
-        }
-        self.either_deadline()
+        self.earlier(&Inherited::of_caller())
     }
 
-    #[inline(never)]
-    fn either_deadline(&self) -> Result<Option<u64>, Box<CallError>> {
+    fn earlier(&self, inherited: &Inherited) -> Result<Option<u64>, Box<CallError>> {
+        if self.within.is_none() && inherited.deadline_ns.is_none() {
+            return Ok(None);
+        }
         let now = clock::now_ns();
         let own = self
             .within
             .map(|within| now.saturating_add(u64::try_from(within.as_nanos()).unwrap_or(u64::MAX)));
-        let inherited = if inherits() { inherited_ns() } else { None };
-        if inherited.is_some_and(|deadline| deadline <= now) {
+        if inherited.deadline_ns.is_some_and(|deadline| deadline <= now) {
             return Err(Box::new(CallError::Deadline(Outcome::NotStarted)));
         }
-        Ok(own.into_iter().chain(inherited).min())
+        Ok(own.into_iter().chain(inherited.deadline_ns).min())
     }
 }
 
 impl ClientEnd {
+    /// What bounds a call that a thread is about to make.
+    #[inline(always)]
+    pub(super) fn bounds(&self, terms: &Terms<'_>) -> Result<Bounds, Box<CallError>> {
+        if terms.within.is_none() & terms.abandon.is_none() & !calls_may_end() {
+            return Ok((None, None));
+        }
+        self.bounds_of_thread(terms)
+    }
+
+    #[inline(never)]
+    fn bounds_of_thread(&self, terms: &Terms<'_>) -> Result<Bounds, Box<CallError>> {
+        if !calls_may_end() {
+            return self.bounds_by(terms, &Inherited::default());
+        }
+        if calls_end() {
+            return Err(Box::new(CallError::Cancelled(Outcome::NotStarted)));
+        }
+        self.bounds_by(terms, &Inherited::of_caller())
+    }
+
+    /// What bounds a call that a task is about to make.
+    pub(super) fn bounds_of_task(&self, terms: &Terms<'_>) -> Result<Bounds, Box<CallError>> {
+        self.bounds_by(terms, &Inherited::of_caller())
+    }
+
+    fn bounds_by(&self, terms: &Terms<'_>, inherited: &Inherited) -> Result<Bounds, Box<CallError>> {
+        let deadline = terms.earlier(inherited)?;
+        Ok((deadline, UnderWay::new(self.own.upgrade(), terms.abandon, inherited.freed_by())?))
+    }
+
     /// Says in the region until when the call of `cell`, which is about to be posted, is wanted; and to who may abandon it where it is.
     #[inline(never)]
-    pub(super) fn bound(&self, cell: &mut Cell, deadline_ns: Option<u64>, under_way: Option<&UnderWay<'_>>) {
+    pub(super) fn bound(&self, cell: &mut Cell, deadline_ns: Option<u64>, under_way: Option<&UnderWay>) {
         under_way.inspect(|call| call.has(cell.slot));
         cell.bounded = true;
         self.channel.wanted(cell.slot).until(deadline_ns);
     }
 
-    /// Gives up a bounded call, and says what is known of it; nothing if its reply has come.
+    /// Gives up a call whose wait ended as `why`, and says what is known of it; nothing if its reply has come. One without bounds is looked at by its handler, and by nobody before.
     #[cold]
     pub(super) fn give_up(
         &self,
-        linkage: &Linkage,
-        number: u16,
-        under_way: Option<&UnderWay<'_>>,
+        answer: &mut Answer<'_>,
+        bounded: bool,
+        under_way: Option<&UnderWay>,
+        why: Woken,
     ) -> Option<Box<CallError>> {
+        let (linkage, number) = (answer.linkage(), answer.number);
+        let freed = under_way.and_then(UnderWay::freed);
+        let error = freed.unwrap_or(match why {
+            Woken::Cancelled => CallError::Cancelled,
+            Woken::Late | Woken::Woken => CallError::Deadline,
+        });
         // G1: the slot is this caller's still, so the word is.
         self.channel.wanted(number).no_more();
         // G2. Pairs with the fence of the server between T2 and T3.
@@ -64,8 +108,18 @@ impl ClientEnd {
         let untaken = self.channel.is_untaken(number);
         let inside = self.lock();
         if !linkage.abandon() {
-            return None;
+            // The next call over the slot may be one that does not write it.
+            self.channel.wanted(number).until(None);
+            drop(inside);
+            // It may be the server's answer to G1.
+            let refused = linkage.answered() == Some(Status::Unwanted as u16);
+            return refused.then(|| {
+                linkage.take(number);
+                Box::new(error(Outcome::NotStarted))
+            });
         }
+        // The slot is quarantined until the server answers.
+        answer.slot = None;
         let quarantined = self.quarantined.load(Ordering::Relaxed) + 1;
         self.quarantined.store(quarantined, Ordering::Relaxed);
         drop(inside);
@@ -75,16 +129,45 @@ impl ClientEnd {
             // It may be alive, and take more of what was posted.
             self.end(CallError::Captured(Outcome::Unknown), false);
         }
-        let outcome = if untaken { Outcome::NotStarted } else { Outcome::Unknown };
-        Some(Box::new(match under_way.is_some_and(UnderWay::is_abandoned) {
-            true => CallError::Abandoned(outcome),
-            false => CallError::Deadline(outcome),
-        }))
+        // At a deadline the server needs nobody to tell it.
+        if freed.is_some() || why != Woken::Late {
+            self.tell_unwanted(1 << number);
+        }
+        // Who takes an unbounded one does not look first.
+        let outcome = if untaken && bounded { Outcome::NotStarted } else { Outcome::Unknown };
+        Some(Box::new(error(outcome)))
+    }
+
+    /// Has the server hear that nobody waits any more for the calls of these slots, whose words say so: so calls end that their handlers wait for.
+    #[cold]
+    fn tell_unwanted(&self, slots: u64) {
+        // Relaxed, here and below: each bit is sent by who takes it.
+        let slots = self.untold.swap(0, Ordering::Relaxed) | slots;
+        self.kernel.entered(1);
+        if self.mailbox.unwanted(slots) || self.is_closed() {
+            return;
+        }
+        // It does not take what it is told: it is told later, if it goes on.
+        self.untold.fetch_or(slots, Ordering::Relaxed);
+        // SYNC with the same swap below: whoever leaves that to an alarm has its bits seen by that. One at a time, however many give up.
+        if !self.tells_again.swap(true, Ordering::AcqRel) {
+            let own = self.own.clone();
+            let again = move || own.upgrade().iter().for_each(|own| own.tell_again());
+            alarm::set(clock::now_ns() + TELL_AGAIN, again);
+        }
+    }
+
+    #[cold]
+    fn tell_again(&self) {
+        self.tells_again.swap(false, Ordering::AcqRel);
+        self.tell_unwanted(0);
     }
 
     /// A slot that was quarantined comes back. Under the lock.
     pub(super) fn back_from_quarantine(&self, number: u16) {
         self.quarantined.store(self.quarantined.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+        // As in `give_up`.
+        self.channel.wanted(number).until(None);
         self.slots.reclaim(number);
     }
 
@@ -118,5 +201,42 @@ impl ClientEnd {
             true => Outcome::NotStarted,
             false => Outcome::Unknown,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handshake::Meeting;
+    use crate::mailbox::Mailbox;
+    use std::sync::Arc;
+    use underpass_channel::layout::STACK;
+    use underpass_channel::{Channel, Fence};
+    use underpass_os::Socket;
+
+    #[test]
+    fn a_server_that_takes_nothing_is_told_again_by_one_alarm() {
+        let (channel, _file) = Channel::create(Fence::Full, STACK).unwrap();
+        let (ours, theirs) = Socket::pair().unwrap();
+        let meeting = Meeting { elsewhere: false, shares: false, defers: false };
+        let end = ClientEnd::new(channel, Mailbox::new(ours), meeting);
+        while end.mailbox.unwanted(1 << 40) {}
+        // One weak hold is the end's own, one that of an alarm; and there may be one that rings just now.
+        for slot in 0..32 {
+            end.tell_unwanted(1 << slot);
+            assert!(Arc::weak_count(&end) <= 3);
+        }
+        let theirs = Mailbox::new(Socket::adopt(theirs).unwrap());
+        let all = (0..32).fold(0, |all, slot| all | 1 << slot);
+        let mut heard = 0u64;
+        for _ in 0..10_000_000 {
+            heard |= theirs.empty().unwanted;
+            if heard & all == all {
+                return;
+            }
+            end.tell_again();
+            std::thread::yield_now();
+        }
+        panic!("what was not told at once is forgotten: {heard:x}");
     }
 }

@@ -37,7 +37,7 @@ impl ClientEnd {
         if !self.handed(news.tickets) || news.shares > 0 {
             self.violated("a ticket that nobody asked for");
         }
-        if news.nonsense || news.asked > 0 {
+        if news.nonsense || news.asked > 0 || news.unwanted != 0 {
             self.violated("nonsense over the socket");
         }
         if news.closing {

@@ -25,7 +25,7 @@ impl Line for ClientEnd {
         false
     }
 
-    fn serve(&self) -> bool {
+    fn serve(&self, _: u64) -> bool {
         false
     }
 

@@ -15,6 +15,7 @@ use std::task::{Context, Poll};
 use underpass_channel::Place;
 use underpass_os::clock;
 use underpass_processor::Line;
+use underpass_threads::Woken;
 use underpass_wire::{Decode, Encode};
 
 /// Looks for a reply in a row, some 2 µs, where no other call is under way.
@@ -32,12 +33,8 @@ impl ClientEnd {
         failed: impl FnOnce(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
         let end = self.nearest();
-        let deadline = match terms.deadline() {
-            Ok(deadline) => deadline,
-            Err(error) => return Err(failed(*error)),
-        };
-        let under_way = match terms.abandon.map(|abandon| abandon.enter(end.own.upgrade())).transpose() {
-            Ok(under_way) => under_way,
+        let (deadline, under_way) = match end.bounds_of_task(&terms) {
+            Ok(bounds) => bounds,
             Err(error) => return Err(failed(*error)),
         };
         let under_way = under_way.as_ref();
@@ -83,7 +80,7 @@ struct Pending<'a> {
     /// Until it is settled.
     answer: Option<Answer<'a>>,
     deadline: Option<u64>,
-    under_way: Option<&'a UnderWay<'a>>,
+    under_way: Option<&'a UnderWay>,
     rounds: u8,
     alarm: Option<Alarm>,
 }
@@ -106,7 +103,7 @@ impl<'a> Pending<'a> {
     /// The call is settled, or the task is freed.
     fn settled(&mut self) -> Poll<Result<Answer<'a>, Box<CallError>>> {
         if self.is_freed() {
-            return Poll::Ready(self.give_up().expect("it has an answer or the want of one"));
+            return Poll::Ready(self.give_up(Woken::Cancelled).expect("it has an answer or the want of one"));
         }
         if let Some(alarm) = self.alarm.take() {
             alarm.cancel();
@@ -120,20 +117,16 @@ impl<'a> Pending<'a> {
     }
 
     /// Gives the call up, and says what is known of it; or gives its answer, which has come.
-    fn give_up(&mut self) -> Option<Result<Answer<'a>, Box<CallError>>> {
+    fn give_up(&mut self, why: Woken) -> Option<Result<Answer<'a>, Box<CallError>>> {
         if let Some(alarm) = self.alarm.take() {
             alarm.cancel();
         }
         let mut answer = self.answer.take()?;
         let end = answer.end;
         end.unwatch(answer.number);
-        // Who hears of it at the server is the handler of a bounded call.
-        Some(match end.give_up(answer.linkage(), answer.number, self.under_way) {
-            Some(error) => {
-                // The slot is quarantined until the server answers.
-                answer.slot = None;
-                Err(error)
-            }
+        let bounded = self.deadline.is_some() || self.under_way.is_some();
+        Some(match end.give_up(&mut answer, bounded, self.under_way, why) {
+            Some(error) => Err(error),
             None => Ok(answer),
         })
     }
@@ -152,11 +145,11 @@ impl<'a> Future for Pending<'a> {
             return self.settled();
         }
         if self.deadline.is_some_and(|deadline| deadline <= clock::now_ns()) {
-            return Poll::Ready(self.give_up().expect("it has an answer or the want of one"));
+            return Poll::Ready(self.give_up(Woken::Late).expect("it has an answer or the want of one"));
         }
         // After `expect`, as whoever abandons says so first and then looks who expects a reply.
-        if self.rounds == 0 && self.under_way.is_some_and(UnderWay::is_abandoned) {
-            return Poll::Ready(self.give_up().expect("it has an answer or the want of one"));
+        if self.rounds == 0 && self.under_way.is_some_and(UnderWay::is_freed) {
+            return Poll::Ready(self.give_up(Woken::Cancelled).expect("it has an answer or the want of one"));
         }
         if self.rounds < ROUNDS {
             self.rounds += 1;
@@ -189,7 +182,7 @@ impl<'a> Future for Pending<'a> {
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
         // The reply was here, and nobody reads it: what came along with it must not wait for another call.
-        if let Some(Ok(answer)) = self.give_up()
+        if let Some(Ok(answer)) = self.give_up(Woken::Cancelled)
             && let Some(reply) = answer.linkage().take(answer.number)
             && reply.place == Place::Aside
         {

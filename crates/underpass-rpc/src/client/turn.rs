@@ -17,7 +17,7 @@ pub(super) struct Turn<'a> {
     end: &'a ClientEnd,
     leasing: Leasing,
     deadline: Option<u64>,
-    under_way: Option<&'a UnderWay<'a>>,
+    under_way: Option<&'a UnderWay>,
     /// Its place in the queue, once it has had one.
     place: Option<Arc<Summons>>,
     alarm: Option<Alarm>,
@@ -28,7 +28,7 @@ impl<'a> Turn<'a> {
         end: &'a ClientEnd,
         leasing: Leasing,
         deadline: Option<u64>,
-        under_way: Option<&'a UnderWay<'a>>,
+        under_way: Option<&'a UnderWay>,
     ) -> Self {
         Self { end, leasing, deadline, under_way, place: None, alarm: None }
     }
@@ -70,8 +70,8 @@ impl Future for Turn<'_> {
             if self.end.is_closed() {
                 return Poll::Ready(Err(self.end.reason(Outcome::NotStarted)));
             }
-            if self.under_way.is_some_and(UnderWay::is_abandoned) {
-                return Poll::Ready(Err(Box::new(CallError::Abandoned(Outcome::NotStarted))));
+            if let Some(error) = self.under_way.and_then(UnderWay::freed) {
+                return Poll::Ready(Err(Box::new(error(Outcome::NotStarted))));
             }
             if self.deadline.is_some_and(|deadline| deadline <= clock::now_ns()) {
                 return Poll::Ready(Err(Box::new(CallError::Overloaded)));

@@ -1,8 +1,8 @@
 //! Bounded calls, as their server sees them.
 
 use super::ServerEnd;
-use crate::deadline::Serving;
-use crate::incoming::{Incoming, Refused, Replied, Status};
+use crate::deadline::begin;
+use crate::incoming::{Incoming, Refused, Status};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use underpass_os::clock;
 
@@ -15,17 +15,15 @@ impl ServerEnd {
         slot: u16,
     ) -> std::thread::Result<Result<(), Refused>> {
         let asked = self.channel.wanted(slot).ask_first(self.channel.fence());
+        let here = |until: Option<u64>| until.map(|theirs_ns| self.family.shift().here(theirs_ns));
+        let asked = asked.map(here);
         let passed = |deadline_ns| deadline_ns <= clock::now_ns();
         let (Some(deadline_ns), Some(end)) =
             (asked.filter(|until| !until.is_some_and(passed)), self.own.upgrade())
         else {
             return Ok(Err(Refused { status: Status::Unwanted, why: String::new() }));
         };
-        let serving = Serving::begin(end, slot, deadline_ns);
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.stub.dispatch(call)));
-        if call.replied == Replied::Later {
-            serving.hand_over();
-        }
-        outcome
+        let _serving = begin(end, slot, deadline_ns);
+        catch_unwind(AssertUnwindSafe(|| self.stub.dispatch(call)))
     }
 }

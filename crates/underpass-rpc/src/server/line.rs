@@ -1,6 +1,6 @@
 //! What idle activations ask the server's end of a binding: to serve, to sleep, to listen for donations.
 
-use super::ServerEnd;
+use super::{ServerEnd, by};
 use std::any::Any;
 use std::sync::Arc;
 use underpass_channel::Cell;
@@ -29,7 +29,7 @@ impl Line for ServerEnd {
     }
 
     #[inline]
-    fn serve(&self) -> bool {
+    fn serve(&self, by: u64) -> bool {
         let receiving = self.channel.receiving();
         if !receiving.pending() {
             return false;
@@ -49,17 +49,13 @@ impl Line for ServerEnd {
             Ok(true) => self.slots.get(usize::from(cell.slot)),
             Err(_) => None,
         };
-        // Relaxed, both: under the lock.
-        let slot = slot.filter(|slot| !slot.busy.load(Ordering::Relaxed));
         self.channel.taken().note(receiving.position());
         failpoint!("server-taken");
-        let Some(slot) = slot else {
-            // A slot that there isn't, or that has a call under way; or a cell without a meaning.
-            self.began_nothing(inside);
-            self.violated();
-            return false;
+        // Relaxed, both: under the lock.
+        let Some(slot) = slot.filter(|slot| slot.by.load(Ordering::Relaxed) == by::NOBODY) else {
+            return self.takes_odd(inside, slot, &cell, by);
         };
-        slot.busy.store(true, Ordering::Relaxed);
+        slot.by.store(by, Ordering::Relaxed);
         self.one_more_under_way();
         drop(inside);
         self.run(&cell, slot);
@@ -180,8 +176,8 @@ impl Line for ServerEnd {
         self.kernel.spun(paid);
     }
 
-    fn peer(&self) -> Option<Arc<dyn Any + Send + Sync>> {
-        Some(self.family.binding().peer().known())
+    fn itself(self: Arc<Self>) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(self)
     }
 
     fn elsewhere(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Calls that are not begun: those of a binding that ends, and those of a user who has as many under way as he may.
 
-use super::ServerEnd;
+use super::{Served, ServerEnd};
 use crate::incoming::Status;
 use underpass_channel::Cell;
 use underpass_seam::atomic::Ordering;
@@ -121,7 +121,7 @@ impl ServerEnd {
             Ok(true) => self.slots.get(usize::from(cell.slot)),
             Err(_) => None,
         };
-        if slot.is_none_or(|slot| slot.busy.load(Ordering::Relaxed)) {
+        if slot.is_none_or(Served::is_busy) {
             drop(inside);
             self.violated();
             return false;

@@ -1,0 +1,101 @@
+//! Two domains' clocks. A deadline in a region is a time of its client's monotonic clock, which is the same for all processes, but for those in time namespaces: there it
+//! is ahead or behind, always by as much. Each client says by how much in its hello, and the server works out once for a binding what to add. See decision 0038.
+
+use underpass_os::clock;
+
+/// Clocks that are further apart than this, in ns, when a hello is heard, and don't say so, are of two time namespaces.
+const APART: u64 = 60_000_000_000;
+
+/// What a domain says of its clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Clock {
+    /// By how much it is ahead of the system's, in ns.
+    ahead_ns: i64,
+    now_ns: u64,
+}
+
+/// A clock as it travels.
+pub(crate) type Parts = (i64, u64);
+
+impl Clock {
+    /// This domain's.
+    pub(crate) fn own() -> Self {
+        Self { ahead_ns: clock::ahead_ns(), now_ns: clock::now_ns() }
+    }
+
+    pub(crate) fn parts(self) -> Parts {
+        (self.ahead_ns, self.now_ns)
+    }
+
+    pub(crate) fn of((ahead_ns, now_ns): Parts) -> Self {
+        Self { ahead_ns, now_ns }
+    }
+
+    /// What makes times of this clock out of those of `theirs`, which has been heard of just now.
+    ///
+    /// # Errors
+    /// What to tell a peer whose clock is another than it says, or than this one says of itself.
+    pub(crate) fn shift_from(self, theirs: Self) -> Result<Shift, String> {
+        let shift = Shift(self.ahead_ns.saturating_sub(theirs.ahead_ns));
+        let apart = shift.here(theirs.now_ns).abs_diff(self.now_ns);
+        if apart > APART {
+            return Err(format!(
+                "your clock and the server's are {} s apart: one of the two is in a time namespace and can't read by how much; it needs `/proc`",
+                apart / 1_000_000_000
+            ));
+        }
+        Ok(shift)
+    }
+}
+
+/// By how much this domain's clock is ahead of a peer's, in ns. As the peer says: it can move nothing but the deadlines of its own calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shift(i64);
+
+impl Shift {
+    /// A time of the peer's clock, by this domain's.
+    pub(crate) fn here(self, theirs_ns: u64) -> u64 {
+        theirs_ns.saturating_add_signed(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: i64 = 3_600_000_000_000;
+
+    fn clock(ahead_ns: i64) -> Clock {
+        Clock { ahead_ns, now_ns: (10 * HOUR + ahead_ns) as u64 }
+    }
+
+    #[test]
+    fn a_time_is_the_same_moment_by_either_clock() {
+        for (own, theirs) in [(0, 0), (HOUR, 0), (0, HOUR), (-HOUR, HOUR), (HOUR, HOUR)] {
+            let shift = clock(own).shift_from(clock(theirs)).unwrap();
+            assert_eq!(shift.here(clock(theirs).now_ns), clock(own).now_ns);
+        }
+    }
+
+    #[test]
+    fn no_shift_goes_beyond_the_clock() {
+        assert_eq!(Shift(i64::MIN).here(5), 0);
+        assert_eq!(Shift(i64::MAX).here(u64::MAX - 1), u64::MAX);
+    }
+
+    #[test]
+    fn clocks_that_are_apart_and_do_not_say_so_are_told() {
+        let liar = Clock { ahead_ns: 0, ..clock(HOUR) };
+        assert!(clock(0).shift_from(liar).unwrap_err().contains("3600 s apart"));
+        assert!(liar.shift_from(clock(0)).is_err());
+        // A message may take its time.
+        let late = Clock { now_ns: clock(0).now_ns - APART, ..clock(0) };
+        assert_eq!(clock(0).shift_from(late), Ok(Shift(0)));
+        for ahead_ns in [i64::MIN, i64::MAX] {
+            for now_ns in [0, u64::MAX] {
+                let _ = clock(0).shift_from(Clock { ahead_ns, now_ns });
+                let _ = Clock { ahead_ns, now_ns }.shift_from(clock(HOUR));
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Either side sees nothing of the system but the directory of names, at another place, as in a container into which only that is mounted.
+
+use super::alone;
+use std::process::{Command, ExitStatus, Stdio};
+use underpass::{CallError, ImportError, Outcome, Running, Server};
+use underpass_tests::{
+    Clerk, Desk, DeskClient, Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, until,
+};
+
+const CONTAINED: &str = env!("CARGO_BIN_EXE_underpass-test-contained");
+/// With nothing but the directory of names, and with a `/proc` of its own.
+const WALLS: [&str; 2] = ["bare", "proc"];
+
+pub fn contained(walls: &str, what: &str, name: &str) -> Command {
+    let mut command = Command::new(CONTAINED);
+    command.args([walls, what, name]).stdin(Stdio::null());
+    command
+}
+
+/// Whether there are no containers for this user here, which it has said.
+pub fn is_without(status: ExitStatus) -> bool {
+    status.code() == Some(77)
+}
+
+/// Calls `name` from a container; `false` if there are none.
+fn called_from_inside(walls: &str, name: &str) -> bool {
+    let output = contained(walls, "call", name).stderr(Stdio::inherit()).output().unwrap();
+    if is_without(output.status) {
+        return false;
+    }
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let sees = if walls == "proc" { "1 names proc" } else { "1 names" };
+    assert_eq!(said.lines().collect::<Vec<_>>(), [sees, "called"]);
+    assert!(output.status.success(), "{}", output.status);
+    true
+}
+
+/// A server in a container; nothing if there are none.
+pub fn serving_inside(walls: &str, name: &str) -> Option<ServerProcess> {
+    let mut probed = contained(walls, "try", name).spawn().unwrap();
+    (!is_without(probed.wait().unwrap())).then(|| ServerProcess::run(contained(walls, "serve", name), name))
+}
+
+/// Removes what a server in a container leaves that was killed.
+pub fn tidy(name: &str) {
+    for name in [name.to_owned(), format!("{name}-desk"), format!("{name}-worker")] {
+        let _ = std::fs::remove_file(Room::directory().join(name));
+    }
+}
+
+fn serve_outside(name: &str) -> Running {
+    let server = Server::new().export(name, Probe::serve(Subject::default()));
+    server.export(format!("{name}-desk"), Desk::serve(Clerk::default())).start().unwrap()
+}
+
+#[test]
+fn a_client_in_a_container_imports_and_calls() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_client_in_a_container_imports_and_calls"));
+    for walls in WALLS {
+        let name = Room::name(&format!("out-{walls}"));
+        let running = serve_outside(&name);
+        if called_from_inside(walls, &name) {
+            until("its bindings to be cleared away", || running.bindings().list().is_empty().then_some(()));
+        }
+    }
+}
+
+#[test]
+fn a_server_in_a_container_serves_and_its_death_is_told() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_server_in_a_container_serves"));
+    for walls in WALLS {
+        let name = Room::name(&format!("in-{walls}"));
+        // The second takes the place of the first, which was killed.
+        for _ in 0..2 {
+            let Some(mut server) = serving_inside(walls, &name) else { return };
+            let probe = ProbeClient::import_within(&name, ServerProcess::soon()).unwrap();
+            let desk = DeskClient::import_within(&format!("{name}-desk"), ServerProcess::soon()).unwrap();
+            assert_eq!((probe.add(1, 2), probe.pid()), (Ok(3), Ok(1)));
+            assert_eq!(probe.echo(&[7; 100_000]), Ok(vec![7; 100_000]));
+            assert_eq!(probe.fill(1 << 20).map(|bytes| bytes.len()), Ok(1 << 20));
+            // It can't see this process: there is no number for it, and it is nobody's.
+            let [who, ..] = desk.who().unwrap();
+            assert_eq!(who.map(|who| (who.pid, who.pidfd)), Some((0, true)));
+            let asleep = std::thread::spawn(move || probe.nap(3_600_000).unwrap_err());
+            until("a call under way", || (desk.add(1, 2) == Ok(3)).then_some(()));
+            server.kill();
+            assert!(matches!(
+                asleep.join().unwrap(),
+                CallError::PeerDied(Outcome::Unknown | Outcome::NotStarted)
+            ));
+            // What died first was who had started it.
+            let dead = |found: Option<ImportError>| matches!(found, Some(ImportError::Dead(_))).then_some(());
+            until("its end", || dead(ProbeClient::import(&name).err()));
+            until("its end", || dead(DeskClient::import(&format!("{name}-desk")).err()));
+        }
+        tidy(&name);
+    }
+}
+
+#[test]
+fn two_containers_meet_in_the_directory_of_names() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("two_containers_meet_in_the_directory_of_names"));
+    for walls in WALLS {
+        let name = Room::name(&format!("both-{walls}"));
+        let Some(_server) = serving_inside(walls, &name) else { return };
+        assert!(called_from_inside(walls, &name));
+        tidy(&name);
+    }
+}
