@@ -10,8 +10,15 @@ use underpass_os::Memory;
 /// Bytes from one word to the next: farther than the prefetcher of neighbouring lines reaches.
 const STRIDE: usize = 256;
 
-/// Bytes shared.
-const LEN: usize = 4096;
+/// Bytes of the words and doorbells.
+const PAGE: usize = 4096;
+
+/// Lines of a ring: as many as an end of a channel has.
+pub const RING: usize = 64;
+const LINE: usize = 64;
+
+/// Bytes shared: the page, and a ring for each direction behind it.
+const LEN: usize = PAGE + 2 * RING * LINE;
 
 /// The 64-bit words, each alone in its line. Who writes which, and when: `ping.rs` and `responder.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +52,9 @@ pub enum Doorbell {
 
 const WORDS: usize = Word::First as usize + 1;
 const DOORBELLS: usize = Doorbell::Pong as usize + 1;
-const _: () = assert!((WORDS + DOORBELLS) * STRIDE <= LEN);
+const _: () = assert!((WORDS + DOORBELLS) * STRIDE <= PAGE);
 
-/// The shared page.
+/// The shared page, and its rings.
 #[derive(Debug)]
 pub struct Lines {
     memory: Memory,
@@ -80,6 +87,16 @@ impl Lines {
         unsafe { AtomicU64::from_ptr(at) }
     }
 
+    /// The line of ring `ring` (0 or 1) that is the turn of `round`: neighbours in time lie apart, as those of a channel do.
+    #[inline]
+    pub fn turn(&self, ring: usize, round: u64) -> &AtomicU64 {
+        let line = (round as usize).wrapping_mul(37) % RING;
+        // SAFETY: within the LEN bytes of the mapping, as `ring % 2` is below 2 and `line` below RING.
+        let at = unsafe { self.memory.base().as_ptr().add(PAGE + (ring % 2 * RING + line) * LINE) };
+        // SAFETY: as for `word`: aligned, mapped, and these 8 bytes are accessed through this function alone.
+        unsafe { AtomicU64::from_ptr(at.cast()) }
+    }
+
     /// The doorbell of this name.
     #[inline]
     pub fn doorbell(&self, doorbell: Doorbell) -> &AtomicU32 {
@@ -91,7 +108,7 @@ impl Lines {
     /// The start of a line; aligned to [`STRIDE`], since mappings begin at pages.
     #[inline]
     fn at(&self, line: usize) -> *mut u8 {
-        // SAFETY: `line` is less than WORDS + DOORBELLS, so this stays within the LEN bytes of the mapping.
+        // SAFETY: `line` is less than WORDS + DOORBELLS, so this stays within the first PAGE bytes of the mapping.
         unsafe { self.memory.base().as_ptr().add(line * STRIDE) }
     }
 }
@@ -110,5 +127,16 @@ mod tests {
         assert_eq!(there.word(Word::First).load(Ordering::Relaxed), 7);
         assert_eq!(here.doorbell(Doorbell::Pong).load(Ordering::Relaxed), 9);
         assert_eq!(here.word(Word::Ping).load(Ordering::Relaxed), 0);
+        for ring in 0..2 {
+            (0..RING as u64)
+                .for_each(|round| here.turn(ring, round).store(2 * round + ring as u64, Ordering::Relaxed));
+        }
+        for ring in 0..2 {
+            let all = (0..RING as u64).map(|round| there.turn(ring, round).load(Ordering::Relaxed));
+            assert!(
+                all.eq((0..RING as u64).map(|round| 2 * round + ring as u64)),
+                "each has a line of its own"
+            );
+        }
     }
 }

@@ -52,6 +52,11 @@ impl Orders {
                 self.lines.word(Word::Ping).store(round, Ordering::Release);
                 spin_until(self.lines.word(Word::Pong), round)
             }
+            Kind::Rings => {
+                // SYNC as above.
+                self.lines.turn(0, round).store(round, Ordering::Release);
+                spin_until(self.lines.turn(1, round), round)
+            }
             Kind::OneLine => {
                 // SYNC as above.
                 self.lines.word(Word::Ping).store(2 * round, Ordering::Release);
@@ -106,6 +111,7 @@ impl Subject for Ping<'_> {
         match self.kind {
             Kind::TwoLine => rounds.into_iter().try_for_each(|n| self.orders.round(Kind::TwoLine, n))?,
             Kind::OneLine => rounds.into_iter().try_for_each(|n| self.orders.round(Kind::OneLine, n))?,
+            Kind::Rings => rounds.into_iter().try_for_each(|n| self.orders.round(Kind::Rings, n))?,
             Kind::Futex => rounds.into_iter().try_for_each(|n| self.orders.round(Kind::Futex, n))?,
         }
         Ok(now_ns() - start)
@@ -185,7 +191,7 @@ mod tests {
         let place = Placement::choose().unwrap();
         let cpus = [place.far.unwrap_or(place.near), place.near];
         for (kind, cpu) in
-            [Kind::Futex, Kind::TwoLine, Kind::OneLine].into_iter().zip(cpus.into_iter().cycle())
+            [Kind::Futex, Kind::TwoLine, Kind::OneLine, Kind::Rings].into_iter().zip(cpus.into_iter().cycle())
         {
             let mut ping = Ping::new("test", &orders, kind, cpu);
             let mut samples = Vec::new();

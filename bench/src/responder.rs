@@ -27,11 +27,13 @@ pub enum Kind {
     OneLine = 2,
     /// Each wakes the other in the kernel and sleeps there.
     Futex = 3,
+    /// Each writes the next line of a ring that the other reads: what the lines of a call cost, without the call.
+    Rings = 4,
 }
 
 impl Kind {
     fn from_word(word: u64) -> Result<Self, Error> {
-        [Self::TwoLine, Self::OneLine, Self::Futex]
+        [Self::TwoLine, Self::OneLine, Self::Futex, Self::Rings]
             .into_iter()
             .find(|&kind| kind as u64 == word)
             .ok_or_else(|| format!("the responder knows no order {word}").into())
@@ -71,6 +73,7 @@ pub fn respond(lines: &Lines) -> Result<(), Error> {
             Kind::TwoLine => two_lines(lines, first..last)?,
             Kind::OneLine => one_line(lines, first..last)?,
             Kind::Futex => by_kernel(lines, first..last)?,
+            Kind::Rings => two_rings(lines, first..last)?,
         }
     }
 }
@@ -91,6 +94,15 @@ fn one_line(lines: &Lines, rounds: std::ops::Range<u64>) -> Result<(), Error> {
         spin_until(line, 2 * round)?;
         // SYNC with `Ping` load in the client's `spin_until`: nothing but the round.
         line.store(2 * round + 1, Ordering::Release);
+    }
+    Ok(())
+}
+
+fn two_rings(lines: &Lines, rounds: std::ops::Range<u64>) -> Result<(), Error> {
+    for round in rounds {
+        spin_until(lines.turn(0, round), round)?;
+        // SYNC with `turn` load in the client's `spin_until`: nothing but the round.
+        lines.turn(1, round).store(round, Ordering::Release);
     }
     Ok(())
 }

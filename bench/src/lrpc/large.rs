@@ -1,9 +1,8 @@
 //! `in-1m`, `in-1m-protected`, `in-1m-sealed`: 1 MiB to the server by one copy and by two, beside that copy alone, and without one, beside 4 KiB.
 
 use super::{Table, TableClient, ends};
-use crate::calls::Calls;
+use crate::calls::{Call, Calls};
 use crate::client::Client;
-use crate::contest::Subject;
 use crate::process::Local;
 use crate::{Error, Figures};
 use std::hint::black_box;
@@ -21,7 +20,7 @@ const COPIED: f64 = 1.0 / 0.8;
 const SEALED: f64 = 1.1;
 
 pub(super) fn client(client: &Client) -> Result<(), Error> {
-    let (table, _probe) = super::import()?;
+    let (table, probe) = super::import()?;
     client.settle()?;
     for (case, protected) in [(CASES[0], false), (CASES[1], true)] {
         if !client.wants(case) {
@@ -37,26 +36,27 @@ pub(super) fn client(client: &Client) -> Result<(), Error> {
                 false => taken.take(Shared::from(&*data))?,
                 true => taken.take_protected(&data)?,
             })
-        });
+        })
+        .counted(&probe);
         let contest = client.contest(&mut [&mut copy, &mut call], 0, 1)?;
         let figures = Figures::of(&contest, 1, 0);
         let (met, rate) = (figures.ratio <= COPIED, LARGE as f64 / figures.ns);
-        let figures = figures.with("gb_per_s", rate);
+        let figures = call.tell(figures).with("gb_per_s", rate);
         client.report(case, if protected { figures } else { figures.judged("bar", COPIED, met) })?;
     }
     if client.wants(CASES[2]) {
         let mut small = sealed("sealed-4KiB", &table, SMALL)?;
-        let mut large = sealed("sealed-1MiB", &table, LARGE)?;
+        let mut large = sealed("sealed-1MiB", &table, LARGE)?.counted(&probe);
         let contest = client.contest(&mut [&mut small, &mut large], 0, 1)?;
         let figures = Figures::of(&contest, 1, 0);
         let met = figures.ratio <= SEALED;
-        client.report(CASES[2], figures.judged("bar", SEALED, met))?;
+        client.report(CASES[2], large.tell(figures).judged("bar", SEALED, met))?;
     }
     Ok(())
 }
 
 /// Calls that pass the same sealed bytes again and again.
-fn sealed(name: &str, table: &TableClient, bytes: usize) -> Result<impl Subject + use<>, Error> {
+fn sealed(name: &str, table: &TableClient, bytes: usize) -> Result<Calls<impl Call>, Error> {
     let (table, data) = (table.clone(), Sealed::new(&vec![1u8; bytes])?);
     Ok(Calls::new(name, 1, move || check(table.take_sealed(data.clone())?)))
 }

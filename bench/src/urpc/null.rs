@@ -60,14 +60,26 @@ impl Bar {
 pub(super) fn running(client: &Client, bar: Bar) -> Result<(), Error> {
     let probe = import(client)?;
     let mut null = null("null", 1, &probe);
-    let contest = client.contest(&mut [&mut client.limit(), &mut null], 0, 1)?;
+    let mut limit = client.limit();
+    let mut rings = client.placement().far.map(|far| client.ping("two-ring", Kind::Rings, far));
+    let mut subjects: Vec<&mut dyn Subject> = vec![&mut limit, &mut null];
+    // Beside one CPU for both sides it says nothing.
+    let apart = client.pinning() != crate::Pinning::Together;
+    subjects.extend(rings.as_mut().filter(|_| apart).map(|rings| rings as &mut dyn Subject));
+    let contest = client.contest(&mut subjects, 0, 1)?;
     let processors = match client.pinning() {
         crate::Pinning::Floating => {
             Processors { clients: client.placement().all.len(), servers: client.placement().all.len() }
         }
         _ => ONE_EACH,
     };
-    client.report(bar.case, bar.judge(figures(&contest, (1, 0), (&null, processors))))
+    let mut figures = bar.judge(figures(&contest, (1, 0), (&null, processors)));
+    if let Some(rings) = contest.measured.get(2) {
+        let of_rings = contest.ratios(1, 2).median();
+        figures =
+            figures.with_detail("two-ring_ns", rings.slices().median()).with_detail("of_two-ring", of_rings);
+    }
+    client.report(bar.case, figures)
 }
 
 /// One caller and many, whose server has no processor of its own.

@@ -15,7 +15,7 @@ use underpass::thread::{self, JoinHandle};
 use underpass_channel::layout::{SLOTS, STACK};
 use underpass_channel::{Cell, Channel, Fence, Slot, Slots};
 use underpass_os::clock::now_ns;
-use underpass_threads::{Latch, wait_on};
+use underpass_threads::{Latch, Woken, wait_on};
 
 /// Messages under way at once; a channel takes twice as many.
 pub(super) const MESSAGES: usize = 32;
@@ -210,7 +210,7 @@ impl Callers {
         let caller = |n: usize| {
             let (latches, told) = (Arc::clone(&latches), Arc::clone(&told));
             thread::spawn(move || {
-                while wait_on(&latches[n], None, None) && !told.over.load(Ordering::Relaxed) {
+                while wait_on(&latches[n], None, None) == Woken::Woken && !told.over.load(Ordering::Relaxed) {
                     latches[n].shut();
                     told.resumed.fetch_add(1, Ordering::Relaxed);
                 }
