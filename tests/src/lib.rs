@@ -28,7 +28,7 @@ pub use probe::{Everything, Other, OtherClient, Plain, Probe, ProbeClient, Shape
 pub use scales::{Scales, ScalesClient, Weigher};
 pub use server::{Room, ServerProcess};
 pub use system::{
-    cont, fds_of, kernel_threads_of, kib_of, kill, regions_of, state_of, stop, switches_of, ticks_of,
+    Files, cont, fds_of, kernel_threads_of, kib_of, kill, regions_of, state_of, stop, switches_of, ticks_of,
 };
 pub use tight::{Gathering, Tight, TightClient, Trying};
 pub use watchdog::{Watchdog, long, until};

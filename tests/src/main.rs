@@ -40,8 +40,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use underpass::{CallError, Limits, Server, thread};
 use underpass_tests::{
-    Diligent, Entries, Errands, ErrandsClient, Gathering, Hall, Other, Porter, PorterClient, Probe,
-    ProbeClient, Scales, Subject, Tight, Unlike, Weigher, Worker, WorkerClient, crowd, fds_of, obey, until,
+    Diligent, Entries, Errands, ErrandsClient, Files, Gathering, Hall, Other, Porter, PorterClient, Probe,
+    ProbeClient, Scales, Subject, Tight, Unlike, Weigher, Worker, WorkerClient, crowd, obey, until,
 };
 
 /// Calls before those that are counted: as many as both sides need to find their ways of waiting.
@@ -209,9 +209,9 @@ fn carry(name: &str, times: u64) -> Result<(), Box<dyn Error>> {
     };
     // The kernel threads that a domain has open files for are there then.
     calls(10)?;
-    let before = fds_of(std::process::id());
+    let before = Files::own();
     calls(times)?;
-    println!("{before} {}", fds_of(std::process::id()));
+    println!("{}", before.others());
     Ok(())
 }
 

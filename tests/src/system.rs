@@ -1,7 +1,9 @@
 //! What the kernel knows of a process.
 
 use crate::watchdog::until;
+use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
 fn count(pid: u32, what: &str) -> usize {
@@ -10,9 +12,45 @@ fn count(pid: u32, what: &str) -> usize {
 
 /// Open files of `pid`, but for those through which its monitor looks at its own kernel threads: one each, opened when the thread starts.
 pub fn fds_of(pid: u32) -> usize {
+    open_files(pid).count()
+}
+
+fn open_files(pid: u32) -> impl Iterator<Item = fs::DirEntry> {
     let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let stats = |file: &fs::DirEntry| fs::read_link(file.path()).is_ok_and(|at| at.starts_with("/proc"));
-    files.filter(|file| !stats(file)).count()
+    files.filter(move |file| !stats(file))
+}
+
+/// Which files a process had open: their numbers, and what they were. Mere counts deceive where a file of something earlier is about to be closed.
+pub struct Files {
+    pid: u32,
+    open: BTreeSet<(String, u64, u64)>,
+}
+
+impl Files {
+    /// Those of `pid` now.
+    pub fn of(pid: u32) -> Self {
+        let known = |file: fs::DirEntry| {
+            let what = fs::metadata(file.path()).ok()?;
+            Some((file.file_name().into_string().ok()?, what.dev(), what.ino()))
+        };
+        Self { pid, open: open_files(pid).filter_map(known).collect() }
+    }
+
+    /// Those of this process now.
+    pub fn own() -> Self {
+        Self::of(std::process::id())
+    }
+
+    /// How many the process has open now that were not open then.
+    pub fn others(&self) -> usize {
+        Self::of(self.pid).open.difference(&self.open).count()
+    }
+
+    /// Waits until it has none that was not open then.
+    pub fn until_no_others(&self) {
+        until("the process to close its files", || (self.others() == 0).then_some(()));
+    }
 }
 
 /// Kernel threads of `pid`.

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use underpass::{CallError, Outcome};
-use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, crowd, fds_of, until};
+use underpass_tests::{Files, Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, crowd, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
@@ -57,7 +57,7 @@ fn nothing_is_left_of_a_binding_with_several_channels() {
     let keep = import(&server);
     keep.null().unwrap();
     let pids = [std::process::id(), server.pid()];
-    let files = pids.map(fds_of);
+    let files = pids.map(Files::of);
     for _ in 0..3 {
         let client = import(&server);
         let both = crowd(&client, |client, _, _| client.null());
@@ -65,7 +65,7 @@ fn nothing_is_left_of_a_binding_with_several_channels() {
             assert_eq!(pids.map(mappings), [3, 3], "two of this binding, one of the other");
         }
         drop(client);
-        until("both sides to let go", || (pids.map(fds_of) == files).then_some(()));
+        files.iter().for_each(Files::until_no_others);
         until("their memory too", || (pids.map(mappings) == [1, 1]).then_some(()));
         assert_eq!(keep.null(), Ok(()));
     }
@@ -129,12 +129,12 @@ fn a_killed_client_leaves_none_of_its_channels() {
     let server = ServerProcess::start(SERVER, &Room::name("killed"), "probe");
     let client = import(&server);
     client.null().unwrap();
-    let files = fds_of(server.pid());
+    let files = Files::of(server.pid());
     let Some(mut other) = other_crowd(server.name()) else { return };
-    assert_eq!((mappings(server.pid()), fds_of(server.pid())), (3, files + 2));
+    assert_eq!((mappings(server.pid()), files.others()), (3, 2));
     other.kill().unwrap();
     other.wait().unwrap();
-    until("the server to let go", || (fds_of(server.pid()) == files).then_some(()));
+    files.until_no_others();
     until("its memory too", || (mappings(server.pid()) == 1).then_some(()));
     assert_eq!(client.add(1, 1), Ok(2));
 }

@@ -20,7 +20,7 @@ use underpass::{CallError, ImportError, Outcome, ShareError, thread};
 use underpass_channel::layout::{LARGEST, LINE_WORDS, LINES, REGION, REPLIES, SLOTS, STACK, TAKEN, VERSION};
 use underpass_channel::{Annex, Boxed, Cell, Channel, Fence, INLINE, Place, Region, Sending, Words};
 use underpass_os::{Directory, Listening, Memory, Socket};
-use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of, until};
+use underpass_tests::{Files, Probe, ProbeClient, Room, ServerProcess, Watchdog, regions_of, until};
 use underpass_wire::to_bytes;
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
@@ -28,13 +28,13 @@ const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 /// No import takes as long.
 const LONG: Duration = Duration::from_secs(1000);
 
-/// A server made by hand, an honest one besides, and the files of this process as long as nobody else is there.
+/// A server made by hand, an honest one besides, and the files of this process while nobody else is there.
 struct Scene {
     listening: Listening,
     name: String,
     _server: ServerProcess,
     honest: ProbeClient,
-    files: usize,
+    files: Files,
     /// Files are counted by the process, so one test runs at a time.
     _alone: MutexGuard<'static, ()>,
 }
@@ -48,13 +48,13 @@ impl Scene {
         honest.null().unwrap();
         let name = Room::name(of);
         let listening = Listening::bind(&Directory::from_environment(), &name, 0o600).unwrap();
-        let files = fds_of(std::process::id());
+        let files = Files::own();
         Self { listening, name, _server: server, honest, files, _alone: alone }
     }
 
     /// The test has opened files of its own: they belong here.
     fn count(&mut self) {
-        self.files = fds_of(std::process::id());
+        self.files = Files::own();
     }
 
     /// Takes in the next client, hears its hello and answers with `said` and `files`.
@@ -119,9 +119,10 @@ impl Scene {
 
     fn is_unharmed(&self) {
         assert_eq!(self.honest.add(1, 2), Ok(3));
-        until("this domain to let go", || (fds_of(std::process::id()) == self.files).then_some(()));
-        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        assert_eq!(maps.matches("underpass-binding").count(), 1, "the honest binding's region alone");
+        // The honest binding's region alone.
+        until("this domain to let go", || {
+            (self.files.others() == 0 && regions_of(std::process::id()) == 1).then_some(())
+        });
     }
 }
 
@@ -421,7 +422,7 @@ fn a_blob_that_is_not_as_announced_closes_the_binding() {
     }
     let (reader, _writer) = std::io::pipe().unwrap();
     let null = std::fs::File::open("/dev/null").unwrap();
-    let scene = Scene { files: fds_of(std::process::id()), ..scene };
+    let scene = Scene { files: Files::own(), ..scene };
     for file in [reader.as_fd(), null.as_fd()] {
         scene.violates(|end| {
             let slot = call(end).slot;

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 use underpass::{CallError, Server, thread};
 use underpass_channel::layout::{ANNEX, ANNEXES};
-use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, fds_of, until};
+use underpass_tests::{Files, Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
@@ -83,7 +83,7 @@ fn one_annex_serves_all_calls_one_after_the_other() {
     let server = server("one");
     let client = import(&server);
     client.null().unwrap();
-    let before = fds_of(server.pid());
+    let before = Files::of(server.pid());
     for n in 0..50 {
         comes_back(&client, 1_000_000, n);
     }
@@ -95,7 +95,7 @@ fn one_annex_serves_all_calls_one_after_the_other() {
         (1, 2 << 20),
         "one with more room, in its place"
     );
-    until("files to be closed", || (fds_of(server.pid()) == before).then_some(()));
+    before.until_no_others();
     // By results alone.
     let second = import(&server);
     for _ in 0..5 {
@@ -229,14 +229,14 @@ fn they_are_gone_with_a_server_or_a_client_that_dies() {
     let server = server("client-dies");
     let keeper = import(&server);
     keeper.null().unwrap();
-    let before = fds_of(server.pid());
+    let before = Files::of(server.pid());
     for _ in 0..5 {
         let mut client = Command::new(SERVER).args([server.name(), "large", "1000000000"]).spawn().unwrap();
         until("it to call", || (annexes_of(server.pid()).0 > 0).then_some(()));
         client.kill().unwrap();
         client.wait().unwrap();
         until("the server to let go", || {
-            (annexes_of(server.pid()).0 == 0 && fds_of(server.pid()) == before).then_some(())
+            (annexes_of(server.pid()).0 == 0 && before.others() == 0).then_some(())
         });
     }
     let mut server = server;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use underpass::{CallError, Outcome, thread};
-use underpass_tests::{Log, Watchdog, Worker, WorkerClient, Works as Scene, cont, fds_of, stop, until};
+use underpass_tests::{Files, Log, Watchdog, Worker, WorkerClient, Works as Scene, cont, stop, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 /// Longer than any test.
@@ -60,13 +60,13 @@ fn a_handler_sees_that_its_caller_has_died() {
     let scene = Scene::new(SERVER, "orphan");
     let client = scene.client();
     client.note(9).unwrap();
-    let files = fds_of(scene.server.pid());
+    let files = Files::of(scene.server.pid());
     let mut doomed = Command::new(SERVER).args([scene.server.name(), "persist"]).spawn().unwrap();
     scene.until_executed(0);
     doomed.kill().unwrap();
     doomed.wait().unwrap();
     until("the handler to see it", || (client.ended() == Ok(1)).then_some(()));
-    until("the server to let go", || (fds_of(scene.server.pid()) == files).then_some(()));
+    files.until_no_others();
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn the_middle_of_a_chain_dies() {
     let (mut b, c) = (Scene::new(SERVER, "middle-b"), Scene::new(SERVER, "middle-c"));
     let last = c.client();
     last.note(0).unwrap();
-    let files = fds_of(c.server.pid());
+    let files = Files::of(c.server.pid());
     let caller = {
         let (client, name) = (b.client().with_deadline(LONG), c.server.name().to_owned());
         thread::spawn(move || client.have_persist(&name, 7))
@@ -228,7 +228,7 @@ fn the_middle_of_a_chain_dies() {
     assert_eq!(caller.join().unwrap(), Err(CallError::PeerDied(Outcome::Unknown)));
     // Its call of the last one has nobody any more who wants it, and nothing is left of it.
     until("the handler to see it", || (last.ended() == Ok(1)).then_some(()));
-    until("the server to let go", || (fds_of(c.server.pid()) == files).then_some(()));
+    files.until_no_others();
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use underpass::{CallError, Handler, Outcome, Running, Server, Shared};
-use underpass_tests::{Errands, ErrandsAsync, ErrandsClient, ProbeClient, Room, Watchdog, fds_of, until};
+use underpass_tests::{Errands, ErrandsAsync, ErrandsClient, Files, ProbeClient, Room, Watchdog, until};
 
 /// Counted while it lives: a handler that holds.
 struct Held(Arc<AtomicU32>);
@@ -384,7 +384,7 @@ fn a_client_that_dies_leaves_its_handlers_to_their_executor() {
         })
     };
     assert_eq!(client.echo(&[1], 1), Ok(vec![1]));
-    let files = fds_of(std::process::id());
+    let files = Files::own();
     let path = running.paths().next().unwrap().file_name().unwrap().to_owned();
     for _ in 0..5 {
         let mut doomed = Command::new(SERVER).arg(&path).arg("stay").spawn().unwrap();
@@ -395,7 +395,7 @@ fn a_client_that_dies_leaves_its_handlers_to_their_executor() {
         assert_eq!(held.load(Ordering::SeqCst), 1);
         tasks.lock().unwrap().clear();
         until("its handler to be dropped", || (held.load(Ordering::SeqCst) == 0).then_some(()));
-        until("its files to be closed", || (fds_of(std::process::id()) <= files).then_some(()));
+        files.until_no_others();
         assert_eq!(client.echo(&[1], 1), Ok(vec![1]));
     }
     drop(stop);

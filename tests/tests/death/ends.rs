@@ -3,7 +3,7 @@
 use crate::SERVER;
 use underpass::{CallError, Outcome, thread};
 use underpass_tests::{
-    Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, fds_of, kernel_threads_of, regions_of, until,
+    Files, Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, kernel_threads_of, regions_of, until,
 };
 
 fn import(server: &ServerProcess) -> ProbeClient {
@@ -82,15 +82,15 @@ fn a_killed_client_leaves_nothing_in_the_server() {
     let server = ServerProcess::start(SERVER, &Room::name("client"), "probe");
     let client = import(&server);
     client.null().unwrap();
-    let (files, threads) = (fds_of(server.pid()), kernel_threads_of(server.pid()));
+    let (files, threads) = (Files::of(server.pid()), kernel_threads_of(server.pid()));
     const KILLED: usize = 20;
     for _ in 0..KILLED {
         // A process of its own that binds, calls and is killed in the middle of a call.
         let mut doomed = std::process::Command::new(SERVER).args([server.name(), "linger"]).spawn().unwrap();
-        until("the other client to be bound", || (fds_of(server.pid()) > files).then_some(()));
+        until("the other client to be bound", || (files.others() > 0).then_some(()));
         doomed.kill().unwrap();
         doomed.wait().unwrap();
-        until("the server to let go", || (fds_of(server.pid()) == files).then_some(()));
+        files.until_no_others();
         assert_eq!(client.add(1, 1), Ok(2));
     }
     // Activations and listeners may start late, but not one for each client.
@@ -105,13 +105,13 @@ fn a_dropped_client_leaves_nothing_on_either_side() {
     let server = ServerProcess::start(SERVER, &Room::name("drop"), "probe");
     let keep = import(&server);
     keep.null().unwrap();
-    let there = fds_of(server.pid());
+    let there = Files::of(server.pid());
     for _ in 0..50 {
         let client = import(&server);
         client.null().unwrap();
         drop(client);
     }
-    until("the server to let go", || (fds_of(server.pid()) == there).then_some(()));
+    there.until_no_others();
     until("its memory too", || (regions_of(server.pid()) == 1).then_some(()));
 }
 

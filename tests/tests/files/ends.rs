@@ -4,7 +4,7 @@ use crate::{SERVER, closed_everywhere, import, server, watched};
 use std::process::Command;
 use std::time::Duration;
 use underpass::{CallError, thread};
-use underpass_tests::{Porter, PorterClient, Room, ServerProcess, Watchdog, fds_of, until};
+use underpass_tests::{Files, Porter, PorterClient, Room, ServerProcess, Watchdog, fds_of, until};
 
 #[test]
 fn a_panic_closes_what_its_procedure_had() {
@@ -57,13 +57,13 @@ fn a_client_that_dies_leaves_no_file() {
     let server = server("client-dies");
     let porter = import(&server);
     porter.null().unwrap();
-    let before = fds_of(server.pid());
+    let before = Files::of(server.pid());
     for _ in 0..10 {
         let mut client = Command::new(SERVER).args([server.name(), "carry", "1000000000"]).spawn().unwrap();
-        until("it to call", || (fds_of(server.pid()) > before + 1).then_some(()));
+        until("it to call", || (before.others() > 1).then_some(()));
         client.kill().unwrap();
         client.wait().unwrap();
-        until("the server to let go", || (fds_of(server.pid()) == before).then_some(()));
+        before.until_no_others();
     }
     let (file, reader) = watched();
     drop(porter.maybe(Some(file)).unwrap());
@@ -129,8 +129,8 @@ fn want_of_files_is_the_error_of_one_call() {
     let _watchdog = Watchdog::new("want_of_files_is_the_error_of_one_call");
     let rich = server("rich");
     let (poor, porter) = poor("poor", 48);
-    let before = fds_of(poor.pid());
-    assert!(before < 40, "{before} files");
+    let before = Files::of(poor.pid());
+    assert!(fds_of(poor.pid()) < 40, "{} files", fds_of(poor.pid()));
     for _ in 0..20 {
         // At the server of the call; at the client of one, which gets more than it has room for; at a server that can't make its result.
         let (file, reader) = watched();
@@ -143,5 +143,5 @@ fn want_of_files_is_the_error_of_one_call() {
         assert_eq!(porter.count(vec![watched().0]), Ok(1), "the binding goes on");
         assert_eq!(porter.fetch(rich.name(), 3), Ok(3));
     }
-    until("the server to let go", || (fds_of(poor.pid()) == before).then_some(()));
+    before.until_no_others();
 }

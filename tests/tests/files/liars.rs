@@ -7,7 +7,7 @@ use underpass::CallError;
 use underpass_channel::layout::{FILES, FILES_WAITING, SLOTS, STACK};
 use underpass_channel::{Cell, Channel, Fence, Region};
 use underpass_os::{Directory, Listening, Socket, clock};
-use underpass_tests::{Porter, PorterClient, Room, ServerProcess, Watchdog, fds_of, until};
+use underpass_tests::{Files, Porter, PorterClient, Room, ServerProcess, Watchdog, until};
 use underpass_wire::to_bytes;
 
 /// What a domain says that has no resources.
@@ -47,7 +47,7 @@ pub fn outcome(end: &End) -> (u16, u16) {
 struct Scene {
     server: ServerProcess,
     honest: PorterClient,
-    files: usize,
+    files: Files,
 }
 
 impl Scene {
@@ -55,7 +55,7 @@ impl Scene {
         let server = server(of);
         let honest = import(&server);
         honest.null().unwrap();
-        let files = fds_of(server.pid());
+        let files = Files::of(server.pid());
         Self { server, honest, files }
     }
 
@@ -74,7 +74,7 @@ impl Scene {
         let (file, reader) = watched();
         assert_eq!(self.honest.count(vec![file]), Ok(1));
         closed_everywhere(reader);
-        until("the server to let go", || (fds_of(self.server.pid()) == self.files).then_some(()));
+        self.files.until_no_others();
     }
 }
 
@@ -156,8 +156,8 @@ fn files_that_nobody_asked_for_are_bounded_and_go_with_the_binding() {
     end.say(&parcel(60, 1, 1), &[file.as_fd()]);
     end.post(&out_of_band(60, procedure("maybe")));
     assert_eq!(outcome(&end), (60, NO_RESOURCES));
-    let open = fds_of(scene.server.pid());
-    assert!(open <= scene.files + 1 + FILES_WAITING, "{open} files, {} before", scene.files);
+    let more = scene.files.others();
+    assert!(more <= 1 + FILES_WAITING, "{more} files more");
     drop(file);
     drop(end);
     closed_everywhere(reader);

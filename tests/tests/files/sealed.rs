@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use underpass::{Sealed, Shared};
 use underpass_os::{Blob, Memory};
-use underpass_tests::{Porter, ServerProcess, Watchdog, fds_of, until};
+use underpass_tests::{Files, Porter, ServerProcess, Watchdog, until};
 
 /// The mappings of sealed memory that `pid` has.
 fn sealed_of(pid: u32) -> usize {
@@ -24,10 +24,8 @@ fn passes(porter: &impl Porter, bytes: &[u8]) {
     assert_eq!(porter.total_shared(Shared::from(bytes)), Ok(total));
 }
 
-fn has_no_more(server: &ServerProcess, files: usize) {
-    until("the server to let go", || {
-        (sealed_of(server.pid()) == 0 && fds_of(server.pid()) == files).then_some(())
-    });
+fn has_no_more(server: &ServerProcess, files: &Files) {
+    until("the server to let go", || (sealed_of(server.pid()) == 0 && files.others() == 0).then_some(()));
 }
 
 #[test]
@@ -36,7 +34,7 @@ fn bytes_of_any_number_are_read_and_not_changed() {
     let server = server("sealed");
     let porter = import(&server);
     porter.null().unwrap();
-    let files = fds_of(server.pid());
+    let files = Files::of(server.pid());
     for len in [0, 1, 55, 56, 4096, 40_000, 1 << 20, 5_000_001] {
         let bytes: Vec<u8> = (0..len).map(|n| n as u8).collect();
         passes(&porter, &bytes);
@@ -45,7 +43,7 @@ fn bytes_of_any_number_are_read_and_not_changed() {
     assert_eq!((beside.len(), &*sealed[0], &*sealed[1]), (50_000, &[7; 100_000][..], &sealed[0][..]));
     // Back to where they came from.
     assert_eq!(porter.total(sealed[0].clone()), Ok((700_000, false)));
-    has_no_more(&server, files);
+    has_no_more(&server, &files);
 }
 
 #[test]
@@ -54,7 +52,7 @@ fn memory_that_could_change_is_the_error_of_one_call() {
     let server = server("unsealed");
     let porter = import(&server);
     porter.null().unwrap();
-    let files = fds_of(server.pid());
+    let files = Files::of(server.pid());
     let end = bind(&server);
     // Without seals; sealed, but mapped to be written; no memory.
     let unsealed = Blob::create("underpass-sealed").unwrap();
@@ -74,7 +72,7 @@ fn memory_that_could_change_is_the_error_of_one_call() {
     }
     drop(end);
     passes(&porter, &[3; 10_000]);
-    has_no_more(&server, files);
+    has_no_more(&server, &files);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::io::{Write, pipe};
 use std::os::fd::OwnedFd;
 use std::process::Command;
 use underpass::{Server, thread};
-use underpass_tests::{Hall, Item, Package, Porter, PorterClient, Room, Watchdog, fds_of, until};
+use underpass_tests::{Files, Hall, Item, Package, Porter, PorterClient, Room, Watchdog};
 
 fn file() -> OwnedFd {
     watched().0
@@ -96,12 +96,12 @@ fn every_shape_arrives_in_another_process() {
     let server = server("shapes");
     let porter = import(&server);
     porter.null().unwrap();
-    let before = fds_of(server.pid());
+    let before = Files::of(server.pid());
     carries(&porter);
     // From a user-level thread.
     let clone = porter.clone();
     thread::spawn(move || carries(&clone)).join().unwrap();
-    until("the server to let go", || (fds_of(server.pid()) == before).then_some(()));
+    before.until_no_others();
 }
 
 #[test]
@@ -155,10 +155,8 @@ fn thousands_of_calls_leave_nothing_open() {
     let server = server("thousands");
     let honest = import(&server);
     honest.null().unwrap();
-    let before = fds_of(server.pid());
+    let before = Files::of(server.pid());
     let done = Command::new(crate::SERVER).args([server.name(), "carry", "1000"]).output().unwrap();
-    let text = String::from_utf8(done.stdout).unwrap();
-    let counts: Vec<usize> = text.split_whitespace().map(|count| count.parse().unwrap()).collect();
-    assert!(counts.len() == 2 && counts[0] == counts[1], "the client's files: {text}");
-    until("the server to let go", || (fds_of(server.pid()) == before).then_some(()));
+    assert_eq!(String::from_utf8(done.stdout).unwrap(), "0\n", "files that the client still has");
+    before.until_no_others();
 }
