@@ -113,15 +113,15 @@ fn calls_after_the_first_enter_the_kernel_for_no_file() {
     let client = import(&server);
     let sent = bytes(1 << 20, 7);
     (0..3).for_each(|_| assert!(client.echo(&sent).is_ok()));
-    // A blob takes nine system calls; where either side sleeps and is woken, five.
+    // A blob takes nine system calls; where either side sleeps and is woken, five; who lends its processor gives way three times at the most.
     let before = client.counters();
     const CALLS: u64 = 200;
     for _ in 0..CALLS {
         assert!(client.count(&sent).is_ok());
     }
     let done = client.counters().since(&before);
-    let slept = done.sleeps + done.wakeups_sent;
-    assert!(done.kernel_entries <= 3 * slept + CALLS / 10, "{done:?}");
+    let moved = done.sleeps + done.wakeups_sent + done.donations_given;
+    assert!(done.kernel_entries <= 3 * moved + CALLS / 10, "{done:?}");
 }
 
 #[test]

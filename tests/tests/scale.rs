@@ -21,11 +21,23 @@ fn open(name: &str, count: usize) -> Vec<ProbeClient> {
 
 #[test]
 fn of_a_thousand_bindings_those_in_use_are_looked_at() {
-    const BUSY: usize = 10;
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let _watchdog = Watchdog::new("of_a_thousand_bindings_those_in_use_are_looked_at");
+    looked_at(ServerProcess::start(SERVER, &Room::name("thousand"), "probe"));
+}
+
+#[test]
+fn so_they_are_by_listeners_alone() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _watchdog = Watchdog::new("so_they_are_by_listeners_alone");
+    looked_at(ServerProcess::start_with(SERVER, &Room::name("listeners"), "probe", |command| {
+        command.env("UNDERPASS_PROCESSORS", "0");
+    }));
+}
+
+fn looked_at(server: ServerProcess) {
+    const BUSY: usize = 10;
     underpass_os::process::raise_files().unwrap();
-    let server = ServerProcess::start(SERVER, &Room::name("thousand"), "probe");
     // User-level threads call, so that this side has processors that look too.
     let work = move || {
         let all = open(server.name(), 1_000);

@@ -190,9 +190,11 @@ impl Scheduler {
             });
             self.wanted_soon() || self.timer_due() || self.stale() || lines.iter().any(|line| line.pending())
         };
-        if !give_way(&***line, look) {
+        let slept = !give_way(&***line, look);
+        if slept {
             self.sleep(Some(&***line));
         }
+        self.passed(if slept { lines::SLEEP } else { 1 });
         true
     }
 

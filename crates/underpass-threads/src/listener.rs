@@ -12,7 +12,7 @@ use std::sync::Arc;
 use underpass_os::barrier;
 use underpass_os::clock::now_ns;
 use underpass_os::futex::{self, MOST_WORDS, Scope, Watched};
-use underpass_processor::{Donee, Line, Parker, Role, give_way, sleep_and_donate, stand_by, tally};
+use underpass_processor::{Donee, Line, Parker, Role, give_way, lines, sleep_and_donate, stand_by, tally};
 
 /// Processors that come within this time of one another, in ns, show work that lasts.
 const LASTS: u64 = 100_000;
@@ -167,6 +167,7 @@ impl Scheduler {
         loop {
             let lines = self.lines();
             self.sleep_for_processors(cpu, &lines);
+            self.passed(lines::SLEEP);
             let came: Vec<_> = lines.iter().filter(|line| line.came(cpu)).cloned().collect();
             if !came.is_empty() {
                 self.activation().lend();
