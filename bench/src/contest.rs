@@ -144,9 +144,6 @@ pub fn calibrate(subject: &mut dyn Subject, slice: Duration) -> Result<u64, Erro
     let mut operations = 1;
     loop {
         let mut ns = subject.batch(operations)?;
-        if operations == 1 && ns >= slice {
-            return Ok(1);
-        }
         // One batch may have been interrupted; all of them aren't.
         for _ in 0..TRIALS {
             if ns < slice / 4 {
