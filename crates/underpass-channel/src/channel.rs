@@ -4,8 +4,8 @@ use crate::attention::{Attention, Bell, Fence};
 use crate::cell::Cell;
 use crate::donation::{Donation, Donee};
 use crate::layout::{
-    CLIENT_ATTENTION, DONATION_WORDS, DONATIONS, KEPT, LINE, LINES, REPLIES, REQUESTS, SERVER_ATTENTION,
-    SLOTS, TAKEN, WANTED,
+    CALLED, CLIENT_ATTENTION, DONATION_WORDS, DONATIONS, KEPT, LINE, LINES, REPLIES, REQUESTS,
+    SERVER_ATTENTION, SLOTS, TAKEN, WANTED,
 };
 use crate::region::{Region, RegionSink, RegionSource};
 use crate::ring::{Receiving, Sending};
@@ -14,6 +14,7 @@ use crate::words::Words;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use underpass_os::Stamp;
 use underpass_os::futex::{self, Scope};
 use underpass_seam::atomic::{AtomicU64, Ordering};
 use underpass_wire::DecodeError;
@@ -165,8 +166,15 @@ impl Channel {
         Attention::new(self.region.attention(self.own_attention))
     }
 
+    /// When and from where the peer last woke a processor of this side, as it says.
+    pub fn called(&self) -> Stamp {
+        Stamp::of(self.region.word((self.own_attention + CALLED) / 8).load(Ordering::Relaxed))
+    }
+
     /// Wakes one processor of the peer that sleeps on its attention: what [`Bell::Wake`] asks for.
     pub fn wake_peer(&self) {
+        // Relaxed, here and in `called`: a measurement.
+        self.region.word((self.peer_attention + CALLED) / 8).store(Stamp::now().bits(), Ordering::Relaxed);
         futex::wake(self.region.attention(self.peer_attention), Scope::Shared, 1);
     }
 

@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! byte 0      server's attention   written by the server when it sleeps, cleared by the client that wakes it
-//! byte 128    client's attention   the same, the other way round
+//! byte 8      server called        when and from where the client last woke a server that slept: written by the client, read by the server
+//! byte 128    client's attention   as the server's, the other way round
+//! byte 136    client called        as the server's, the other way round
 //! byte 256    donation words       one for each CPU: written by the server's listener of that CPU, cleared by who donates
 //! byte 512    taken                how many requests the server has taken: written by the server, read by the client when the binding ends
 //! byte 640    wanted words         one for each slot: written by the client of a bounded call, read by its handler
@@ -19,7 +21,7 @@ use crate::cell::INLINE;
 use underpass_wire::astack;
 
 /// The version of this layout; two domains must agree on it.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// Slots of a channel, and so the most calls at once over one channel.
 pub const SLOTS: u32 = 64;
@@ -63,6 +65,9 @@ pub const SERVER_ATTENTION: usize = 0;
 
 /// Where the client's attention word lies.
 pub const CLIENT_ATTENTION: usize = 128;
+
+/// How far behind an attention word lies the stamp of the call that last woke its owner: who calls has that line.
+pub const CALLED: usize = 8;
 
 /// Where the donation words begin.
 pub const DONATIONS: usize = 256;

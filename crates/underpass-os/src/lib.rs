@@ -32,6 +32,7 @@ pub mod signal;
 mod socket;
 pub mod spawn;
 mod stack;
+mod stamp;
 pub mod thread;
 mod watch;
 
@@ -44,4 +45,5 @@ pub use poller::{Poller, Ready};
 pub use sealed::{SealedMemory, Unsealed};
 pub use socket::{Listening, MOST_FILES, Received, Socket, Standing};
 pub use stack::{GUARD, StackMemory};
+pub use stamp::Stamp;
 pub use watch::Watch;

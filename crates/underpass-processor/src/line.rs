@@ -4,6 +4,7 @@ use crate::Keeper;
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use underpass_os::Stamp;
 
 /// The receiving end of a channel, as processors see it.
 ///
@@ -40,6 +41,11 @@ pub trait Line: Send + Sync {
 
     /// The word to sleep on.
     fn word(&self) -> &AtomicU32;
+
+    /// When and from where the peer last called who sleeps on the word, as it says.
+    fn called(&self) -> Option<Stamp> {
+        None
+    }
 
     /// Says that this domain looks by itself again.
     fn look(&self);

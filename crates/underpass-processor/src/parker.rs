@@ -1,5 +1,7 @@
 //! The private word of one kernel thread, by which others of its domain call it.
 
+#[cfg(not(underpass_loom))]
+use underpass_os::Stamp;
 use underpass_seam::atomic::{AtomicU32, Ordering};
 
 /// Runs, and nobody has called since the last sleep.
@@ -76,17 +78,6 @@ impl Parker {
     pub const SLEEPS: u32 = ASLEEP;
 }
 
-/// Where a stamp has the CPU; above it is the time, to some thousand ns.
-#[cfg(not(underpass_loom))]
-const CPU: u64 = (1 << 12) - 1;
-
-/// The time, and the CPU. Never 0.
-#[cfg(not(underpass_loom))]
-fn stamp() -> u64 {
-    use underpass_os::{clock, cpu};
-    (clock::now_ns() & !CPU) | (cpu::current() as u64 & CPU)
-}
-
 #[cfg(not(underpass_loom))]
 impl Parker {
     /// Calls the sleeper: its sleep ends, or its next one doesn't begin. Says whether it was asleep.
@@ -96,7 +87,7 @@ impl Parker {
         if asleep {
             crate::tally().woke();
             // Relaxed, here and in `measure`: if it wakes by itself meanwhile, its next sleep is measured too long.
-            self.called.store(stamp(), Ordering::Relaxed);
+            self.called.store(Stamp::now().bits(), Ordering::Relaxed);
             futex::wake(&self.word, Scope::Private, 1);
         }
         asleep
@@ -107,9 +98,9 @@ impl Parker {
         let called = self.called.load(Ordering::Relaxed);
         if called != 0 {
             self.called.store(0, Ordering::Relaxed);
-            let woken = stamp();
-            if (called ^ woken) & CPU != 0 {
-                crate::spin::saw_wake_up((woken & !CPU).saturating_sub(called & !CPU));
+            let called = Stamp::of(called);
+            if let Some(ns) = Stamp::now().after(called, called) {
+                crate::spin::saw_wake_up(ns);
             }
         }
     }

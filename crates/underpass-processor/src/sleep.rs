@@ -1,10 +1,10 @@
 //! The steps by which a processor goes to sleep without losing a wake-up.
 
 use crate::parker::{ASLEEP, Parker};
-use crate::{Line, tally};
+use crate::{Line, spin, tally};
 use std::ops::Deref;
 use underpass_os::futex::{self, MOST_WORDS, Scope, Watched, Woken};
-use underpass_os::{barrier, clock};
+use underpass_os::{Stamp, barrier, clock};
 
 /// Who has donated its processor looks after this long, in ns, at what has come, and calls the peer for what has not: a procedure may
 /// stay on it. Longer than a tick of the kernel's clock, so that to set it and to take it back costs no interrupt.
@@ -112,12 +112,14 @@ pub fn sleep_and_donate<L: ?Sized + Line>(
             let in_vain = lines.iter().filter_map(|line| insists(line)).min();
             let patience = in_vain.map(|times| clock::now_ns() + patience(times));
             let until = deadline_ns.into_iter().chain(patience).min();
+            // Who has the processor meanwhile is on the same CPU.
+            let since = donated_to.is_none().then(Stamp::now);
             match futex::wait_any(&watched, until) {
                 Woken::Unsupported => without_waitv(own, lines, until),
                 Woken::Late => {
                     lines.iter().filter(|line| insists(line).is_some()).for_each(|line| line.call())
                 }
-                _ => {}
+                Woken::Look => since.into_iter().for_each(|since| measure(lines, since)),
             }
         }
     }
@@ -125,6 +127,13 @@ pub fn sleep_and_donate<L: ?Sized + Line>(
         lines.iter().for_each(|line| line.look());
     }
     own.wake_up();
+}
+
+/// Learns what the wake-up cost that has ended a sleep, if a peer's call did.
+fn measure<L: ?Sized + Line>(lines: &[impl Deref<Target = L>], since: Stamp) {
+    let now = Stamp::now();
+    let took = lines.iter().find_map(|line| now.after(line.called()?, since));
+    took.into_iter().for_each(spin::was_told_of_wake_up);
 }
 
 /// S2, and I3 of the README of this crate: posters and who leaves work have a light barrier only. One CPU for both sides would

@@ -17,6 +17,9 @@ static WAKE_UP: AtomicU64 = AtomicU64::new(60_000);
 /// Between these, in ns: one on the same CPU, and one on a machine that does much else.
 const SENSIBLE: (u64, u64) = (3_000, 200_000);
 
+/// The least that counts of a wake-up by a peer, which may say what it likes, in ns: as quick as the quickest that we measured. Who says less would have this domain sleep where others call.
+const QUICK: u64 = 20_000;
+
 /// One wake-up that was seen moves the estimate by such a part of it.
 const STEP: u64 = 8;
 
@@ -39,6 +42,16 @@ pub fn wake_up_cost() -> u64 {
 /// A wake-up took so long, in ns, from the call to the called.
 pub(crate) fn saw_wake_up(ns: u64) {
     set_wake_up_cost(moved(wake_up_cost(), ns));
+}
+
+/// A wake-up by a peer took so long, in ns, as it says.
+pub(crate) fn was_told_of_wake_up(ns: u64) {
+    saw_wake_up(believed(ns));
+}
+
+/// As much of that as counts.
+fn believed(ns: u64) -> u64 {
+    ns.max(QUICK)
 }
 
 /// The estimate after one that took `ns`.
@@ -286,6 +299,13 @@ mod tests {
             }
         }
         assert_eq!(taught_by_each_other(20 * cost, cost)[1], 0, "who comes seldom is not polled for");
+    }
+
+    #[test]
+    fn a_peer_moves_the_estimate_between_what_is_sensible() {
+        let told = |ns: u64| (0..100).fold(60_000, |estimate, _| moved(estimate, believed(ns)));
+        assert!((QUICK - QUICK / STEP..=QUICK + QUICK / STEP).contains(&told(0)));
+        assert_eq!(told(u64::MAX), SENSIBLE.1);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::ClientEnd;
 use underpass_channel::Donee;
-use underpass_os::{cpu, failpoint};
+use underpass_os::{Stamp, cpu, failpoint};
 use underpass_processor::Line;
 use underpass_seam::atomic::{AtomicU32, Ordering, fence};
 
@@ -45,6 +45,10 @@ impl Line for ClientEnd {
 
     fn word(&self) -> &AtomicU32 {
         self.channel.own_attention().word()
+    }
+
+    fn called(&self) -> Option<Stamp> {
+        Some(self.channel.called())
     }
 
     fn look(&self) {

@@ -4,7 +4,7 @@ use super::{ServerEnd, by};
 use std::any::Any;
 use std::sync::Arc;
 use underpass_channel::Cell;
-use underpass_os::failpoint;
+use underpass_os::{Stamp, failpoint};
 use underpass_processor::{Keeper, Line};
 use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_threads::short_of_e_stacks;
@@ -77,6 +77,10 @@ impl Line for ServerEnd {
 
     fn word(&self) -> &AtomicU32 {
         self.channel.own_attention().word()
+    }
+
+    fn called(&self) -> Option<Stamp> {
+        Some(self.channel.called())
     }
 
     fn look(&self) {

@@ -1,0 +1,29 @@
+//! What a wake-up by another domain costs is learnt from it, also by who has no other wake-ups: a domain of plain kernel threads, or of one CPU.
+
+use underpass_os::cpu;
+use underpass_processor::{set_wake_up_cost, wake_up_cost};
+use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, until};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
+
+/// Less than any wake-up from another CPU.
+const TOO_LITTLE: u64 = 3_000;
+
+#[test]
+fn what_a_peers_wake_up_costs_is_learnt() {
+    let _watchdog = Watchdog::new("what_a_peers_wake_up_costs_is_learnt");
+    let cpus = cpu::allowed().unwrap();
+    // The kernel threads that are started from here on stay on one CPU, and the server on another, so that none but the server's wake-ups come from elsewhere.
+    let [own, other, ..] = cpus[..] else { return };
+    cpu::confine(&[own]).unwrap();
+    let server = ServerProcess::start_with(SERVER, &Room::name("wake-ups"), "probe", |command| {
+        command.env("UNDERPASS_TEST_CPU", other.to_string());
+    });
+    let client = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
+    set_wake_up_cost(TOO_LITTLE);
+    until("the estimate to rise", || {
+        // Longer than anybody polls.
+        client.nap(2).unwrap();
+        (wake_up_cost() > 2 * TOO_LITTLE).then_some(())
+    });
+}
