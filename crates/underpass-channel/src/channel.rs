@@ -174,7 +174,7 @@ impl Channel {
     /// Wakes one processor of the peer that sleeps on its attention: what [`Bell::Wake`] asks for.
     pub fn wake_peer(&self) {
         // Relaxed, here and in `called`: a measurement.
-        self.region.word((self.peer_attention + CALLED) / 8).store(Stamp::now().bits(), Ordering::Relaxed);
+        self.region.word((self.peer_attention + CALLED) / 8).store(Stamp::shared().bits(), Ordering::Relaxed);
         futex::wake(self.region.attention(self.peer_attention), Scope::Shared, 1);
     }
 

@@ -5,15 +5,23 @@ use crate::{clock, cpu};
 /// Where a stamp has the CPU; above it is the time, to some thousand ns.
 const CPU: u64 = (1 << 12) - 1;
 
-/// A moment, and the CPU of who took it. The same for processes of all time namespaces.
+/// A moment, and the CPU of who took it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp(u64);
 
 impl Stamp {
     /// Here and now. Never 0 in bits.
     pub fn now() -> Self {
-        let now = clock::now_ns().saturating_add_signed(-clock::ahead_ns());
-        Self((now & !CPU) | (cpu::current() as u64 & CPU))
+        Self::at(clock::now_ns())
+    }
+
+    /// The same, to compare with another domain's: by the system's clock, whatever time namespaces they are in. As [`clock::ahead_ns`] it reads `/proc`, once.
+    pub fn shared() -> Self {
+        Self::at(clock::now_ns().saturating_add_signed(-clock::ahead_ns()))
+    }
+
+    fn at(ns: u64) -> Self {
+        Self((ns & !CPU) | (cpu::current() as u64 & CPU))
     }
 
     /// As a word.

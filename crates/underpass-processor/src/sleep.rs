@@ -113,7 +113,7 @@ pub fn sleep_and_donate<L: ?Sized + Line>(
             let patience = in_vain.map(|times| clock::now_ns() + patience(times));
             let until = deadline_ns.into_iter().chain(patience).min();
             // Who has the processor meanwhile is on the same CPU.
-            let since = donated_to.is_none().then(Stamp::now);
+            let since = (donated_to.is_none() && !lines.is_empty()).then(Stamp::shared);
             match futex::wait_any(&watched, until) {
                 Woken::Unsupported => without_waitv(own, lines, until),
                 Woken::Late => {
@@ -131,7 +131,7 @@ pub fn sleep_and_donate<L: ?Sized + Line>(
 
 /// Learns what the wake-up cost that has ended a sleep, if a peer's call did.
 fn measure<L: ?Sized + Line>(lines: &[impl Deref<Target = L>], since: Stamp) {
-    let now = Stamp::now();
+    let now = Stamp::shared();
     let took = lines.iter().find_map(|line| now.after(line.called()?, since));
     took.into_iter().for_each(spin::was_told_of_wake_up);
 }
