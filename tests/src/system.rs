@@ -4,7 +4,12 @@ use crate::watchdog::until;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// No file takes as long to be closed.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn count(pid: u32, what: &str) -> usize {
     fs::read_dir(format!("/proc/{pid}/{what}")).map_or(0, Iterator::count)
@@ -24,15 +29,19 @@ fn open_files(pid: u32) -> impl Iterator<Item = fs::DirEntry> {
 /// Which files a process had open: their numbers, and what they were. Mere counts deceive where a file of something earlier is about to be closed.
 pub struct Files {
     pid: u32,
-    open: BTreeSet<(String, u64, u64)>,
+    open: BTreeSet<File>,
 }
+
+/// Its number, what it is called, its device and its number there.
+type File = (String, PathBuf, u64, u64);
 
 impl Files {
     /// Those of `pid` now.
     pub fn of(pid: u32) -> Self {
         let known = |file: fs::DirEntry| {
             let what = fs::metadata(file.path()).ok()?;
-            Some((file.file_name().into_string().ok()?, what.dev(), what.ino()))
+            let called = fs::read_link(file.path()).ok()?;
+            Some((file.file_name().into_string().ok()?, called, what.dev(), what.ino()))
         };
         Self { pid, open: open_files(pid).filter_map(known).collect() }
     }
@@ -44,12 +53,24 @@ impl Files {
 
     /// How many the process has open now that were not open then.
     pub fn others(&self) -> usize {
-        Self::of(self.pid).open.difference(&self.open).count()
+        self.now().open.difference(&self.open).count()
     }
 
     /// Waits until it has none that was not open then.
+    ///
+    /// # Panics
+    /// If some stay.
     pub fn until_no_others(&self) {
-        until("the process to close its files", || (self.others() == 0).then_some(()));
+        let begun = Instant::now();
+        while self.others() > 0 {
+            let late = begun.elapsed() > PATIENCE;
+            assert!(!late, "still open: {:?}", self.now().open.difference(&self.open).collect::<Vec<_>>());
+            std::thread::yield_now();
+        }
+    }
+
+    fn now(&self) -> Self {
+        Self::of(self.pid)
     }
 }
 

@@ -36,7 +36,11 @@ pub fn on_each<F: Future<Output = ()>>(test: impl Fn(Executor) -> F) {
         runtime.block_on(test(Executor { name, spawn }));
     }
     let executor = Arc::new(smol::Executor::new());
-    let own = executor.clone();
-    let spawn = Arc::new(move |task| own.spawn(task).detach());
+    // Weak: a handler that is left holds the server that holds this, and goes with the executor.
+    let own = Arc::downgrade(&executor);
+    let spawn = Arc::new(move |task| match own.upgrade() {
+        Some(executor) => executor.spawn(task).detach(),
+        None => drop(task),
+    });
     smol::block_on(executor.run(test(Executor { name: "smol", spawn })));
 }
