@@ -3,7 +3,7 @@
 //! No reference or slice into it is ever made, atomics apart. Bytes cross by opaque copies, each byte once.
 
 use crate::copied;
-use crate::layout;
+use crate::layout::{self, LINE};
 use crate::words::Words;
 use std::arch::asm;
 use std::io;
@@ -13,6 +13,9 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use underpass_os::Memory;
 use underpass_seam::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use underpass_wire::{DecodeError, Sink, Source};
+
+/// Bytes at the beginning of a message in an A-stack that are fetched at once, for who reads them writes there next.
+const SOON: usize = 8 * LINE;
 
 /// A mapped region, laid out as [`layout`] says.
 #[derive(Debug)]
@@ -87,7 +90,11 @@ impl Region {
         if len > self.stack {
             return Err(DecodeError::Truncated);
         }
-        Ok(RegionSource { from: self.stack(slot), left: len, memory: PhantomData })
+        let from = self.stack(slot);
+        for offset in (0..len.min(SOON)).step_by(LINE) {
+            want_to_write(from.wrapping_add(offset));
+        }
+        Ok(RegionSource { from, left: len, memory: PhantomData })
     }
 
     /// Has the processor put what was written of the A-stack of `slot`, `len` bytes, where another finds it sooner than in this one's cache: a hint.
@@ -96,8 +103,6 @@ impl Region {
     /// If there is no such slot.
     #[inline]
     pub fn send_on_stack(&self, slot: u16, len: usize) {
-        /// Bytes.
-        const LINE: usize = 64;
         let begin = self.stack(slot);
         for offset in (0..len.min(self.stack)).step_by(LINE) {
             demote(begin.wrapping_add(offset));
@@ -125,17 +130,21 @@ impl Words for Region {
 
     #[inline]
     fn want_to_write(&self, index: usize) {
-        // By hand: the compiler makes a prefetch to read of it where the target may lack this one, which is then a no-op.
-        // SAFETY: a prefetch touches no memory, whatever the address.
-        unsafe {
-            asm!("prefetchw [{}]", in(reg) self.word(index), options(nostack, preserves_flags, readonly))
-        }
+        want_to_write(std::ptr::from_ref(self.word(index)).cast());
     }
 
     #[inline]
     fn send_on(&self, index: usize) {
         demote(std::ptr::from_ref(self.word(index)).cast());
     }
+}
+
+/// Has the processor fetch the line of `address` as one that it writes: a hint.
+#[inline]
+fn want_to_write(address: *const u8) {
+    // By hand: the compiler makes a prefetch to read of it where the target may lack this one, which is then a no-op.
+    // SAFETY: a prefetch touches no memory, whatever the address.
+    unsafe { asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, readonly)) }
 }
 
 /// Has the processor move the line of `address` from its own cache to the one that all share: a hint, which nothing rests on (decision 0037).
