@@ -194,18 +194,31 @@ pub struct Peer {
     region: Region,
     file: OwnedFd,
     replies: bool,
+    /// It has passed its own end of the socket.
+    gave_itself: std::cell::Cell<bool>,
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // Whoever holds a socket keeps it open, its owner's peer too: that one's death would not be heard (doc/security.md, *What is not defended*).
+        if self.gave_itself.get() {
+            self.socket.hang_up();
+        }
+    }
 }
 
 impl Peer {
     /// A client's end of what a server has given, with A-stacks of the default size.
     pub fn client(file: OwnedFd, channel: Channel, socket: Socket) -> Self {
         let region = Region::adopt(file.as_fd(), STACK).expect("a region");
-        Self { region, socket, channel, file, replies: false }
+        Self { region, socket, channel, file, replies: false, gave_itself: std::cell::Cell::new(false) }
     }
 
     /// A server's end.
     pub fn server(file: OwnedFd, channel: Channel, socket: Socket) -> Self {
-        Self { replies: true, ..Self::client(file, channel, socket) }
+        let mut peer = Self::client(file, channel, socket);
+        peer.replies = true;
+        peer
     }
 
     /// Does a step of its own.
@@ -300,7 +313,10 @@ impl Peer {
             File::Annex => Annex::create(1).ok().flatten().map(|(_, file)| file),
             File::Region => self.file.try_clone().ok(),
             File::Pipe => std::io::pipe().ok().map(|(reader, _)| reader.into()),
-            File::Socket => self.socket.as_fd().try_clone_to_owned().ok(),
+            File::Socket => {
+                self.gave_itself.set(true);
+                self.socket.as_fd().try_clone_to_owned().ok()
+            }
         }
     }
 }
