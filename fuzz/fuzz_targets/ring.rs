@@ -77,8 +77,8 @@ fn ring(steps: &[Step]) {
                     Some(posted) => {
                         let bytes = |cell: &Cell| cell.bytes().to_vec();
                         assert_eq!(
-                            (cell.slot, cell.what, cell.length),
-                            (posted.slot, posted.what, posted.length)
+                            (cell.slot(), cell.what(), cell.length),
+                            (posted.slot(), posted.what(), posted.length)
                         );
                         assert!(
                             cell.place == posted.place

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use underpass::{CallError, ImportError, Outcome, ShareError, thread};
 use underpass_channel::layout::{LARGEST, LINE_WORDS, LINES, REGION, REPLIES, SLOTS, STACK, TAKEN, VERSION};
-use underpass_channel::{Annex, Boxed, Cell, Channel, Fence, INLINE, Place, Region, Sending, Words};
+use underpass_channel::{Annex, Boxed, Cell, Channel, Fence, INLINE, Ids, Place, Region, Sending, Words};
 use underpass_os::{Directory, Listening, Memory, Socket};
 use underpass_tests::{Files, Probe, ProbeClient, Room, ServerProcess, Watchdog, regions_of, until};
 use underpass_wire::to_bytes;
@@ -141,7 +141,7 @@ fn call(end: &End) -> Cell {
 
 /// The reply to `call` that an honest server gives.
 fn done(call: &Cell, bytes: &[u8]) -> Cell {
-    Cell::inline(call.slot, DONE, bytes).unwrap()
+    Cell::inline(call.slot(), DONE, bytes).unwrap()
 }
 
 #[test]
@@ -168,14 +168,14 @@ fn an_annex_that_its_client_did_not_make_closes_the_binding() {
     scene.count();
     let in_annex = |slot| Cell { place: Place::Annex, length: 10, ..Cell::new(slot, DONE) };
     // One that there is not, whatever the kept word says; one that the server makes, for a reply and for nothing.
-    scene.violates(|end| end.post(&in_annex(call(end).slot)));
+    scene.violates(|end| end.post(&in_annex(call(end).slot())));
     scene.violates(|end| {
         let call = call(end);
-        end.channel.keep(call.slot, 1);
-        end.post(&in_annex(call.slot));
+        end.channel.keep(call.slot(), 1);
+        end.post(&in_annex(call.slot()));
     });
     scene.violates(|end| {
-        let slot = call(end).slot;
+        let slot = call(end).slot();
         let mut said = announcement(slot, 10);
         (said[1], said[6]) = (3, 1);
         end.say(&said, &[file.as_fd()]);
@@ -189,8 +189,8 @@ fn an_annex_that_its_client_did_not_make_closes_the_binding() {
     for (number, length) in [(2, 10), (1, 1 << 20), (1, u32::MAX)] {
         let lie = |end: &End| {
             let call = call(end);
-            end.channel.keep(call.slot, number);
-            end.post(&Cell { length, ..in_annex(call.slot) });
+            end.channel.keep(call.slot(), number);
+            end.post(&Cell { length, ..in_annex(call.slot()) });
         };
         scene.lied_to(lie, |client| violation(client.echo(&[7; 40_000])));
     }
@@ -304,14 +304,14 @@ fn a_reply_that_no_honest_server_writes_closes_the_binding() {
     let replies: &[fn(&Cell) -> Cell] = &[
         |call| Cell { length: INLINE as u32 + 1, ..done(call, &[]) },
         |call| Cell { length: u32::MAX, ..done(call, &[]) },
-        |call| Cell { slot: call.slot + 1, ..done(call, &[0, 1, 0, 0, 0]) },
-        |call| Cell { slot: SLOTS as u16, ..done(call, &[0, 1, 0, 0, 0]) },
-        |call| Cell { slot: u16::MAX, ..done(call, &[0, 1, 0, 0, 0]) },
-        |call| Cell::new(call.slot, 100),
-        |call| Cell::new(call.slot, u16::MAX),
-        |call| on_the_stack(call.slot, DONE, STACK as u32 + 1),
-        |call| on_the_stack(call.slot, DONE, u32::MAX),
-        |call| out_of_band(call.slot, DONE),
+        |call| Cell { ids: Ids::new(call.slot() + 1, DONE), ..done(call, &[0, 1, 0, 0, 0]) },
+        |call| Cell { ids: Ids::new(SLOTS as u16, DONE), ..done(call, &[0, 1, 0, 0, 0]) },
+        |call| Cell { ids: Ids::new(u16::MAX, DONE), ..done(call, &[0, 1, 0, 0, 0]) },
+        |call| Cell::new(call.slot(), 100),
+        |call| Cell::new(call.slot(), u16::MAX),
+        |call| on_the_stack(call.slot(), DONE, STACK as u32 + 1),
+        |call| on_the_stack(call.slot(), DONE, u32::MAX),
+        |call| out_of_band(call.slot(), DONE),
     ];
     for reply in replies {
         scene.violates(|end| end.post(&reply(&call(end))));
@@ -346,7 +346,7 @@ fn a_count_that_lies_deceives_about_its_own_calls_alone() {
     }
     // A call that was refused for a deadline that it didn't have.
     let refusal =
-        scene.lied_to(|end| end.post(&Cell::inline(call(end).slot, 4, &[0]).unwrap()), ProbeClient::pid);
+        scene.lied_to(|end| end.post(&Cell::inline(call(end).slot(), 4, &[0]).unwrap()), ProbeClient::pid);
     assert_eq!(refusal, Err(CallError::Deadline(Outcome::NotStarted)));
 }
 
@@ -385,13 +385,13 @@ fn results_that_don_t_decode_are_the_error_of_one_call() {
         }
         // A list of more than memory holds: in the A-stack, and out of band.
         let huge = [&[0, 255][..], &u64::MAX.to_le_bytes()].concat();
-        let slot = call(end).slot;
+        let slot = call(end).slot();
         end.fill_stack(slot, &huge);
         end.post(&on_the_stack(slot, DONE, STACK as u32));
-        let slot = call(end).slot;
+        let slot = call(end).slot();
         end.pass(slot, huge.len() as u64, blob(&huge).as_fd());
         end.post(&out_of_band(slot, DONE));
-        end.post(&Cell { what: BAD_ARGUMENTS, ..done(&call(end), &[2, b'n', b'o']) });
+        end.post(&Cell::inline(call(end).slot(), BAD_ARGUMENTS, &[2, b'n', b'o']).unwrap());
         end.post(&done(&call(end), &[0, 7, 0, 0, 0]));
     };
     scene.lied_to(lie, |client| {
@@ -415,7 +415,7 @@ fn a_blob_that_is_not_as_announced_closes_the_binding() {
     let scene = Scene::new("blobs");
     for (announced, there) in [(1_000_000, 10), (1, 0), (LARGEST + 1, 10), (u64::MAX, 10)] {
         scene.violates(|end| {
-            let slot = call(end).slot;
+            let slot = call(end).slot();
             end.pass(slot, announced, blob(&vec![1; there]).as_fd());
             end.post(&out_of_band(slot, DONE));
         });
@@ -425,7 +425,7 @@ fn a_blob_that_is_not_as_announced_closes_the_binding() {
     let scene = Scene { files: Files::own(), ..scene };
     for file in [reader.as_fd(), null.as_fd()] {
         scene.violates(|end| {
-            let slot = call(end).slot;
+            let slot = call(end).slot();
             end.pass(slot, 100_000, file);
             end.post(&out_of_band(slot, DONE));
         });
@@ -438,7 +438,7 @@ fn nonsense_over_the_socket_ends_every_call_of_the_binding() {
     let scene = Scene::new("nonsense");
     for said in [&[0][..], &[0; 17], &[9; 16], &end::announcement(SLOTS as u16, 1)] {
         let lie = |end: &End| {
-            let calls: Vec<_> = (0..8).map(|_| call(end).slot).collect();
+            let calls: Vec<_> = (0..8).map(|_| call(end).slot()).collect();
             assert_eq!(calls.iter().max(), Some(&7));
             end.say(said, &[]);
         };

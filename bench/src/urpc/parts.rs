@@ -111,7 +111,7 @@ impl Parts {
             let Some(inside) = self.server_lock.try_enter() else { return };
             let mut cell = Cell::new(0, 0);
             let Ok(true) = self.server.receiving().take(&mut cell) else { return };
-            let Some(busy) = self.busy.get(usize::from(cell.slot)) else { return };
+            let Some(busy) = self.busy.get(usize::from(cell.slot())) else { return };
             if busy.load(Ordering::Relaxed) {
                 return;
             }
@@ -133,9 +133,9 @@ impl Parts {
     #[inline(never)]
     fn part_server_send(&mut self) {
         for call in self.calls.drain(..) {
-            let Some(reply) = Cell::inline(call.slot, 0, &[]) else { continue };
+            let Some(reply) = Cell::inline(call.slot(), 0, &[]) else { continue };
             let _inside = self.server_lock.enter();
-            self.busy[usize::from(call.slot)].store(false, Ordering::Relaxed);
+            self.busy[usize::from(call.slot())].store(false, Ordering::Relaxed);
             if black_box(&self.lent).load(Ordering::Relaxed) == 0 {
                 black_box(self.server.post(&reply));
             }
@@ -151,10 +151,13 @@ impl Parts {
     #[inline(never)]
     fn part_client_receive(&mut self) {
         let Some(inside) = self.client_lock.try_enter() else { return };
-        let mut cell = Cell::new(0, 0);
-        while let Ok(true) = self.client.receiving().take(&mut cell) {
-            let Some(reply) = self.replies.get(usize::from(cell.slot)) else { return };
-            reply.store(u64::from(cell.what) | 1 << 32, Ordering::Relaxed);
+        let receiving = self.client.receiving();
+        while let Ok(Some(head)) = receiving.coming() {
+            let Some(reply) = self.replies.get(usize::from(head.slot())) else { return };
+            // A present head is not zero.
+            reply.store(head.word(), Ordering::Relaxed);
+            receiving.words(head).for_each(|word| _ = black_box(word));
+            receiving.pass(head);
         }
         drop(inside);
         for slot in self.leased.drain(..) {

@@ -1,6 +1,7 @@
 //! One message, as it lies in a line of a ring.
 
 use crate::layout::LINE_WORDS;
+use crate::payload::Payload;
 
 /// The most bytes of arguments or results that travel in the cell itself.
 pub const INLINE: usize = (LINE_WORDS - 1) * 8;
@@ -30,58 +31,30 @@ pub enum Place {
 /// payload   the bytes, rounded up to words; or the length alone, if they lie elsewhere
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Cell {
-    /// The slot of the call.
-    pub slot: u16,
-    /// The procedure, in a request; the outcome, in a reply.
-    pub what: u16,
+    /// The bytes, if they lie here; zeros behind them.
+    pub payload: Payload,
     /// Bytes of arguments or results.
     pub length: u32,
     /// Where they lie.
     pub place: Place,
     /// In a request: the client may cease to want it, and says so in the slot's word ([`Wanted`](crate::Wanted)).
     pub bounded: bool,
-    /// The bytes, if they lie here; zeros behind them.
-    pub payload: Payload,
+    /// Its slot, and what it is.
+    pub ids: Ids,
 }
 
-/// Bytes that travel word by word.
+/// Whose message it is: its slot, and what it is. In one piece, as it is in a head: read from two that were just written, the processor would wait until all that it
+/// wrote before is out (decision 0021).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(align(8))]
-pub struct Payload(pub [u8; INLINE]);
+pub struct Ids(u32);
 
-impl Payload {
-    /// Words of a payload.
-    pub const WORDS: usize = LINE_WORDS - 1;
-
-    /// Zeros.
+impl Ids {
+    /// Of a message for `slot`.
     #[inline(always)]
-    pub const fn new() -> Self {
-        Self([0; INLINE])
-    }
-
-    /// The word at `index`.
-    ///
-    /// # Panics
-    /// If there are fewer than [`WORDS`](Self::WORDS).
-    #[inline(always)]
-    pub fn word(&self, index: usize) -> u64 {
-        u64::from_le_bytes(self.0.as_chunks::<8>().0[index])
-    }
-
-    /// Sets the word at `index`.
-    ///
-    /// # Panics
-    /// As [`word`](Self::word).
-    #[inline(always)]
-    pub fn set_word(&mut self, index: usize, word: u64) {
-        self.0.as_chunks_mut::<8>().0[index] = word.to_le_bytes();
-    }
-}
-
-impl Default for Payload {
-    fn default() -> Self {
-        Self::new()
+    pub const fn new(slot: u16, what: u16) -> Self {
+        Self(slot as u32 | (what as u32) << 16)
     }
 }
 
@@ -89,7 +62,20 @@ impl Cell {
     /// A message without bytes.
     #[inline]
     pub fn new(slot: u16, what: u16) -> Self {
-        Self { slot, what, length: 0, place: Place::Inline, bounded: false, payload: Payload::new() }
+        let ids = Ids::new(slot, what);
+        Self { ids, length: 0, place: Place::Inline, bounded: false, payload: Payload::new() }
+    }
+
+    /// The slot of the call.
+    #[inline(always)]
+    pub fn slot(&self) -> u16 {
+        self.ids.0 as u16
+    }
+
+    /// The procedure, in a request; the outcome, in a reply.
+    #[inline(always)]
+    pub fn what(&self) -> u16 {
+        (self.ids.0 >> 16) as u16
     }
 
     /// A message with `bytes` in the cell, or nothing if they don't fit.
@@ -117,7 +103,7 @@ impl Cell {
     #[inline]
     pub(crate) fn used(&self) -> usize {
         match self.place {
-            Place::Inline => (self.length as usize).div_ceil(8).min(Payload::WORDS),
+            Place::Inline => ((self.length as usize + 7) >> 3).min(Payload::WORDS),
             Place::Stack | Place::Aside | Place::Annex => 1,
         }
     }
@@ -131,34 +117,117 @@ impl Cell {
             Place::Aside => (2, 0, u64::from(self.length)),
             Place::Annex => (3, 0, u64::from(self.length)),
         };
-        let head = mark(sequence) | u64::from(self.slot) << 16 | u64::from(self.what) << 32;
+        let head = mark(sequence) | u64::from(self.ids.0) << 16;
         (head | length << 48 | place << 54 | u64::from(self.bounded) << BOUNDED, first)
     }
 
-    /// Takes over what a head says; `false` if no honest peer writes such. The payload is to follow, by [`used`](Self::used).
+    /// What a head says, and zeros. The payload is to follow, as many words as are [`used`](Head::used).
     #[inline(always)]
-    pub(crate) fn set_head(&mut self, head: u64) -> bool {
-        self.slot = (head >> 16) as u16;
-        self.what = (head >> 32) as u16;
-        let length = (head >> 48) as u32 & 0x3f;
-        self.length = length;
-        self.bounded = head >> BOUNDED & 1 != 0;
-        self.place = match head >> 54 & 0x1fb {
-            0 if length as usize <= INLINE => Place::Inline,
-            1 if length == 0 => Place::Stack,
-            2 if length == 0 => Place::Aside,
-            3 if length == 0 => Place::Annex,
-            _ => return false,
+    pub fn of(head: Head) -> Self {
+        let mut cell = Self::new(0, 0);
+        cell.set(head);
+        cell
+    }
+
+    /// Takes over what a head says. In place: to move what was written in pieces, the processor would wait until all that it wrote before is out.
+    #[inline(always)]
+    pub(crate) fn set(&mut self, head: Head) {
+        self.ids = head.ids();
+        self.length = head.length();
+        self.bounded = head.0 >> BOUNDED & 1 != 0;
+        self.place = match head.place() {
+            0 => Place::Inline,
+            1 => Place::Stack,
+            2 => Place::Aside,
+            _ => Place::Annex,
         };
-        true
     }
 
     /// The payload has been read: takes the length out of it, if it is there.
     #[inline(always)]
-    pub(crate) fn complete(&mut self) {
+    pub fn complete(&mut self) {
         if self.place != Place::Inline {
             self.length = self.payload.word(0) as u32;
         }
+    }
+}
+
+/// A private copy of the head of a message that has come: of a form that an honest peer writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head(u64);
+
+impl Head {
+    /// Where it says how many bytes lie in the cell, and where all lie; and what is zero in all.
+    const LENGTH: u32 = 48;
+    const PLACE: u32 = 54;
+    const ZEROS: u64 = 0x3f << (BOUNDED + 1);
+
+    /// `word`, if it has the form.
+    #[inline(always)]
+    pub fn new(word: u64) -> Option<Self> {
+        let head = Self(word);
+        let most = if head.place() == 0 { INLINE as u32 } else { 0 };
+        (word & Self::ZEROS == 0 && head.length() <= most).then_some(head)
+    }
+
+    /// The head that was `word`.
+    #[inline(always)]
+    pub fn again(word: u64) -> Self {
+        debug_assert!(Self::new(word).is_some());
+        Self(word)
+    }
+
+    /// As one word, of which [`again`](Self::again) makes it again.
+    #[inline(always)]
+    pub fn word(self) -> u64 {
+        self.0
+    }
+
+    #[inline(always)]
+    fn ids(self) -> Ids {
+        Ids((self.0 >> 16) as u32)
+    }
+
+    /// The slot of the call.
+    #[inline(always)]
+    pub fn slot(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+
+    /// The procedure, in a request; the outcome, in a reply.
+    #[inline(always)]
+    pub fn what(self) -> u16 {
+        (self.0 >> 32) as u16
+    }
+
+    #[inline(always)]
+    fn place(self) -> u32 {
+        (self.0 >> Self::PLACE) as u32 & 3
+    }
+
+    /// Bytes that lie in the cell.
+    #[inline(always)]
+    fn length(self) -> u32 {
+        (self.0 >> Self::LENGTH) as u32 & 0x3f
+    }
+
+    /// Bytes of a message of this kind, if they lie in the cell.
+    #[inline(always)]
+    pub fn brief(self, what: u16) -> Option<usize> {
+        let kind = 0xffff << 32 | 3 << Self::PLACE;
+        (self.0 & kind == u64::from(what) << 32).then(|| self.length() as usize)
+    }
+
+    /// Words of the payload in a ring: at most [`Payload::WORDS`].
+    #[inline(always)]
+    pub fn used(self) -> usize {
+        if self.place() == 0 { (self.length() as usize + 7) >> 3 } else { 1 }
+    }
+
+    /// Bytes that cross with the cell itself.
+    #[inline(always)]
+    pub(crate) fn crossing(self) -> usize {
+        self.length() as usize
     }
 }
 
@@ -190,11 +259,10 @@ mod tests {
         let bounded = Cell { bounded: true, ..Cell::new(9, 9) };
         for cell in [Cell::inline(63, 7, b"hello").unwrap(), elsewhere, bounded] {
             let (head, first) = cell.head(u32::MAX);
-            let mut read = Cell::new(0, 0);
-            assert!(read.set_head(head));
+            let mut read = Cell::of(Head::new(head).unwrap());
             read.payload.set_word(0, first);
             read.complete();
-            assert_eq!((read.slot, read.what, read.place), (cell.slot, cell.what, cell.place));
+            assert_eq!((read.ids, read.place), (cell.ids, cell.place));
             assert_eq!((read.length, read.bounded, first), (cell.length, cell.bounded, cell.head(0).1));
             assert!(is_head(head, u32::MAX) && !is_head(head, 0) && !is_head(0, 0));
         }
@@ -203,7 +271,7 @@ mod tests {
     #[test]
     fn a_head_that_no_honest_peer_writes_is_none() {
         for head in [1 << 48 | 3 << 54, 1 << 57, 1 << 60, 1 << 48 | 1 << 54, (INLINE as u64 + 1) << 48] {
-            assert!(!Cell::new(0, 0).set_head(PRESENT | head));
+            assert_eq!(Head::new(PRESENT | head), None);
         }
     }
 

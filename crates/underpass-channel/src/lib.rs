@@ -20,6 +20,7 @@ mod copied;
 mod donation;
 pub mod layout;
 #[cfg(not(underpass_loom))]
+mod payload;
 mod region;
 mod ring;
 mod slots;
@@ -30,12 +31,13 @@ mod words;
 pub use annex::{Annex, AnnexSource, AnnexView};
 pub use attention::{Attention, Bell, Fence};
 pub use blob::{BlobSink, BlobSource};
-pub use cell::{Cell, INLINE, Payload, Place};
+pub use cell::{Cell, Head, INLINE, Ids, Place};
 #[cfg(not(underpass_loom))]
 pub use channel::{Channel, Side};
 pub use copied::{Copied, copied};
 pub use donation::{Donation, Donee, Owed};
 #[cfg(not(underpass_loom))]
+pub use payload::{Payload, PayloadSink};
 pub use region::{Region, RegionSink, RegionSource, RegionView};
 pub use ring::{Damaged, Receiving, Sending};
 pub use slots::{Slot, Slots};

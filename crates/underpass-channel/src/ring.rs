@@ -2,7 +2,7 @@
 //!
 //! The proof is in `README.md`.
 
-use crate::cell::{Cell, is_head, sequence_of};
+use crate::cell::{Cell, Head, is_head, sequence_of};
 use crate::copied;
 use crate::layout::LINE_WORDS;
 use crate::words::Words;
@@ -110,12 +110,12 @@ impl<W: Words> Sending<W> {
     /// Reads the whole ring: for the end of a call, not for its way.
     pub fn is_behind(&self, slot: u16, taken: u32) -> bool {
         (0..=self.lines.mask).any(|line| {
-            let mut cell = Cell::new(0, 0);
             // Relaxed: the caller's own post, or one under the same lock; and whoever else writes there may write anything.
             let head = self.lines.words.word(self.lines.place(line)).load(Ordering::Relaxed);
             // So few cells lie in a ring that a half of all sequences is behind.
             let is_behind = |sequence: u16| (1..1 << 15).contains(&sequence.wrapping_sub(taken as u16));
-            sequence_of(head).is_some_and(is_behind) && cell.set_head(head) && cell.slot == slot
+            sequence_of(head).is_some_and(is_behind)
+                && Head::new(head).is_some_and(|head| head.slot() == slot)
         })
     }
 }
@@ -153,26 +153,46 @@ impl<W: Words> Receiving<W> {
         self.lines.find(next).and_then(|_| self.lines.find(next.wrapping_add(1))).is_some()
     }
 
-    /// Copies the next cell out into `cell`, once, and says whether one had come; an error if no honest peer writes such a cell. One at a time:
-    /// callers have a lock.
+    /// The head of the next cell, if one has come, copied once; an error if no honest peer writes such a cell. One at a time, as all that follows: callers have a lock.
     ///
     /// # Errors
     /// The cell has no meaning. The binding is to be closed.
     #[inline(always)]
-    pub fn take(&self, cell: &mut Cell) -> Result<bool, Damaged> {
-        let next = self.next.get();
-        let Some(head) = self.lines.find(next) else { return Ok(false) };
-        if !cell.set_head(head) {
-            return Err(Damaged);
+    pub fn coming(&self) -> Result<Option<Head>, Damaged> {
+        match self.lines.find(self.next.get()) {
+            None => Ok(None),
+            Some(word) => Ok(Some(Head::new(word).ok_or(Damaged)?)),
         }
-        let at = self.lines.place(next);
-        for i in 0..cell.used() {
-            // Relaxed: ordered by the acquire of the head.
-            cell.payload.set_word(i, self.lines.words.word(at + 1 + i).load(Ordering::Relaxed));
+    }
+
+    /// The words of the payload of the cell that is [`coming`](Self::coming), each copied once.
+    #[inline(always)]
+    pub fn words(&self, head: Head) -> impl Iterator<Item = u64> + '_ {
+        let at = self.lines.place(self.next.get());
+        // Relaxed: ordered by the acquire of the head.
+        (0..head.used()).map(move |i| self.lines.words.word(at + 1 + i).load(Ordering::Relaxed))
+    }
+
+    /// The cell that was [`coming`](Self::coming) has been taken.
+    #[inline(always)]
+    pub fn pass(&self, head: Head) {
+        copied::out_of_region(head.crossing());
+        self.next.set(self.next.get().wrapping_add(1));
+    }
+
+    /// Copies the next cell out into `cell`, which is new, once, and says whether one had come.
+    ///
+    /// # Errors
+    /// As [`coming`](Self::coming).
+    #[inline(always)]
+    pub fn take(&self, cell: &mut Cell) -> Result<bool, Damaged> {
+        let Some(head) = self.coming()? else { return Ok(false) };
+        cell.set(head);
+        for (i, word) in self.words(head).enumerate() {
+            cell.payload.set_word(i, word);
         }
         cell.complete();
-        copied::out_of_region(cell.crossing());
-        self.next.set(next.wrapping_add(1));
+        self.pass(head);
         Ok(true)
     }
 }
@@ -232,7 +252,7 @@ mod tests {
             assert_eq!(next(&receiving).unwrap().bytes(), cell.bytes());
             assert!(receiving.pending() && !receiving.backlog());
             let taken = next(&receiving).unwrap();
-            assert_eq!((taken.length, taken.what, taken.place), (cell.length, cell.what, cell.place));
+            assert_eq!((taken.length, taken.what(), taken.place), (cell.length, cell.what(), cell.place));
             assert!(!receiving.pending());
         }
     }
@@ -245,7 +265,7 @@ mod tests {
         receiving.next.set(near);
         for what in 0..100_000u32 {
             sending.post(&Cell::new(0, what as u16));
-            assert_eq!(next(&receiving).unwrap().what, what as u16);
+            assert_eq!(next(&receiving).unwrap().what(), what as u16);
         }
     }
 

@@ -64,14 +64,14 @@ pub(crate) fn fill_aside<T: Encode + ?Sized>(
         return Err(Unsent::NoResources(io::Error::other(why)));
     }
     let parcel = if size <= channel.stack() {
-        let mut packing = Packing::new(channel.stack_sink(cell.slot));
+        let mut packing = Packing::new(channel.stack_sink(cell.slot()));
         value.encode(&mut packing);
         let (sink, files) = packing.finish()?;
         if sink.overflowed() || files.is_empty() {
             return Err(Unsent::Inconsistent);
         }
         Parcel { bytes: Lie::Stack(size as u64), files }
-    } else if let Some((annex, file)) = annex_for(channel, mailbox, cell.slot, size) {
+    } else if let Some((annex, file)) = annex_for(channel, mailbox, cell.slot(), size) {
         let mut packing = Packing::new((*annex.kept).as_ref().sink());
         value.encode(&mut packing);
         let (sink, files) = packing.finish()?;
@@ -100,7 +100,7 @@ pub(crate) fn fill_aside<T: Encode + ?Sized>(
         Parcel { bytes: Lie::Blob(blob, written), files }
     };
     failpoint!("file-made");
-    mailbox.pass(cell.slot, &parcel).map_err(|e| match e.kind() {
+    mailbox.pass(cell.slot(), &parcel).map_err(|e| match e.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Unsent::NoPeer,
         _ => Unsent::NoResources(e),
     })?;

@@ -200,10 +200,27 @@ impl ClientEnd {
     ) -> Result<R::Value, R::Error> {
         let end = self.nearest();
         let mut answer = Answer { end, slot: None, number: 0 };
-        match end.exchange(&mut answer, procedure, arguments, terms) {
+        // Apart from each other, so that the way of a call without bounds has nothing of them.
+        let answered = match terms.may_bound() {
+            false => end.exchange(&mut answer, procedure, arguments, terms, None, None),
+            true => end.exchange_bounded(&mut answer, procedure, arguments, terms),
+        };
+        match answered {
             Ok(()) => answer.result::<R>(failed),
             Err(error) => Err(failed(*error)),
         }
+    }
+
+    #[inline(never)]
+    fn exchange_bounded<A: Encode + ?Sized>(
+        &self,
+        answer: &mut Answer<'_>,
+        procedure: u16,
+        arguments: &A,
+        terms: Terms<'_>,
+    ) -> Result<(), Box<CallError>> {
+        let (deadline, under_way) = self.bounds_of_thread(&terms)?;
+        self.exchange(answer, procedure, arguments, terms, deadline, under_way.as_ref())
     }
 
     /// Sends a call and waits for its answer.
@@ -214,17 +231,18 @@ impl ClientEnd {
         procedure: u16,
         arguments: &A,
         terms: Terms<'_>,
+        deadline: Option<u64>,
+        under_way: Option<&UnderWay>,
     ) -> Result<(), Box<CallError>> {
-        let (deadline, under_way) = self.bounds(&terms)?;
         if self.is_closed() {
             return Err(self.reason(Outcome::NotStarted));
         }
         let slot = match self.try_lease(terms.leasing) {
             Some(slot) => slot,
-            None => self.lease_later(terms.leasing, deadline, under_way.as_ref())?,
+            None => self.lease_later(terms.leasing, deadline, under_way)?,
         };
         let away = || self.server_is_away(terms.urgent);
-        let linkage = self.send(answer, slot, procedure, arguments, deadline, under_way.as_ref(), away)?;
+        let linkage = self.send(answer, slot, procedure, arguments, deadline, under_way, away)?;
         let reply = Reply { end: self, linkage };
         // Who has lent its processor can't be freed.
         if terms.urgent && under_way.is_none() && self.owed() {
@@ -232,11 +250,11 @@ impl ClientEnd {
         }
         failpoint!("client-waiting");
         // After `expect`, as whoever abandons says so first and then looks who expects a reply.
-        let waits = under_way.as_ref().is_none_or(|call| !call.is_freed());
+        let waits = under_way.is_none_or(|call| !call.is_freed());
         let ended = if waits { wait_on(&reply, Some(self), deadline) } else { Woken::Cancelled };
         let came = ended == Woken::Woken && (under_way.is_none() || !linkage.is_freed());
         let bounded = deadline.is_some() | under_way.is_some();
-        if !came && let Some(error) = self.give_up(answer, bounded, under_way.as_ref(), ended) {
+        if !came && let Some(error) = self.give_up(answer, bounded, under_way, ended) {
             return Err(error);
         }
         Ok(())

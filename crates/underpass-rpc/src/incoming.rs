@@ -97,9 +97,9 @@ pub(crate) enum Replied {
 impl<'a> Incoming<'a> {
     #[inline(always)]
     pub(crate) fn new(end: &'a ServerEnd, cell: &Cell, bytes: Bytes<'a>) -> Self {
-        let reply = Cell::new(cell.slot, Status::Done as u16);
+        let reply = Cell::new(cell.slot(), Status::Done as u16);
         let length = cell.length as usize;
-        Self { end, procedure: cell.what, length, bytes, reply, replied: Replied::No }
+        Self { end, procedure: cell.what(), length, bytes, reply, replied: Replied::No }
     }
 
     /// The index of the procedure, as the client says.
@@ -135,7 +135,9 @@ impl<'a> Incoming<'a> {
     #[inline]
     pub fn reply<T: Encode + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
         failpoint!("server-after");
-        self.reply = Cell::new(self.reply.slot, Status::Done as u16);
+        if self.replied != Replied::No {
+            self.reply = Cell::new(self.reply.slot(), Status::Done as u16);
+        }
         self.replied = Replied::Yes;
         self.end.encode(&mut self.reply, value)
     }
@@ -159,7 +161,7 @@ impl<'a> Incoming<'a> {
     /// To hold on to where it has come, and the slot.
     pub(crate) fn end_of_call(&self) -> Result<(Arc<ServerEnd>, u16), Refused> {
         let closed = || Refused { status: Status::NoResources, why: "the binding is closed".to_owned() };
-        Ok((self.end.own().ok_or_else(closed)?, self.reply.slot))
+        Ok((self.end.own().ok_or_else(closed)?, self.reply.slot()))
     }
 
     /// There is no such procedure.

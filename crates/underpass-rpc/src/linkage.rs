@@ -2,7 +2,7 @@
 
 use crate::counters::SlotCount;
 use crate::waiting::Berth;
-use underpass_channel::{Cell, INLINE, Payload, Place};
+use underpass_channel::{Cell, Head, INLINE, Payload};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_threads::Control;
 
@@ -30,6 +30,7 @@ const WATCHED: u32 = 6;
 /// | `berth` | the caller that blocks, and who settles or abandons the wait, under the lock |
 /// | `count` | the caller |
 #[derive(Debug, Default)]
+#[repr(align(64))]
 pub(crate) struct Linkage {
     state: AtomicU32,
     pub(crate) berth: Berth,
@@ -78,43 +79,32 @@ impl Linkage {
         self.state.load(Ordering::Relaxed) == ABANDONED
     }
 
-    /// A reply has come. Under the lock.
-    #[inline]
-    pub(crate) fn deliver(&self, cell: &Cell) -> Delivered {
+    /// A reply has come, of which these are the words. Under the lock.
+    #[inline(always)]
+    pub(crate) fn deliver(&self, head: Head, words: impl Iterator<Item = u64>) -> Delivered {
         match self.state.load(Ordering::Relaxed) {
-            EXPECTED | FREED => {}
+            EXPECTED | FREED => {
+                self.keep(head, words);
+                self.settle(ANSWERED)
+            }
+            WATCHED => {
+                self.keep(head, words);
+                self.settle_for_task(ANSWERED)
+            }
             ABANDONED => {
                 self.state.store(IDLE, Ordering::Relaxed);
-                return Delivered::Abandoned;
+                Delivered::Abandoned
             }
-            WATCHED => return self.deliver_to_task(cell),
-            _ => return Delivered::Unexpected,
+            _ => Delivered::Unexpected,
         }
-        self.keep(cell);
-        self.settle(ANSWERED)
-    }
-
-    #[cold]
-    fn deliver_to_task(&self, cell: &Cell) -> Delivered {
-        self.keep(cell);
-        self.settle_for_task(ANSWERED)
     }
 
     /// Keeps what the caller is to find.
     #[inline(always)]
-    fn keep(&self, cell: &Cell) {
-        let place = match cell.place {
-            Place::Inline => 0,
-            Place::Stack => 1,
-            Place::Aside => 2,
-            Place::Annex => 3,
-        };
+    fn keep(&self, head: Head, words: impl Iterator<Item = u64>) {
         // Relaxed, all: the state publishes them to the caller.
-        self.head.store(u64::from(cell.what) | place << 16 | u64::from(cell.length) << 32, Ordering::Relaxed);
-        let words = if cell.place == Place::Inline { (cell.length as usize).div_ceil(8) } else { 0 };
-        for (i, to) in self.payload.iter().enumerate().take(words) {
-            to.store(cell.payload.word(i), Ordering::Relaxed);
-        }
+        self.head.store(head.word(), Ordering::Relaxed);
+        self.payload.iter().zip(words).for_each(|(to, word)| to.store(word, Ordering::Relaxed));
     }
 
     #[inline]
@@ -194,53 +184,44 @@ impl Linkage {
         if self.state.load(Ordering::Acquire) != ANSWERED {
             return None;
         }
-        let head = self.head.load(Ordering::Relaxed);
-        let len = (head >> 32) as usize;
-        if head as u32 != u32::from(what) || len > INLINE {
-            return None;
-        }
-        self.copy_to(payload, len);
-        self.state.store(IDLE, Ordering::Relaxed);
-        Some(len)
-    }
-
-    #[inline(always)]
-    fn copy_to(&self, payload: &mut Payload, len: usize) {
+        let len = self.head().brief(what)?;
         for (i, word) in self.payload.iter().enumerate().take(len.div_ceil(8)) {
             // Relaxed: the state brought them.
             payload.set_word(i, word.load(Ordering::Relaxed));
         }
+        self.state.store(IDLE, Ordering::Relaxed);
+        Some(len)
+    }
+
+    /// Of a reply that is here.
+    #[inline(always)]
+    fn head(&self) -> Head {
+        // Relaxed: the state brought it.
+        Head::again(self.head.load(Ordering::Relaxed))
     }
 
     /// The outcome that the reply says, if it is here and not yet taken.
     pub(crate) fn answered(&self) -> Option<u16> {
         // SYNC as in `is_settled`. Relaxed, the rest: the state brought it.
         let answered = self.state.load(Ordering::Acquire) == ANSWERED;
-        answered.then(|| self.head.load(Ordering::Relaxed) as u16)
+        answered.then(|| self.head().what())
     }
 
     /// The reply, once it is settled; nothing if it is lost.
     #[inline]
-    pub(crate) fn take(&self, slot: u16) -> Option<Cell> {
+    pub(crate) fn take(&self) -> Option<Cell> {
         // SYNC as in `is_settled`.
         let answered = self.state.load(Ordering::Acquire) == ANSWERED;
         self.state.store(IDLE, Ordering::Relaxed);
         if !answered {
             return None;
         }
-        // Relaxed, all: the state brought them.
-        let head = self.head.load(Ordering::Relaxed);
-        let mut cell = Cell::new(slot, head as u16);
-        cell.length = (head >> 32) as u32;
-        cell.place = match (head >> 16) & 0xffff {
-            0 => Place::Inline,
-            1 => Place::Stack,
-            2 => Place::Aside,
-            _ => Place::Annex,
-        };
-        if cell.place == Place::Inline {
-            self.copy_to(&mut cell.payload, cell.length as usize);
+        let mut cell = Cell::of(self.head());
+        for (i, word) in self.payload.iter().enumerate() {
+            // Relaxed: the state brought them.
+            cell.payload.set_word(i, word.load(Ordering::Relaxed));
         }
+        cell.complete();
         Some(cell)
     }
 }
@@ -248,19 +229,30 @@ impl Linkage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use underpass_channel::{Boxed, Receiving, Sending};
+
+    /// What comes of it once it has passed through a ring.
+    fn deliver(linkage: &Linkage, cell: &Cell) -> Delivered {
+        let words = Arc::new(Boxed::new(32));
+        let ring = Receiving::new(words.clone(), 0, 4);
+        Sending::new(words, 0, 4).post(cell);
+        let head = ring.coming().unwrap().unwrap();
+        linkage.deliver(head, ring.words(head))
+    }
 
     #[test]
     fn a_reply_is_taken_once() {
         let linkage = Linkage::default();
         let cell = Cell::inline(3, 9, b"0123456789").unwrap();
-        assert!(matches!(linkage.deliver(&cell), Delivered::Unexpected));
+        assert!(matches!(deliver(&linkage, &cell), Delivered::Unexpected));
         linkage.expect();
         assert!(!linkage.is_settled());
-        assert!(matches!(linkage.deliver(&cell), Delivered::Taken(None)));
-        assert!(matches!(linkage.deliver(&cell), Delivered::Unexpected));
+        assert!(matches!(deliver(&linkage, &cell), Delivered::Taken(None)));
+        assert!(matches!(deliver(&linkage, &cell), Delivered::Unexpected));
         assert!(linkage.is_settled());
-        assert_eq!(linkage.take(3), Some(cell));
-        assert_eq!(linkage.take(3), None);
+        assert_eq!(linkage.take(), Some(cell));
+        assert_eq!(linkage.take(), None);
     }
 
     #[test]
@@ -269,7 +261,7 @@ mod tests {
         linkage.expect();
         assert!(matches!(linkage.lose(), Delivered::Taken(None)));
         assert!(linkage.is_settled());
-        assert_eq!(linkage.take(0), None);
+        assert_eq!(linkage.take(), None);
     }
 
     #[test]
@@ -280,12 +272,12 @@ mod tests {
         assert!(freed() && !linkage.is_freed(), "no call");
         linkage.expect();
         assert!(freed() && linkage.is_freed() && linkage.is_settled());
-        assert!(matches!(linkage.deliver(&cell), Delivered::Taken(None)));
+        assert!(matches!(deliver(&linkage, &cell), Delivered::Taken(None)));
         assert!(!linkage.abandon() && !linkage.is_freed());
-        assert_eq!(linkage.take(3), Some(cell));
+        assert_eq!(linkage.take(), Some(cell));
         linkage.expect();
         assert!(freed() && linkage.abandon());
-        assert!(matches!(linkage.deliver(&cell), Delivered::Abandoned));
+        assert!(matches!(deliver(&linkage, &cell), Delivered::Abandoned));
     }
 
     #[test]
@@ -296,19 +288,19 @@ mod tests {
         assert_eq!((linkage.watch(), linkage.watch()), (Some(true), Some(false)));
         assert!(linkage.unwatch() && !linkage.unwatch());
         assert_eq!(linkage.watch(), Some(true));
-        assert!(matches!(linkage.deliver(&Cell::new(0, 0)), Delivered::Watched));
+        assert!(matches!(deliver(&linkage, &Cell::new(0, 0)), Delivered::Watched));
         assert!(linkage.is_settled() && !linkage.unwatch());
         assert_eq!(linkage.watch(), None);
-        assert!(linkage.take(0).is_some());
+        assert!(linkage.take().is_some());
         linkage.expect();
         linkage.watch();
         assert!(matches!(linkage.free(), Delivered::Watched) && linkage.is_freed() && !linkage.unwatch());
         assert!(linkage.abandon());
-        assert!(matches!(linkage.deliver(&Cell::new(0, 0)), Delivered::Abandoned));
+        assert!(matches!(deliver(&linkage, &Cell::new(0, 0)), Delivered::Abandoned));
         linkage.expect();
         linkage.watch();
         assert!(matches!(linkage.lose(), Delivered::Watched));
-        assert_eq!(linkage.take(0), None);
+        assert_eq!(linkage.take(), None);
     }
 
     #[test]
@@ -317,7 +309,7 @@ mod tests {
         linkage.expect();
         assert!(linkage.abandon());
         assert!(!linkage.abandon());
-        assert!(matches!(linkage.deliver(&Cell::new(0, 0)), Delivered::Abandoned));
-        assert!(matches!(linkage.deliver(&Cell::new(0, 0)), Delivered::Unexpected));
+        assert!(matches!(deliver(&linkage, &Cell::new(0, 0)), Delivered::Abandoned));
+        assert!(matches!(deliver(&linkage, &Cell::new(0, 0)), Delivered::Unexpected));
     }
 }

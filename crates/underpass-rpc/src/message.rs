@@ -4,8 +4,8 @@ use crate::aside::{Aside, fill_aside};
 use crate::mailbox::{Mailbox, News};
 use crate::parcel::Came;
 use std::io;
-use underpass_channel::{Cell, Channel, INLINE, Place, RegionSource};
-use underpass_wire::{Decode, DecodeError, Encode, SliceSink, Source};
+use underpass_channel::{Cell, Channel, INLINE, PayloadSink, Place, RegionSource};
+use underpass_wire::{Decode, DecodeError, Encode, Source};
 
 /// Why a value could not be put into a message.
 #[derive(Debug)]
@@ -33,9 +33,9 @@ pub(crate) fn fill<T: Encode + ?Sized>(
     if size > INLINE {
         return fill_elsewhere(channel, mailbox, cell, value, size);
     }
-    let mut sink = SliceSink::new(&mut cell.payload.0[..size]);
+    let mut sink = PayloadSink::new(&mut cell.payload, size);
     value.encode(&mut sink);
-    if sink.overflowed() {
+    if sink.finish() {
         return fill_aside(channel, mailbox, cell, value, size);
     }
     cell.length = size as u32;
@@ -51,12 +51,12 @@ fn fill_elsewhere<T: Encode + ?Sized>(
     size: usize,
 ) -> Result<(), Unsent> {
     if size <= channel.stack() {
-        let mut sink = channel.stack_sink(cell.slot);
+        let mut sink = channel.stack_sink(cell.slot());
         value.encode(&mut sink);
         if sink.overflowed() {
             return fill_aside(channel, mailbox, cell, value, size);
         }
-        channel.send_on_stack(cell.slot, size);
+        channel.send_on_stack(cell.slot(), size);
         cell.place = Place::Stack;
         cell.length = size as u32;
         return Ok(());
@@ -92,7 +92,7 @@ pub(crate) enum Bytes<'a> {
 
 impl<'a> Bytes<'a> {
     /// The bytes that `cell` names; what came over the socket meanwhile is `heard`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of(
         channel: &'a Channel,
         mailbox: &Mailbox,
@@ -101,17 +101,28 @@ impl<'a> Bytes<'a> {
     ) -> Result<Self, Unread> {
         match cell.place {
             Place::Inline => Ok(Self::Inline(cell.bytes())),
-            Place::Stack => Ok(Self::Stack(channel.stack_source(cell.slot, cell.length as usize)?)),
-            Place::Aside => match mailbox.take(cell.slot, heard) {
-                Some(Came::Parcel(parcel)) => {
-                    Ok(Self::Aside(Box::new(Aside::of(channel, mailbox, cell.slot, parcel)?)))
-                }
-                Some(Came::NoFile) => Err(Unread::NoFile),
-                None => Err(Unread::Violation(DecodeError::Truncated)),
-            },
+            Place::Stack => Ok(Self::Stack(channel.stack_source(cell.slot(), cell.length as usize)?)),
+            Place::Aside => Self::beside(channel, mailbox, cell.slot(), heard),
             Place::Annex => {
-                Ok(Self::Aside(Box::new(Aside::in_annex(channel, mailbox, cell.slot, cell.length)?)))
+                Ok(Self::Aside(Box::new(Aside::in_annex(channel, mailbox, cell.slot(), cell.length)?)))
             }
+        }
+    }
+
+    /// Those that came in a parcel.
+    #[inline(never)]
+    fn beside(
+        channel: &'a Channel,
+        mailbox: &Mailbox,
+        slot: u16,
+        heard: impl FnOnce(News),
+    ) -> Result<Self, Unread> {
+        match mailbox.take(slot, heard) {
+            Some(Came::Parcel(parcel)) => {
+                Ok(Self::Aside(Box::new(Aside::of(channel, mailbox, slot, parcel)?)))
+            }
+            Some(Came::NoFile) => Err(Unread::NoFile),
+            None => Err(Unread::Violation(DecodeError::Truncated)),
         }
     }
 

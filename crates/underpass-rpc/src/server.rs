@@ -18,6 +18,7 @@ use crate::limits::Seat;
 use crate::mailbox::{Mailbox, News};
 use crate::message::{Bytes, NO_FILE, Unread, fill};
 use crate::unrung::Unrung;
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, Weak};
 use underpass_channel::layout::SLOTS;
@@ -59,6 +60,12 @@ mod by {
     pub(crate) const WARY: u64 = u64::MAX;
     /// Some executor.
     pub(crate) const LATER: u64 = u64::MAX - 1;
+}
+
+/// Why a server stub has made no reply.
+enum Failure {
+    Refused(Refused),
+    Panicked(Box<dyn Any + Send>),
 }
 
 /// The server's end of a channel.
@@ -246,7 +253,7 @@ impl ServerEnd {
             Ok(bytes) => bytes,
             Err(Unread::Violation(_)) => return self.violated(),
             Err(Unread::NoFile) => {
-                let reply = self.refuse(cell.slot, Status::NoResources, NO_FILE);
+                let reply = self.refuse(cell.slot(), Status::NoResources, NO_FILE);
                 return self.reply(&reply, slot);
             }
         };
@@ -256,24 +263,44 @@ impl ServerEnd {
             self.was_large();
         }
         let mut call = Incoming::new(self, cell, bytes);
-        let outcome = match cell.bounded {
-            false => catch_unwind(AssertUnwindSafe(|| self.stub.dispatch(&mut call))),
-            true => self.dispatch_bounded(&mut call, cell.slot),
+        // Neither the outcome nor the reply is moved: for that, the processor would wait until what it wrote in pieces is out (decision 0021).
+        let mut failure = None;
+        let well = match cell.bounded {
+            false => self.dispatch(&mut call, &mut failure),
+            true => self.dispatch_bounded(&mut call, cell.slot(), &mut failure),
         };
-        match outcome {
-            // Posted from where it was written: to move it, the processor would wait until what it wrote in pieces is out (decision 0021).
-            Ok(Ok(())) if call.replied == Replied::Yes => self.send(&call.reply, slot),
-            _ if call.replied == Replied::Later => {}
-            failed => self.send(&self.failed(cell.slot, failed), slot),
+        match call.replied {
+            Replied::Yes if well => self.send(&call.reply, slot),
+            Replied::Later => {}
+            _ => self.send(&self.failed(cell.slot(), failure), slot),
+        }
+    }
+
+    /// Has the server stub run a call; says whether that went well, or puts into `failure` why not.
+    #[inline(always)]
+    fn dispatch(&self, call: &mut Incoming<'_>, failure: &mut Option<Failure>) -> bool {
+        let run = || match self.stub.dispatch(call) {
+            Ok(()) => true,
+            Err(refused) => {
+                *failure = Some(Failure::Refused(refused));
+                false
+            }
+        };
+        match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(well) => well,
+            Err(panic) => {
+                *failure = Some(Failure::Panicked(panic));
+                false
+            }
         }
     }
 
     #[cold]
-    fn failed(&self, slot: u16, outcome: std::thread::Result<Result<(), Refused>>) -> Cell {
-        match outcome {
-            Ok(Ok(())) => self.refuse(slot, Status::BadArguments, "the server stub made no reply"),
-            Ok(Err(Refused { status, why })) => self.refuse(slot, status, &why),
-            Err(panic) => self.refuse(slot, Status::Panicked, panic_message(&*panic)),
+    fn failed(&self, slot: u16, failure: Option<Failure>) -> Cell {
+        match failure {
+            None => self.refuse(slot, Status::BadArguments, "the server stub made no reply"),
+            Some(Failure::Refused(Refused { status, why })) => self.refuse(slot, status, &why),
+            Some(Failure::Panicked(panic)) => self.refuse(slot, Status::Panicked, panic_message(&*panic)),
         }
     }
 
@@ -318,7 +345,7 @@ impl ServerEnd {
 
     /// Posts the reply to a call that was handed over, from whatever kernel thread: only the domain's own processors knock before they sleep.
     pub(crate) fn answer(&self, reply: &Cell) {
-        let slot = &self.slots[usize::from(reply.slot)];
+        let slot = &self.slots[usize::from(reply.slot())];
         self.send(reply, slot);
         if !on_user_thread() && self.unrung.take() {
             self.knock_now();

@@ -41,7 +41,7 @@ pub fn bind(server: &ServerProcess) -> End {
 
 pub fn outcome(end: &End) -> (u16, u16) {
     let reply = until("a reply", || end.take());
-    (reply.slot, reply.what)
+    (reply.slot(), reply.what())
 }
 
 struct Scene {
@@ -185,7 +185,7 @@ fn lied_to<R>(of: &str, lie: impl FnOnce(&End) + Send, call: impl FnOnce(&Porter
 
 /// The next call that comes to a server made by hand, whatever files it brings.
 fn call(end: &End) -> u16 {
-    until("a call", || end.take()).slot
+    until("a call", || end.take()).slot()
 }
 
 fn reply(end: &End, slot: u16, bytes: &[u8], files: &[BorrowedFd<'_>]) {

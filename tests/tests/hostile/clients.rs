@@ -23,8 +23,8 @@ pub fn call(end: &End, slot: u16, what: u16, bytes: &[u8]) -> u16 {
 
 pub fn outcome(end: &End, slot: u16) -> u16 {
     let reply = until("a reply", || end.take());
-    assert_eq!(reply.slot, slot);
-    reply.what
+    assert_eq!(reply.slot(), slot);
+    reply.what()
 }
 
 /// A server, an honest client of it, and the server's files as long as nobody else is there.

@@ -7,7 +7,7 @@ use underpass_channel::layout::{
     CLIENT_ATTENTION, DONATIONS, LARGEST, LINE_WORDS, LINES, REPLIES, REQUESTS, SERVER_ATTENTION, SLOTS,
     STACK, STACKS, TAKEN, WANTED,
 };
-use underpass_channel::{Cell, INLINE, Payload, Place, Region, Sending, Words};
+use underpass_channel::{Cell, INLINE, Ids, Payload, Place, Region, Sending, Words};
 use underpass_os::Blob;
 use underpass_wire::Source;
 
@@ -95,7 +95,7 @@ impl<'a> Liar<'a> {
         ]);
         cell.length = if cell.place == Place::Inline { length.min(INLINE as u32) } else { length };
         match numbers.below(200) {
-            0 => cell.slot = random as u16,
+            0 => cell.ids = Ids::new(random as u16, cell.what()),
             1 => cell.length = random as u32,
             _ => {}
         }
@@ -108,7 +108,7 @@ impl<'a> Liar<'a> {
     fn post(&mut self) {
         let cell = self.cell();
         if cell.place == Place::Aside {
-            self.pass(cell.slot);
+            self.pass(cell.slot());
         }
         self.end.post(&cell);
         self.last = cell;
@@ -253,10 +253,10 @@ impl<'a> Liar<'a> {
             let Ok(true) = self.end.channel.receiving().take(&mut cell) else { break };
             nothing_of_others(cell.bytes());
             if self.replies && self.asked.len() < SLOTS as usize {
-                self.asked.push(cell.slot);
+                self.asked.push(cell.slot());
             }
-            if cell.place == Place::Stack && u32::from(cell.slot) < SLOTS {
-                nothing_of_others(&stack(&self.end.region, cell.slot));
+            if cell.place == Place::Stack && u32::from(cell.slot()) < SLOTS {
+                nothing_of_others(&stack(&self.end.region, cell.slot()));
             }
         }
         gone_after(&self.end.socket, &mut [0; 64], |length, files| {

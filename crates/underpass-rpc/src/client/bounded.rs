@@ -30,6 +30,12 @@ impl Terms<'_> {
         self.earlier(&Inherited::of_caller())
     }
 
+    /// Whether anything may bound a call that a thread is about to make: these, or what it is made for.
+    #[inline(always)]
+    pub(super) fn may_bound(&self) -> bool {
+        self.within.is_some() | self.abandon.is_some() | calls_may_end()
+    }
+
     fn earlier(&self, inherited: &Inherited) -> Result<Option<u64>, Box<CallError>> {
         if self.within.is_none() && inherited.deadline_ns.is_none() {
             return Ok(None);
@@ -46,17 +52,8 @@ impl Terms<'_> {
 }
 
 impl ClientEnd {
-    /// What bounds a call that a thread is about to make.
-    #[inline(always)]
-    pub(super) fn bounds(&self, terms: &Terms<'_>) -> Result<Bounds, Box<CallError>> {
-        if terms.within.is_none() & terms.abandon.is_none() & !calls_may_end() {
-            return Ok((None, None));
-        }
-        self.bounds_of_thread(terms)
-    }
-
-    #[inline(never)]
-    fn bounds_of_thread(&self, terms: &Terms<'_>) -> Result<Bounds, Box<CallError>> {
+    /// What bounds a call that a thread is about to make, of which [`may_bound`](Terms::may_bound) is true.
+    pub(super) fn bounds_of_thread(&self, terms: &Terms<'_>) -> Result<Bounds, Box<CallError>> {
         if !calls_may_end() {
             return self.bounds_by(terms, &Inherited::default());
         }
@@ -79,9 +76,9 @@ impl ClientEnd {
     /// Says in the region until when the call of `cell`, which is about to be posted, is wanted; and to who may abandon it where it is.
     #[inline(never)]
     pub(super) fn bound(&self, cell: &mut Cell, deadline_ns: Option<u64>, under_way: Option<&UnderWay>) {
-        under_way.inspect(|call| call.has(cell.slot));
+        under_way.inspect(|call| call.has(cell.slot()));
         cell.bounded = true;
-        self.channel.wanted(cell.slot).until(deadline_ns);
+        self.channel.wanted(cell.slot()).until(deadline_ns);
     }
 
     /// Gives up a call whose wait ended as `why`, and says what is known of it; nothing if its reply has come. One without bounds is looked at by its handler, and by nobody before.
@@ -114,7 +111,7 @@ impl ClientEnd {
             // It may be the server's answer to G1.
             let refused = linkage.answered() == Some(Status::Unwanted as u16);
             return refused.then(|| {
-                linkage.take(number);
+                linkage.take();
                 Box::new(error(Outcome::NotStarted))
             });
         }

@@ -18,7 +18,7 @@ impl ClientEnd {
 impl Line for ClientEnd {
     #[inline]
     fn poll(&self) -> bool {
-        !self.is_left() && self.channel.receiving().pending() && self.take_replies(|| self.lock.try_enter())
+        !self.is_left() && self.channel.receiving().pending() && self.take_what_came()
     }
 
     fn pending(&self) -> bool {

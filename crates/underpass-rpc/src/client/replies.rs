@@ -4,14 +4,29 @@ use super::ClientEnd;
 use crate::linkage::Delivered;
 use crate::summons::wake_task;
 use crate::waiting::wake;
+use std::task::Waker;
 use underpass_channel::layout::SLOTS;
-use underpass_channel::{Cell, Place};
+use underpass_channel::{Cell, Head, Place};
 use underpass_os::{barrier, failpoint};
 use underpass_seam::atomic::Ordering;
 use underpass_sync::Inside;
 
 /// Replies that are taken under the lock before those who wait for them are woken.
 const BATCH: usize = 16;
+
+/// Why the lock is left.
+enum Lap {
+    /// There are no more replies.
+    Over,
+    /// There may be.
+    Full,
+    /// The last was a task's, which has this waker.
+    Task(Option<Waker>),
+    /// The last, with this head, was nobody's any more.
+    Abandoned(Head),
+    /// No honest server writes such.
+    Damaged(&'static str),
+}
 
 impl ClientEnd {
     /// Parcels have come for the slots that are bits of `slots`. Those of calls that were given up are closed at once: it may be long until somebody looks for
@@ -29,70 +44,89 @@ impl ClientEnd {
         self.take_replies(|| Some(self.lock()));
     }
 
+    /// Takes all that has come, unless another thread does. Apart, so that a look that finds nothing has little to set up.
+    #[inline(never)]
+    pub(super) fn take_what_came(&self) -> bool {
+        self.take_replies(|| self.lock.try_enter())
+    }
+
     /// Takes replies as long as there are some and `enter` gives the lock; says whether any came.
     #[inline]
     pub(super) fn take_replies<'a>(&'a self, enter: impl Fn() -> Option<Inside<'a>>) -> bool {
-        let (mut taken, mut more) = (0, !self.is_closed());
-        let mut cell = Cell::new(0, 0);
+        if self.is_closed() {
+            return false;
+        }
+        let mut taken = 0;
+        let receiving = self.channel.receiving();
         // An honest server has no more to say than there are slots.
-        while more && taken < SLOTS {
+        while taken < SLOTS {
             let Some(inside) = enter() else { break };
-            let mut woken = [None; BATCH];
-            let (mut abandoned, mut damaged, mut task) = (false, None, None);
-            for one in &mut woken {
-                match self.channel.receiving().take(&mut cell) {
-                    Ok(true) => {}
-                    Ok(false) => {
-                        more = false;
-                        break;
-                    }
-                    Err(_) => {
-                        damaged = Some("a reply that no honest server writes");
-                        break;
-                    }
-                }
+            let (mut woken, mut waiting) = ([None; BATCH], 0);
+            let mut left = BATCH;
+            let lap = loop {
+                let head = match receiving.coming() {
+                    Ok(Some(head)) => head,
+                    Ok(None) => break Lap::Over,
+                    Err(_) => break Lap::Damaged("a reply that no honest server writes"),
+                };
+                let linkage = self.linkage.get(usize::from(head.slot()));
+                let delivered = linkage.map(|linkage| linkage.deliver(head, receiving.words(head)));
+                receiving.pass(head);
                 taken += 1;
-                match self.linkage.get(usize::from(cell.slot)).map(|linkage| linkage.deliver(&cell)) {
-                    Some(Delivered::Taken(who)) => *one = who,
-                    Some(Delivered::Watched) => {
-                        task = self.vigil.take(cell.slot);
-                        break;
+                match delivered {
+                    Some(Delivered::Taken(None)) => {}
+                    Some(Delivered::Taken(who)) => {
+                        woken[waiting] = who;
+                        waiting += 1;
                     }
-                    Some(Delivered::Abandoned) => {
-                        abandoned = true;
-                        break;
-                    }
-                    Some(Delivered::Unexpected) | None => {
-                        damaged = Some("a reply to no call");
-                        break;
-                    }
+                    Some(Delivered::Watched) => break Lap::Task(self.vigil.take(head.slot())),
+                    Some(Delivered::Abandoned) => break Lap::Abandoned(head),
+                    Some(Delivered::Unexpected) | None => break Lap::Damaged("a reply to no call"),
                 }
-            }
+                left -= 1;
+                if left == 0 {
+                    break Lap::Full;
+                }
+            };
             drop(inside);
             failpoint!("client-delivered");
-            woken.into_iter().flatten().for_each(wake);
-            if let Some(waker) = task {
-                wake_task(waker);
-            }
-            if abandoned {
-                self.reclaim(&cell);
-            }
-            if let Some(what) = damaged {
-                self.violated(what);
-                break;
+            woken[..waiting].iter().flatten().copied().for_each(wake);
+            match lap {
+                Lap::Over => break,
+                Lap::Full => {}
+                odd => {
+                    if !self.goes_on(odd) {
+                        break;
+                    }
+                }
             }
         }
         taken > 0
+    }
+
+    /// A lap has ended before its time; whether another follows.
+    #[cold]
+    fn goes_on(&self, lap: Lap) -> bool {
+        match lap {
+            Lap::Task(waker) => waker.into_iter().for_each(wake_task),
+            Lap::Abandoned(head) => self.reclaim(&Cell::of(head)),
+            Lap::Damaged(what) => {
+                self.violated(what);
+                return false;
+            }
+            Lap::Over | Lap::Full => {}
+        }
+        true
     }
 
     /// The reply to a call that was given up has come.
     #[cold]
     fn reclaim(&self, cell: &Cell) {
         if cell.place == Place::Aside {
-            drop(self.mailbox.take(cell.slot, |news| self.news(news)));
+            drop(self.mailbox.take(cell.slot(), |news| self.news(news)));
         }
         let inside = self.lock();
-        self.back_from_quarantine(cell.slot);
+        self.back_from_quarantine(cell.slot());
         drop(inside);
         self.queue.next(|| self.slots.leased());
     }

@@ -71,7 +71,7 @@ impl ClientEnd {
 
     /// Takes what has come, for whomever.
     fn look_around(&self) -> bool {
-        self.channel.receiving().pending() && self.take_replies(|| self.lock.try_enter())
+        self.channel.receiving().pending() && self.take_what_came()
     }
 }
 
@@ -183,7 +183,7 @@ impl Drop for Pending<'_> {
     fn drop(&mut self) {
         // The reply was here, and nobody reads it: what came along with it must not wait for another call.
         if let Some(Ok(answer)) = self.give_up(Woken::Cancelled)
-            && let Some(reply) = answer.linkage().take(answer.number)
+            && let Some(reply) = answer.linkage().take()
             && reply.place == Place::Aside
         {
             drop(answer.end.mailbox().take(answer.number, |news| answer.end.news(news)));

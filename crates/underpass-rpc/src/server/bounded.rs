@@ -1,9 +1,8 @@
 //! Bounded calls, as their server sees them.
 
-use super::ServerEnd;
+use super::{Failure, ServerEnd};
 use crate::deadline::begin;
 use crate::incoming::{Incoming, Refused, Status};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use underpass_os::clock;
 
 impl ServerEnd {
@@ -13,7 +12,8 @@ impl ServerEnd {
         &self,
         call: &mut Incoming<'_>,
         slot: u16,
-    ) -> std::thread::Result<Result<(), Refused>> {
+        failure: &mut Option<Failure>,
+    ) -> bool {
         let asked = self.channel.wanted(slot).ask_first(self.channel.fence());
         let here = |until: Option<u64>| until.map(|theirs_ns| self.family.shift().here(theirs_ns));
         let asked = asked.map(here);
@@ -21,9 +21,10 @@ impl ServerEnd {
         let (Some(deadline_ns), Some(end)) =
             (asked.filter(|until| !until.is_some_and(passed)), self.own.upgrade())
         else {
-            return Ok(Err(Refused { status: Status::Unwanted, why: String::new() }));
+            *failure = Some(Failure::Refused(Refused { status: Status::Unwanted, why: String::new() }));
+            return false;
         };
         let _serving = begin(end, slot, deadline_ns);
-        catch_unwind(AssertUnwindSafe(|| self.stub.dispatch(call)))
+        self.dispatch(call, failure)
     }
 }

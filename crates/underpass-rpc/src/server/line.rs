@@ -46,7 +46,7 @@ impl Line for ServerEnd {
                 self.began_nothing(inside);
                 return false;
             }
-            Ok(true) => self.slots.get(usize::from(cell.slot)),
+            Ok(true) => self.slots.get(usize::from(cell.slot())),
             Err(_) => None,
         };
         self.channel.taken().note(receiving.position());

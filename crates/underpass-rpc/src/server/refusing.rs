@@ -118,7 +118,7 @@ impl ServerEnd {
         let mut cell = Cell::new(0, 0);
         let slot = match receiving.take(&mut cell) {
             Ok(false) => return false,
-            Ok(true) => self.slots.get(usize::from(cell.slot)),
+            Ok(true) => self.slots.get(usize::from(cell.slot())),
             Err(_) => None,
         };
         if slot.is_none_or(Served::is_busy) {
@@ -126,7 +126,7 @@ impl ServerEnd {
             self.violated();
             return false;
         }
-        self.post(inside, &Cell::new(cell.slot, Status::Closed as u16));
+        self.post(inside, &Cell::new(cell.slot(), Status::Closed as u16));
         true
     }
 }

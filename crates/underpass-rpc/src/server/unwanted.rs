@@ -106,7 +106,7 @@ impl ServerEnd {
         drop(inside);
         let mut cell = *cell;
         // Refused like a bounded one, once what came along with it is taken.
-        cell.bounded |= self.channel.wanted(cell.slot).ask().is_none();
+        cell.bounded |= self.channel.wanted(cell.slot()).ask().is_none();
         self.run(&cell, slot);
         true
     }

@@ -1,0 +1,152 @@
+//! The bytes that travel in a cell, and how a message is written into them.
+
+use crate::cell::INLINE;
+use crate::layout::LINE_WORDS;
+use std::os::fd::BorrowedFd;
+use underpass_wire::Sink;
+
+/// Bytes that travel word by word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(8))]
+pub struct Payload(pub [u8; INLINE]);
+
+impl Payload {
+    /// Words of a payload.
+    pub const WORDS: usize = LINE_WORDS - 1;
+
+    /// Zeros.
+    #[inline(always)]
+    pub const fn new() -> Self {
+        Self([0; INLINE])
+    }
+
+    /// The word at `index`.
+    ///
+    /// # Panics
+    /// If there are fewer than [`WORDS`](Self::WORDS).
+    #[inline(always)]
+    pub fn word(&self, index: usize) -> u64 {
+        u64::from_le_bytes(self.0.as_chunks::<8>().0[index])
+    }
+
+    /// Sets the word at `index`.
+    ///
+    /// # Panics
+    /// As [`word`](Self::word).
+    #[inline(always)]
+    pub fn set_word(&mut self, index: usize, word: u64) {
+        self.0.as_chunks_mut::<8>().0[index] = word.to_le_bytes();
+    }
+}
+
+impl Default for Payload {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Writes a message of so many bytes into a payload, word by word, since it is read so when it is posted: from a word that was written in pieces the processor would read
+/// only once all that it wrote before is out, the message before among it, whose line the peer may have (decision 0021).
+#[derive(Debug)]
+pub struct PayloadSink<'a> {
+    payload: &'a mut Payload,
+    size: usize,
+    /// Bytes that were put, and those of them that are not in a whole word.
+    at: usize,
+    rest: u64,
+    overflowed: bool,
+}
+
+impl<'a> PayloadSink<'a> {
+    /// For `size` bytes, or as many as there is room for.
+    #[inline(always)]
+    pub fn new(payload: &'a mut Payload, size: usize) -> Self {
+        Self { payload, size: size.min(INLINE), at: 0, rest: 0, overflowed: false }
+    }
+
+    /// Writes the end. Whether less or more was put than room was made for, or a file.
+    #[inline(always)]
+    pub fn finish(self) -> bool {
+        if !self.at.is_multiple_of(8) {
+            self.payload.set_word(self.at / 8, self.rest);
+        }
+        self.overflowed
+    }
+
+    /// Up to a word.
+    #[inline(always)]
+    fn put_some(&mut self, bytes: &[u8]) {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        let (word, inside) = (u64::from_le_bytes(word), self.at % 8);
+        self.rest |= word << (8 * inside);
+        if inside + bytes.len() >= 8 {
+            self.payload.set_word(self.at / 8, self.rest);
+            self.rest = if inside == 0 { 0 } else { word >> (64 - 8 * inside) };
+        }
+        self.at += bytes.len();
+    }
+}
+
+impl Sink for PayloadSink<'_> {
+    #[inline(always)]
+    fn put(&mut self, bytes: &[u8]) {
+        if self.overflowed || bytes.len() > self.size - self.at {
+            self.overflowed = true;
+        } else if bytes.len() <= 8 {
+            self.put_some(bytes);
+        } else {
+            bytes.chunks(8).for_each(|some| self.put_some(some));
+        }
+    }
+
+    #[inline]
+    fn put_file(&mut self, _: BorrowedFd<'_>) {
+        self.overflowed = true;
+    }
+}
+
+#[cfg(all(test, not(underpass_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_all_lengths_become_their_bytes_in_a_row() {
+        let bytes: [u8; INLINE] = std::array::from_fn(|n| n as u8 + 1);
+        for first in 0..=INLINE {
+            for second in 0..=INLINE - first {
+                let mut payload = Payload::new();
+                let mut sink = PayloadSink::new(&mut payload, INLINE);
+                let (one, rest) = bytes.split_at(first);
+                let (two, three) = rest.split_at(second);
+                [one, two, three].iter().for_each(|piece| sink.put(piece));
+                assert!(!sink.finish());
+                assert_eq!(payload.0, bytes, "{first} {second}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_whole_ends_in_zeros() {
+        for length in 0..INLINE {
+            let mut payload = Payload::new();
+            let mut sink = PayloadSink::new(&mut payload, length);
+            (0..length).for_each(|_| sink.put(&[0xff]));
+            assert!(!sink.finish());
+            let full = |n: usize| if n < length { 0xff } else { 0 };
+            assert_eq!(payload.0, std::array::from_fn(full), "{length}");
+        }
+    }
+
+    #[test]
+    fn too_much_is_not_written() {
+        for (size, piece) in [(0, 1), (7, 8), (8, 9), (INLINE, INLINE + 1), (usize::MAX, INLINE + 1)] {
+            let mut payload = Payload::new();
+            let mut sink = PayloadSink::new(&mut payload, size);
+            sink.put(&vec![7; piece]);
+            sink.put(&[7]);
+            assert!(sink.finish());
+            assert_eq!(payload, Payload::new());
+        }
+    }
+}
