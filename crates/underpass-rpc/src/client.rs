@@ -28,14 +28,14 @@ use crate::insisted::Insisted;
 use crate::leasing::Leasing;
 use crate::linkage::Linkage;
 use crate::mailbox::Mailbox;
-use crate::message::{Unsent, fill};
+use crate::message::{Unsent, fill, fill_brief};
 use crate::queue::Queue;
 use crate::unrung::Unrung;
 use crate::waiting::Reply;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use underpass_channel::layout::SLOTS;
-use underpass_channel::{Bell, Cell, Channel, Owed, Place, Slot, Slots};
+use underpass_channel::{Bell, Cell, Channel, Ids, Owed, Place, Slot, Slots};
 use underpass_os::failpoint;
 use underpass_processor::{Line, lines};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -107,13 +107,13 @@ pub(crate) struct ClientEnd {
 pub(crate) const QUARANTINE: u32 = SLOTS - SLOTS / 4;
 
 /// How a call is to be made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms<'a> {
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
     pub(crate) within: Option<Duration>,
     /// Forces a donation.
     pub(crate) urgent: bool,
     /// By what the caller can be freed.
-    pub(crate) abandon: Option<&'a Abandon>,
+    pub(crate) abandon: Option<Abandon>,
     pub(crate) leasing: Leasing,
 }
 
@@ -195,7 +195,7 @@ impl ClientEnd {
         &self,
         procedure: u16,
         arguments: &A,
-        terms: Terms<'_>,
+        terms: &Terms,
         failed: impl FnOnce(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
         let end = self.nearest();
@@ -217,9 +217,9 @@ impl ClientEnd {
         answer: &mut Answer<'_>,
         procedure: u16,
         arguments: &A,
-        terms: Terms<'_>,
+        terms: &Terms,
     ) -> Result<(), Box<CallError>> {
-        let (deadline, under_way) = self.bounds_of_thread(&terms)?;
+        let (deadline, under_way) = self.bounds_of_thread(terms)?;
         self.exchange(answer, procedure, arguments, terms, deadline, under_way.as_ref())
     }
 
@@ -230,19 +230,27 @@ impl ClientEnd {
         answer: &mut Answer<'_>,
         procedure: u16,
         arguments: &A,
-        terms: Terms<'_>,
+        terms: &Terms,
         deadline: Option<u64>,
         under_way: Option<&UnderWay>,
     ) -> Result<(), Box<CallError>> {
         if self.is_closed() {
             return Err(self.reason(Outcome::NotStarted));
         }
-        let slot = match self.try_lease(terms.leasing) {
-            Some(slot) => slot,
-            None => self.lease_later(terms.leasing, deadline, under_way)?,
-        };
         let away = || self.server_is_away(terms.urgent);
-        let linkage = self.send(answer, slot, procedure, arguments, deadline, under_way, away)?;
+        let bounded = deadline.is_some() | under_way.is_some();
+        let most = terms.leasing.most;
+        let sent = if bounded { None } else { self.send_brief(answer, procedure, arguments, most, away) };
+        let linkage = match sent {
+            Some(linkage) => linkage,
+            None => {
+                let slot = match self.try_lease(terms.leasing) {
+                    Some(slot) => slot,
+                    None => self.lease_later(terms.leasing, deadline, under_way)?,
+                };
+                self.send(answer, slot, procedure, arguments, deadline, under_way, away)?
+            }
+        };
         let reply = Reply { end: self, linkage };
         // Who has lent its processor can't be freed.
         if terms.urgent && under_way.is_none() && self.owed() {
@@ -253,7 +261,6 @@ impl ClientEnd {
         let waits = under_way.is_none_or(|call| !call.is_freed());
         let ended = if waits { wait_on(&reply, Some(self), deadline) } else { Woken::Cancelled };
         let came = ended == Woken::Woken && (under_way.is_none() || !linkage.is_freed());
-        let bounded = deadline.is_some() | under_way.is_some();
         if !came && let Some(error) = self.give_up(answer, bounded, under_way, ended) {
             return Err(error);
         }
@@ -289,7 +296,46 @@ impl ClientEnd {
         linkage.expect();
         failpoint!("client-linked");
         let inside = self.lock();
-        let away = self.channel.post_and_look(&cell);
+        self.post(inside, &cell, server_is_away);
+        if matches!(cell.place, Place::Aside | Place::Annex) {
+            self.was_large();
+        }
+        Ok(linkage)
+    }
+
+    /// The same where all bytes have room in the cell, as is known of their type, and a slot is free: leased and posted under one lock. Nothing, if that is not so.
+    #[inline(always)]
+    fn send_brief<A: Encode + ?Sized>(
+        &self,
+        answer: &mut Answer<'_>,
+        procedure: u16,
+        arguments: &A,
+        most: u32,
+        server_is_away: impl FnOnce(),
+    ) -> Option<&Linkage> {
+        let mut cell = Cell::new(0, procedure);
+        if !fill_brief(&mut cell, arguments) {
+            return None;
+        }
+        failpoint!("client-filled");
+        let inside = self.lock();
+        let slot = self.slots.lease(most)?;
+        let number = slot.number();
+        (answer.slot, answer.number) = (Some(slot), number);
+        failpoint!("client-leased");
+        cell.ids = Ids::new(number, procedure);
+        let linkage = self.linkage(number);
+        linkage.count.out(u64::from(cell.length));
+        linkage.expect();
+        failpoint!("client-linked");
+        self.post(inside, &cell, server_is_away);
+        Some(linkage)
+    }
+
+    /// Posts a call of which the linkage record knows, and leaves the lock.
+    #[inline(always)]
+    fn post(&self, inside: Inside<'_>, cell: &Cell, server_is_away: impl FnOnce()) {
+        let away = self.channel.post_and_look(cell);
         let alone = inside.is_plain();
         drop(inside);
         failpoint!("client-posted");
@@ -302,14 +348,10 @@ impl ClientEnd {
             }
             true => server_is_away(),
         }
-        if matches!(cell.place, Place::Aside | Place::Annex) {
-            self.was_large();
-        }
         // After the post, so that either this sees the close or the close sees the call (see `close`); and likewise with `put_away` of the lines.
         if self.closed.load(Ordering::Relaxed) | self.dormant.load(Ordering::Relaxed) {
             self.unsettled();
         }
-        Ok(linkage)
     }
 
     #[cold]

@@ -114,7 +114,7 @@ impl ClientDoor {
     ) -> Result<R::Value, CallError> {
         let leasing = Leasing::new(AllLeased::Grow, 0);
         let terms = Terms { within: Some(Duration::ZERO), urgent, abandon: None, leasing };
-        self.end.call::<A, R>(procedure, arguments, terms, |e| e)
+        self.end.call::<A, R>(procedure, arguments, &terms, |e| e)
     }
 
     /// As activations see it.

@@ -42,6 +42,16 @@ pub(crate) fn fill<T: Encode + ?Sized>(
     Ok(())
 }
 
+/// The same into the cell alone, if that has room for all values of the type, and this one brings no files; says whether that is so.
+#[inline(always)]
+pub(crate) fn fill_brief<T: Encode + ?Sized>(cell: &mut Cell, value: &T) -> bool {
+    let Some(size) = T::FIXED.filter(|&size| size <= INLINE) else { return false };
+    let mut sink = PayloadSink::new(&mut cell.payload, size);
+    value.encode(&mut sink);
+    cell.length = size as u32;
+    !sink.finish()
+}
+
 #[inline(never)]
 fn fill_elsewhere<T: Encode + ?Sized>(
     channel: &Channel,

@@ -130,7 +130,7 @@ impl Resilient {
         &self,
         procedure: u16,
         arguments: &A,
-        mut terms: Terms<'_>,
+        terms: &Terms,
         idempotent: bool,
         failed: impl Fn(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
@@ -138,10 +138,13 @@ impl Resilient {
             Ok(deadline) => deadline,
             Err(error) => return Err(failed(*error)),
         };
+        // Those of a further attempt.
+        let mut later = None;
         let mut bound = self.present().bound.clone();
         for attempts in 1.. {
             let mut told = None;
-            let result = bound.end.call::<A, R>(procedure, arguments, terms, |error| {
+            let now = later.as_ref().unwrap_or(terms);
+            let result = bound.end.call::<A, R>(procedure, arguments, now, |error| {
                 told = Some(error.clone());
                 failed(error)
             });
@@ -151,8 +154,9 @@ impl Resilient {
                 .flatten();
             let Some(next) = next else { return result };
             bound = next;
-            terms.within =
+            let within =
                 deadline.map(|deadline| Duration::from_nanos(deadline.saturating_sub(clock::now_ns())));
+            later = Some(Terms { within, ..terms.clone() });
         }
         unreachable!("attempts are counted until they are too many")
     }
@@ -162,7 +166,7 @@ impl Resilient {
         self: &Arc<Self>,
         procedure: u16,
         arguments: &A,
-        mut terms: Terms<'_>,
+        terms: &Terms,
         idempotent: bool,
         failed: impl Fn(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
@@ -170,14 +174,17 @@ impl Resilient {
             Ok(deadline) => deadline,
             Err(error) => return Err(failed(*error)),
         };
+        // Those of a further attempt.
+        let mut later = None;
         let mut bound = self.present().bound.clone();
         for attempts in 1.. {
             let mut told = None;
+            let now = later.as_ref().unwrap_or(terms);
             let told_of = |error: CallError| {
                 told = Some(error.clone());
                 failed(error)
             };
-            let result = bound.end.call_from_task::<A, R>(procedure, arguments, terms, told_of).await;
+            let result = bound.end.call_from_task::<A, R>(procedure, arguments, now, told_of).await;
             if told.is_none_or(|error| !may_be_repeated(&error, idempotent)) {
                 return result;
             }
@@ -185,8 +192,9 @@ impl Resilient {
             let next = elsewhere(move || own.next_after(&ended, attempts, deadline)).await.flatten();
             let Some(next) = next else { return result };
             bound = next;
-            terms.within =
+            let within =
                 deadline.map(|deadline| Duration::from_nanos(deadline.saturating_sub(clock::now_ns())));
+            later = Some(Terms { within, ..terms.clone() });
         }
         unreachable!("attempts are counted until they are too many")
     }

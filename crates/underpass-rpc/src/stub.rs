@@ -20,10 +20,7 @@ use underpass_wire::{Decode, Descriptor, Encode};
 /// A binding of an interface whose implementation is an `L`, wherever that is.
 pub struct Stub<L: ?Sized> {
     to: To<L>,
-    within: Option<Duration>,
-    urgent: bool,
-    abandon: Option<Abandon>,
-    leasing: Leasing,
+    terms: Terms,
     /// How many calls the interface expects at once.
     calls: u32,
 }
@@ -43,14 +40,7 @@ impl<L: ?Sized> Clone for Stub<L> {
             To::There(bound) => To::There(bound.clone()),
             To::Anywhere(resilient) => To::Anywhere(resilient.clone()),
         };
-        Self {
-            to,
-            within: self.within,
-            urgent: self.urgent,
-            abandon: self.abandon.clone(),
-            leasing: self.leasing,
-            calls: self.calls,
-        }
+        Self { to, terms: self.terms.clone(), calls: self.calls }
     }
 }
 
@@ -61,13 +51,7 @@ impl<L: ?Sized> fmt::Debug for Stub<L> {
             To::There(bound) => bound,
             To::Anywhere(resilient) => resilient,
         };
-        f.debug_struct("Stub")
-            .field("to", to)
-            .field("within", &self.within)
-            .field("urgent", &self.urgent)
-            .field("abandon", &self.abandon)
-            .field("leasing", &self.leasing)
-            .finish()
+        f.debug_struct("Stub").field("to", to).field("terms", &self.terms).finish()
     }
 }
 
@@ -119,7 +103,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     fn of(to: To<L>, descriptor: &'static Descriptor) -> Self {
         let calls = descriptor.calls();
         let leasing = Leasing::new(AllLeased::default(), calls);
-        Self { to, within: None, urgent: false, abandon: None, leasing, calls }
+        Self { to, terms: Terms { within: None, urgent: false, abandon: None, leasing }, calls }
     }
 
     /// A binding that another domain passes on over `socket`, by [`share_with`](Self::share_with), within that time. To the server this domain is a client of its own.
@@ -160,6 +144,13 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         }
     }
 
+    /// The same, on other terms.
+    fn with(&self, change: impl FnOnce(&mut Terms)) -> Self {
+        let mut other = self.clone();
+        change(&mut other.terms);
+        other
+    }
+
     /// Calls a procedure of an implementation in another domain. Blocks the calling thread, and no other. `R` is the `Result` that travels.
     ///
     /// # Errors
@@ -190,16 +181,6 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     }
 
     #[inline(always)]
-    fn terms(&self) -> Terms<'_> {
-        Terms {
-            within: self.within,
-            urgent: self.urgent,
-            abandon: self.abandon.as_ref(),
-            leasing: self.leasing,
-        }
-    }
-
-    #[inline(always)]
     fn call_as<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         &self,
         procedure: u16,
@@ -207,7 +188,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         idempotent: bool,
         failed: impl Fn(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
-        let terms = self.terms();
+        let terms = &self.terms;
         match &self.to {
             To::There(bound) => bound.end.call::<A, R>(procedure, arguments, terms, failed),
             To::Anywhere(resilient) => {
@@ -251,7 +232,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         idempotent: bool,
         failed: impl Fn(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
-        let terms = self.terms();
+        let terms = &self.terms;
         match &self.to {
             To::There(bound) => bound.end.call_from_task::<A, R>(procedure, arguments, terms, failed).await,
             To::Anywhere(resilient) => {
@@ -275,13 +256,13 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     /// Calls within this domain are direct, and take as long as they take.
     #[must_use]
     pub fn with_deadline(&self, within: Duration) -> Self {
-        Self { within: Some(within), ..self.clone() }
+        self.with(|terms| terms.within = Some(within))
     }
 
     /// The same binding, whose callers can be freed by `abandon`, before the server has replied.
     #[must_use]
     pub fn abandonable(&self, abandon: &Abandon) -> Self {
-        Self { abandon: Some(abandon.clone()), ..self.clone() }
+        self.with(|terms| terms.abandon = Some(abandon.clone()))
     }
 
     /// How many calls the server may hold over each channel of this binding though nobody waits for them any more, because they were abandoned or their deadline has
@@ -300,12 +281,12 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     /// Where the server has a processor it changes nothing.
     #[must_use]
     pub fn urgent(&self) -> Self {
-        Self { urgent: true, ..self.clone() }
+        self.with(|terms| terms.urgent = true)
     }
 
     /// The same binding, whose calls do this when as many A-stacks of their channel are leased as the interface expects calls at once (LRPC, 5.2).
     #[must_use]
     pub fn when_all_leased(&self, choice: AllLeased) -> Self {
-        Self { leasing: Leasing::new(choice, self.calls), ..self.clone() }
+        self.with(|terms| terms.leasing = Leasing::new(choice, self.calls))
     }
 }

@@ -24,7 +24,7 @@ const TELL_AGAIN: u64 = 100_000_000;
 /// A call's own deadline in ns, and that of what it is made for.
 type Bounds = (Option<u64>, Option<UnderWay>);
 
-impl Terms<'_> {
+impl Terms {
     /// Until when the call is wanted, in ns: by its own terms, and by those of the call that it is made for.
     pub(crate) fn deadline(&self) -> Result<Option<u64>, Box<CallError>> {
         self.earlier(&Inherited::of_caller())
@@ -53,7 +53,7 @@ impl Terms<'_> {
 
 impl ClientEnd {
     /// What bounds a call that a thread is about to make, of which [`may_bound`](Terms::may_bound) is true.
-    pub(super) fn bounds_of_thread(&self, terms: &Terms<'_>) -> Result<Bounds, Box<CallError>> {
+    pub(super) fn bounds_of_thread(&self, terms: &Terms) -> Result<Bounds, Box<CallError>> {
         if !calls_may_end() {
             return self.bounds_by(terms, &Inherited::default());
         }
@@ -64,13 +64,13 @@ impl ClientEnd {
     }
 
     /// What bounds a call that a task is about to make.
-    pub(super) fn bounds_of_task(&self, terms: &Terms<'_>) -> Result<Bounds, Box<CallError>> {
+    pub(super) fn bounds_of_task(&self, terms: &Terms) -> Result<Bounds, Box<CallError>> {
         self.bounds_by(terms, &Inherited::of_caller())
     }
 
-    fn bounds_by(&self, terms: &Terms<'_>, inherited: &Inherited) -> Result<Bounds, Box<CallError>> {
+    fn bounds_by(&self, terms: &Terms, inherited: &Inherited) -> Result<Bounds, Box<CallError>> {
         let deadline = terms.earlier(inherited)?;
-        Ok((deadline, UnderWay::new(self.own.upgrade(), terms.abandon, inherited.freed_by())?))
+        Ok((deadline, UnderWay::new(self.own.upgrade(), terms.abandon.as_ref(), inherited.freed_by())?))
     }
 
     /// Says in the region until when the call of `cell`, which is about to be posted, is wanted; and to who may abandon it where it is.

@@ -29,11 +29,11 @@ impl ClientEnd {
         &self,
         procedure: u16,
         arguments: &A,
-        terms: Terms<'_>,
+        terms: &Terms,
         failed: impl FnOnce(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
         let end = self.nearest();
-        let (deadline, under_way) = match end.bounds_of_task(&terms) {
+        let (deadline, under_way) = match end.bounds_of_task(terms) {
             Ok(bounds) => bounds,
             Err(error) => return Err(failed(*error)),
         };
