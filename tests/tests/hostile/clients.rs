@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use underpass_channel::layout::{CHANNELS, LARGEST, REGION, REQUESTS, SLOTS, STACK, VERSION, WANTED};
 use underpass_channel::{Cell, Channel, Fence, INLINE, Region, Words};
 use underpass_os::Socket;
-use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of, until};
+use underpass_tests::{Files, Probe, ProbeClient, Room, ServerProcess, Watchdog, until};
 use underpass_wire::to_bytes;
 
 /// An honest call made by hand: its outcome.
@@ -31,7 +31,7 @@ pub fn outcome(end: &End, slot: u16) -> u16 {
 pub struct Scene {
     server: ServerProcess,
     honest: ProbeClient,
-    files: usize,
+    files: Files,
 }
 
 impl Scene {
@@ -39,7 +39,7 @@ impl Scene {
         let server = ServerProcess::start(SERVER, &Room::name(of), "probe");
         let honest = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
         honest.null().unwrap();
-        let files = fds_of(server.pid());
+        let files = Files::of(server.pid());
         Self { server, honest, files }
     }
 
@@ -64,7 +64,7 @@ impl Scene {
     pub fn is_unharmed(&self) {
         assert_eq!(self.honest.add(1, 2), Ok(3));
         assert_eq!(self.honest.pid(), Ok(self.server.pid()), "the server's process lives");
-        until("the server to let go", || (fds_of(self.server.pid()) == self.files).then_some(()));
+        self.files.until_no_others();
     }
 }
 
@@ -299,7 +299,7 @@ fn who_asks_for_too_many_channels_loses_all_of_them() {
     for end in further.iter().chain([&end]) {
         assert_eq!(call(end, 0, procedure("add"), &[1, 2]), DONE);
     }
-    assert_eq!(fds_of(scene.server.pid()), scene.files + CHANNELS);
+    assert_eq!(scene.files.others(), CHANNELS);
     end.say(&[3; 16], &[]);
     end.hung_up();
     further.iter().for_each(End::hung_up);
@@ -344,7 +344,7 @@ fn files_that_nobody_asked_for_don_t_pile_up() {
         until("room in the socket", || end.socket.send(&announcement(1, 1), &[file.as_fd()]).ok());
     }
     // The binding's own socket, and the last blob.
-    until("the server to drop them", || (fds_of(scene.server.pid()) <= scene.files + 2).then_some(()));
+    until("the server to drop them", || (scene.files.others() <= 2).then_some(()));
     assert_eq!(call(&end, 0, procedure("add"), &[1, 2]), DONE);
     drop(end);
     scene.is_unharmed();
@@ -407,7 +407,7 @@ fn a_ticket_makes_nobody_whom_it_is_not() {
         Socket::adopt(underpass_os::take_passed(&theirs, u64::MAX / 2).unwrap()).unwrap()
     };
     client.null().unwrap();
-    let files = fds_of(server.pid());
+    let files = Files::of(server.pid());
     let used = |ticket: &Socket| ticket.wait(u64::MAX / 2).unwrap() && gone(ticket);
     // One end of a pair that another process has made, the server itself even: it is not who says hello.
     let (first, second) = (ticket(), ticket());
@@ -439,6 +439,6 @@ fn a_ticket_makes_nobody_whom_it_is_not() {
     drop((ours, honest));
     // Tickets that nobody uses go with who has them.
     drop((0..20).map(|_| ticket()).collect::<Vec<_>>());
-    until("the server to let go", || (fds_of(server.pid()) == files).then_some(()));
+    files.until_no_others();
     assert_eq!(client.add(1, 2), Ok(3));
 }
