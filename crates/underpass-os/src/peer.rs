@@ -25,6 +25,19 @@ impl Credentials {
     }
 }
 
+/// The process at the other end, as far as it can be watched.
+#[derive(Debug)]
+pub enum Other {
+    /// A descriptor of it (`pidfd`), which is readable once it has ended.
+    Process(OwnedFd),
+    /// It has ended.
+    Ended,
+    /// It is this one, as far as the kernel knows: who makes a pair is at both of its ends.
+    This,
+    /// Nobody says.
+    Unknown,
+}
+
 /// What came with one message of which the sender is known.
 #[derive(Debug)]
 pub struct Signed {
@@ -59,6 +72,25 @@ impl Socket {
         self.option(libc::SO_PEERPIDFD, &mut number).map_err(|(e, _)| e)?;
         // SAFETY: the kernel has just opened it for the caller.
         Ok(unsafe { OwnedFd::from_raw_fd(i32::from_ne_bytes(number)) })
+    }
+
+    /// The same, of whatever there is of it.
+    ///
+    /// # Errors
+    /// Too many open files, or no memory.
+    pub fn other(&self) -> io::Result<Other> {
+        if self.peer().is_ok_and(|peer| u32::try_from(peer.pid) == Ok(std::process::id())) {
+            return Ok(Other::This);
+        }
+        match self.peer_process() {
+            Ok(process) => Ok(Other::Process(process)),
+            Err(e) => match e.raw_os_error() {
+                // What Linux says, version by version, of a process that was waited for.
+                Some(libc::ESRCH | libc::EINVAL) => Ok(Other::Ended),
+                Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM) => Err(e),
+                _ => Ok(Other::Unknown),
+            },
+        }
     }
 
     /// The supplementary groups of that process.
@@ -200,6 +232,7 @@ mod tests {
             Ok(process) => assert!(lives(&process).unwrap()),
             Err(e) => assert_eq!(e.raw_os_error(), Some(libc::ENOPROTOOPT)),
         }
+        assert!(matches!(ours.other().unwrap(), Other::This));
     }
 
     #[test]

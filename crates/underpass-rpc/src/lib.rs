@@ -21,6 +21,7 @@ mod clocks;
 mod control;
 mod counters;
 mod deadline;
+mod deathwatch;
 mod desk;
 mod error;
 mod export;

@@ -2,13 +2,14 @@
 
 use crate::annexes::{Annexes, Kept, Numbered};
 use crate::control::{CONTROL, Control};
+use crate::deathwatch::Deathwatch;
 use crate::parcel::{Came, Lie, Parcel, Waiting};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use underpass_channel::Channel;
 use underpass_channel::layout::{FILES, FILES_WAITING};
-use underpass_os::{MOST_FILES, Socket, failpoint};
+use underpass_os::{MOST_FILES, Socket, failpoint, kind};
 use underpass_seam::atomic::{AtomicU64, Ordering};
 use underpass_wire::DecodeError;
 
@@ -19,6 +20,7 @@ use underpass_wire::DecodeError;
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     socket: Arc<Socket>,
+    deathwatch: Arc<Deathwatch>,
     waiting: Mutex<Waiting>,
     annexes: Annexes,
     /// System calls made for parcels and not yet counted.
@@ -31,10 +33,12 @@ const BLOB_OUT: u64 = 3;
 const BLOB_IN: u64 = 4;
 /// System calls that a new annex costs its client besides: made, given its size, sealed, mapped, closed.
 const ANNEX_OUT: u64 = 5;
-/// System calls that one costs its server besides: asked for its size twice, its seals and its kind, mapped, closed.
-const ANNEX_IN: u64 = 6;
+/// System calls that one costs its server besides: asked for its size twice, its seals twice and its kind, mapped, closed.
+const ANNEX_IN: u64 = 7;
 /// System calls that a file costs its sender besides: duplicated, closed.
 const FILE_OUT: u64 = 2;
+/// System calls that one costs its receiver besides: asked for its kind.
+const FILE_IN: u64 = 1;
 
 const _: () = assert!(MOST_FILES == FILES + 1, "a blob and all files travel in one message");
 
@@ -83,9 +87,24 @@ pub(crate) struct News {
 }
 
 impl Mailbox {
+    /// That of a binding's first channel.
     pub(crate) fn new(socket: impl Into<Arc<Socket>>) -> Self {
+        let socket = socket.into();
+        let deathwatch = Deathwatch::new(&socket);
+        Self::watched(socket, deathwatch)
+    }
+
+    /// That of a further channel of the same binding.
+    pub(crate) fn another(&self, socket: Socket) -> Self {
+        let socket = Arc::new(socket);
+        self.deathwatch.join(&socket);
+        Self::watched(socket, self.deathwatch.clone())
+    }
+
+    fn watched(socket: Arc<Socket>, deathwatch: Arc<Deathwatch>) -> Self {
         Self {
-            socket: socket.into(),
+            socket,
+            deathwatch,
             waiting: Mutex::default(),
             annexes: Annexes::default(),
             entries: AtomicU64::new(0),
@@ -178,6 +197,7 @@ impl Mailbox {
 
     /// Ends the connection: both sides hear that the other is gone.
     pub(crate) fn hang_up(&self) {
+        self.deathwatch.leave(&self.socket);
         self.socket.hang_up();
     }
 
@@ -207,7 +227,8 @@ impl Mailbox {
                 Some(Control::Share) => news.shares += 1,
                 Some(Control::Ticket) => {
                     // The kernel drops a file that this domain has no room for.
-                    news.tickets.push(received.files.pop().ok_or(NoTicket::NoRoom));
+                    let ticket = received.files.pop().filter(|file| self.admits(std::slice::from_ref(file)));
+                    news.tickets.push(ticket.ok_or(NoTicket::NoRoom));
                 }
                 Some(Control::NoTicket { may: true }) => news.tickets.push(Err(NoTicket::NoRoom)),
                 Some(Control::NoTicket { may: false }) => news.tickets.push(Err(NoTicket::NotAllowed)),
@@ -215,12 +236,16 @@ impl Mailbox {
                 Some(Control::Opened | Control::Refused) if news.opened.is_some() => {
                     return News { nonsense: true, ..news };
                 }
-                Some(Control::Opened) => news.opened = Some(std::mem::take(&mut received.files)),
+                Some(Control::Opened) => {
+                    let admitted = self.admits(&received.files);
+                    news.opened =
+                        Some(if admitted { std::mem::take(&mut received.files) } else { Vec::new() });
+                }
                 Some(Control::Refused) => news.opened = Some(Vec::new()),
                 Some(Control::Parcel { slot, files, lies, length }) => {
                     failpoint!("file-received");
                     let came = Came::of(received, files, lies, length);
-                    if !came.is_some_and(|came| waiting.put(slot, came, FILES_WAITING)) {
+                    if !came.is_some_and(|came| waiting.put(slot, self.let_in(came), FILES_WAITING)) {
                         return News { nonsense: true, ..news };
                     }
                     news.parcels |= 1 << slot;
@@ -236,6 +261,19 @@ impl Mailbox {
         news
     }
 
+    /// Whether these may stay: those that can hide the peer's death may once that is watched for.
+    fn admits(&self, files: &[OwnedFd]) -> bool {
+        !files.iter().any(kind::may_keep_others) || self.deathwatch.begin()
+    }
+
+    /// What has come, or word of it where it may not stay.
+    fn let_in(&self, came: Came) -> Came {
+        match came {
+            Came::Parcel(parcel) if !self.admits(&parcel.files) => Came::NoFile,
+            came => came,
+        }
+    }
+
     /// Takes the parcel for `slot`; nothing if none has come, which no honest peer does. What else has come is `heard`.
     pub(crate) fn take(&self, slot: u16, heard: impl FnOnce(News)) -> Option<Came> {
         let taken = self.forget(slot).or_else(|| {
@@ -247,7 +285,11 @@ impl Mailbox {
             Some(Came::Parcel(Parcel { bytes: Lie::NewAnnex(..), .. })) => ANNEX_IN,
             _ => 0,
         };
-        self.entered(1 + besides);
+        let files = match &taken {
+            Some(Came::Parcel(parcel)) => parcel.files.len() as u64,
+            _ => 0,
+        };
+        self.entered(1 + besides + FILE_IN * files);
         taken
     }
 
@@ -303,6 +345,7 @@ impl Mailbox {
 
     /// Closes all that has been seen to come.
     pub(crate) fn forget_all(&self) {
+        self.deathwatch.leave(&self.socket);
         *self.waiting() = Waiting::default();
         self.annexes.forget_all();
     }

@@ -4,7 +4,7 @@ use crate::control::{Control, Lies};
 use std::io;
 use std::os::fd::OwnedFd;
 use underpass_channel::layout::{FILES, SLOTS};
-use underpass_os::{Blob, Received};
+use underpass_os::{Blob, Received, kind};
 
 /// Files, and where the bytes lie that they go with.
 #[derive(Debug)]
@@ -79,7 +79,9 @@ impl Came {
             Lies::Blob => Lie::Blob(Blob::adopt(files.remove(0)).ok()?, length),
             Lies::Stack => Lie::Stack(length),
             Lies::Annex => Lie::Annex(length),
-            Lies::NewAnnex(number) => Lie::NewAnnex(files.remove(0), number, length),
+            Lies::NewAnnex(number) => {
+                Lie::NewAnnex(Some(files.remove(0)).filter(|file| kind::is_memory(file))?, number, length)
+            }
         };
         Some(Self::Parcel(Parcel { bytes, files }))
     }
@@ -115,12 +117,12 @@ impl Waiting {
     }
 
     /// Keeps an annex of `slot` that came with one file, in place of the one before; `false` if no honest client sends such. If more files would wait then than
-    /// `most`, it is closed.
+    /// `most`, it is closed, and so is one that is no memory.
     pub(crate) fn offer(&mut self, slot: u16, number: u16, mut received: Received, most: usize) -> bool {
         self.take_offer(slot);
         match (received.files.pop(), received.files.is_empty()) {
             (Some(file), true) if u32::from(slot) < SLOTS => {
-                if self.held() < most {
+                if self.held() < most && kind::is_memory(&file) {
                     self.offered.push((slot, number, file));
                 }
                 true
@@ -159,6 +161,12 @@ mod tests {
         Received { len: 16, files: (0..files).map(|_| file()).collect(), lost_files }
     }
 
+    /// With an annex, or what could be one.
+    fn with_memory() -> Received {
+        let memory = Blob::create("test").unwrap().as_fd().try_clone_to_owned().unwrap();
+        Received { len: 16, files: vec![memory], lost_files: false }
+    }
+
     fn parcel(files: usize) -> Came {
         Came::of(received(files, false), files as u16, Lies::Stack, 0).unwrap()
     }
@@ -174,6 +182,11 @@ mod tests {
             );
         }
         assert!(Came::of(received(1, false), 0, Lies::Blob, 0).is_none(), "a blob that is no memory");
+        assert!(
+            Came::of(received(1, false), 0, Lies::NewAnnex(1), 0).is_none(),
+            "an annex that is no memory"
+        );
+        assert!(Came::of(with_memory(), 0, Lies::NewAnnex(1), 0).is_some_and(|came| came.held() == 1));
         assert!(Came::of(received(FILES + 1, false), FILES as u16 + 1, Lies::Stack, 0).is_none(), "too many");
         assert!(Came::of(received(0, true), u16::MAX, Lies::Stack, 0).is_none(), "far too many");
         assert!(matches!(Came::of(received(1, true), 2, Lies::Stack, 0), Some(Came::NoFile)));
@@ -196,10 +209,12 @@ mod tests {
     #[test]
     fn the_last_annex_that_was_offered_waits() {
         let mut waiting = Waiting::default();
-        assert!(waiting.offer(3, 1, received(1, false), 8) && waiting.offer(3, 2, received(1, false), 8));
-        assert!(waiting.offer(4, 1, received(1, false), 1), "closed");
+        assert!(waiting.offer(3, 1, with_memory(), 8) && waiting.offer(3, 2, with_memory(), 8));
+        assert!(waiting.offer(4, 1, with_memory(), 1), "closed");
         assert!(waiting.take_offer(4).is_none());
         assert_eq!(waiting.take_offer(3).map(|(number, _)| number), Some(2));
+        assert!(waiting.take_offer(3).is_none());
+        assert!(waiting.offer(3, 1, received(1, false), 8), "no memory, and closed");
         assert!(waiting.take_offer(3).is_none());
         assert!(waiting.offer(3, 3, received(0, true), 8) && waiting.take_offer(3).is_none(), "no room");
         for (slot, files) in [(SLOTS as u16, 1), (3, 0), (3, 2)] {

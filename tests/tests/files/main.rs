@@ -7,6 +7,7 @@
 #[allow(dead_code)]
 mod end;
 mod ends;
+mod hidden;
 mod liars;
 mod sealed;
 mod shapes;

@@ -183,7 +183,7 @@ impl Clerk {
         drop((region, theirs));
         // A client that can't take it goes on without.
         if sent {
-            let end = end.another(channel, Mailbox::new(ours), seat);
+            let end = end.another(channel, end.mailbox().another(ours), seat);
             if self.enrol(&end) {
                 self.serve(&end);
             }

@@ -1,6 +1,7 @@
 //! What the clerk watches.
 
 use crate::client::ClientEnd;
+use crate::deathwatch::Deathwatch;
 use crate::family::Family;
 use crate::grant::Grant;
 use crate::limits::{Quotas, Seat};
@@ -9,7 +10,7 @@ use crate::server::ServerEnd;
 use crate::service::Service;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use underpass_os::{Listening, Socket};
@@ -73,6 +74,11 @@ pub(super) enum Watched {
         line: Arc<dyn Line>,
         export: u64,
     },
+    /// The process of a binding's peer: see there.
+    Process {
+        process: OwnedFd,
+        of: Weak<Deathwatch>,
+    },
 }
 
 impl Watched {
@@ -83,6 +89,7 @@ impl Watched {
             Self::Ticket { socket, .. } => socket.as_fd(),
             Self::Client { end, .. } => end.mailbox().as_fd(),
             Self::Server { end, .. } => end.mailbox().as_fd(),
+            Self::Process { process, .. } => process.as_fd(),
         }
     }
 
@@ -91,7 +98,7 @@ impl Watched {
         match self {
             Self::Newcomer { export, .. } | Self::Server { export, .. } => *export == of,
             Self::Ticket { by, .. } => by.export() == of,
-            Self::Export(_) | Self::Client { .. } => false,
+            Self::Export(_) | Self::Client { .. } | Self::Process { .. } => false,
         }
     }
 }

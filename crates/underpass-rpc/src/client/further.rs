@@ -8,7 +8,6 @@ use super::ClientEnd;
 use crate::clerk::clerk;
 use crate::counters::{Counted, Counters};
 use crate::desk::{DESKS, desk};
-use crate::mailbox::Mailbox;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -185,7 +184,7 @@ impl ClientEnd {
     }
 
     fn add(&self, further: &Further, channel: Channel, socket: Socket) {
-        let end = Self::beside(Some(self.own.clone()), channel, Mailbox::new(socket), self.meeting);
+        let end = Self::beside(Some(self.own.clone()), channel, self.mailbox.another(socket), self.meeting);
         end.quarantine.store(self.quarantine.load(Ordering::Relaxed), Ordering::Relaxed);
         let Ok(clerk) = clerk() else { return };
         let Ok(key) = clerk.bound(&end) else { return };
