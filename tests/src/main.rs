@@ -28,6 +28,7 @@
 //! `underpass-test-server NAME porter` exports it as NAME; `underpass-test-server NAME carry N` imports it, makes N calls with files in both directions and prints
 //! how many files it has open before them and after.
 //!
+//! `underpass-test-server NAME few-bindings N` exports a `Porter` whose user may have N bindings;
 //! `underpass-test-server NAME few-annexes N` exports a `Probe` whose user may have N bytes of annexes; `underpass-test-server NAME large N` makes N large calls.
 //!
 //! With `$UNDERPASS_TEST_CPU` it uses that CPU only.
@@ -76,6 +77,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         "scales" => Scales::serve(Weigher::default()),
         "porter" => Porter::serve(Hall::default()),
         "shelf" => Shelf::serve(Board::default()),
+        "few-bindings" => {
+            let limits = Limits { bindings: number()?.parse()?, ..Limits::default() };
+            let server = Server::new().limits_of(underpass_os::process::user(), limits);
+            return Ok(server.export(name, Porter::serve(Hall::default())).run()?);
+        }
         "few-annexes" => {
             let limits = Limits { annexes: number()?.parse()?, ..Limits::default() };
             let server = Server::new().limits_of(underpass_os::process::user(), limits);

@@ -18,6 +18,16 @@ pub fn may_keep_others(file: impl AsFd) -> bool {
     }
 }
 
+/// Whether nobody can make it take long to close a file: memory, or an end of a pipe. Not so a socket, which may be told to linger, or a file of a FUSE.
+pub fn is_closed_at_once(file: impl AsFd) -> bool {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let is_pipe = || {
+        statx(&file, "", flags, StatxFlags::TYPE)
+            .is_ok_and(|found| FileType::from_raw_mode(found.stx_mode.into()) == FileType::Fifo)
+    };
+    is_memory(&file) || is_pipe()
+}
+
 /// Whether a file is memory: such alone has seals to ask for.
 pub fn is_memory(file: impl AsFd) -> bool {
     fcntl_get_seals(file).is_ok()
@@ -38,13 +48,15 @@ mod tests {
         assert!(![reader.as_fd(), writer.as_fd(), memory.as_fd()].iter().any(may_keep_others));
         assert!(!may_keep_others(File::open("/").unwrap()));
         assert!(!may_keep_others(File::open(std::env::current_exe().unwrap()).unwrap()));
+        assert!(is_closed_at_once(memory.as_fd()) && is_closed_at_once(&reader));
         assert!(is_memory(memory.as_fd()) && !is_memory(reader));
     }
 
     #[test]
     fn sockets_and_what_is_of_no_kind_may_keep_others() {
         let (ours, theirs) = Socket::pair().unwrap();
-        assert!(may_keep_others(&ours) && may_keep_others(theirs));
+        assert!(may_keep_others(&ours) && may_keep_others(theirs) && !is_closed_at_once(&ours));
+        assert!(!is_closed_at_once(File::open("/").unwrap()));
         assert!(may_keep_others(TcpListener::bind("127.0.0.1:0").unwrap()));
         assert!(may_keep_others(File::open("/dev/null").unwrap()));
         // An `anon_inode`.

@@ -218,7 +218,7 @@ impl Clerk {
                 let newcomer = table.remove(key);
                 drop(table);
                 if let Some(Watched::Newcomer { socket, export }) = newcomer {
-                    self.poller.remove(&socket);
+                    self.poller.remove(&*socket);
                     self.greet(socket, export);
                 }
             }
@@ -229,7 +229,7 @@ impl Clerk {
                     self.poller.remove(&*socket);
                     // Who uses it has a seat of his own.
                     drop(seat);
-                    self.redeem(&socket, &by);
+                    self.redeem(socket, &by);
                 }
             }
             Some(Watched::Client { end, .. }) => {

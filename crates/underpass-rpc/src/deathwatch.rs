@@ -5,17 +5,18 @@
 //! sent lies in the sockets' queues. They are hung up on from this side then, which ends them as the kernel would have: what is in the queues comes first.
 
 use crate::clerk::clerk;
+use crate::closer::Connection;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use underpass_os::{Other, Socket};
+use underpass_os::Other;
 use underpass_threads::critical;
 
 /// That of one binding, which its channels share.
 #[derive(Debug)]
 pub(crate) struct Deathwatch {
     /// Of the first channel, of which the kernel knows who is at its other end. The others are pairs, which their maker passes on.
-    first: Weak<Socket>,
+    first: Weak<Connection>,
     state: Mutex<State>,
     own: Weak<Self>,
 }
@@ -23,7 +24,7 @@ pub(crate) struct Deathwatch {
 #[derive(Debug)]
 struct State {
     /// Of all channels.
-    sockets: Vec<Weak<Socket>>,
+    sockets: Vec<Weak<Connection>>,
     stage: Stage,
 }
 
@@ -41,7 +42,7 @@ enum Stage {
 
 impl Deathwatch {
     /// That of a binding of which `first` is the first channel's socket.
-    pub(crate) fn new(first: &Arc<Socket>) -> Arc<Self> {
+    pub(crate) fn new(first: &Arc<Connection>) -> Arc<Self> {
         let first = Arc::downgrade(first);
         let state = State { sockets: vec![first.clone()], stage: Stage::Idle };
         Arc::new_cyclic(|own| Self { first, state: Mutex::new(state), own: own.clone() })
@@ -53,7 +54,7 @@ impl Deathwatch {
     }
 
     /// The binding has one more channel.
-    pub(crate) fn join(&self, socket: &Arc<Socket>) {
+    pub(crate) fn join(&self, socket: &Arc<Connection>) {
         let _held = critical();
         let mut state = self.state();
         state.sockets.retain(|socket| socket.strong_count() > 0);
@@ -91,7 +92,7 @@ impl Deathwatch {
     }
 
     /// The channel of `socket` has ended; with the first, so has the binding.
-    pub(crate) fn leave(&self, socket: &Arc<Socket>) {
+    pub(crate) fn leave(&self, socket: &Arc<Connection>) {
         if !std::ptr::eq(self.first.as_ptr(), Arc::as_ptr(socket)) {
             return;
         }
@@ -114,10 +115,11 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use underpass_os::Socket;
 
-    fn pair() -> (Arc<Socket>, Socket) {
+    fn pair() -> (Arc<Connection>, Socket) {
         let (ours, theirs) = Socket::pair().unwrap();
-        (Arc::new(ours), Socket::adopt(theirs).unwrap())
+        (Connection::new(ours), Socket::adopt(theirs).unwrap())
     }
 
     fn is_hung_up(socket: &Socket) -> bool {

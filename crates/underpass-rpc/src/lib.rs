@@ -18,6 +18,7 @@ mod binding;
 mod clerk;
 mod client;
 mod clocks;
+mod closer;
 mod control;
 mod counters;
 mod deadline;

@@ -11,6 +11,7 @@ mod hidden;
 mod liars;
 mod sealed;
 mod shapes;
+mod slow;
 
 use std::fs::File;
 use std::io::{PipeReader, Read, pipe};

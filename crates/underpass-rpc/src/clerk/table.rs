@@ -1,6 +1,7 @@
 //! What the clerk watches.
 
 use crate::client::ClientEnd;
+use crate::closer::Connection;
 use crate::deathwatch::Deathwatch;
 use crate::family::Family;
 use crate::grant::Grant;
@@ -13,7 +14,7 @@ use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use underpass_os::{Listening, Socket};
+use underpass_os::Listening;
 use underpass_processor::Line;
 
 /// Who may have a binding.
@@ -56,12 +57,12 @@ pub(crate) struct Offer {
 pub(super) enum Watched {
     Export(Arc<Exported>),
     Newcomer {
-        socket: Socket,
+        socket: Arc<Connection>,
         export: u64,
     },
     /// A binding for whoever has the other end: a client, which counts as having it, has asked for it to pass its own on.
     Ticket {
-        socket: Arc<Socket>,
+        socket: Arc<Connection>,
         by: Arc<Family>,
         seat: Seat,
     },
