@@ -56,6 +56,11 @@ impl Tally {
         }
     }
 
+    /// Closes a socket that is no connection of this domain's.
+    pub(crate) fn let_go(self: &Arc<Self>, socket: Socket) {
+        self.leave(Rest::Socket(socket));
+    }
+
     fn leave(self: &Arc<Self>, rest: Rest) {
         // Relaxed: a count.
         self.files.fetch_add(1, Ordering::Relaxed);

@@ -22,7 +22,7 @@ use underpass_threads::critical;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bindings at once. Each takes an open file, and another once a socket or a device has come over it, by which its client's process is watched. A further channel, which a binding asks for where several activations of its client contend for it, counts as one
+    /// Bindings at once. Each takes an open file, and another once a socket or a device has come over it, by which its client's process is watched. It counts until the last file is closed that came over it and that no call has taken. A further channel, which a binding asks for where several activations of its client contend for it, counts as one
     /// more; a binding that gets none goes on without.
     pub bindings: usize,
     /// Bytes that the regions of these bindings can take once every A-stack was used: some 2 MiB each for A-stacks of 32 KiB, else as the interface needs.

@@ -41,15 +41,17 @@ impl Clerk {
         let Ok(signed) = ticket.receive_signed(&mut buffer) else { return };
         let mut files = Foreign::new(signed.files, &ticket.tally());
         let (Some(file), Some(sender)) = (files.take_if(Socket::is_one), signed.sender) else { return };
-        // Who uses it has a seat of his own: but for what is still to be closed, the ticket's is free from now on.
-        drop((files, ticket));
-        let Ok(socket) = Socket::adopt(file).map(Connection::new) else { return };
+        let Ok(socket) = Socket::adopt(file) else { return };
         // Who made the pair, if that process has not ended: then its number is nobody else's.
         let maker = socket.peer_process().and_then(|process| Ok((socket.peer()?, lives(&process)?)));
         let known = sender.pid != 0 && maker.is_ok_and(|maker| maker == (sender, true));
         // What was revoked, or has expired, lets nobody in any more.
-        if known && !by.is_closed() {
-            self.hear(socket, by.export(), &buffer[..signed.len], by.binding().expires);
+        if !known || by.is_closed() {
+            // It may be a connection of others: nothing is done to it.
+            return ticket.tally().let_go(socket);
         }
+        // Who uses it has a seat of his own: but for what is still to be closed, the ticket's is free from now on.
+        drop((files, ticket));
+        self.hear(Connection::new(socket), by.export(), &buffer[..signed.len], by.binding().expires);
     }
 }
