@@ -200,7 +200,7 @@ pub struct Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // Whoever holds a socket keeps it open, its owner's peer too: that one's death would not be heard (doc/security.md, *What is not defended*).
+        // Whoever holds a socket keeps it open, its owner's peer too. That the owner has died is heard by its process then (decision 0044); this one lives in its peer's, which doesn't end.
         if self.gave_itself.get() {
             self.socket.hang_up();
         }

@@ -11,6 +11,7 @@ mod porter;
 mod probe;
 mod scales;
 mod server;
+mod shelf;
 mod system;
 mod tight;
 mod watchdog;
@@ -27,6 +28,7 @@ pub use porter::{Hall, Item, Package, Porter, PorterClient};
 pub use probe::{Everything, Other, OtherClient, Plain, Probe, ProbeClient, Shape, Subject, Trouble, Unlike};
 pub use scales::{Scales, ScalesClient, Weigher};
 pub use server::{Room, ServerProcess};
+pub use shelf::{Board, Shelf, ShelfClient};
 pub use system::{
     Files, cont, fds_of, kernel_threads_of, kib_of, kill, regions_of, state_of, stop, switches_of, ticks_of,
 };

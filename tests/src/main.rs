@@ -1,7 +1,7 @@
 //! A server for the tests to call, stop and kill.
 //!
 //! `underpass-test-server NAME shared` exports a `probe` that may be passed on;
-//! `underpass-test-server NAME probe|other|tight|scales|worker` exports an interface as NAME in `$UNDERPASS_DIR`;
+//! `underpass-test-server NAME probe|other|tight|scales|worker|shelf` exports an interface as NAME in `$UNDERPASS_DIR`;
 //! `underpass-test-server NAME import` imports NAME and calls it once;
 //! `underpass-test-server NAME execute` imports NAME, calls it once and becomes a `cat`;
 //! `underpass-test-server NAME exhaust` imports NAME, opens as many files as it may, and says what imports, exports and calls give then, and afterwards;
@@ -28,6 +28,7 @@
 //! `underpass-test-server NAME porter` exports it as NAME; `underpass-test-server NAME carry N` imports it, makes N calls with files in both directions and prints
 //! how many files it has open before them and after.
 //!
+//! `underpass-test-server NAME few-bindings N` exports a `Porter` whose user may have N bindings;
 //! `underpass-test-server NAME few-annexes N` exports a `Probe` whose user may have N bytes of annexes; `underpass-test-server NAME large N` makes N large calls.
 //!
 //! With `$UNDERPASS_TEST_CPU` it uses that CPU only.
@@ -40,8 +41,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use underpass::{CallError, Limits, Server, thread};
 use underpass_tests::{
-    Diligent, Entries, Errands, ErrandsClient, Files, Gathering, Hall, Other, Porter, PorterClient, Probe,
-    ProbeClient, Scales, Subject, Tight, Unlike, Weigher, Worker, WorkerClient, crowd, obey, until,
+    Board, Diligent, Entries, Errands, ErrandsClient, Files, Gathering, Hall, Other, Porter, PorterClient,
+    Probe, ProbeClient, Scales, Shelf, Subject, Tight, Unlike, Weigher, Worker, WorkerClient, crowd, obey,
+    until,
 };
 
 /// Calls before those that are counted: as many as both sides need to find their ways of waiting.
@@ -74,6 +76,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         "tight" => Tight::serve(Gathering::default()),
         "scales" => Scales::serve(Weigher::default()),
         "porter" => Porter::serve(Hall::default()),
+        "shelf" => Shelf::serve(Board::default()),
+        "few-bindings" => {
+            let limits = Limits { bindings: number()?.parse()?, ..Limits::default() };
+            let server = Server::new().limits_of(underpass_os::process::user(), limits);
+            return Ok(server.export(name, Porter::serve(Hall::default())).run()?);
+        }
         "few-annexes" => {
             let limits = Limits { annexes: number()?.parse()?, ..Limits::default() };
             let server = Server::new().limits_of(underpass_os::process::user(), limits);

@@ -211,7 +211,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
     ("underpass-rpc", &["waiting.rs"]),
     ("underpass-seam", &["brief.rs", "gate.rs", "local_word.rs", "lock.rs", "slot.rs"]),
     ("underpass-sync", &["cell.rs", "queue.rs", "wakes.rs"]),
-    ("underpass-tests", &["contained/raw.rs", "sandboxed/raw.rs"]),
+    ("underpass-tests", &["contained/raw.rs", "hiding/raw.rs", "sandboxed/raw.rs"]),
     (
         "underpass-threads",
         &[

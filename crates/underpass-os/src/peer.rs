@@ -1,6 +1,7 @@
 //! Who is at the other end of a connection, as the kernel recorded it when the connection was made: nothing here is what the peer says.
 
 use crate::Socket;
+use crate::socket::ALL_FILES;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt::set_socket_passcred;
 use std::io;
@@ -25,19 +26,47 @@ impl Credentials {
     }
 }
 
+/// The process at the other end, as far as it can be watched.
+#[derive(Debug)]
+pub enum Other {
+    /// A descriptor of it (`pidfd`), which is readable once it has ended.
+    Process(OwnedFd),
+    /// It has ended.
+    Ended,
+    /// It is this one, as far as the kernel knows: who makes a pair is at both of its ends.
+    This,
+    /// Nobody says.
+    Unknown,
+}
+
 /// What came with one message of which the sender is known.
 #[derive(Debug)]
 pub struct Signed {
     /// Bytes in the buffer; 0 when the peer is gone.
     pub len: usize,
-    /// The file that came along.
-    pub file: Option<OwnedFd>,
+    /// The files that came along.
+    pub files: Vec<OwnedFd>,
+    /// There were more of them.
+    pub lost_files: bool,
     /// Who sent it, if that was [asked for](Socket::ask_for_senders) before it was sent.
     pub sender: Option<Credentials>,
 }
 
+/// A message that was looked at where it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Unread {
+    /// Files come with it.
+    pub with_files: bool,
+}
+
+const PEEK: libc::c_int = libc::MSG_PEEK | libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
+
 /// Groups and labels that are longer than this many bytes are asked for twice.
 const USUAL: usize = 256;
+
+/// Words of room for a sender with its head, aligned as such a head has to be; and for as many files with theirs as there can be.
+const SENDER: usize = 4;
+const ROOM: usize = SENDER + 2 + ALL_FILES.div_ceil(2);
 
 impl Socket {
     /// Who connected, or listened, at the other end; of a [`pair`](Self::pair), who made it.
@@ -59,6 +88,25 @@ impl Socket {
         self.option(libc::SO_PEERPIDFD, &mut number).map_err(|(e, _)| e)?;
         // SAFETY: the kernel has just opened it for the caller.
         Ok(unsafe { OwnedFd::from_raw_fd(i32::from_ne_bytes(number)) })
+    }
+
+    /// The same, of whatever there is of it.
+    ///
+    /// # Errors
+    /// Too many open files, or no memory.
+    pub fn other(&self) -> io::Result<Other> {
+        if self.peer().is_ok_and(|peer| u32::try_from(peer.pid) == Ok(std::process::id())) {
+            return Ok(Other::This);
+        }
+        match self.peer_process() {
+            Ok(process) => Ok(Other::Process(process)),
+            Err(e) => match e.raw_os_error() {
+                // What Linux says, version by version, of a process that was waited for.
+                Some(libc::ESRCH | libc::EINVAL) => Ok(Other::Ended),
+                Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM) => Err(e),
+                _ => Ok(Other::Unknown),
+            },
+        }
     }
 
     /// The supplementary groups of that process.
@@ -93,28 +141,45 @@ impl Socket {
         Ok(set_socket_passcred(self, true)?)
     }
 
-    /// Takes the next message with at most one file, and who sent it. Its length is 0 when the peer is gone; what doesn't fit is cut off.
+    /// What lies first in the queue of a connection that was hung up on; nothing if that is empty. An end is told from an empty message by its having no sender: from now on the kernel
+    /// says of each who that was. Where that can't be asked for, all queues are empty.
+    pub fn unread(&self) -> Option<Unread> {
+        self.ask_for_senders().ok()?;
+        let next = self.next_signed(&mut [], SENDER, PEEK).ok()?;
+        next.sender.map(|_| Unread { with_files: next.lost_files })
+    }
+
+    /// Whether files come with the next message, which stays there.
+    pub fn brings_files(&self) -> bool {
+        self.next_signed(&mut [], 0, PEEK).is_ok_and(|next| next.lost_files)
+    }
+
+    /// Takes the next message with its files, and who sent it. Its length is 0 when the peer is gone; what doesn't fit is cut off.
     ///
     /// # Errors
     /// `WouldBlock` if there is none.
     pub fn receive_signed(&self, buffer: &mut [u8]) -> io::Result<Signed> {
-        /// Room for a file and a sender, each with its head, aligned as such a head has to be.
-        const ROOM: usize = 16;
+        self.next_signed(buffer, ROOM, libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT)
+    }
+
+    /// The next message, with what fits into so many words beside it.
+    fn next_signed(&self, buffer: &mut [u8], room: usize, flags: libc::c_int) -> io::Result<Signed> {
         let mut control = [0u64; ROOM];
+        let control = &mut control[..room];
         let mut bytes = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         // SAFETY: all of its fields may be zero.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_iov = &raw mut bytes;
         message.msg_iovlen = 1;
         message.msg_control = control.as_mut_ptr().cast();
-        message.msg_controllen = size_of_val(&control) as _;
-        let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT;
+        message.msg_controllen = size_of_val(control) as _;
         // SAFETY: the message names `buffer` and `control` and their sizes, and both outlive the call.
         let len = unsafe { libc::recvmsg(self.as_fd().as_raw_fd(), &raw mut message, flags) };
         if len < 0 {
             return Err(io::Error::last_os_error());
         }
-        let mut signed = Signed { len: len as usize, file: None, sender: None };
+        let lost_files = message.msg_flags & libc::MSG_CTRUNC != 0;
+        let mut signed = Signed { len: len as usize, files: Vec::new(), lost_files, sender: None };
         // The kernel has written heads, each followed by what belongs to it and begun at a word.
         let control: Vec<u8> = control.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let mut left = &control[..(message.msg_controllen as usize).min(control.len())];
@@ -127,8 +192,8 @@ impl Socket {
             match i32::from_ne_bytes(*kind) {
                 libc::SCM_RIGHTS => {
                     for number in data.as_chunks().0 {
-                        // SAFETY: the kernel has just opened it for the caller. One too many is closed.
-                        signed.file = Some(unsafe { OwnedFd::from_raw_fd(i32::from_ne_bytes(*number)) });
+                        // SAFETY: the kernel has just opened it for the caller.
+                        signed.files.push(unsafe { OwnedFd::from_raw_fd(i32::from_ne_bytes(*number)) });
                     }
                 }
                 libc::SCM_CREDENTIALS => signed.sender = data.first_chunk().map(Credentials::of),
@@ -188,6 +253,7 @@ pub fn lives(process: &OwnedFd) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MOST_FILES;
 
     #[test]
     fn the_kernel_says_who_made_a_pair() {
@@ -200,6 +266,24 @@ mod tests {
             Ok(process) => assert!(lives(&process).unwrap()),
             Err(e) => assert_eq!(e.raw_os_error(), Some(libc::ENOPROTOOPT)),
         }
+        assert!(matches!(ours.other().unwrap(), Other::This));
+    }
+
+    #[test]
+    fn an_empty_message_is_no_end() {
+        let (ours, theirs) = Socket::pair().unwrap();
+        let theirs = Socket::adopt(theirs).unwrap();
+        theirs.send(b"", &[]).unwrap();
+        theirs.send(b"", &[theirs.as_fd(); MOST_FILES]).unwrap();
+        theirs.send(b"long", &[]).unwrap();
+        ours.hang_up();
+        assert!(!ours.brings_files() && !ours.unread().unwrap().with_files);
+        assert!(ours.receive_any(&mut []).unwrap().files.is_empty());
+        assert!(ours.brings_files() && ours.unread().unwrap().with_files);
+        let received = ours.receive_any(&mut []).unwrap();
+        assert_eq!((received.files.len(), received.lost_files), (MOST_FILES, false));
+        assert!(!ours.unread().unwrap().with_files && ours.receive_any(&mut []).unwrap().cut);
+        assert!(ours.unread().is_none(), "it has ended");
     }
 
     #[test]
@@ -214,7 +298,7 @@ mod tests {
         theirs.send(b"after", &[theirs.as_fd(), ours.as_fd()]).unwrap();
         let received = ours.receive_signed(&mut buffer).unwrap();
         assert_eq!((&buffer[..received.len], received.sender), (&b"after"[..], Some(ours.peer().unwrap())));
-        assert!(received.file.is_some());
+        assert_eq!(received.files.len(), 2);
         assert_eq!(ours.receive_signed(&mut buffer).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         drop((theirs, received));
         assert_eq!(ours.receive_signed(&mut buffer).unwrap().len, 0);

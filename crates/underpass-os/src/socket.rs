@@ -19,8 +19,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// The most files that one message carries; those beyond never come into this process.
+/// The most files that one message of an honest domain carries.
 pub const MOST_FILES: usize = 65;
+/// The most that any message can carry (`SCM_MAX_FD`). There is room for all: those for which there is none are closed by who receives the message, however long that takes.
+pub(crate) const ALL_FILES: usize = 253;
 
 /// A name that clients can connect to; dropping it removes the name.
 #[derive(Debug)]
@@ -195,8 +197,10 @@ pub struct Received {
     pub len: usize,
     /// Files that came along.
     pub files: Vec<OwnedFd>,
-    /// More files were sent: the kernel closed them, for want of room in this process or in one message.
+    /// More files were sent: the kernel closed them, for want of room in this process.
     pub lost_files: bool,
+    /// The message was longer than the buffer.
+    pub cut: bool,
 }
 
 impl Socket {
@@ -232,15 +236,20 @@ impl Socket {
     /// # Errors
     /// `InvalidData` if it is no such thing.
     pub fn adopt(fd: OwnedFd) -> io::Result<Self> {
-        // Asked of the kernel's sockets alone: any other file answers that it is none.
-        let kind = socket_domain(&fd).and_then(|domain| Ok((domain, socket_type(&fd)?)));
-        match kind {
-            Ok((AddressFamily::UNIX, SocketType::SEQPACKET)) => Ok(Self { fd: Vital::new(fd) }),
-            _ => Err(io::Error::new(
+        match Self::is_one(&fd) {
+            true => Ok(Self { fd: Vital::new(fd) }),
+            false => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "the peer passed a file that is no connection",
             )),
         }
+    }
+
+    /// Whether it is such a thing.
+    pub fn is_one(fd: &OwnedFd) -> bool {
+        // Asked of the kernel's sockets alone: any other file answers that it is none.
+        let kind = socket_domain(fd).and_then(|domain| Ok((domain, socket_type(fd)?)));
+        matches!(kind, Ok((AddressFamily::UNIX, SocketType::SEQPACKET)))
     }
 
     /// Sends one message, with files.
@@ -262,7 +271,21 @@ impl Socket {
     /// # Errors
     /// `WouldBlock` if there is none; `InvalidData` if it is longer than `buffer`.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
+        let received = self.receive_any(buffer)?;
+        match received.cut {
+            false => Ok(received),
+            true => {
+                Err(io::Error::new(io::ErrorKind::InvalidData, "the peer sent a message that is too long"))
+            }
+        }
+    }
+
+    /// The same, of any length: what comes along is the caller's to close in any case.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is none.
+    pub fn receive_any(&self, buffer: &mut [u8]) -> io::Result<Received> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ALL_FILES), ScmCredentials(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
         let got = recvmsg(&self.fd, &mut [IoSliceMut::new(buffer)], &mut control, flags)?;
@@ -274,13 +297,13 @@ impl Socket {
             })
             .flatten()
             .collect();
-        if got.flags.contains(ReturnFlags::TRUNC) {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "the peer sent a message that is too long",
-            ));
-        }
-        Ok(Received { len: got.bytes, files, lost_files: got.flags.contains(ReturnFlags::CTRUNC) })
+        let has = |flag| got.flags.contains(flag);
+        Ok(Received {
+            len: got.bytes,
+            files,
+            lost_files: has(ReturnFlags::CTRUNC),
+            cut: has(ReturnFlags::TRUNC),
+        })
     }
 
     /// Ends the connection in both directions.

@@ -1,12 +1,12 @@
 //! Values with files, and values larger than an A-stack: into a parcel and out of one.
 
 use crate::annexes::{Kept, Numbered};
+use crate::closer::Foreign;
 use crate::mailbox::Mailbox;
 use crate::message::Unsent;
 use crate::parcel::{Lie, Parcel};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::vec;
 use underpass_channel::layout::LARGEST;
 use underpass_channel::{AnnexSource, BlobSink, BlobSource, Cell, Channel, Place, RegionSource};
 use underpass_os::{Blob, failpoint};
@@ -126,7 +126,7 @@ fn annex_for(
 #[derive(Debug)]
 pub(crate) struct Aside<'a> {
     bytes: Bytes<'a>,
-    files: vec::IntoIter<OwnedFd>,
+    files: Option<Foreign>,
 }
 
 #[derive(Debug)]
@@ -142,7 +142,7 @@ impl<'a> Aside<'a> {
         channel: &'a Channel,
         mailbox: &Mailbox,
         slot: u16,
-        parcel: Parcel,
+        parcel: Parcel<Foreign>,
     ) -> Result<Self, DecodeError> {
         let whole = |length| usize::try_from(length).map_err(|_| DecodeError::TooLong);
         let bytes = match parcel.bytes {
@@ -165,7 +165,7 @@ impl<'a> Aside<'a> {
                 )?),
             },
         };
-        Ok(Self { bytes, files: parcel.files.into_iter() })
+        Ok(Self { bytes, files: Some(parcel.files) })
     }
 
     /// What lies in the annex of `slot`.
@@ -176,7 +176,7 @@ impl<'a> Aside<'a> {
         length: u32,
     ) -> Result<Self, DecodeError> {
         let bytes = Bytes::Annex(in_annex(channel, mailbox, slot, length as usize)?);
-        Ok(Self { bytes, files: Vec::new().into_iter() })
+        Ok(Self { bytes, files: None })
     }
 
     /// Where the bytes are that were not read yet, if they lie in an annex.
@@ -189,7 +189,7 @@ impl<'a> Aside<'a> {
 
     /// Files that nobody has taken yet.
     pub(crate) fn files_left(&self) -> usize {
-        self.files.len()
+        self.files.as_ref().map_or(0, Foreign::len)
     }
 }
 
@@ -230,6 +230,6 @@ impl Source for Aside<'_> {
     }
 
     fn take_file(&mut self) -> Result<OwnedFd, DecodeError> {
-        self.files.next().ok_or(DecodeError::NoFile)
+        self.files.as_mut().and_then(Foreign::take).ok_or(DecodeError::NoFile)
     }
 }

@@ -13,11 +13,13 @@ use self::table::{Table, Watched};
 use crate::alarm;
 use crate::client::ClientEnd;
 use crate::counters;
+use crate::deathwatch::Deathwatch;
 use crate::family::Family;
 use crate::server::ServerEnd;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use underpass_os::{Poller, Ready, clock, fork};
 use underpass_processor::{Line, lines};
@@ -132,6 +134,19 @@ impl Clerk {
         }
     }
 
+    /// Tells `of` when `process` has ended.
+    pub(crate) fn mourn(&self, process: OwnedFd, of: Weak<Deathwatch>) -> io::Result<u64> {
+        self.watch(Watched::Process { process, of }, None)
+    }
+
+    /// Nobody wants to know that any more.
+    pub(crate) fn unwatch(&self, key: u64) {
+        let gone = self.table().remove(key);
+        if let Some(row) = gone {
+            self.end(row);
+        }
+    }
+
     /// There is something to do earlier than it thinks.
     pub(crate) fn hurry(&self) {
         self.poller.ring();
@@ -203,7 +218,7 @@ impl Clerk {
                 let newcomer = table.remove(key);
                 drop(table);
                 if let Some(Watched::Newcomer { socket, export }) = newcomer {
-                    self.poller.remove(&socket);
+                    self.poller.remove(&*socket);
                     self.greet(socket, export);
                 }
             }
@@ -214,7 +229,7 @@ impl Clerk {
                     self.poller.remove(&*socket);
                     // Who uses it has a seat of his own.
                     drop(seat);
-                    self.redeem(&socket, &by);
+                    self.redeem(socket, &by);
                 }
             }
             Some(Watched::Client { end, .. }) => {
@@ -232,6 +247,17 @@ impl Clerk {
                 let gone = if end.is_closed() { self.table().remove(key) } else { None };
                 if let Some(row) = gone {
                     self.end(row);
+                }
+            }
+            Some(Watched::Process { .. }) => {
+                let ended = table.remove(key);
+                drop(table);
+                if let Some(Watched::Process { process, of }) = ended {
+                    self.poller.remove(&process);
+                    // Its sockets tell the rest.
+                    if let Some(of) = of.upgrade() {
+                        of.ended();
+                    }
                 }
             }
             None => {}

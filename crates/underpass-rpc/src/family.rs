@@ -2,10 +2,10 @@
 
 use crate::binding::Binding;
 use crate::clocks::Shift;
+use crate::closer::Connection;
 use crate::server::ServerEnd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use underpass_channel::layout::CHANNELS;
-use underpass_os::Socket;
 use underpass_threads::critical;
 
 /// The server's ends of one binding.
@@ -25,7 +25,7 @@ pub(crate) struct Family {
 struct Members {
     ends: Vec<Weak<ServerEnd>>,
     /// Those by which it may be passed on, while it lasts.
-    tickets: Vec<Weak<Socket>>,
+    tickets: Vec<Weak<Connection>>,
     /// Channels that were asked for beside the first, whether they are there or not.
     asked: usize,
     closed: bool,
@@ -77,7 +77,7 @@ impl Family {
     }
 
     /// It may be passed on by `ticket` as well, which ends with it.
-    pub(crate) fn shared(&self, ticket: Weak<Socket>) {
+    pub(crate) fn shared(&self, ticket: Weak<Connection>) {
         let _held = critical();
         let mut members = self.members();
         members.tickets.retain(|ticket| ticket.strong_count() > 0);
@@ -137,7 +137,7 @@ impl Family {
 }
 
 /// The clerk hears of it, and clears them away.
-fn hang_up(tickets: &[Weak<Socket>]) {
+fn hang_up(tickets: &[Weak<Connection>]) {
     tickets.iter().filter_map(Weak::upgrade).for_each(|ticket| ticket.hang_up());
 }
 
@@ -145,11 +145,12 @@ fn hang_up(tickets: &[Weak<Socket>]) {
 mod tests {
     use super::*;
     use crate::peer::Peer;
+    use underpass_os::Socket;
 
     #[test]
     fn so_many_channels_are_granted() {
         let (ours, _theirs) = Socket::pair().unwrap();
-        let peer = Peer::of(&Arc::new(ours)).unwrap();
+        let peer = Peer::of(&Connection::new(ours)).unwrap();
         let family = Family::new(0, Binding::new("name".into(), peer, None), false, Shift::default());
         assert!((1..CHANNELS).all(|_| family.grants()));
         assert!(!family.grants() && !family.grants());

@@ -5,6 +5,7 @@ use crate::answer::Results;
 use crate::binding::Binding;
 use crate::client::{ClientEnd, Terms};
 use crate::clocks::Shift;
+use crate::closer::Connection;
 use crate::control::{CONTROL, Control};
 use crate::error::CallError;
 use crate::family::Family;
@@ -60,7 +61,7 @@ impl ServerDoor {
         let stack = stack_of(service.descriptor.astack());
         let (channel, file) = Channel::create(Fence::Full, stack)?;
         let (ours, theirs) = Socket::pair()?;
-        let ours = Arc::new(ours);
+        let ours = Connection::new(ours);
         let binding = Binding::new("fuzz".into(), Peer::of(&ours)?, None);
         let quotas = Quotas::new(Limits::NONE, HashMap::new());
         let seat = quotas.admit(0, region(stack) as u64).map_err(io::Error::other)?;
@@ -99,7 +100,9 @@ impl ClientDoor {
     /// They are none.
     pub fn new(region: BorrowedFd<'_>, socket: OwnedFd) -> io::Result<Self> {
         let channel = Channel::adopt(region, Fence::Full, STACK)?;
-        Ok(Self { end: ClientEnd::new(channel, Mailbox::new(Socket::adopt(socket)?), MEETING) })
+        Ok(Self {
+            end: ClientEnd::new(channel, Mailbox::new(Connection::new(Socket::adopt(socket)?)), MEETING),
+        })
     }
 
     /// A call, as a client stub makes it, that waits for no moment.

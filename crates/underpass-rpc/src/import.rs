@@ -3,6 +3,7 @@
 use crate::clerk::clerk;
 use crate::client::ClientEnd;
 use crate::clocks::Clock;
+use crate::closer::{Connection, is_behind};
 use crate::error::ImportError;
 use crate::handshake::{Answer, Hello, LONGEST, Manner};
 use crate::mailbox::Mailbox;
@@ -102,6 +103,10 @@ fn attempt(
         _ => ImportError::System("the server can't be connected to", e),
     })?;
     failpoint!("import-connected");
+    if is_behind(&socket) {
+        let why = "what its user has passed before is still being closed";
+        return Err(ImportError::System("nothing more is imported from there now", io::Error::other(why)));
+    }
     introduce(socket, None, path, descriptor)
 }
 
@@ -162,7 +167,7 @@ fn introduce(
             let channel = Channel::adopt(file.as_fd(), own.fence(manner), stack_of(descriptor.astack()))
                 .map_err(system("the server's memory can't be used"))?;
             failpoint!("import-mapped");
-            let end = ClientEnd::new(channel, Mailbox::new(socket), own.meeting(manner));
+            let end = ClientEnd::new(channel, Mailbox::new(Connection::new(socket)), own.meeting(manner));
             let key = clerk()
                 .and_then(|clerk| clerk.bound(&end))
                 .map_err(system("the binding can't be watched"))?;

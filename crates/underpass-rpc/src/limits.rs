@@ -1,6 +1,7 @@
 //! How much of a server one user may have.
 
 use crate::annexes::Annexes;
+use crate::closer::Tally;
 use crate::server::ServerEnd;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -21,7 +22,7 @@ use underpass_threads::critical;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bindings at once. Each takes an open file. A further channel, which a binding asks for where several activations of its client contend for it, counts as one
+    /// Bindings at once. Each takes an open file, and another once a socket or a device has come over it, by which its client's process is watched. It counts until the last file is closed that came over it and that no call has taken. A further channel, which a binding asks for where several activations of its client contend for it, counts as one
     /// more; a binding that gets none goes on without.
     pub bindings: usize,
     /// Bytes that the regions of these bindings can take once every A-stack was used: some 2 MiB each for A-stacks of 32 KiB, else as the interface needs.
@@ -159,9 +160,16 @@ impl Account {
     }
 }
 
-/// Room for one channel of a user's, until dropped.
+/// Room for one channel of a user's, until dropped, and until the last file is closed that came over the channel.
 #[derive(Debug)]
 pub(crate) struct Seat {
+    account: Arc<Account>,
+    place: Arc<Place>,
+}
+
+/// What it counts for.
+#[derive(Debug)]
+pub(crate) struct Place {
     account: Arc<Account>,
     /// Bytes of the channel's region.
     region: u64,
@@ -184,16 +192,21 @@ impl Seat {
                 "the bindings of user {uid} there take all of the {most} bytes that they may"
             ));
         }
-        Ok(Self { account, region })
+        Ok(Self { place: Arc::new(Place { account: account.clone(), region }), account })
     }
 
     /// Room for one more channel of the same user.
     pub(crate) fn another(&self) -> Result<Self, String> {
-        Self::of(self.account.clone(), self.region)
+        Self::of(self.account.clone(), self.place.region)
     }
 
     pub(crate) fn account(&self) -> &Account {
         &self.account
+    }
+
+    /// What of the channel is still to be closed.
+    pub(crate) fn tally(&self) -> Arc<Tally> {
+        Tally::new(self.account.uid, Some(self.place.clone()))
     }
 
     /// The annexes of a channel of this user's.
@@ -202,7 +215,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Place {
     fn drop(&mut self) {
         self.account.memory.fetch_sub(self.region, Ordering::Relaxed);
         self.account.channels.fetch_sub(1, Ordering::Relaxed);

@@ -1,14 +1,17 @@
 //! The socket of a channel after it was made, and the files that came over it.
 
 use crate::annexes::{Annexes, Kept, Numbered};
+use crate::closer::{Connection, Foreign, Tally};
 use crate::control::{CONTROL, Control};
+use crate::deathwatch::Deathwatch;
+use crate::limits::Seat;
 use crate::parcel::{Came, Lie, Parcel, Waiting};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use underpass_channel::Channel;
 use underpass_channel::layout::{FILES, FILES_WAITING};
-use underpass_os::{MOST_FILES, Socket, failpoint};
+use underpass_os::{MOST_FILES, Socket, failpoint, kind};
 use underpass_seam::atomic::{AtomicU64, Ordering};
 use underpass_wire::DecodeError;
 
@@ -18,7 +21,9 @@ use underpass_wire::DecodeError;
 /// in the socket.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
-    socket: Arc<Socket>,
+    socket: Arc<Connection>,
+    tally: Arc<Tally>,
+    deathwatch: Arc<Deathwatch>,
     waiting: Mutex<Waiting>,
     annexes: Annexes,
     /// System calls made for parcels and not yet counted.
@@ -27,19 +32,21 @@ pub(crate) struct Mailbox {
 
 /// System calls that a blob costs its sender besides: made, written, closed.
 const BLOB_OUT: u64 = 3;
-/// System calls that a blob costs its receiver besides: asked for its kind and size, read, closed.
-const BLOB_IN: u64 = 4;
+/// System calls that a blob costs its receiver besides: asked twice for its kind and once for its size, read, closed.
+const BLOB_IN: u64 = 5;
 /// System calls that a new annex costs its client besides: made, given its size, sealed, mapped, closed.
 const ANNEX_OUT: u64 = 5;
-/// System calls that one costs its server besides: asked for its size twice, its seals and its kind, mapped, closed.
-const ANNEX_IN: u64 = 6;
+/// System calls that one costs its server besides: asked for its size twice, its seals twice and its kind, mapped, closed.
+const ANNEX_IN: u64 = 7;
 /// System calls that a file costs its sender besides: duplicated, closed.
 const FILE_OUT: u64 = 2;
+/// System calls that one costs its receiver besides: asked for its kind.
+const FILE_IN: u64 = 1;
 
 const _: () = assert!(MOST_FILES == FILES + 1, "a blob and all files travel in one message");
 
-/// What a server gives to who wants to pass a binding on.
-pub(crate) type Ticket = Result<OwnedFd, NoTicket>;
+/// What a server gives to who wants to pass a binding on, as it has come to its client.
+pub(crate) type Ticket = Result<Foreign, NoTicket>;
 
 /// Why it gives none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,22 +86,40 @@ pub(crate) struct News {
     /// The peer's answers to that.
     pub(crate) tickets: Vec<Ticket>,
     /// The peer has opened a channel, of which these are the files; or it could not, or they didn't come through: then there are none.
-    pub(crate) opened: Option<Vec<OwnedFd>>,
+    pub(crate) opened: Option<Foreign>,
 }
 
 impl Mailbox {
-    pub(crate) fn new(socket: impl Into<Arc<Socket>>) -> Self {
+    /// That of a binding's first channel.
+    pub(crate) fn new(socket: Arc<Connection>) -> Self {
+        let deathwatch = Deathwatch::new(&socket);
+        Self::watched(socket, deathwatch)
+    }
+
+    /// That of a further channel of the same binding.
+    pub(crate) fn another(&self, socket: Socket) -> Self {
+        let socket = Connection::new(socket);
+        socket.counts_for(&self.tally.another());
+        self.deathwatch.join(&socket);
+        Self::watched(socket, self.deathwatch.clone())
+    }
+
+    fn watched(socket: Arc<Connection>, deathwatch: Arc<Deathwatch>) -> Self {
         Self {
-            socket: socket.into(),
+            tally: socket.tally(),
+            socket,
+            deathwatch,
             waiting: Mutex::default(),
             annexes: Annexes::default(),
             entries: AtomicU64::new(0),
         }
     }
 
-    /// The same, at a server, which maps annexes of its client.
-    pub(crate) fn of_server(self, annexes: Annexes) -> Self {
-        Self { annexes, ..self }
+    /// The same, at a server, which maps annexes of its client and has a seat for it.
+    pub(crate) fn of_server(self, seat: &Seat) -> Self {
+        let tally = seat.tally();
+        self.socket.counts_for(&tally);
+        Self { annexes: seat.annexes(), tally, ..self }
     }
 
     pub(crate) fn annexes(&self) -> &Annexes {
@@ -148,7 +173,7 @@ impl Mailbox {
     }
 
     /// Gives the peer the ticket that it has asked for, or none.
-    pub(crate) fn answer_share(&self, ticket: Ticket) {
+    pub(crate) fn answer_share(&self, ticket: Result<OwnedFd, NoTicket>) {
         // A peer that can't take it waits in vain, and not for long.
         let _ = match ticket {
             Ok(file) => Control::Ticket.send(&self.socket, &[file.as_fd()]),
@@ -178,6 +203,7 @@ impl Mailbox {
 
     /// Ends the connection: both sides hear that the other is gone.
     pub(crate) fn hang_up(&self) {
+        self.deathwatch.leave(&self.socket);
         self.socket.hang_up();
     }
 
@@ -187,18 +213,22 @@ impl Mailbox {
         let mut news = News::default();
         let mut buffer = [0u8; CONTROL];
         for _ in 0..TURN {
-            let mut received = match self.socket.receive(&mut buffer) {
-                Ok(received) if received.len == 0 => return News { gone: true, ..news },
+            if self.tally.is_full() {
+                return News { nonsense: true, ..news };
+            }
+            let received = match self.socket.receive_any(&mut buffer) {
                 Ok(received) => received,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return news,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                Err(e) if e.kind() == io::ErrorKind::InvalidData => return News { nonsense: true, ..news },
                 Err(e) => {
                     let unsure = e.kind() != io::ErrorKind::ConnectionReset;
                     return News { gone: true, unsure, ..news };
                 }
             };
+            let (mut files, lost) = (Foreign::new(received.files, &self.tally), received.lost_files);
             match Control::read(&buffer[..received.len]) {
+                _ if received.cut => return News { nonsense: true, ..news },
+                _ if received.len == 0 => return News { gone: true, ..news },
                 Some(Control::Bell) => news.bell = true,
                 Some(Control::Unwanted { slots }) => news.unwanted |= slots,
                 Some(Control::Closing) => news.closing = true,
@@ -207,7 +237,8 @@ impl Mailbox {
                 Some(Control::Share) => news.shares += 1,
                 Some(Control::Ticket) => {
                     // The kernel drops a file that this domain has no room for.
-                    news.tickets.push(received.files.pop().ok_or(NoTicket::NoRoom));
+                    let came = files.len() > 0 && self.admits(&files);
+                    news.tickets.push(if came { Ok(files) } else { Err(NoTicket::NoRoom) });
                 }
                 Some(Control::NoTicket { may: true }) => news.tickets.push(Err(NoTicket::NoRoom)),
                 Some(Control::NoTicket { may: false }) => news.tickets.push(Err(NoTicket::NotAllowed)),
@@ -215,18 +246,23 @@ impl Mailbox {
                 Some(Control::Opened | Control::Refused) if news.opened.is_some() => {
                     return News { nonsense: true, ..news };
                 }
-                Some(Control::Opened) => news.opened = Some(std::mem::take(&mut received.files)),
-                Some(Control::Refused) => news.opened = Some(Vec::new()),
-                Some(Control::Parcel { slot, files, lies, length }) => {
+                Some(Control::Opened) => {
+                    if !self.admits(&files) {
+                        files = files.none();
+                    }
+                    news.opened = Some(files);
+                }
+                Some(Control::Refused) => news.opened = Some(files.none()),
+                Some(Control::Parcel { slot, files: announced, lies, length }) => {
                     failpoint!("file-received");
-                    let came = Came::of(received, files, lies, length);
-                    if !came.is_some_and(|came| waiting.put(slot, came, FILES_WAITING)) {
+                    let came = Came::of(files, lost, announced, lies, length);
+                    if !came.is_some_and(|came| waiting.put(slot, self.let_in(came), self.most())) {
                         return News { nonsense: true, ..news };
                     }
                     news.parcels |= 1 << slot;
                 }
                 Some(Control::Annex { slot, number }) => {
-                    if !self.annexes.maps() || !waiting.offer(slot, number, received, FILES_WAITING) {
+                    if !self.annexes.maps() || !waiting.offer(slot, number, files, lost, self.most()) {
                         return News { nonsense: true, ..news };
                     }
                 }
@@ -234,6 +270,24 @@ impl Mailbox {
             }
         }
         news
+    }
+
+    /// How many files may wait: those that are still to be closed wait, too.
+    fn most(&self) -> usize {
+        FILES_WAITING.saturating_sub(self.tally.files())
+    }
+
+    /// Whether these may stay: those that can hide the peer's death may once that is watched for.
+    fn admits(&self, files: &Foreign) -> bool {
+        !files.iter().any(kind::may_keep_others) || self.deathwatch.begin()
+    }
+
+    /// What has come, or word of it where it may not stay.
+    fn let_in(&self, came: Came) -> Came {
+        match came {
+            Came::Parcel(parcel) if !self.admits(&parcel.files) => Came::NoFile,
+            came => came,
+        }
     }
 
     /// Takes the parcel for `slot`; nothing if none has come, which no honest peer does. What else has come is `heard`.
@@ -247,7 +301,11 @@ impl Mailbox {
             Some(Came::Parcel(Parcel { bytes: Lie::NewAnnex(..), .. })) => ANNEX_IN,
             _ => 0,
         };
-        self.entered(1 + besides);
+        let files = match &taken {
+            Some(Came::Parcel(parcel)) => parcel.files.len() as u64,
+            _ => 0,
+        };
+        self.entered(1 + besides + FILE_IN * files);
         taken
     }
 
@@ -303,13 +361,15 @@ impl Mailbox {
 
     /// Closes all that has been seen to come.
     pub(crate) fn forget_all(&self) {
+        self.deathwatch.leave(&self.socket);
         *self.waiting() = Waiting::default();
         self.annexes.forget_all();
     }
 
-    /// Sorts out all that came before the connection was ended: none of it stays in the socket.
+    /// Sorts out what came before the connection was ended.
     pub(crate) fn empty_to_the_end(&self) {
-        while !self.empty().gone {}
+        // What there is besides goes with the socket.
+        while !self.empty().gone && !self.tally.is_full() {}
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {

@@ -1,16 +1,17 @@
 //! What goes over the socket beside a message, and who it is for: the bytes that found no room elsewhere, and open files.
 
+use crate::closer::Foreign;
 use crate::control::{Control, Lies};
 use std::io;
 use std::os::fd::OwnedFd;
 use underpass_channel::layout::{FILES, SLOTS};
-use underpass_os::{Blob, Received};
+use underpass_os::Blob;
 
 /// Files, and where the bytes lie that they go with.
 #[derive(Debug)]
-pub(crate) struct Parcel {
+pub(crate) struct Parcel<Files = Vec<OwnedFd>> {
     pub(crate) bytes: Lie,
-    pub(crate) files: Vec<OwnedFd>,
+    pub(crate) files: Files,
 }
 
 /// Where the bytes of a parcel's message lie.
@@ -29,17 +30,19 @@ pub(crate) enum Lie {
 /// What came for a slot.
 #[derive(Debug)]
 pub(crate) enum Came {
-    Parcel(Parcel),
+    Parcel(Parcel<Foreign>),
     /// The word of a parcel, for whose files this domain had no room.
     NoFile,
 }
 
-impl Parcel {
+impl Parcel<Foreign> {
     /// Open files in it.
     pub(crate) fn count(&self) -> usize {
         self.files.len() + usize::from(matches!(self.bytes, Lie::Blob(..) | Lie::NewAnnex(..)))
     }
+}
 
+impl Parcel {
     /// What announces it.
     pub(crate) fn announcement(&self, slot: u16) -> io::Result<Control> {
         let files = self.files.len();
@@ -66,20 +69,26 @@ impl Came {
         }
     }
 
-    /// The parcel that `announced` files beside that of the bytes make, of which these have `received`; nothing if no honest peer sends such.
-    pub(crate) fn of(received: Received, announced: u16, lies: Lies, length: u64) -> Option<Self> {
+    /// The parcel that `announced` files beside that of the bytes make, of which these have come, or some have been `lost`; nothing if no honest peer sends such.
+    pub(crate) fn of(
+        mut files: Foreign,
+        lost: bool,
+        announced: u16,
+        lies: Lies,
+        length: u64,
+    ) -> Option<Self> {
         let beside = matches!(lies, Lies::Blob | Lies::NewAnnex(_));
-        let (announced, mut files) = (usize::from(announced) + usize::from(beside), received.files);
-        match received.lost_files {
+        let announced = usize::from(announced) + usize::from(beside);
+        match lost {
             true if files.len() < announced && announced <= FILES + 1 => return Some(Self::NoFile),
             false if files.len() == announced && announced <= FILES + usize::from(beside) => {}
             _ => return None,
         }
         let bytes = match lies {
-            Lies::Blob => Lie::Blob(Blob::adopt(files.remove(0)).ok()?, length),
+            Lies::Blob => Lie::Blob(Blob::adopt(files.take_memory()?).ok()?, length),
             Lies::Stack => Lie::Stack(length),
             Lies::Annex => Lie::Annex(length),
-            Lies::NewAnnex(number) => Lie::NewAnnex(files.remove(0), number, length),
+            Lies::NewAnnex(number) => Lie::NewAnnex(files.take_memory()?, number, length),
         };
         Some(Self::Parcel(Parcel { bytes, files }))
     }
@@ -115,20 +124,29 @@ impl Waiting {
     }
 
     /// Keeps an annex of `slot` that came with one file, in place of the one before; `false` if no honest client sends such. If more files would wait then than
-    /// `most`, it is closed.
-    pub(crate) fn offer(&mut self, slot: u16, number: u16, mut received: Received, most: usize) -> bool {
+    /// `most`, it is closed, and so is one that is no memory.
+    pub(crate) fn offer(
+        &mut self,
+        slot: u16,
+        number: u16,
+        mut files: Foreign,
+        lost: bool,
+        most: usize,
+    ) -> bool {
         self.take_offer(slot);
-        match (received.files.pop(), received.files.is_empty()) {
-            (Some(file), true) if u32::from(slot) < SLOTS => {
-                if self.held() < most {
+        match files.len() {
+            1 => {
+                if self.held() < most
+                    && let Some(file) = files.take_memory()
+                {
                     self.offered.push((slot, number, file));
                 }
-                true
             }
             // There was no room for it.
-            (None, _) => received.lost_files && u32::from(slot) < SLOTS,
-            _ => false,
+            0 if lost => {}
+            _ => return false,
         }
+        u32::from(slot) < SLOTS
     }
 
     /// Takes out the annex that came for `slot`, and its number.
@@ -150,17 +168,27 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::closer::Tally;
 
     fn file() -> OwnedFd {
-        std::fs::File::open("/dev/null").unwrap().into()
+        std::io::pipe().unwrap().0.into()
     }
 
-    fn received(files: usize, lost_files: bool) -> Received {
-        Received { len: 16, files: (0..files).map(|_| file()).collect(), lost_files }
+    fn foreign(files: Vec<OwnedFd>) -> Foreign {
+        Foreign::new(files, &Tally::new(0, None))
     }
 
-    fn parcel(files: usize) -> Came {
-        Came::of(received(files, false), files as u16, Lies::Stack, 0).unwrap()
+    fn files(count: usize) -> Foreign {
+        foreign((0..count).map(|_| file()).collect())
+    }
+
+    /// An annex, or what could be one.
+    fn memory() -> Foreign {
+        foreign(vec![Blob::create("test").unwrap().as_fd().try_clone_to_owned().unwrap()])
+    }
+
+    fn parcel(count: usize) -> Came {
+        Came::of(files(count), false, count as u16, Lies::Stack, 0).unwrap()
     }
 
     #[test]
@@ -169,14 +197,16 @@ mod tests {
             [(0, 1, false), (2, 1, false), (1, 2, false), (0, 0, true), (1, 1, true)]
         {
             assert!(
-                Came::of(received(came, lost), announced, Lies::Stack, 0).is_none(),
+                Came::of(files(came), lost, announced, Lies::Stack, 0).is_none(),
                 "{announced} {came} {lost}"
             );
         }
-        assert!(Came::of(received(1, false), 0, Lies::Blob, 0).is_none(), "a blob that is no memory");
-        assert!(Came::of(received(FILES + 1, false), FILES as u16 + 1, Lies::Stack, 0).is_none(), "too many");
-        assert!(Came::of(received(0, true), u16::MAX, Lies::Stack, 0).is_none(), "far too many");
-        assert!(matches!(Came::of(received(1, true), 2, Lies::Stack, 0), Some(Came::NoFile)));
+        assert!(Came::of(files(1), false, 0, Lies::Blob, 0).is_none(), "a blob that is no memory");
+        assert!(Came::of(files(1), false, 0, Lies::NewAnnex(1), 0).is_none(), "an annex that is no memory");
+        assert!(Came::of(memory(), false, 0, Lies::NewAnnex(1), 0).is_some_and(|came| came.held() == 1));
+        assert!(Came::of(files(FILES + 1), false, FILES as u16 + 1, Lies::Stack, 0).is_none(), "too many");
+        assert!(Came::of(files(0), true, u16::MAX, Lies::Stack, 0).is_none(), "far too many");
+        assert!(matches!(Came::of(files(1), true, 2, Lies::Stack, 0), Some(Came::NoFile)));
         assert_eq!(parcel(FILES).held(), FILES);
     }
 
@@ -196,14 +226,16 @@ mod tests {
     #[test]
     fn the_last_annex_that_was_offered_waits() {
         let mut waiting = Waiting::default();
-        assert!(waiting.offer(3, 1, received(1, false), 8) && waiting.offer(3, 2, received(1, false), 8));
-        assert!(waiting.offer(4, 1, received(1, false), 1), "closed");
+        assert!(waiting.offer(3, 1, memory(), false, 8) && waiting.offer(3, 2, memory(), false, 8));
+        assert!(waiting.offer(4, 1, memory(), false, 1), "closed");
         assert!(waiting.take_offer(4).is_none());
         assert_eq!(waiting.take_offer(3).map(|(number, _)| number), Some(2));
         assert!(waiting.take_offer(3).is_none());
-        assert!(waiting.offer(3, 3, received(0, true), 8) && waiting.take_offer(3).is_none(), "no room");
-        for (slot, files) in [(SLOTS as u16, 1), (3, 0), (3, 2)] {
-            assert!(!waiting.offer(slot, 1, received(files, false), 8), "{slot} {files}");
+        assert!(waiting.offer(3, 1, files(1), false, 8), "no memory, and closed");
+        assert!(waiting.take_offer(3).is_none());
+        assert!(waiting.offer(3, 3, files(0), true, 8) && waiting.take_offer(3).is_none(), "no room");
+        for (slot, count) in [(SLOTS as u16, 1), (3, 0), (3, 2)] {
+            assert!(!waiting.offer(slot, 1, files(count), false, 8), "{slot} {count}");
         }
     }
 }

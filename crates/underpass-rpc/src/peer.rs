@@ -1,11 +1,12 @@
 //! Who a client is: what the kernel says of it, and nothing that it says itself.
 
+use crate::closer::Connection;
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
-use underpass_os::{Credentials, Socket};
+use underpass_os::Credentials;
 
 /// The domain at the client's end of a binding, as the kernel recorded it when the binding's connection was made (`SO_PEERCRED` and its kin).
 ///
@@ -27,12 +28,12 @@ pub(crate) struct Known {
     groups: Vec<u32>,
     label: Option<String>,
     /// Of the binding: nothing once that is gone.
-    socket: Weak<Socket>,
+    socket: Weak<Connection>,
 }
 
 impl Peer {
     /// Who made the connection `socket`.
-    pub(crate) fn of(socket: &Arc<Socket>) -> io::Result<Self> {
+    pub(crate) fn of(socket: &Arc<Connection>) -> io::Result<Self> {
         Ok(Self(Arc::new(Known {
             who: socket.peer()?,
             groups: socket.peer_groups()?,

@@ -127,7 +127,7 @@ impl ServerEnd {
         family: Arc<Family>,
         seat: Seat,
     ) -> Arc<Self> {
-        let mailbox = mailbox.of_server(seat.annexes());
+        let mailbox = mailbox.of_server(&seat);
         Arc::new_cyclic(|own| Self {
             lock: Spin::new(),
             gate: AtomicU32::new(gate::OPEN),

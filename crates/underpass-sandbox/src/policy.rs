@@ -151,6 +151,8 @@ const LOOKED_AT: u64 = THREAD | 0x7e02_0000 | 0x80 | 0x1000 | 0x2000 | 0x4000 | 
 const PROT_EXEC: u64 = 4;
 const AF_UNIX: u64 = 1;
 const SEQPACKET: u64 = 5;
+const SOL_SOCKET: u64 = 1;
+const SO_PASSCRED: u64 = 16;
 /// The bits of a socket's type that are no flags.
 const SOCKET_TYPES: u64 = 0xf;
 /// `FIONREAD` and `FIONBIO`.
@@ -213,6 +215,8 @@ fn allowed(process: u32) -> Result<Rules, seccompiler::BackendError> {
     // A further channel of a binding. Messages over such a pair take no address, as datagrams would.
     let kind = Condition::new(1, Len::Dword, Op::MaskedEq(SOCKET_TYPES), SEQPACKET)?;
     add(&mut rules, "socketpair", vec![all(vec![is(0, AF_UNIX)?, kind])?]);
+    // Who has sent what lies in a socket.
+    add(&mut rules, "setsockopt", vec![all(vec![is(1, SOL_SOCKET)?, is(2, SO_PASSCRED)?])?]);
     add(&mut rules, "fcntl", one_of(1, &FCNTLS)?);
     add(&mut rules, "prctl", one_of(0, &PRCTLS)?);
     add(&mut rules, "tgkill", one_of(0, &[process.into()])?);
@@ -296,6 +300,7 @@ mod tests {
             "prlimit64",
             "sched_setaffinity",
             "socketpair",
+            "setsockopt",
         ] {
             assert!(!rules[&calls::number(conditional).unwrap()].is_empty(), "{conditional} needs a look");
         }

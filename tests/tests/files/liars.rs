@@ -165,7 +165,7 @@ fn files_that_nobody_asked_for_are_bounded_and_go_with_the_binding() {
 }
 
 /// A server made by hand, and what a client makes of it.
-fn lied_to<R>(of: &str, lie: impl FnOnce(&End) + Send, call: impl FnOnce(&PorterClient) -> R) -> R {
+pub fn lied_to<R>(of: &str, lie: impl FnOnce(&End) + Send, call: impl FnOnce(&PorterClient) -> R) -> R {
     let name = Room::name(of);
     let listening = Listening::bind(&Directory::from_environment(), &name, 0o600).unwrap();
     std::thread::scope(|scope| {

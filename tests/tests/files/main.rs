@@ -7,9 +7,11 @@
 #[allow(dead_code)]
 mod end;
 mod ends;
+mod hidden;
 mod liars;
 mod sealed;
 mod shapes;
+mod slow;
 
 use std::fs::File;
 use std::io::{PipeReader, Read, pipe};

@@ -4,6 +4,7 @@ use super::table::{Exported, Offer, Watched};
 use super::{Clerk, clerk};
 use crate::binding::Binding;
 use crate::clocks::{Clock, Shift};
+use crate::closer::Connection;
 use crate::family::Family;
 use crate::grant::Grant;
 use crate::handshake::{Answer, Hello, LONGEST_HELLO, Manner, Meeting};
@@ -28,7 +29,7 @@ pub(super) const NEWCOMERS: usize = 256;
 
 /// A client that has said hello and wants a binding that there is.
 struct Visitor {
-    socket: Arc<Socket>,
+    socket: Arc<Connection>,
     manner: Manner,
     shift: Shift,
     peer: Peer,
@@ -49,7 +50,7 @@ impl Clerk {
             self.make_room();
             match exported.listening.accept() {
                 // Most have said hello by now, and need not be waited for.
-                Ok(socket) => self.greet(socket, key),
+                Ok(socket) => self.greet(Connection::new(socket), key),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return self.pause(key, exported),
@@ -74,8 +75,12 @@ impl Clerk {
     }
 
     /// A newcomer has said hello, or is about to, or has gone again.
-    pub(super) fn greet(&self, socket: Socket, export: u64) {
+    pub(super) fn greet(&self, socket: Arc<Connection>, export: u64) {
         let mut buffer = [0; LONGEST_HELLO];
+        // Who brings files with it has no good in mind: they are left where they are.
+        if socket.brings_files() {
+            return;
+        }
         match socket.receive(&mut buffer) {
             Ok(received) if received.len > 0 => self.hear(socket, export, &buffer[..received.len], None),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
@@ -87,14 +92,13 @@ impl Clerk {
     }
 
     /// Whoever is at the other end of `socket` has said `hello`, and is to have nothing longer than `until`.
-    pub(super) fn hear(&self, socket: Socket, export: u64, hello: &[u8], until: Option<u64>) {
+    pub(super) fn hear(&self, socket: Arc<Connection>, export: u64, hello: &[u8], until: Option<u64>) {
         let offer = match self.table().row(export) {
             Some(Watched::Export(exported)) => exported.offer.clone(),
             _ => return,
         };
         failpoint!("greet-heard");
         let hello = Hello::from_bytes(hello);
-        let socket = Arc::new(socket);
         let visitor = hello.and_then(|hello| Visitor::new(socket.clone(), hello, export, offer, until));
         match visitor {
             Ok(visitor) => self.decide(visitor),
@@ -183,7 +187,7 @@ impl Clerk {
         drop((region, theirs));
         // A client that can't take it goes on without.
         if sent {
-            let end = end.another(channel, Mailbox::new(ours), seat);
+            let end = end.another(channel, end.mailbox().another(ours), seat);
             if self.enrol(&end) {
                 self.serve(&end);
             }
@@ -194,7 +198,7 @@ impl Clerk {
 impl Visitor {
     /// Somebody who says `hello`; or the answer to give instead.
     fn new(
-        socket: Arc<Socket>,
+        socket: Arc<Connection>,
         hello: Hello,
         export: u64,
         offer: Arc<Offer>,

@@ -6,6 +6,7 @@
 
 use super::Clerk;
 use super::table::Watched;
+use crate::closer::{Connection, Foreign};
 use crate::family::Family;
 use crate::handshake::LONGEST_HELLO;
 use crate::mailbox::NoTicket;
@@ -24,7 +25,8 @@ impl Clerk {
             let (socket, theirs) = Socket::pair()?;
             // Before anybody can send.
             socket.ask_for_senders()?;
-            let (socket, by) = (Arc::new(socket), end.family().clone());
+            let (socket, by) = (Connection::new(socket), end.family().clone());
+            socket.counts_for(&seat.tally());
             let (export, ends_with) = (by.export(), Arc::downgrade(&socket));
             self.watch(Watched::Ticket { socket, by, seat }, Some(export))?;
             end.family().shared(ends_with);
@@ -34,17 +36,22 @@ impl Clerk {
     }
 
     /// Somebody uses a ticket, or nobody has it any more.
-    pub(super) fn redeem(&self, ticket: &Socket, by: &Family) {
+    pub(super) fn redeem(&self, ticket: Arc<Connection>, by: &Family) {
         let mut buffer = [0; LONGEST_HELLO];
         let Ok(signed) = ticket.receive_signed(&mut buffer) else { return };
-        let (Some(file), Some(sender)) = (signed.file, signed.sender) else { return };
+        let mut files = Foreign::new(signed.files, &ticket.tally());
+        let (Some(file), Some(sender)) = (files.take_if(Socket::is_one), signed.sender) else { return };
         let Ok(socket) = Socket::adopt(file) else { return };
         // Who made the pair, if that process has not ended: then its number is nobody else's.
         let maker = socket.peer_process().and_then(|process| Ok((socket.peer()?, lives(&process)?)));
         let known = sender.pid != 0 && maker.is_ok_and(|maker| maker == (sender, true));
         // What was revoked, or has expired, lets nobody in any more.
-        if known && !by.is_closed() {
-            self.hear(socket, by.export(), &buffer[..signed.len], by.binding().expires);
+        if !known || by.is_closed() {
+            // It may be a connection of others: nothing is done to it.
+            return ticket.tally().let_go(socket);
         }
+        // Who uses it has a seat of his own: but for what is still to be closed, the ticket's is free from now on.
+        drop((files, ticket));
+        self.hear(Connection::new(socket), by.export(), &buffer[..signed.len], by.binding().expires);
     }
 }

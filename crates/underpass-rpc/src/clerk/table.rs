@@ -1,6 +1,8 @@
 //! What the clerk watches.
 
 use crate::client::ClientEnd;
+use crate::closer::Connection;
+use crate::deathwatch::Deathwatch;
 use crate::family::Family;
 use crate::grant::Grant;
 use crate::limits::{Quotas, Seat};
@@ -9,10 +11,10 @@ use crate::server::ServerEnd;
 use crate::service::Service;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use underpass_os::{Listening, Socket};
+use underpass_os::Listening;
 use underpass_processor::Line;
 
 /// Who may have a binding.
@@ -55,12 +57,12 @@ pub(crate) struct Offer {
 pub(super) enum Watched {
     Export(Arc<Exported>),
     Newcomer {
-        socket: Socket,
+        socket: Arc<Connection>,
         export: u64,
     },
     /// A binding for whoever has the other end: a client, which counts as having it, has asked for it to pass its own on.
     Ticket {
-        socket: Arc<Socket>,
+        socket: Arc<Connection>,
         by: Arc<Family>,
         seat: Seat,
     },
@@ -73,6 +75,11 @@ pub(super) enum Watched {
         line: Arc<dyn Line>,
         export: u64,
     },
+    /// The process of a binding's peer: see there.
+    Process {
+        process: OwnedFd,
+        of: Weak<Deathwatch>,
+    },
 }
 
 impl Watched {
@@ -83,6 +90,7 @@ impl Watched {
             Self::Ticket { socket, .. } => socket.as_fd(),
             Self::Client { end, .. } => end.mailbox().as_fd(),
             Self::Server { end, .. } => end.mailbox().as_fd(),
+            Self::Process { process, .. } => process.as_fd(),
         }
     }
 
@@ -91,7 +99,7 @@ impl Watched {
         match self {
             Self::Newcomer { export, .. } | Self::Server { export, .. } => *export == of,
             Self::Ticket { by, .. } => by.export() == of,
-            Self::Export(_) | Self::Client { .. } => false,
+            Self::Export(_) | Self::Client { .. } | Self::Process { .. } => false,
         }
     }
 }

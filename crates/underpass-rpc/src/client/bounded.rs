@@ -204,6 +204,7 @@ impl ClientEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::closer::Connection;
     use crate::handshake::Meeting;
     use crate::mailbox::Mailbox;
     use std::sync::Arc;
@@ -216,14 +217,14 @@ mod tests {
         let (channel, _file) = Channel::create(Fence::Full, STACK).unwrap();
         let (ours, theirs) = Socket::pair().unwrap();
         let meeting = Meeting { elsewhere: false, shares: false, defers: false };
-        let end = ClientEnd::new(channel, Mailbox::new(ours), meeting);
+        let end = ClientEnd::new(channel, Mailbox::new(Connection::new(ours)), meeting);
         while end.mailbox.unwanted(1 << 40) {}
         // One weak hold is the end's own, one that of an alarm; and there may be one that rings just now.
         for slot in 0..32 {
             end.tell_unwanted(1 << slot);
             assert!(Arc::weak_count(&end) <= 3);
         }
-        let theirs = Mailbox::new(Socket::adopt(theirs).unwrap());
+        let theirs = Mailbox::new(Connection::new(Socket::adopt(theirs).unwrap()));
         let all = (0..32).fold(0, |all, slot| all | 1 << slot);
         let mut heard = 0u64;
         for _ in 0..10_000_000 {

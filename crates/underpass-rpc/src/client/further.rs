@@ -6,11 +6,11 @@
 
 use super::ClientEnd;
 use crate::clerk::clerk;
+use crate::closer::Foreign;
 use crate::counters::{Counted, Counters};
 use crate::desk::{DESKS, desk};
-use crate::mailbox::Mailbox;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use underpass_channel::Channel;
 use underpass_channel::layout::CHANNELS;
@@ -160,7 +160,7 @@ impl ClientEnd {
 
     /// The server has answered, with a region and a socket, or with nothing.
     #[cold]
-    pub(super) fn opened(&self, files: Vec<OwnedFd>) {
+    pub(super) fn opened(&self, mut files: Foreign) {
         let asked = self.further.get().filter(|further| {
             let _held = critical();
             further.plan().asker.is_some()
@@ -169,12 +169,11 @@ impl ClientEnd {
             self.violated("a channel that nobody asked for");
             return;
         };
-        let Ok([region, socket]) = <[OwnedFd; 2]>::try_from(files) else {
+        if files.len() != 2 {
             // Files have run out, there or here: the binding stays as it is.
             return;
-        };
-        let made = Channel::adopt(region.as_fd(), self.channel.fence(), self.channel.stack())
-            .and_then(|channel| Ok((channel, Socket::adopt(socket)?)));
+        }
+        let made = self.adopt(&mut files);
         match made {
             Ok((channel, socket)) => self.add(further, channel, socket),
             Err(e) if e.kind() == io::ErrorKind::InvalidData => {
@@ -184,8 +183,17 @@ impl ClientEnd {
         }
     }
 
+    /// The channel of which these are the files.
+    fn adopt(&self, files: &mut Foreign) -> io::Result<(Channel, Socket)> {
+        let none = || io::Error::from(io::ErrorKind::InvalidData);
+        let region = files.take_memory().ok_or_else(none)?;
+        let channel = Channel::adopt(region.as_fd(), self.channel.fence(), self.channel.stack())?;
+        let socket = files.take_if(Socket::is_one).ok_or_else(none)?;
+        Ok((channel, Socket::adopt(socket)?))
+    }
+
     fn add(&self, further: &Further, channel: Channel, socket: Socket) {
-        let end = Self::beside(Some(self.own.clone()), channel, Mailbox::new(socket), self.meeting);
+        let end = Self::beside(Some(self.own.clone()), channel, self.mailbox.another(socket), self.meeting);
         end.quarantine.store(self.quarantine.load(Ordering::Relaxed), Ordering::Relaxed);
         let Ok(clerk) = clerk() else { return };
         let Ok(key) = clerk.bound(&end) else { return };

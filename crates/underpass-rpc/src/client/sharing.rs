@@ -45,7 +45,7 @@ impl ClientEnd {
         });
         asked.ok_or_else(closed)?.map_err(ShareError::System)?;
         match answer.recv_timeout(PATIENCE) {
-            Ok(Ok(ticket)) => Ok(ticket),
+            Ok(Ok(mut ticket)) => ticket.take().ok_or(ShareError::NoRoom),
             Ok(Err(NoTicket::NotAllowed)) => Err(ShareError::NotAllowed),
             Ok(Err(NoTicket::NoRoom)) => Err(ShareError::NoRoom),
             Err(_) if self.is_closed() => Err(closed()),

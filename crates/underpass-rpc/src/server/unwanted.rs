@@ -180,7 +180,7 @@ mod tests {
     fn end() -> Arc<ServerEnd> {
         let (channel, _file) = Channel::create(Fence::Full, STACK).unwrap();
         let (ours, _theirs) = Socket::pair().unwrap();
-        let ours = Arc::new(ours);
+        let ours = crate::closer::Connection::new(ours);
         let binding = Binding::new("unwanted".into(), Peer::of(&ours).unwrap(), None);
         let seat = Quotas::new(Limits::NONE, HashMap::new()).admit(0, region(STACK) as u64).unwrap();
         let family = Family::new(0, binding, false, Shift::default());

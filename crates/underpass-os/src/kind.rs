@@ -1,0 +1,66 @@
+//! What a file is that a peer has passed. It is asked of this kernel alone: whoever is behind the file, such as the maker of a FUSE, could let an ordinary `fstat` wait for as long as he likes.
+
+use rustix::fs::{AtFlags, FileType, StatxFlags, fcntl_get_seals, statx};
+use std::os::fd::AsFd;
+
+/// Whether a file may keep others open that its maker had: a socket does, in whose queue they lie; an `io_uring` did that had them registered (before Linux 6.8, and it is a file of no
+/// kind); what a device's driver keeps is its own affair. Files with bytes, directories and pipes keep none.
+///
+/// Where that can't be asked, since there is a sandbox around this domain, it may if it is no memory.
+pub fn may_keep_others(file: impl AsFd) -> bool {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    match statx(&file, "", flags, StatxFlags::TYPE) {
+        Ok(found) => {
+            let kind = FileType::from_raw_mode(found.stx_mode.into());
+            !matches!(kind, FileType::RegularFile | FileType::Directory | FileType::Fifo)
+        }
+        Err(_) => !is_memory(file),
+    }
+}
+
+/// Whether nobody can make it take long to close a file: memory, or an end of a pipe. Not so a socket, which may be told to linger, or a file of a FUSE.
+pub fn is_closed_at_once(file: impl AsFd) -> bool {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let is_pipe = || {
+        statx(&file, "", flags, StatxFlags::TYPE)
+            .is_ok_and(|found| FileType::from_raw_mode(found.stx_mode.into()) == FileType::Fifo)
+    };
+    is_memory(&file) || is_pipe()
+}
+
+/// Whether a file is memory: such alone has seals to ask for.
+pub fn is_memory(file: impl AsFd) -> bool {
+    fcntl_get_seals(file).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Blob, Socket, descriptor};
+    use rustix::event::epoll;
+    use std::fs::File;
+    use std::net::TcpListener;
+
+    #[test]
+    fn what_holds_bytes_keeps_nothing_else() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let memory = Blob::create("test").unwrap();
+        assert!(![reader.as_fd(), writer.as_fd(), memory.as_fd()].iter().any(may_keep_others));
+        assert!(!may_keep_others(File::open("/").unwrap()));
+        assert!(!may_keep_others(File::open(std::env::current_exe().unwrap()).unwrap()));
+        assert!(is_closed_at_once(memory.as_fd()) && is_closed_at_once(&reader));
+        assert!(is_memory(memory.as_fd()) && !is_memory(reader));
+    }
+
+    #[test]
+    fn sockets_and_what_is_of_no_kind_may_keep_others() {
+        let (ours, theirs) = Socket::pair().unwrap();
+        assert!(may_keep_others(&ours) && may_keep_others(theirs) && !is_closed_at_once(&ours));
+        assert!(!is_closed_at_once(File::open("/").unwrap()));
+        assert!(may_keep_others(TcpListener::bind("127.0.0.1:0").unwrap()));
+        assert!(may_keep_others(File::open("/dev/null").unwrap()));
+        // An `anon_inode`.
+        assert!(may_keep_others(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap()));
+        assert!(!is_memory(descriptor::of_process(std::process::id()).unwrap()));
+    }
+}

@@ -1,0 +1,269 @@
+//! Files that take as long to be closed as their sender likes: nobody waits for that but their sender's own.
+//!
+//! Such a file is a TCP socket that is told to linger, with more in it than its peer takes. Who closes it waits until that has read, or is gone.
+
+use crate::end::{End, gone};
+use crate::liars::{bind, lied_to, parcel};
+use crate::{SERVER, closed_everywhere, import, server, watched};
+use std::ffi::{c_int, c_void};
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd};
+use std::process::Command;
+use underpass::{CallError, ImportError};
+use underpass_channel::layout::{FILES, FILES_WAITING};
+use underpass_os::{Directory, MOST_FILES, Socket};
+use underpass_tests::{Files, Porter, PorterClient, Room, ServerProcess, Watchdog, cont, stop, until};
+
+unsafe extern "C" {
+    fn setsockopt(socket: c_int, level: c_int, option: c_int, value: *const c_void, len: u32) -> c_int;
+}
+
+/// A socket whose last close takes as long as the other exists, which it isn't read from.
+fn lingering() -> (TcpStream, TcpStream) {
+    /// `SOL_SOCKET`, `SO_LINGER`, and longer than any test.
+    const LINGER: (c_int, c_int, [c_int; 2]) = (1, 13, [1, 3600]);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (peer, _) = listener.accept().unwrap();
+    let (level, option, value) = LINGER;
+    // SAFETY: two words, of which the size is told.
+    let set = unsafe {
+        setsockopt(socket.as_raw_fd(), level, option, value.as_ptr().cast(), size_of_val(&value) as u32)
+    };
+    assert_eq!(set, 0);
+    socket.set_nonblocking(true).unwrap();
+    let full = loop {
+        if let Err(e) = socket.write(&[7; 1 << 16]) {
+            break e;
+        }
+    };
+    assert_eq!(full.kind(), ErrorKind::WouldBlock);
+    (socket, peer)
+}
+
+/// Kernel threads of `pid` that close.
+fn closers(pid: u32) -> usize {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let named = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    named.filter(|name| name.starts_with("underpass-close")).count()
+}
+
+fn one_closes(pid: u32) {
+    until("somebody to close it", || (closers(pid) == 1).then_some(()));
+}
+
+/// Others come, call and pass files meanwhile, of which each is closed.
+fn others_go_on(server: &ServerProcess, honest: &PorterClient) {
+    let other = import(server);
+    for porter in [honest, &other] {
+        let (file, reader) = watched();
+        assert_eq!(porter.count(vec![file]), Ok(1));
+        closed_everywhere(reader);
+        assert_eq!(porter.large(vec![7; 100_000], watched().0).unwrap().1.len(), 100_000);
+    }
+    // Files that no call takes, too.
+    let (file, reader) = watched();
+    let end = bind(server);
+    end.say(&parcel(0, 1, 0), &[file.as_fd()]);
+    drop((file, end));
+    closed_everywhere(reader);
+}
+
+/// The server hears nothing until all of this is said.
+fn at_once(server: &ServerProcess, say: impl FnOnce()) {
+    stop(server.pid());
+    say();
+    cont(server.pid());
+}
+
+struct Scene {
+    server: ServerProcess,
+    honest: PorterClient,
+    files: Files,
+}
+
+impl Scene {
+    fn new(of: &str) -> Self {
+        let server = server(of);
+        let honest = import(&server);
+        honest.null().unwrap();
+        let files = Files::of(server.pid());
+        Self { server, honest, files }
+    }
+
+    /// Whoever leaves a file so holds nobody up.
+    fn holds_nobody_up(&self, leave: impl FnOnce(TcpStream)) {
+        let (socket, peer) = lingering();
+        leave(socket);
+        one_closes(self.server.pid());
+        others_go_on(&self.server, &self.honest);
+        assert_eq!(closers(self.server.pid()), 1, "it is not closed yet");
+        drop(peer);
+        until("it to be closed", || (closers(self.server.pid()) == 0).then_some(()));
+        self.files.until_no_others();
+        others_go_on(&self.server, &self.honest);
+        assert_eq!(closers(self.server.pid()), 0, "what can be closed at once is");
+    }
+
+    /// Says this, all of which is there when the server hears of the first.
+    fn says_at_once(&self, say: impl FnOnce()) {
+        at_once(&self.server, say);
+    }
+
+    /// Passes `socket` with `bytes`, and has it no more when the server gets it.
+    fn passes(&self, to: &Socket, bytes: &[u8], socket: TcpStream) {
+        self.says_at_once(|| {
+            to.send(bytes, &[socket.as_fd()]).unwrap();
+            drop(socket);
+        });
+    }
+}
+
+#[test]
+fn a_file_that_no_call_takes_holds_nobody_up() {
+    let _watchdog = Watchdog::new("a_file_that_no_call_takes_holds_nobody_up");
+    let scene = Scene::new("slow");
+    // It ends with its binding; another comes in its place; it comes with what has none; it is one too few.
+    scene.holds_nobody_up(|socket| scene.passes(&bind(&scene.server).socket, &parcel(0, 1, 0), socket));
+    scene.holds_nobody_up(|socket| {
+        let end = bind(&scene.server);
+        scene.passes(&end.socket, &parcel(0, 1, 0), socket);
+        end.say(&parcel(0, 0, 0), &[]);
+        one_closes(scene.server.pid());
+        assert!(!gone(&end.socket));
+    });
+    scene.holds_nobody_up(|socket| scene.passes(&bind(&scene.server).socket, &[0; 16], socket));
+    scene.holds_nobody_up(|socket| scene.passes(&bind(&scene.server).socket, &parcel(0, 2, 0), socket));
+    // As bytes of a message, and where an annex should be.
+    let (bytes, mut annex) = (crate::end::announcement(0, 8), crate::end::announcement(0, 8));
+    (annex[1], annex[6]) = (3, 1);
+    scene.holds_nobody_up(|socket| scene.passes(&bind(&scene.server).socket, &bytes, socket));
+    scene.holds_nobody_up(|socket| scene.passes(&bind(&scene.server).socket, &annex, socket));
+    // More than any honest message has.
+    let null = File::open("/dev/null").unwrap();
+    scene.holds_nobody_up(|socket| {
+        let end = bind(&scene.server);
+        scene.says_at_once(|| {
+            let files: Vec<_> =
+                std::iter::repeat_n(null.as_fd(), MOST_FILES - 1).chain([socket.as_fd()]).collect();
+            end.say(&[0; 16], &files);
+            drop(socket);
+        });
+    });
+}
+
+#[test]
+fn nor_does_one_that_nobody_has_looked_at() {
+    let _watchdog = Watchdog::new("nor_does_one_that_nobody_has_looked_at");
+    let scene = Scene::new("unseen");
+    let violates = [1; 7];
+    for before in [&violates[..], &[]] {
+        scene.holds_nobody_up(|socket| {
+            let end = bind(&scene.server);
+            scene.says_at_once(|| {
+                // An empty message looks like an end.
+                end.say(before, &[]);
+                end.say(&[], &[]);
+                end.say(&[], &[]);
+                end.say(&parcel(0, 1, 0), &[socket.as_fd()]);
+                drop((socket, end));
+            });
+        });
+    }
+    // In the queue of another socket.
+    scene.holds_nobody_up(|socket| {
+        let (ours, theirs) = Socket::pair().unwrap();
+        ours.send(b"hidden", &[socket.as_fd()]).unwrap();
+        drop((socket, ours));
+        let end = bind(&scene.server);
+        scene.says_at_once(|| {
+            end.say(&parcel(0, 1, 0), &[theirs.as_fd()]);
+            drop(theirs);
+        });
+    });
+    // Of who has no binding.
+    let connect = || Socket::connect(&Directory::from_environment(), scene.server.name()).unwrap();
+    scene.holds_nobody_up(|socket| scene.passes(&connect(), b"hello", socket));
+    scene.holds_nobody_up(|socket| {
+        let stranger = connect();
+        scene.says_at_once(|| {
+            stranger.send(b"hello", &[]).unwrap();
+            stranger.send(b"", &[]).unwrap();
+            stranger.send(b"", &[socket.as_fd()]).unwrap();
+            drop((socket, stranger));
+        });
+    });
+}
+
+/// Leaves files, behind one that holds them up, until there are too many.
+fn pile_up(end: &End) {
+    let null = File::open("/dev/null").unwrap();
+    until("too many", || {
+        // A server that has hung up takes no more.
+        let _ = end.socket.send(&parcel(0, FILES as u16, 0), &[null.as_fd(); FILES]);
+        gone(&end.socket).then_some(())
+    });
+}
+
+#[test]
+fn what_is_still_to_be_closed_is_bounded_and_counts() {
+    let _watchdog = Watchdog::new("what_is_still_to_be_closed_is_bounded_and_counts");
+    let name = Room::name("bounded");
+    let mut command = Command::new(SERVER);
+    command.args([&name, "few-bindings", "3"]);
+    let server = ServerProcess::run(command, &name);
+    let honest = import(&server);
+    honest.null().unwrap();
+    let files = Files::of(server.pid());
+    let (socket, peer) = lingering();
+    let (one, other) = (bind(&server), bind(&server));
+    at_once(&server, || {
+        one.say(&parcel(0, 1, 0), &[socket.as_fd()]);
+        drop(socket);
+    });
+    for (end, ends) in [(&one, 1), (&other, 2)] {
+        pile_up(end);
+        let (more, most) = (files.others(), 1 + ends * (FILES_WAITING + 2 * FILES + 1));
+        assert!(more > ends * FILES_WAITING && more <= most, "{more} files more");
+        assert_eq!((closers(server.pid()), honest.count(vec![watched().0])), (1, Ok(1)));
+    }
+    // Both bindings have ended, and count until the last of their files is closed.
+    let refused = PorterClient::import(&name).unwrap_err();
+    assert!(matches!(refused, ImportError::Limit(..)), "{refused}");
+    drop((peer, one, other));
+    files.until_no_others();
+    until("room for others", || PorterClient::import(&name).ok());
+    assert_eq!(closers(server.pid()), 0);
+}
+
+#[test]
+fn a_client_is_not_held_up_by_its_servers_files() {
+    let _watchdog = Watchdog::new("a_client_is_not_held_up_by_its_servers_files");
+    let honest = server("slow-beside");
+    let beside = import(&honest);
+    let null = File::open("/dev/null").unwrap();
+    let (socket, peer) = lingering();
+    let lie = |end: &End| {
+        // For a call that there is not; the client can't stop itself, but it keeps this one until its binding has ended.
+        end.say(&parcel(40, 1, 0), &[socket.as_fd()]);
+        drop(socket);
+        // A ticket that nobody asked for.
+        let mut ticket = [0; 16];
+        ticket[0] = 8;
+        end.say(&ticket, &[null.as_fd()]);
+    };
+    lied_to("slow-server", lie, |client| {
+        let result = client.null();
+        assert!(matches!(result, Err(CallError::ProtocolViolation(_))), "{result:?}");
+        until("somebody to close it", || (closers(std::process::id()) > 0).then_some(()));
+        // The clerk hears of others.
+        let hasty = beside.with_deadline(std::time::Duration::from_millis(20));
+        assert!(matches!(hasty.hold(watched().0), Err(CallError::Deadline(_))));
+        others_go_on(&honest, &import(&honest));
+        assert!(closers(std::process::id()) > 0, "it is not closed yet");
+        drop(peer);
+        until("it to be closed", || (closers(std::process::id()) == 0).then_some(()));
+    });
+}
