@@ -3,29 +3,45 @@
 use rustix::fs::{AtFlags, FileType, StatxFlags, fcntl_get_seals, statx};
 use std::os::fd::AsFd;
 
-/// Whether a file may keep others open that its maker had: a socket does, in whose queue they lie; an `io_uring` did that had them registered (before Linux 6.8, and it is a file of no
-/// kind); what a device's driver keeps is its own affair. Files with bytes, directories and pipes keep none.
-///
-/// Where that can't be asked, since there is a sandbox around this domain, it may if it is no memory.
-pub fn may_keep_others(file: impl AsFd) -> bool {
-    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    match statx(&file, "", flags, StatxFlags::TYPE) {
-        Ok(found) => {
-            let kind = FileType::from_raw_mode(found.stx_mode.into());
-            !matches!(kind, FileType::RegularFile | FileType::Directory | FileType::Fifo)
-        }
-        Err(_) => !is_memory(file),
+/// What kind a file is of; nothing where that can't be asked, since there is a sandbox around this domain.
+enum Kind {
+    Pipe,
+    /// With bytes or names.
+    Stored,
+    /// `/dev/null` and its neighbours.
+    Null,
+    Other,
+}
+
+impl Kind {
+    fn of(file: impl AsFd) -> Option<Self> {
+        /// The number of the driver of these.
+        const MEMORY: u32 = 1;
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        let found = statx(file, "", flags, StatxFlags::TYPE).ok()?;
+        Some(match FileType::from_raw_mode(found.stx_mode.into()) {
+            FileType::Fifo => Self::Pipe,
+            FileType::RegularFile | FileType::Directory => Self::Stored,
+            FileType::CharacterDevice if found.stx_rdev_major == MEMORY => Self::Null,
+            _ => Self::Other,
+        })
     }
 }
 
-/// Whether nobody can make it take long to close a file: memory, or an end of a pipe. Not so a socket, which may be told to linger, or a file of a FUSE.
+/// Whether a file may keep others open that its maker had: a socket does, in whose queue they lie; an `io_uring` did that had them registered (before Linux 6.8, and it is a file of no
+/// kind); what a device's driver keeps is its own affair. Files with bytes, directories, pipes and `/dev/null` keep none.
+///
+/// Where that can't be asked, it may if it is no memory.
+pub fn may_keep_others(file: impl AsFd) -> bool {
+    match Kind::of(&file) {
+        Some(kind) => matches!(kind, Kind::Other),
+        None => !is_memory(file),
+    }
+}
+
+/// Whether nobody can make it take long to close a file: memory, an end of a pipe, `/dev/null`. Not so a socket, which may be told to linger, or a file of a FUSE.
 pub fn is_closed_at_once(file: impl AsFd) -> bool {
-    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    let is_pipe = || {
-        statx(&file, "", flags, StatxFlags::TYPE)
-            .is_ok_and(|found| FileType::from_raw_mode(found.stx_mode.into()) == FileType::Fifo)
-    };
-    is_memory(&file) || is_pipe()
+    is_memory(&file) || matches!(Kind::of(&file), Some(Kind::Pipe | Kind::Null))
 }
 
 /// Whether a file is memory: such alone has seals to ask for.
@@ -46,6 +62,8 @@ mod tests {
         let (reader, writer) = std::io::pipe().unwrap();
         let memory = Blob::create("test").unwrap();
         assert!(![reader.as_fd(), writer.as_fd(), memory.as_fd()].iter().any(may_keep_others));
+        let null = File::open("/dev/null").unwrap();
+        assert!(!may_keep_others(&null) && is_closed_at_once(null));
         assert!(!may_keep_others(File::open("/").unwrap()));
         assert!(!may_keep_others(File::open(std::env::current_exe().unwrap()).unwrap()));
         assert!(is_closed_at_once(memory.as_fd()) && is_closed_at_once(&reader));
@@ -57,8 +75,12 @@ mod tests {
         let (ours, theirs) = Socket::pair().unwrap();
         assert!(may_keep_others(&ours) && may_keep_others(theirs) && !is_closed_at_once(&ours));
         assert!(!is_closed_at_once(File::open("/").unwrap()));
+        assert!(
+            !is_closed_at_once(File::open("/dev/ptmx").unwrap()),
+            "what lies in a terminal is written first"
+        );
         assert!(may_keep_others(TcpListener::bind("127.0.0.1:0").unwrap()));
-        assert!(may_keep_others(File::open("/dev/null").unwrap()));
+        assert!(may_keep_others(File::open("/dev/ptmx").unwrap()));
         // An `anon_inode`.
         assert!(may_keep_others(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap()));
         assert!(!is_memory(descriptor::of_process(std::process::id()).unwrap()));
