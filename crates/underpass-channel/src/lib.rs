@@ -19,8 +19,8 @@ mod channel;
 mod copied;
 mod donation;
 pub mod layout;
-#[cfg(not(underpass_loom))]
 mod payload;
+#[cfg(not(underpass_loom))]
 mod region;
 mod ring;
 mod slots;
@@ -36,8 +36,8 @@ pub use cell::{Cell, Head, INLINE, Ids, Place};
 pub use channel::{Channel, Side};
 pub use copied::{Copied, copied};
 pub use donation::{Donation, Donee, Owed};
-#[cfg(not(underpass_loom))]
 pub use payload::{Payload, PayloadSink};
+#[cfg(not(underpass_loom))]
 pub use region::{Region, RegionSink, RegionSource, RegionView};
 pub use ring::{Damaged, Receiving, Sending};
 pub use slots::{Slot, Slots};

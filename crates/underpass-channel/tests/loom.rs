@@ -92,8 +92,12 @@ fn two_posters_and_one_taker_lose_nothing() {
         let mut seen = [false; 2];
         for _ in 0..2 {
             let cell = take(&receiving);
-            assert_eq!(cell.bytes(), [cell.slot as u8 + 1; 9], "a cell is whole when its sequence is there");
-            assert!(!std::mem::replace(&mut seen[usize::from(cell.slot)], true));
+            assert_eq!(
+                cell.bytes(),
+                [cell.slot() as u8 + 1; 9],
+                "a cell is whole when its sequence is there"
+            );
+            assert!(!std::mem::replace(&mut seen[usize::from(cell.slot())], true));
         }
         posters.into_iter().for_each(|p| p.join().unwrap());
         assert_eq!(seen, [true; 2]);
@@ -112,7 +116,7 @@ fn two_takers_take_each_cell_once() {
         let theirs = taker.join().unwrap();
         assert!(!(ours && theirs));
         if !ours && !theirs {
-            assert_eq!(take(&receiving).what, 7);
+            assert_eq!(take(&receiving).what(), 7);
         }
     });
 }
@@ -127,8 +131,8 @@ fn a_slot_is_room_for_a_request_and_for_a_reply() {
         let server = thread::spawn(move || {
             for _ in 0..3 {
                 let request = take(&incoming);
-                assert_eq!(request.bytes(), [request.what as u8; INLINE]);
-                send(&replies, &long(request.slot, request.what + 100));
+                assert_eq!(request.bytes(), [request.what() as u8; INLINE]);
+                send(&replies, &long(request.slot(), request.what() + 100));
             }
         });
         let slots = Slots::default();
@@ -156,7 +160,7 @@ fn cells_come_in_order_whatever_the_lap_before_left() {
         let poster = thread::spawn(move || cells.iter().for_each(|cell| send(&sending, cell)));
         for (what, len) in [(1, 0), (2, 17)] {
             let cell = take(&receiving);
-            assert_eq!((cell.what, cell.bytes()), (what, &vec![what as u8; len][..]));
+            assert_eq!((cell.what(), cell.bytes()), (what, &vec![what as u8; len][..]));
         }
         poster.join().unwrap();
     });
@@ -204,7 +208,7 @@ fn a_sleeper_wakes_for_a_post() {
         let futex = Arc::new(Futex::new());
         let other = futex.clone();
         let poster = thread::spawn(move || post(&sending, &other, &Cell::new(0, 7)));
-        assert_eq!(take_or_sleep(&receiving, &futex).what, 7);
+        assert_eq!(take_or_sleep(&receiving, &futex).what(), 7);
         poster.join().unwrap();
     });
 }
@@ -219,8 +223,8 @@ fn a_sleeper_wakes_for_each_of_two_posts() {
             post(&sending, &other, &Cell::new(0, 1));
             post(&sending, &other, &Cell::new(1, 2));
         });
-        assert_eq!(take_or_sleep(&receiving, &futex).what, 1);
-        assert_eq!(take_or_sleep(&receiving, &futex).what, 2);
+        assert_eq!(take_or_sleep(&receiving, &futex).what(), 1);
+        assert_eq!(take_or_sleep(&receiving, &futex).what(), 2);
         poster.join().unwrap();
     });
 }
@@ -264,7 +268,7 @@ fn a_knock_is_not_lost_on_a_spare() {
             futex.sleep(expected);
         }
         client.join().unwrap();
-        assert_eq!(take(&receiving).what, 7);
+        assert_eq!(take(&receiving).what(), 7);
     });
 }
 

@@ -33,7 +33,7 @@ fn pair(slots: u32) -> (Client, Server) {
 }
 
 fn answer(request: &Cell) -> Cell {
-    Cell::new(request.slot, request.what + 100)
+    Cell::new(request.slot(), request.what() + 100)
 }
 
 impl Server {
@@ -119,7 +119,7 @@ fn a_processor_is_donated_and_comes_back() {
             send(&server.replies, &answer(&request));
         }
         let reply = try_take(&client.replies);
-        assert_eq!(reply.expect("who wakes has the reply").what, 107);
+        assert_eq!(reply.expect("who wakes has the reply").what(), 107);
         if rang {
             // So that the listener ends.
             while Donation::new(&client.word.word).donate().is_none() {
@@ -269,7 +269,7 @@ fn who_gives_way_and_then_sleeps_has_its_reply() {
             client.sleep();
             try_take(&client.replies)
         });
-        assert_eq!(reply.expect("who wakes has the reply").what, 107);
+        assert_eq!(reply.expect("who wakes has the reply").what(), 107);
         listener.join().unwrap();
     });
 }

@@ -78,7 +78,7 @@ impl Client {
             if !self.receiving.lock().unwrap().take(&mut cell).unwrap() {
                 return;
             }
-            let slot = usize::from(cell.slot);
+            let slot = usize::from(cell.slot());
             let woken = match calls[slot] {
                 Call::Expected => None,
                 Call::Watched(poll) => {
