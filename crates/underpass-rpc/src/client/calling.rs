@@ -1,0 +1,261 @@
+//! A call, from the lease of its slot to the wait for its reply.
+
+use super::{ClientEnd, Terms};
+use crate::abandon::UnderWay;
+use crate::answer::{Answer, Results};
+use crate::error::{CallError, Outcome};
+use crate::leasing::Leasing;
+use crate::linkage::Linkage;
+use crate::message::{Unsent, fill, fill_brief};
+use crate::waiting::Reply;
+use std::sync::Arc;
+use underpass_channel::{Cell, Ids, Place, Slot};
+use underpass_os::failpoint;
+use underpass_processor::{Line, lines};
+use underpass_seam::atomic::Ordering;
+use underpass_sync::Inside;
+use underpass_threads::{Woken, alone, force, rouse_all, wait_on};
+use underpass_wire::{Decode, Encode};
+
+impl ClientEnd {
+    /// Calls a procedure over the caller's channel of this binding, and waits for its result; one that never came is `failed`.
+    #[inline(always)]
+    pub(crate) fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        terms: &Terms,
+        failed: impl FnOnce(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        let end = self.nearest();
+        let mut answer = Answer { end, slot: None, number: 0 };
+        // Apart from each other, so that the way of a call without bounds has nothing of them.
+        let answered = match terms.may_bound() {
+            false => end.exchange(&mut answer, procedure, arguments, terms, None, None),
+            true => end.exchange_bounded(&mut answer, procedure, arguments, terms),
+        };
+        match answered {
+            Ok(()) => answer.result::<R>(failed),
+            Err(error) => Err(failed(*error)),
+        }
+    }
+
+    #[inline(never)]
+    fn exchange_bounded<A: Encode + ?Sized>(
+        &self,
+        answer: &mut Answer<'_>,
+        procedure: u16,
+        arguments: &A,
+        terms: &Terms,
+    ) -> Result<(), Box<CallError>> {
+        let (deadline, under_way) = self.bounds_of_thread(terms)?;
+        self.exchange(answer, procedure, arguments, terms, deadline, under_way.as_ref())
+    }
+
+    /// Sends a call and waits for its answer.
+    #[inline(always)]
+    fn exchange<A: Encode + ?Sized>(
+        &self,
+        answer: &mut Answer<'_>,
+        procedure: u16,
+        arguments: &A,
+        terms: &Terms,
+        deadline: Option<u64>,
+        under_way: Option<&UnderWay>,
+    ) -> Result<(), Box<CallError>> {
+        if self.is_closed() {
+            return Err(self.reason(Outcome::NotStarted));
+        }
+        let away = || self.server_is_away(terms.urgent);
+        let bounded = deadline.is_some() | under_way.is_some();
+        let most = terms.leasing.most;
+        let sent = if bounded { None } else { self.send_brief(answer, procedure, arguments, most, away) };
+        let linkage = match sent {
+            Some(linkage) => linkage,
+            None => {
+                let slot = match self.try_lease(terms.leasing) {
+                    Some(slot) => slot,
+                    None => self.lease_later(terms.leasing, deadline, under_way)?,
+                };
+                self.send(answer, slot, procedure, arguments, deadline, under_way, away)?
+            }
+        };
+        let reply = Reply { end: self, linkage };
+        // Who has lent its processor can't be freed.
+        if terms.urgent && under_way.is_none() && self.owed() {
+            force(&reply, self, deadline);
+        }
+        failpoint!("client-waiting");
+        // After `expect`, as whoever abandons says so first and then looks who expects a reply.
+        let waits = under_way.is_none_or(|call| !call.is_freed());
+        let ended = if waits { wait_on(&reply, Some(self), deadline) } else { Woken::Cancelled };
+        let came = ended == Woken::Woken && (under_way.is_none() || !linkage.is_freed());
+        if !came && let Some(error) = self.give_up(answer, bounded, under_way, ended) {
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Sends a call over a leased slot, which is `answer`'s from now on.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments, reason = "what a call is made of")]
+    pub(super) fn send<A: Encode + ?Sized>(
+        &self,
+        answer: &mut Answer<'_>,
+        slot: Slot,
+        procedure: u16,
+        arguments: &A,
+        deadline: Option<u64>,
+        under_way: Option<&UnderWay>,
+        server_is_away: impl FnOnce(),
+    ) -> Result<&Linkage, Box<CallError>> {
+        let number = slot.number();
+        (answer.slot, answer.number) = (Some(slot), number);
+        failpoint!("client-leased");
+        let linkage = self.linkage(number);
+        let mut cell = Cell::new(number, procedure);
+        if deadline.is_some() | under_way.is_some() {
+            self.bound(&mut cell, deadline, under_way);
+        }
+        if let Err(e) = fill(&self.channel, &self.mailbox, &mut cell, arguments) {
+            return Err(self.unsent(e));
+        }
+        failpoint!("client-filled");
+        linkage.count.out(A::FIXED.unwrap_or_else(|| arguments.size()) as u64);
+        linkage.expect();
+        failpoint!("client-linked");
+        let inside = self.lock();
+        self.post(inside, &cell, server_is_away);
+        if matches!(cell.place, Place::Aside | Place::Annex) {
+            self.was_large();
+        }
+        Ok(linkage)
+    }
+
+    /// The same where all bytes have room in the cell, as is known of their type, and a slot is free: leased and posted under one lock. Nothing, if that is not so.
+    #[inline(always)]
+    fn send_brief<A: Encode + ?Sized>(
+        &self,
+        answer: &mut Answer<'_>,
+        procedure: u16,
+        arguments: &A,
+        most: u32,
+        server_is_away: impl FnOnce(),
+    ) -> Option<&Linkage> {
+        let mut cell = Cell::new(0, procedure);
+        if !fill_brief(&mut cell, arguments) {
+            return None;
+        }
+        failpoint!("client-filled");
+        let inside = self.lock();
+        let slot = self.slots.lease(most)?;
+        let number = slot.number();
+        (answer.slot, answer.number) = (Some(slot), number);
+        failpoint!("client-leased");
+        cell.ids = Ids::new(number, procedure);
+        let linkage = self.linkage(number);
+        linkage.count.out(u64::from(cell.length));
+        linkage.expect();
+        failpoint!("client-linked");
+        self.post(inside, &cell, server_is_away);
+        Some(linkage)
+    }
+
+    /// Posts a call of which the linkage record knows, and leaves the lock.
+    #[inline(always)]
+    fn post(&self, inside: Inside<'_>, cell: &Cell, server_is_away: impl FnOnce()) {
+        let away = self.channel.post_and_look(cell);
+        let alone = inside.is_plain();
+        drop(inside);
+        failpoint!("client-posted");
+        if !alone {
+            self.crowded();
+        }
+        match away {
+            false => {
+                self.unrung.note();
+            }
+            true => server_is_away(),
+        }
+        // After the post, so that either this sees the close or the close sees the call (see `close`); and likewise with `put_away` of the lines.
+        if self.closed.load(Ordering::Relaxed) | self.dormant.load(Ordering::Relaxed) {
+            self.unsettled();
+        }
+    }
+
+    #[cold]
+    fn unsettled(&self) {
+        if self.is_closed() {
+            self.lose_all();
+        } else if let Some(own) = self.own.upgrade()
+            && lines::activate(&(own as Arc<dyn Line>))
+        {
+            rouse_all();
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn try_lease(&self, leasing: Leasing) -> Option<Slot> {
+        let _inside = self.lock();
+        self.slots.lease(leasing.most)
+    }
+
+    /// All slots are leased: the caller waits its turn, if it will.
+    #[cold]
+    fn lease_later(
+        &self,
+        leasing: Leasing,
+        deadline: Option<u64>,
+        under_way: Option<&UnderWay>,
+    ) -> Result<Slot, Box<CallError>> {
+        if !leasing.waits {
+            return Err(Box::new(CallError::Overloaded));
+        }
+        let freed = || under_way.and_then(UnderWay::freed);
+        let attempt = || match self.closed.load(Ordering::Relaxed) || freed().is_some() {
+            true => Some(None),
+            false => self.try_lease(leasing).map(Some),
+        };
+        let slot = self.queue.wait(deadline, self, leasing.most, || self.slots.leased(), attempt);
+        // This thread slept on the line without a call of its own: a bell that it took may have been another's.
+        if self.slots.leased() > 0 {
+            self.rearm();
+        }
+        match slot {
+            Ok(Some(slot)) => Ok(slot),
+            Ok(None) => Err(match freed() {
+                Some(error) => Box::new(error(Outcome::NotStarted)),
+                None => self.reason(Outcome::NotStarted),
+            }),
+            Err(Woken::Cancelled) => Err(Box::new(CallError::Cancelled(Outcome::NotStarted))),
+            Err(_) => Err(Box::new(CallError::Overloaded)),
+        }
+    }
+
+    /// The server has no processor that looks. If this thread's has nothing else to do, or the call is urgent, it will be donated; else the server is
+    /// called onto one of its own, unless that would only take this one away.
+    #[cold]
+    fn server_is_away(&self, urgent: bool) {
+        if urgent || self.meeting.defers || alone() {
+            self.owed.note();
+        } else {
+            self.ring(self.channel.claim());
+        }
+    }
+
+    /// The call was not posted.
+    #[cold]
+    fn unsent(&self, e: Unsent) -> Box<CallError> {
+        match e {
+            Unsent::Inconsistent => {
+                Box::new(CallError::Decode("a type whose Encode::size disagrees with its encode".to_owned()))
+            }
+            Unsent::NoPeer => {
+                // Perhaps it said that it closes, and the clerk has not heard yet.
+                self.news(self.mailbox.empty());
+                self.reason(Outcome::NotStarted)
+            }
+            Unsent::NoResources(e) => Box::new(CallError::NoResources(e.to_string())),
+        }
+    }
+}
