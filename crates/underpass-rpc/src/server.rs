@@ -254,7 +254,7 @@ impl ServerEnd {
             Err(Unread::Violation(_)) => return self.violated(),
             Err(Unread::NoFile) => {
                 let reply = self.refuse(cell.slot(), Status::NoResources, NO_FILE);
-                return self.reply(&reply, slot);
+                return self.reply_apart(&reply, slot);
             }
         };
         failpoint!("server-read");
@@ -272,7 +272,7 @@ impl ServerEnd {
         match call.replied {
             Replied::Yes if well => self.send(&call.reply, slot),
             Replied::Later => {}
-            _ => self.send(&self.failed(cell.slot(), failure), slot),
+            _ => self.reply_apart(&self.failed(cell.slot(), failure), slot),
         }
     }
 
@@ -313,7 +313,14 @@ impl ServerEnd {
         self.reply(reply, slot);
     }
 
-    #[inline]
+    /// Replies that are the error of a call: apart, so that there is one way of all others, and it goes into the one that runs them.
+    #[cold]
+    #[inline(never)]
+    fn reply_apart(&self, reply: &Cell, slot: &Served) {
+        self.send(reply, slot);
+    }
+
+    #[inline(always)]
     fn reply(&self, reply: &Cell, slot: &Served) {
         let inside = self.lock.enter();
         // Relaxed: under the lock.
