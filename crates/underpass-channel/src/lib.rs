@@ -17,6 +17,8 @@ mod cell;
 #[cfg(not(underpass_loom))]
 mod channel;
 mod copied;
+#[cfg(not(underpass_loom))]
+mod copying;
 mod donation;
 pub mod layout;
 mod payload;

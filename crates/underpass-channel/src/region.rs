@@ -3,6 +3,7 @@
 //! No reference or slice into it is ever made, atomics apart. Bytes cross by opaque copies, each byte once.
 
 use crate::copied;
+use crate::copying::copy;
 use crate::layout::{self, LINE};
 use crate::words::Words;
 use std::arch::asm;
@@ -334,26 +335,6 @@ impl Source for RegionSource<'_> {
         self.from = unsafe { self.from.add(len) };
         self.left -= len;
         Ok(out)
-    }
-}
-
-/// Copies bytes where one side is shared with a peer that may be writing it.
-///
-/// The compiler can't see into it, so it neither assumes that the bytes stay as they are nor reads them twice.
-///
-/// # Safety
-/// `from` is readable and `to` writable for `len` bytes, and they don't overlap.
-#[inline]
-unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: the caller's promise; the direction flag is clear at every `asm!`.
-    unsafe {
-        asm!(
-            "rep movsb",
-            inout("rcx") len => _,
-            inout("rsi") from => _,
-            inout("rdi") to => _,
-            options(nostack, preserves_flags),
-        );
     }
 }
 
