@@ -1,6 +1,6 @@
 //! The region of a binding: memory that a hostile peer may be writing while we look.
 //!
-//! No reference or slice into it is ever made, atomics apart. Bytes cross by opaque copies, each byte once.
+//! No reference or slice into it is ever made, atomics apart. Bytes cross by opaque copies (`copying.rs`), and only the copy is looked at.
 
 use crate::copied;
 use crate::copying::copy;
