@@ -152,12 +152,12 @@ impl Parts {
     fn part_client_receive(&mut self) {
         let Some(inside) = self.client_lock.try_enter() else { return };
         let receiving = self.client.receiving();
-        while let Ok(Some(head)) = receiving.coming() {
-            let Some(reply) = self.replies.get(usize::from(head.slot())) else { return };
+        while let Ok(Some(coming)) = receiving.coming() {
+            let Some(reply) = self.replies.get(usize::from(coming.head.slot())) else { return };
             // A present head is not zero.
-            reply.store(head.word(), Ordering::Relaxed);
-            receiving.words(head).for_each(|word| _ = black_box(word));
-            receiving.pass(head);
+            reply.store(coming.head.word(), Ordering::Relaxed);
+            coming.words(|_, word| _ = black_box(word));
+            receiving.pass(coming.head);
         }
         drop(inside);
         for slot in self.leased.drain(..) {

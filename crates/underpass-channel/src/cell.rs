@@ -113,9 +113,7 @@ impl Cell {
     pub(crate) fn head(&self, sequence: u32) -> (u64, u64) {
         let (place, length, first) = match self.place {
             Place::Inline => (0, u64::from(self.length.min(0x3f)), self.payload.word(0)),
-            Place::Stack => (1, 0, u64::from(self.length)),
-            Place::Aside => (2, 0, u64::from(self.length)),
-            Place::Annex => (3, 0, u64::from(self.length)),
+            elsewhere => (elsewhere as u64, 0, u64::from(self.length)),
         };
         let head = mark(sequence) | u64::from(self.ids.0) << 16;
         (head | length << 48 | place << 54 | u64::from(self.bounded) << BOUNDED, first)
@@ -166,8 +164,9 @@ impl Head {
     #[inline(always)]
     pub fn new(word: u64) -> Option<Self> {
         let head = Self(word);
-        let most = if head.place() == 0 { INLINE as u32 } else { 0 };
-        (word & Self::ZEROS == 0 && head.length() <= most).then_some(head)
+        // All above the length are zeros if the cell has the bytes, as most have.
+        let of_inline = (word & !(PRESENT | 1 << BOUNDED)) >> Self::LENGTH <= INLINE as u64;
+        (of_inline || (word & Self::ZEROS == 0 && head.place() != 0 && head.length() == 0)).then_some(head)
     }
 
     /// The head that was `word`.
@@ -218,10 +217,11 @@ impl Head {
         (self.0 & kind == u64::from(what) << 32).then(|| self.length() as usize)
     }
 
-    /// Words of the payload in a ring: at most [`Payload::WORDS`].
+    /// Words of the payload in a ring, at least one: at most [`Payload::WORDS`].
     #[inline(always)]
-    pub fn used(self) -> usize {
-        if self.place() == 0 { (self.length() as usize + 7) >> 3 } else { 1 }
+    pub(crate) fn used(self) -> usize {
+        // The length is zero where the bytes lie elsewhere: then the one word is theirs.
+        ((self.length() as usize + 7) >> 3).max(1)
     }
 
     /// Bytes that cross with the cell itself.

@@ -41,7 +41,7 @@ pub use donation::{Donation, Donee, Owed};
 pub use payload::{Payload, PayloadSink};
 #[cfg(not(underpass_loom))]
 pub use region::{Region, RegionSink, RegionSource, RegionView};
-pub use ring::{Damaged, Receiving, Sending};
+pub use ring::{Coming, Damaged, Receiving, Sending};
 pub use slots::{Slot, Slots};
 pub use wanted::{Taken, Wanted};
-pub use words::{Boxed, Words};
+pub use words::{Boxed, Line, Words};

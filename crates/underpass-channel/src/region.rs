@@ -4,8 +4,8 @@
 
 use crate::copied;
 use crate::copying::copy;
-use crate::layout::{self, LINE};
-use crate::words::Words;
+use crate::layout::{self, LINE, LINE_WORDS};
+use crate::words::{Line, Words};
 use std::arch::asm;
 use std::io;
 use std::marker::PhantomData;
@@ -130,13 +130,22 @@ impl Words for Region {
     }
 
     #[inline]
-    fn want_to_write(&self, index: usize) {
-        want_to_write(std::ptr::from_ref(self.word(index)).cast());
+    fn line(&self, index: usize) -> &Line {
+        assert!(index <= layout::STACKS / 8 - LINE_WORDS);
+        // SAFETY: in bounds as asserted.
+        let line = unsafe { self.memory.base().cast::<u64>().add(index) };
+        // SAFETY: all its words are in bounds, and as in `word`.
+        unsafe { line.cast().as_ref() }
     }
 
     #[inline]
-    fn send_on(&self, index: usize) {
-        demote(std::ptr::from_ref(self.word(index)).cast());
+    fn want_to_write(line: &Line) {
+        want_to_write(line.as_ptr().cast());
+    }
+
+    #[inline]
+    fn send_on(line: &Line) {
+        demote(line.as_ptr().cast());
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::cell::{Cell, Head, is_head, sequence_of};
 use crate::copied;
 use crate::layout::LINE_WORDS;
-use crate::words::Words;
+use crate::words::{Line, Words};
 use underpass_seam::atomic::{AtomicU32, Ordering};
 
 /// How many lines ahead a poster asks for the line that it will write.
@@ -51,12 +51,19 @@ impl<W: Words> Lines<W> {
         self.first_word + (cell.wrapping_mul(37) & self.mask) as usize * LINE_WORDS
     }
 
-    /// The head of the cell with so many before it, if it has come.
+    /// The line of a cell.
     #[inline(always)]
-    fn find(&self, cell: u32) -> Option<u64> {
+    fn line(&self, cell: u32) -> &Line {
+        self.words.line(self.place(cell))
+    }
+
+    /// The line of the cell with so many before it and its head, if it has come.
+    #[inline(always)]
+    fn find(&self, cell: u32) -> Option<(&Line, u64)> {
+        let line = self.line(cell);
         // SYNC with the head's store in `Sending::post`: the rest of the cell, and the A-stack that it names.
-        let word = self.words.word(self.place(cell)).load(Ordering::Acquire);
-        is_head(word, cell.wrapping_add(1)).then_some(word)
+        let word = line[0].load(Ordering::Acquire);
+        is_head(word, cell.wrapping_add(1)).then_some((line, word))
     }
 }
 
@@ -85,21 +92,21 @@ impl<W: Words> Sending<W> {
     #[inline(always)]
     pub fn post(&self, cell: &Cell) {
         let (next, used) = (self.next.get(), cell.used());
-        let (at, words) = (self.lines.place(next), &self.lines.words);
+        let line = self.lines.line(next);
         let (head, first) = cell.head(next.wrapping_add(1));
         if used > 0 {
             // Relaxed, like the next: published by the head.
-            words.word(at + 1).store(first, Ordering::Relaxed);
+            line[1].store(first, Ordering::Relaxed);
         }
         for i in 1..used {
-            words.word(at + 1 + i).store(cell.payload.word(i), Ordering::Relaxed);
+            line[1 + i].store(cell.payload.word(i), Ordering::Relaxed);
         }
         copied::into_region(cell.crossing());
         // SYNC with the head's load in `Lines::find`: the rest of the cell, and the A-stack that it names.
-        words.word(at).store(head, Ordering::Release);
-        words.send_on(at);
+        line[0].store(head, Ordering::Release);
+        W::send_on(line);
         self.next.set(next.wrapping_add(1));
-        words.want_to_write(self.lines.place(next.wrapping_add(AHEAD)));
+        W::want_to_write(self.lines.line(next.wrapping_add(AHEAD)));
     }
 }
 
@@ -111,7 +118,7 @@ impl<W: Words> Sending<W> {
     pub fn is_behind(&self, slot: u16, taken: u32) -> bool {
         (0..=self.lines.mask).any(|line| {
             // Relaxed: the caller's own post, or one under the same lock; and whoever else writes there may write anything.
-            let head = self.lines.words.word(self.lines.place(line)).load(Ordering::Relaxed);
+            let head = self.lines.line(line)[0].load(Ordering::Relaxed);
             // So few cells lie in a ring that a half of all sequences is behind.
             let is_behind = |sequence: u16| (1..1 << 15).contains(&sequence.wrapping_sub(taken as u16));
             sequence_of(head).is_some_and(is_behind)
@@ -153,24 +160,16 @@ impl<W: Words> Receiving<W> {
         self.lines.find(next).and_then(|_| self.lines.find(next.wrapping_add(1))).is_some()
     }
 
-    /// The head of the next cell, if one has come, copied once; an error if no honest peer writes such a cell. One at a time, as all that follows: callers have a lock.
+    /// The next cell, if one has come; an error if no honest peer writes such a cell. One at a time, as all that follows: callers have a lock.
     ///
     /// # Errors
     /// The cell has no meaning. The binding is to be closed.
     #[inline(always)]
-    pub fn coming(&self) -> Result<Option<Head>, Damaged> {
+    pub fn coming(&self) -> Result<Option<Coming<'_>>, Damaged> {
         match self.lines.find(self.next.get()) {
             None => Ok(None),
-            Some(word) => Ok(Some(Head::new(word).ok_or(Damaged)?)),
+            Some((line, word)) => Ok(Some(Coming { head: Head::new(word).ok_or(Damaged)?, line })),
         }
-    }
-
-    /// The words of the payload of the cell that is [`coming`](Self::coming), each copied once.
-    #[inline(always)]
-    pub fn words(&self, head: Head) -> impl Iterator<Item = u64> + '_ {
-        let at = self.lines.place(self.next.get());
-        // Relaxed: ordered by the acquire of the head.
-        (0..head.used()).map(move |i| self.lines.words.word(at + 1 + i).load(Ordering::Relaxed))
     }
 
     /// The cell that was [`coming`](Self::coming) has been taken.
@@ -186,14 +185,35 @@ impl<W: Words> Receiving<W> {
     /// As [`coming`](Self::coming).
     #[inline(always)]
     pub fn take(&self, cell: &mut Cell) -> Result<bool, Damaged> {
-        let Some(head) = self.coming()? else { return Ok(false) };
-        cell.set(head);
-        for (i, word) in self.words(head).enumerate() {
-            cell.payload.set_word(i, word);
-        }
+        let Some(coming) = self.coming()? else { return Ok(false) };
+        cell.set(coming.head);
+        coming.words(|i, word| cell.payload.set_word(i, word));
         cell.complete();
-        self.pass(head);
+        self.pass(coming.head);
         Ok(true)
+    }
+}
+
+/// A cell that has come and lies in its line still.
+#[derive(Debug)]
+pub struct Coming<'a> {
+    /// Copied once.
+    pub head: Head,
+    line: &'a Line,
+}
+
+impl Coming<'_> {
+    /// Shows the words of its payload, each copied once, and how many lie before each; the first also where it has none.
+    #[inline(always)]
+    pub fn words(&self, mut see: impl FnMut(usize, u64)) {
+        let used = self.head.used();
+        for (i, word) in self.line[1..].iter().enumerate() {
+            // Relaxed: ordered by the acquire of the head.
+            see(i, word.load(Ordering::Relaxed));
+            if i + 1 >= used {
+                break;
+            }
+        }
     }
 }
 

@@ -1,6 +1,10 @@
 //! Where the words of a ring live: mapped memory in production, a box under loom, in tests and under fuzzing.
 
+use crate::layout::LINE_WORDS;
 use underpass_seam::atomic::AtomicU64;
+
+/// The words of one line.
+pub type Line = [AtomicU64; LINE_WORDS];
 
 /// Memory seen as 64-bit words.
 pub trait Words {
@@ -10,13 +14,19 @@ pub trait Words {
     /// If the memory ends before it.
     fn word(&self, index: usize) -> &AtomicU64;
 
-    /// Asks for the line of the word at `index` early, to write it: a hint.
-    #[inline]
-    fn want_to_write(&self, _index: usize) {}
+    /// The line that begins with the word at `index`.
+    ///
+    /// # Panics
+    /// If the memory ends before the line does.
+    fn line(&self, index: usize) -> &Line;
 
-    /// Sends the line of the word at `index`, which was written, on towards who reads it on another processor: a hint.
+    /// Asks for a line early, to write it: a hint.
     #[inline]
-    fn send_on(&self, _index: usize) {}
+    fn want_to_write(_line: &Line) {}
+
+    /// Sends a line that was written on towards who reads it on another processor: a hint.
+    #[inline]
+    fn send_on(_line: &Line) {}
 }
 
 /// Words in a box of their own.
@@ -36,6 +46,10 @@ impl Words for Boxed {
     fn word(&self, index: usize) -> &AtomicU64 {
         &self.words[index]
     }
+
+    fn line(&self, index: usize) -> &Line {
+        self.words[index..].first_chunk().expect("a line that ends within the memory")
+    }
 }
 
 impl<W: Words> Words for std::sync::Arc<W> {
@@ -45,12 +59,17 @@ impl<W: Words> Words for std::sync::Arc<W> {
     }
 
     #[inline]
-    fn want_to_write(&self, index: usize) {
-        (**self).want_to_write(index);
+    fn line(&self, index: usize) -> &Line {
+        (**self).line(index)
     }
 
     #[inline]
-    fn send_on(&self, index: usize) {
-        (**self).send_on(index);
+    fn want_to_write(line: &Line) {
+        W::want_to_write(line);
+    }
+
+    #[inline]
+    fn send_on(line: &Line) {
+        W::send_on(line);
     }
 }

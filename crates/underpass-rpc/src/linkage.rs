@@ -2,7 +2,7 @@
 
 use crate::counters::SlotCount;
 use crate::waiting::Berth;
-use underpass_channel::{Cell, Head, INLINE, Payload};
+use underpass_channel::{Cell, Coming, Head, INLINE, Payload};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_threads::Control;
 
@@ -79,16 +79,29 @@ impl Linkage {
         self.state.load(Ordering::Relaxed) == ABANDONED
     }
 
-    /// A reply has come, of which these are the words. Under the lock.
+    /// A reply has come. Under the lock.
     #[inline(always)]
-    pub(crate) fn deliver(&self, head: Head, words: impl Iterator<Item = u64>) -> Delivered {
+    pub(crate) fn deliver(&self, reply: &Coming<'_>) -> Delivered {
         match self.state.load(Ordering::Relaxed) {
-            EXPECTED | FREED => {
-                self.keep(head, words);
+            EXPECTED => {
+                self.keep(reply);
+                self.settle(ANSWERED)
+            }
+            state => self.deliver_odd(state, reply),
+        }
+    }
+
+    /// The same, where nobody waits as callers do.
+    #[cold]
+    #[inline(never)]
+    fn deliver_odd(&self, state: u32, reply: &Coming<'_>) -> Delivered {
+        match state {
+            FREED => {
+                self.keep(reply);
                 self.settle(ANSWERED)
             }
             WATCHED => {
-                self.keep(head, words);
+                self.keep(reply);
                 self.settle_for_task(ANSWERED)
             }
             ABANDONED => {
@@ -101,10 +114,10 @@ impl Linkage {
 
     /// Keeps what the caller is to find.
     #[inline(always)]
-    fn keep(&self, head: Head, words: impl Iterator<Item = u64>) {
-        // Relaxed, all: the state publishes them to the caller.
-        self.head.store(head.word(), Ordering::Relaxed);
-        self.payload.iter().zip(words).for_each(|(to, word)| to.store(word, Ordering::Relaxed));
+    fn keep(&self, reply: &Coming<'_>) {
+        // Relaxed, both: the state publishes them to the caller.
+        self.head.store(reply.head.word(), Ordering::Relaxed);
+        reply.words(|i, word| self.payload[i].store(word, Ordering::Relaxed));
     }
 
     #[inline]
@@ -237,8 +250,8 @@ mod tests {
         let words = Arc::new(Boxed::new(32));
         let ring = Receiving::new(words.clone(), 0, 4);
         Sending::new(words, 0, 4).post(cell);
-        let head = ring.coming().unwrap().unwrap();
-        linkage.deliver(head, ring.words(head))
+        let coming = ring.coming().unwrap().unwrap();
+        linkage.deliver(&coming)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::client::ClientEnd;
 use crate::linkage::Linkage;
 use std::ptr;
 use underpass_seam::atomic::{AtomicPtr, Ordering};
-use underpass_threads::{Awaited, Control, Opens, Wait};
+use underpass_threads::{Awaited, Control, Crowded, Opens, Wait, Wakes, Woken, wait_registered};
 
 /// Where a caller is noted that has blocked. Read and written under the lock of the client's end alone, which orders it.
 #[derive(Debug, Default)]
@@ -18,6 +18,14 @@ impl Berth {
         self.who.store(ptr::from_ref(who).cast_mut(), Ordering::Relaxed);
     }
 
+    /// Notes the calling thread already as it posts, if it will block at once: it goes on to [`Reply::wait_noted`], and does nothing on the way that could suspend it.
+    #[inline(always)]
+    pub(crate) fn note(&self) -> Option<Noted> {
+        let crowded = Crowded::here()?;
+        self.enter(crowded.thread());
+        Some(Noted(crowded))
+    }
+
     /// Who is here, and then is no longer: the caller of this wakes it, or has it give up.
     #[inline]
     pub(crate) fn leave(&self) -> Option<&'static Control> {
@@ -28,6 +36,9 @@ impl Berth {
     }
 }
 
+/// A caller that is in its berth before it waits.
+pub(crate) struct Noted(Crowded);
+
 /// Wakes one who has left its berth, outside the lock.
 #[inline]
 pub(crate) fn wake(who: &'static Control) {
@@ -35,10 +46,26 @@ pub(crate) fn wake(who: &'static Control) {
     unsafe { who.wake() };
 }
 
+/// The same, within the lock too, if it lives on the caller's activation; says whether it does.
+#[inline(always)]
+pub(crate) fn wake_here(wakes: &mut Wakes, who: &'static Control) -> bool {
+    // SAFETY: as in `wake`.
+    unsafe { wakes.wake_here(who) }
+}
+
 /// The reply to one call, as something to wait for.
 pub(crate) struct Reply<'a> {
     pub(crate) end: &'a ClientEnd,
     pub(crate) linkage: &'a Linkage,
+}
+
+impl Reply<'_> {
+    /// Waits for it, without a deadline.
+    #[inline(always)]
+    pub(crate) fn wait_noted(&self, noted: Noted) -> Woken {
+        // SAFETY: it is in the berth, once, as `register` would have put it there, and was not suspended since, as `note` asks.
+        unsafe { wait_registered(noted.0, self) }
+    }
 }
 
 impl Wait for Reply<'_> {
@@ -52,7 +79,7 @@ impl Wait for Reply<'_> {
     }
 }
 
-// SAFETY: `register` notes the waiter in the berth, with the lock held, and `leave` takes it out there: either who settles the call, and wakes it once,
+// SAFETY: `register`, or `note`, notes the waiter in the berth, with the lock held, and `leave` takes it out there: either who settles the call, and wakes it once,
 // or `abandon`.
 unsafe impl Opens for Reply<'_> {
     #[inline(always)]

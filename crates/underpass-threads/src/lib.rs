@@ -107,6 +107,8 @@ mod timers;
 mod trace;
 #[cfg(not(underpass_loom))]
 mod wait;
+#[cfg(not(underpass_loom))]
+mod wakes;
 
 /// The protocol apart from threads, for its models.
 #[cfg(underpass_loom)]
@@ -169,4 +171,6 @@ pub use suspend::{Awaited, Wait, Woken, me, suspend};
 #[cfg(not(underpass_loom))]
 pub use trace::Trace;
 #[cfg(not(underpass_loom))]
-pub use wait::{Opens, alone, force, lent_by, wait_on};
+pub use wait::{Crowded, Opens, alone, force, lent_by, wait_on, wait_registered};
+#[cfg(not(underpass_loom))]
+pub use wakes::Wakes;

@@ -175,13 +175,18 @@ pub(crate) unsafe fn suspend_unless(
     ended_by: u32,
 ) -> Woken {
     match scheduler::running() {
-        Some((own, _)) => on_activation(own, me, wait, deadline_ns, ended_by),
+        // SAFETY: as the caller says.
+        Some((own, _)) => unsafe { on_activation(own, me, wait, deadline_ns, ended_by) },
         None => in_kernel(me, wait, deadline_ns, ended_by),
     }
 }
 
+/// As [`suspend_unless`], of a user-level thread, on its own activation.
+///
+/// # Safety
+/// As [`suspend`].
 #[inline(always)]
-fn on_activation(
+pub(crate) unsafe fn on_activation(
     own: &'static Scheduler,
     me: &'static Control,
     wait: &dyn Wait,

@@ -5,7 +5,7 @@ use crate::current::control;
 use crate::hold::critical;
 use crate::latch::Latch;
 use crate::scheduler::{self, Scheduler};
-use crate::suspend::{Wait, Woken, suspend, suspend_unless};
+use crate::suspend::{Wait, Woken, on_activation, suspend, suspend_unless};
 use underpass_os::clock::now_ns;
 use underpass_processor::{Donee, Habit, Line, Role, Spin, give_way, sleep_and_donate};
 
@@ -19,6 +19,45 @@ pub unsafe trait Opens: Wait {
 
     /// Has `me` woken by the opening; `false` if it is open by now.
     fn register(&self, me: &'static Control) -> bool;
+}
+
+/// The calling thread where it will block as soon as it waits, since others are ready to run on its processor.
+#[derive(Clone, Copy)]
+pub struct Crowded {
+    own: &'static Scheduler,
+    me: &'static Control,
+}
+
+impl Crowded {
+    /// The calling thread, if it is one.
+    #[inline(always)]
+    pub fn here() -> Option<Self> {
+        let (own, me) = scheduler::running()?;
+        (!own.outside.ready.is_empty()).then_some(Self { own, me })
+    }
+
+    /// The thread.
+    #[inline(always)]
+    pub fn thread(&self) -> &'static Control {
+        self.me
+    }
+}
+
+impl std::fmt::Debug for Crowded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Crowded").field(self.me).finish()
+    }
+}
+
+/// As [`wait_on`], without a line and a deadline, by one that was registered before `what` could be opened.
+///
+/// # Safety
+/// The caller is `crowded`, was not suspended since it was told so, and has been registered, once, as by [`Opens::register`].
+#[inline(always)]
+pub unsafe fn wait_registered(crowded: Crowded, what: &impl Opens) -> Woken {
+    let Crowded { own, me } = crowded;
+    // SAFETY: as the caller says.
+    unsafe { on_activation(own, me, what, None, me.calls_ended_by()) }
 }
 
 /// Waits until `what` is open; or until `deadline_ns` or, as it is waited for on behalf of a call, until that is to [end](crate::calls_end), if that comes first.

@@ -7,7 +7,7 @@ use crate::error::{CallError, Outcome};
 use crate::leasing::Leasing;
 use crate::linkage::Linkage;
 use crate::message::{Unsent, fill, fill_brief};
-use crate::waiting::Reply;
+use crate::waiting::{Noted, Reply};
 use std::sync::Arc;
 use underpass_channel::{Cell, Ids, Place, Slot};
 use underpass_os::failpoint;
@@ -16,6 +16,13 @@ use underpass_seam::atomic::Ordering;
 use underpass_sync::Inside;
 use underpass_threads::{Woken, alone, force, rouse_all, wait_on};
 use underpass_wire::{Decode, Encode};
+
+/// A call that is under way.
+pub(super) struct Sent<'a> {
+    linkage: &'a Linkage,
+    /// Its caller, if it is in its berth already.
+    noted: Option<Noted>,
+}
 
 impl ClientEnd {
     /// Calls a procedure over the caller's channel of this binding, and waits for its result; one that never came is `failed`.
@@ -66,12 +73,11 @@ impl ClientEnd {
         if self.is_closed() {
             return Err(self.reason(Outcome::NotStarted));
         }
-        let away = || self.server_is_away(terms.urgent);
         let bounded = deadline.is_some() | under_way.is_some();
-        let most = terms.leasing.most;
-        let sent = if bounded { None } else { self.send_brief(answer, procedure, arguments, most, away) };
-        let linkage = match sent {
-            Some(linkage) => linkage,
+        let away = || self.server_is_away(terms.urgent);
+        let sent = if bounded { None } else { self.send_brief(answer, procedure, arguments, terms, away) };
+        let Sent { linkage, noted } = match sent {
+            Some(sent) => sent,
             None => {
                 let slot = match self.try_lease(terms.leasing) {
                     Some(slot) => slot,
@@ -88,7 +94,11 @@ impl ClientEnd {
         failpoint!("client-waiting");
         // After `expect`, as whoever abandons says so first and then looks who expects a reply.
         let waits = under_way.is_none_or(|call| !call.is_freed());
-        let ended = if waits { wait_on(&reply, Some(self), deadline) } else { Woken::Cancelled };
+        let ended = match noted {
+            Some(noted) => reply.wait_noted(noted),
+            None if waits => wait_on(&reply, Some(self), deadline),
+            None => Woken::Cancelled,
+        };
         let came = ended == Woken::Woken && (under_way.is_none() || !linkage.is_freed());
         if !came && let Some(error) = self.give_up(answer, bounded, under_way, ended) {
             return Err(error);
@@ -108,7 +118,7 @@ impl ClientEnd {
         deadline: Option<u64>,
         under_way: Option<&UnderWay>,
         server_is_away: impl FnOnce(),
-    ) -> Result<&Linkage, Box<CallError>> {
+    ) -> Result<Sent<'_>, Box<CallError>> {
         let number = slot.number();
         (answer.slot, answer.number) = (Some(slot), number);
         failpoint!("client-leased");
@@ -125,11 +135,11 @@ impl ClientEnd {
         linkage.expect();
         failpoint!("client-linked");
         let inside = self.lock();
-        self.post(inside, &cell, server_is_away);
+        self.post(inside, &cell, server_is_away, || ());
         if matches!(cell.place, Place::Aside | Place::Annex) {
             self.was_large();
         }
-        Ok(linkage)
+        Ok(Sent { linkage, noted: None })
     }
 
     /// The same where all bytes have room in the cell, as is known of their type, and a slot is free: leased and posted under one lock. Nothing, if that is not so.
@@ -139,16 +149,16 @@ impl ClientEnd {
         answer: &mut Answer<'_>,
         procedure: u16,
         arguments: &A,
-        most: u32,
+        terms: &Terms,
         server_is_away: impl FnOnce(),
-    ) -> Option<&Linkage> {
+    ) -> Option<Sent<'_>> {
         let mut cell = Cell::new(0, procedure);
         if !fill_brief(&mut cell, arguments) {
             return None;
         }
         failpoint!("client-filled");
         let inside = self.lock();
-        let slot = self.slots.lease(most)?;
+        let slot = self.slots.lease(terms.leasing.most)?;
         let number = slot.number();
         (answer.slot, answer.number) = (Some(slot), number);
         failpoint!("client-leased");
@@ -157,28 +167,48 @@ impl ClientEnd {
         linkage.count.out(u64::from(cell.length));
         linkage.expect();
         failpoint!("client-linked");
-        self.post(inside, &cell, server_is_away);
-        Some(linkage)
+        // Who forces a donation waits otherwise.
+        let at_ease = || if terms.urgent { None } else { linkage.berth.note() };
+        let noted = self.post(inside, &cell, server_is_away, at_ease).flatten();
+        Some(Sent { linkage, noted })
     }
 
-    /// Posts a call of which the linkage record knows, and leaves the lock.
+    /// Posts a call of which the linkage record knows, and leaves the lock; before that `at_ease`, unless there is more to do after it than to wait.
     #[inline(always)]
-    fn post(&self, inside: Inside<'_>, cell: &Cell, server_is_away: impl FnOnce()) {
+    fn post<T>(
+        &self,
+        inside: Inside<'_>,
+        cell: &Cell,
+        server_is_away: impl FnOnce(),
+        at_ease: impl FnOnce() -> T,
+    ) -> Option<T> {
         let away = self.channel.post_and_look(cell);
         let alone = inside.is_plain();
+        // After the post, so that either this sees the close or the close sees the call (see `close`); and likewise with `put_away` of the lines.
+        let settled = !(self.closed.load(Ordering::Relaxed) | self.dormant.load(Ordering::Relaxed));
+        let eased = (!away & alone & settled).then(at_ease);
         drop(inside);
         failpoint!("client-posted");
+        if !away {
+            self.unrung.note();
+        }
+        if eased.is_none() {
+            self.after_post(away.then_some(server_is_away), alone, settled);
+        }
+        eased
+    }
+
+    /// What else there is to do after a post.
+    #[cold]
+    #[inline(never)]
+    fn after_post(&self, away: Option<impl FnOnce()>, alone: bool, settled: bool) {
         if !alone {
             self.crowded();
         }
-        match away {
-            false => {
-                self.unrung.note();
-            }
-            true => server_is_away(),
+        if let Some(server_is_away) = away {
+            server_is_away();
         }
-        // After the post, so that either this sees the close or the close sees the call (see `close`); and likewise with `put_away` of the lines.
-        if self.closed.load(Ordering::Relaxed) | self.dormant.load(Ordering::Relaxed) {
+        if !settled {
             self.unsettled();
         }
     }

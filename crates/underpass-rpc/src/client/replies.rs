@@ -3,16 +3,17 @@
 use super::ClientEnd;
 use crate::linkage::Delivered;
 use crate::summons::wake_task;
-use crate::waiting::wake;
+use crate::waiting::{wake, wake_here};
 use std::task::Waker;
 use underpass_channel::layout::SLOTS;
 use underpass_channel::{Cell, Head, Place};
 use underpass_os::{barrier, failpoint};
 use underpass_seam::atomic::Ordering;
 use underpass_sync::Inside;
+use underpass_threads::{Control, Wakes};
 
-/// Replies that are taken under the lock before those who wait for them are woken.
-const BATCH: usize = 16;
+/// Replies that are taken under the lock at once.
+const BATCH: u32 = 16;
 
 /// Why the lock is left.
 enum Lap {
@@ -20,6 +21,8 @@ enum Lap {
     Over,
     /// There may be.
     Full,
+    /// The last was for a thread of another activation, or of the kernel's.
+    Elsewhere(&'static Control),
     /// The last was a task's, which has this waker.
     Task(Option<Waker>),
     /// The last, with this head, was nobody's any more.
@@ -61,36 +64,32 @@ impl ClientEnd {
         // An honest server has no more to say than there are slots.
         while taken < SLOTS {
             let Some(inside) = enter() else { break };
-            let (mut woken, mut waiting) = ([None; BATCH], 0);
-            let mut left = BATCH;
+            let mut wakes = Wakes::begin();
+            let most = taken + BATCH;
             let lap = loop {
-                let head = match receiving.coming() {
-                    Ok(Some(head)) => head,
+                let coming = match receiving.coming() {
+                    Ok(Some(coming)) => coming,
                     Ok(None) => break Lap::Over,
                     Err(_) => break Lap::Damaged("a reply that no honest server writes"),
                 };
+                let head = coming.head;
                 let linkage = self.linkage.get(usize::from(head.slot()));
-                let delivered = linkage.map(|linkage| linkage.deliver(head, receiving.words(head)));
+                let delivered = linkage.map(|linkage| linkage.deliver(&coming));
                 receiving.pass(head);
                 taken += 1;
-                match delivered {
-                    Some(Delivered::Taken(None)) => {}
-                    Some(Delivered::Taken(who)) => {
-                        woken[waiting] = who;
-                        waiting += 1;
-                    }
-                    Some(Delivered::Watched) => break Lap::Task(self.vigil.take(head.slot())),
-                    Some(Delivered::Abandoned) => break Lap::Abandoned(head),
-                    Some(Delivered::Unexpected) | None => break Lap::Damaged("a reply to no call"),
+                let Some(Delivered::Taken(who)) = delivered else { break self.odd(head, delivered) };
+                if let Some(who) = who
+                    && !wake_here(&mut wakes, who)
+                {
+                    break Lap::Elsewhere(who);
                 }
-                left -= 1;
-                if left == 0 {
+                if taken == most {
                     break Lap::Full;
                 }
             };
             drop(inside);
+            drop(wakes);
             failpoint!("client-delivered");
-            woken[..waiting].iter().flatten().copied().for_each(wake);
             match lap {
                 Lap::Over => break,
                 Lap::Full => {}
@@ -104,10 +103,21 @@ impl ClientEnd {
         taken > 0
     }
 
+    /// A reply that no thread waits for. Under the lock.
+    #[cold]
+    fn odd(&self, head: Head, delivered: Option<Delivered>) -> Lap {
+        match delivered {
+            Some(Delivered::Watched) => Lap::Task(self.vigil.take(head.slot())),
+            Some(Delivered::Abandoned) => Lap::Abandoned(head),
+            Some(Delivered::Taken(_) | Delivered::Unexpected) | None => Lap::Damaged("a reply to no call"),
+        }
+    }
+
     /// A lap has ended before its time; whether another follows.
     #[cold]
     fn goes_on(&self, lap: Lap) -> bool {
         match lap {
+            Lap::Elsewhere(who) => wake(who),
             Lap::Task(waker) => waker.into_iter().for_each(wake_task),
             Lap::Abandoned(head) => self.reclaim(&Cell::of(head)),
             Lap::Damaged(what) => {
