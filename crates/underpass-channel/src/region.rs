@@ -144,6 +144,12 @@ impl Words for Region {
     }
 
     #[inline]
+    fn want_to_read(line: &Line) {
+        // SAFETY: a prefetch touches no memory, whatever the address.
+        unsafe { asm!("prefetcht0 [{}]", in(reg) line, options(nostack, preserves_flags, readonly)) }
+    }
+
+    #[inline]
     fn send_on(line: &Line) {
         demote(line.as_ptr().cast());
     }

@@ -160,7 +160,7 @@ impl<W: Words> Receiving<W> {
         self.lines.find(next).and_then(|_| self.lines.find(next.wrapping_add(1))).is_some()
     }
 
-    /// The next cell, if one has come; an error if no honest peer writes such a cell. One at a time, as all that follows: callers have a lock.
+    /// The next cell, if one has come; an error if no honest peer writes such a cell. Has the processor fetch the one behind it. One at a time, as all that follows: callers have a lock.
     ///
     /// # Errors
     /// The cell has no meaning. The binding is to be closed.
@@ -168,7 +168,10 @@ impl<W: Words> Receiving<W> {
     pub fn coming(&self) -> Result<Option<Coming<'_>>, Damaged> {
         match self.lines.find(self.next.get()) {
             None => Ok(None),
-            Some((line, word)) => Ok(Some(Coming { head: Head::new(word).ok_or(Damaged)?, line })),
+            Some((line, word)) => {
+                W::want_to_read(self.lines.line(self.next.get().wrapping_add(1)));
+                Ok(Some(Coming { head: Head::new(word).ok_or(Damaged)?, line }))
+            }
         }
     }
 

@@ -24,6 +24,10 @@ pub trait Words {
     #[inline]
     fn want_to_write(_line: &Line) {}
 
+    /// Asks for a line early, to read it: a hint.
+    #[inline]
+    fn want_to_read(_line: &Line) {}
+
     /// Sends a line that was written on towards who reads it on another processor: a hint.
     #[inline]
     fn send_on(_line: &Line) {}
@@ -66,6 +70,11 @@ impl<W: Words> Words for std::sync::Arc<W> {
     #[inline]
     fn want_to_write(line: &Line) {
         W::want_to_write(line);
+    }
+
+    #[inline]
+    fn want_to_read(line: &Line) {
+        W::want_to_read(line);
     }
 
     #[inline]
