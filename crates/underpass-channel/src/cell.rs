@@ -217,6 +217,13 @@ impl Head {
         (self.0 & kind == u64::from(what) << 32).then(|| self.length() as usize)
     }
 
+    /// Whether it is a message of this kind whose bytes lie in the A-stack; the payload says how many.
+    #[inline(always)]
+    pub fn is_stacked(self, what: u16) -> bool {
+        let kind = 0xffff << 32 | 3 << Self::PLACE;
+        self.0 & kind == u64::from(what) << 32 | (Place::Stack as u64) << Self::PLACE
+    }
+
     /// Words of the payload in a ring, at least one: at most [`Payload::WORDS`].
     #[inline(always)]
     pub(crate) fn used(self) -> usize {

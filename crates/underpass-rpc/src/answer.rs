@@ -5,9 +5,9 @@ use crate::error::{CallError, Outcome};
 use crate::incoming::Status;
 use crate::linkage::Linkage;
 use crate::message::{Bytes, NO_FILE, Unread};
-use underpass_channel::{Cell, Payload, Place, Slot};
+use underpass_channel::{Cell, INLINE, Payload, Place, RegionSource, Slot};
 use underpass_os::failpoint;
-use underpass_wire::{Decode, DecodeError};
+use underpass_wire::{Decode, DecodeError, Source};
 
 /// The type that a procedure returns: a `Result`.
 #[diagnostic::on_unimplemented(
@@ -64,24 +64,18 @@ impl<'a> Answer<'a> {
         &mut self,
         failed: impl FnOnce(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
+        // What has no room in a cell is read where the caller wants it too; else that would only be more code.
+        if R::Value::LEAST >= INLINE
+            && let Some(source) = self.stacked()
+        {
+            return good_or_odd::<R>(source, failed);
+        }
         let mut payload = Payload::new();
         let Some(len) = self.brief(&mut payload) else {
             return self.read::<R>().unwrap_or_else(|e| Err(failed(*e)));
         };
         self.finish();
-        let bytes = &payload.0[..len];
-        // What a `Result` begins with.
-        let Some((0, mut left)) = bytes.split_first() else {
-            return read_whole::<R>(bytes).unwrap_or_else(|e| Err(failed(*e)));
-        };
-        match R::Value::decode(&mut left) {
-            Ok(value) if left.is_empty() => {
-                failpoint!("client-decoded");
-                Ok(value)
-            }
-            Ok(_) => Err(failed(DecodeError::LeftOver(left.len()).into())),
-            Err(e) => Err(failed(e.into())),
-        }
+        good_or_odd::<R>(&payload.0[..len], failed)
     }
 
     /// The bytes of a result that lay in the cell, which most do.
@@ -91,6 +85,17 @@ impl<'a> Answer<'a> {
         let len = linkage.take_brief(Status::Done as u16, payload)?;
         linkage.count.come_in(len as u64);
         Some(len)
+    }
+
+    /// The bytes of a result that lie in the A-stack, if the peer says what it may say.
+    #[inline(always)]
+    fn stacked(&self) -> Option<RegionSource<'a>> {
+        let linkage = self.linkage();
+        let len = linkage.stacked(Status::Done as u16)?;
+        let source = self.end.channel().stack_source(self.number, len).ok()?;
+        linkage.clear();
+        linkage.count.come_in(len as u64);
+        Some(source)
     }
 
     /// Gives the slot back.
@@ -164,12 +169,38 @@ impl Drop for Answer<'_> {
     }
 }
 
-/// Reads a result that is an error, or is none.
+/// Reads a result, of which most went well.
+#[inline(always)]
+fn good_or_odd<R: Decode + Results<Value: Decode>>(
+    mut left: impl Source,
+    failed: impl FnOnce(CallError) -> R::Error,
+) -> Result<R::Value, R::Error> {
+    // What a `Result` begins with.
+    let mut tag = [0];
+    let begins = left.take(&mut tag).is_ok();
+    if !begins || tag != [0] {
+        return odd::<R>(begins.then_some(tag[0]), left).unwrap_or_else(|e| Err(failed(*e)));
+    }
+    let mut place = None;
+    match R::Value::decode_into(&mut place, &mut left) {
+        Ok(()) if left.remaining() == 0 => {
+            failpoint!("client-decoded");
+            Ok(place.expect("a value that was decoded"))
+        }
+        Ok(()) => Err(failed(DecodeError::LeftOver(left.remaining()).into())),
+        Err(e) => Err(failed(e.into())),
+    }
+}
+
+/// Reads a result that is an error, or is none, and begins with `tag`.
 #[cold]
 #[inline(never)]
-fn read_whole<R: Results + Decode>(mut bytes: &[u8]) -> Read<R> {
-    let result = R::decode(&mut bytes);
-    whole(result, Bytes::Inline(bytes).check_end())
+fn odd<R: Results + Decode>(tag: Option<u8>, mut left: impl Source) -> Read<R> {
+    let mut bytes = Vec::from_iter(tag);
+    bytes.append(&mut left.take_vec(left.remaining()).map_err(CallError::from)?);
+    let mut rest = &bytes[..];
+    let result = R::decode(&mut rest);
+    whole(result, Bytes::Inline(rest).check_end())
 }
 
 fn whole<R: Results>(result: Result<R, DecodeError>, end: Result<(), DecodeError>) -> Read<R> {

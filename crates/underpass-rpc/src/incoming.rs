@@ -6,7 +6,7 @@ use crate::server::ServerEnd;
 use std::sync::Arc;
 use underpass_channel::Cell;
 use underpass_os::failpoint;
-use underpass_wire::{Decode, DecodeError, Encode};
+use underpass_wire::{Decode, DecodeError, Encode, Received};
 
 /// How a call ended, in the `what` of its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,9 +112,9 @@ impl<'a> Incoming<'a> {
     ///
     /// # Errors
     /// What came is no `T`.
-    #[inline]
-    pub fn argument<T: Decode>(&mut self) -> Result<T, Refused> {
-        Ok(self.bytes.read()?)
+    #[inline(always)]
+    pub fn argument<T: Decode>(&mut self, argument: &mut Received<T>) -> Result<(), Refused> {
+        Ok(self.bytes.read_into(argument.place())?)
     }
 
     /// Checks that all arguments were read.

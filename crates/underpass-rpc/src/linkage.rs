@@ -206,6 +206,21 @@ impl Linkage {
         Some(len)
     }
 
+    /// How many bytes of the reply lie in the A-stack, as its peer says, if it is here, its outcome is `what` and they lie there. It is left as it is.
+    #[inline(always)]
+    pub(crate) fn stacked(&self, what: u16) -> Option<usize> {
+        // SYNC as in `is_settled`. Relaxed, the rest: the state brought it.
+        let answered = self.state.load(Ordering::Acquire) == ANSWERED;
+        (answered && self.head().is_stacked(what))
+            .then(|| self.payload[0].load(Ordering::Relaxed) as u32 as usize)
+    }
+
+    /// The reply has been taken.
+    #[inline(always)]
+    pub(crate) fn clear(&self) {
+        self.state.store(IDLE, Ordering::Relaxed);
+    }
+
     /// Of a reply that is here.
     #[inline(always)]
     fn head(&self) -> Head {

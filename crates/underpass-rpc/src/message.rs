@@ -136,14 +136,22 @@ impl<'a> Bytes<'a> {
         }
     }
 
+    /// Reads a value, into `place`.
+    #[inline(always)]
+    pub(crate) fn read_into<T: Decode>(&mut self, place: &mut Option<T>) -> Result<(), DecodeError> {
+        match self {
+            Self::Inline(left) => T::decode_into(place, left),
+            Self::Stack(source) => T::decode_into(place, source),
+            Self::Aside(source) => T::decode_into(place, &mut **source),
+        }
+    }
+
     /// Reads a value.
     #[inline]
     pub(crate) fn read<T: Decode>(&mut self) -> Result<T, DecodeError> {
-        match self {
-            Self::Inline(left) => T::decode(left),
-            Self::Stack(source) => T::decode(source),
-            Self::Aside(source) => T::decode(&mut **source),
-        }
+        let mut place = None;
+        self.read_into(&mut place)?;
+        Ok(place.expect("a value that was read"))
     }
 
     /// Bytes not read yet.

@@ -70,7 +70,14 @@ impl<T: Decode, const N: usize> Decode for [T; N] {
 
     #[inline]
     fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError> {
-        T::decode_array(from)
+        let mut place = None;
+        T::decode_array(&mut place, from)?;
+        Ok(place.expect("an array that was decoded"))
+    }
+
+    #[inline(always)]
+    fn decode_into<S: Source + ?Sized>(place: &mut Option<Self>, from: &mut S) -> Result<(), DecodeError> {
+        T::decode_array(place, from)
     }
 }
 

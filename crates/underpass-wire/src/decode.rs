@@ -47,6 +47,18 @@ pub trait Decode: Sized {
     /// A [`DecodeError`] that says what is wrong with the bytes; then the source is of no more use.
     fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError>;
 
+    /// As [`decode`](Self::decode), into `place`.
+    ///
+    /// Overridden for types that are large themselves, so that they are written where they are to be, and not moved.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode); then what is in `place` is of no meaning.
+    #[inline(always)]
+    fn decode_into<S: Source + ?Sized>(place: &mut Option<Self>, from: &mut S) -> Result<(), DecodeError> {
+        *place = Some(Self::decode(from)?);
+        Ok(())
+    }
+
     /// Takes `count` values, one after the other; the caller has checked that the bytes for so many can be there.
     ///
     /// Overridden for types of which many can be copied at once.
@@ -63,12 +75,15 @@ pub trait Decode: Sized {
         })
     }
 
-    /// Takes `N` values, one after the other.
+    /// Takes `N` values, one after the other, into `place`.
     ///
     /// # Errors
     /// As [`decode`](Self::decode).
     #[inline]
-    fn decode_array<const N: usize, S: Source + ?Sized>(from: &mut S) -> Result<[Self; N], DecodeError> {
+    fn decode_array<const N: usize, S: Source + ?Sized>(
+        place: &mut Option<[Self; N]>,
+        from: &mut S,
+    ) -> Result<(), DecodeError> {
         let mut error = None;
         let items: [Option<Self>; N] = std::array::from_fn(|_| match error {
             None => Self::decode(from).map_err(|e| error = Some(e)).ok(),
@@ -76,7 +91,10 @@ pub trait Decode: Sized {
         });
         match error {
             // None of them is missing, or there would be an error.
-            None => Ok(items.map(|item| item.expect("decoded"))),
+            None => {
+                *place = Some(items.map(|item| item.expect("decoded")));
+                Ok(())
+            }
             Some(e) => Err(e),
         }
     }

@@ -54,6 +54,7 @@ mod length;
 mod list;
 mod map;
 mod primitive;
+mod received;
 mod reference;
 mod returned;
 mod schema;
@@ -73,6 +74,7 @@ pub use error::DecodeError;
 #[cfg(feature = "serde")]
 pub use foreign::Serde;
 pub use length::decode as decode_length;
+pub use received::Received;
 pub use returned::Returned;
 pub use schema::Schema;
 pub use sink::{Sink, SliceSink};

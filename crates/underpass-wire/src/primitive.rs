@@ -63,10 +63,11 @@ macro_rules! number {
             }
 
             #[inline]
-            fn decode_array<const N: usize, S: Source + ?Sized>(from: &mut S) -> Result<[Self; N], DecodeError> {
-                let mut items = [Self::default(); N];
-                bulk::decode(&mut items, Self::from_le_bytes, from)?;
-                Ok(items)
+            fn decode_array<const N: usize, S: Source + ?Sized>(
+                place: &mut Option<[Self; N]>,
+                from: &mut S,
+            ) -> Result<(), DecodeError> {
+                bulk::decode(place.insert([Self::default(); N]), Self::from_le_bytes, from)
             }
         }
     )*};
@@ -104,10 +105,11 @@ impl Decode for u8 {
     }
 
     #[inline]
-    fn decode_array<const N: usize, S: Source + ?Sized>(from: &mut S) -> Result<[Self; N], DecodeError> {
-        let mut bytes = [0; N];
-        from.take(&mut bytes)?;
-        Ok(bytes)
+    fn decode_array<const N: usize, S: Source + ?Sized>(
+        place: &mut Option<[Self; N]>,
+        from: &mut S,
+    ) -> Result<(), DecodeError> {
+        from.take(place.insert([0; N]))
     }
 }
 

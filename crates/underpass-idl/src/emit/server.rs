@@ -55,9 +55,16 @@ pub(super) fn arguments(
             continue;
         }
         let carried = argument.carried(wire);
-        let pattern = if argument.serde { quote!(#wire::Serde(#name)) } else { quote!(#name) };
-        taken.push(quote!(let #pattern = #call.argument::<#carried>()?;));
-        passed.push(if argument.is_lent() { quote!(&#name) } else { quote!(#name) });
+        taken.push(quote! {
+            let mut #name = #wire::Received::new();
+            #call.argument::<#carried>(&mut #name)?;
+        });
+        passed.push(match (argument.is_lent(), argument.serde) {
+            (true, false) => quote!(#name.lend()),
+            (true, true) => quote!(&#name.lend().0),
+            (false, false) => quote!(#name.give()),
+            (false, true) => quote!(#name.give().0),
+        });
     }
     [taken, passed]
 }

@@ -441,58 +441,58 @@ where
     ) -> ::core::result::Result<(), crate::mock::__private::Refused> {
         match call.procedure() {
             0u16 => {
-                let argument0 = call
-                    .argument::<
+                let mut argument0 = crate::mock::__private::wire::Received::new();
+                call.argument::<
                         <::std::string::String as crate::mock::__private::wire::Carried>::Itself,
-                    >()?;
-                let argument1 = call
-                    .argument::<
+                    >(&mut argument0)?;
+                let mut argument1 = crate::mock::__private::wire::Received::new();
+                call.argument::<
                         <::std::vec::Vec<
                             u8,
                         > as crate::mock::__private::wire::Carried>::Itself,
-                    >()?;
-                let argument2 = call
-                    .argument::<
+                    >(&mut argument1)?;
+                let mut argument2 = crate::mock::__private::wire::Received::new();
+                call.argument::<
                         <::std::vec::Vec<
                             fs::Stat,
                         > as crate::mock::__private::wire::Carried>::Itself,
-                    >()?;
-                let argument3 = call
-                    .argument::<
+                    >(&mut argument2)?;
+                let mut argument3 = crate::mock::__private::wire::Received::new();
+                call.argument::<
                         <fs::Stat as crate::mock::__private::wire::Carried>::Itself,
-                    >()?;
+                    >(&mut argument3)?;
                 call.end()?;
                 let result: io::Result<()> = Arguments::lent(
                     &*self.0,
-                    &argument0,
-                    &argument1,
-                    &argument2,
-                    &argument3,
+                    argument0.lend(),
+                    argument1.lend(),
+                    argument2.lend(),
+                    argument3.lend(),
                 );
                 call.reply::<
                         <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
                     >(&result)
             }
             1u16 => {
-                let argument0 = call
-                    .argument::<
+                let mut argument0 = crate::mock::__private::wire::Received::new();
+                call.argument::<
                         <(
                             u8,
                             Option<[bool; 3]>,
                         ) as crate::mock::__private::wire::Carried>::Itself,
-                    >()?;
-                let argument1 = call
-                    .argument::<
+                    >(&mut argument0)?;
+                let mut argument1 = crate::mock::__private::wire::Received::new();
+                call.argument::<
                         <HashMap<
                             String,
                             u64,
                         > as crate::mock::__private::wire::Carried>::Itself,
-                    >()?;
+                    >(&mut argument1)?;
                 call.end()?;
                 let result: Result<(), Error> = Arguments::owned(
                     &*self.0,
-                    argument0,
-                    argument1,
+                    argument0.give(),
+                    argument1.give(),
                 );
                 call.reply::<
                         ::core::result::Result<
@@ -503,12 +503,13 @@ where
             }
             2u16 => {
                 let argument0 = call.shared()?;
-                let argument1 = call.argument::<u64>()?;
+                let mut argument1 = crate::mock::__private::wire::Received::new();
+                call.argument::<u64>(&mut argument1)?;
                 call.end()?;
                 let result: Result<(), Error> = Arguments::shared(
                     &*self.0,
                     argument0,
-                    argument1,
+                    argument1.give(),
                 );
                 call.reply::<
                         ::core::result::Result<

@@ -314,18 +314,20 @@ where
     ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
         match call.procedure() {
             0u16 => {
-                let argument0 = call
-                    .argument::<
+                let mut argument0 = ::underpass::__private::wire::Received::new();
+                call.argument::<
                         <::std::string::String as ::underpass::__private::wire::Carried>::Itself,
-                    >()?;
-                let argument1 = call.argument::<u64>()?;
-                let argument2 = call.argument::<u32>()?;
+                    >(&mut argument0)?;
+                let mut argument1 = ::underpass::__private::wire::Received::new();
+                call.argument::<u64>(&mut argument1)?;
+                let mut argument2 = ::underpass::__private::wire::Received::new();
+                call.argument::<u32>(&mut argument2)?;
                 call.end()?;
                 let result: Result<Vec<u8>, FsError> = FileCache::read(
                     &*self.0,
-                    &argument0,
-                    argument1,
-                    argument2,
+                    argument0.lend(),
+                    argument1.give(),
+                    argument2.give(),
                 );
                 call.reply::<
                         ::core::result::Result<
@@ -405,12 +407,14 @@ where
     ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
         match call.procedure() {
             0u16 => {
-                let argument0 = call
-                    .argument::<
+                let mut argument0 = ::underpass::__private::wire::Received::new();
+                call.argument::<
                         <::std::string::String as ::underpass::__private::wire::Carried>::Itself,
-                    >()?;
-                let argument1 = call.argument::<u64>()?;
-                let argument2 = call.argument::<u32>()?;
+                    >(&mut argument0)?;
+                let mut argument1 = ::underpass::__private::wire::Received::new();
+                call.argument::<u64>(&mut argument1)?;
+                let mut argument2 = ::underpass::__private::wire::Received::new();
+                call.argument::<u32>(&mut argument2)?;
                 call.end()?;
                 let implementation = ::std::sync::Arc::clone(&self.implementation);
                 call.later::<
@@ -423,9 +427,9 @@ where
                     async move {
                         let result: Result<Vec<u8>, FsError> = FileCacheAsync::read(
                                 &*implementation,
-                                &argument0,
-                                argument1,
-                                argument2,
+                                argument0.lend(),
+                                argument1.give(),
+                                argument2.give(),
                             )
                             .await;
                         result

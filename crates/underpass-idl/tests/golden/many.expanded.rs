@@ -310,38 +310,50 @@ where
     ) -> ::core::result::Result<(), crate::mock::__private::Refused> {
         match call.procedure() {
             0u16 => {
-                let argument0 = call.argument::<u8>()?;
-                let argument1 = call.argument::<u8>()?;
-                let argument2 = call.argument::<u8>()?;
-                let argument3 = call.argument::<u8>()?;
-                let argument4 = call.argument::<u8>()?;
-                let argument5 = call.argument::<u8>()?;
-                let argument6 = call.argument::<u8>()?;
-                let argument7 = call.argument::<u8>()?;
-                let argument8 = call.argument::<u8>()?;
-                let argument9 = call.argument::<u8>()?;
-                let argument10 = call.argument::<u8>()?;
-                let argument11 = call.argument::<u8>()?;
-                let argument12 = call
-                    .argument::<
+                let mut argument0 = crate::mock::__private::wire::Received::new();
+                call.argument::<u8>(&mut argument0)?;
+                let mut argument1 = crate::mock::__private::wire::Received::new();
+                call.argument::<u8>(&mut argument1)?;
+                let mut argument2 = crate::mock::__private::wire::Received::new();
+                call.argument::<u8>(&mut argument2)?;
+                let mut argument3 = crate::mock::__private::wire::Received::new();
+                call.argument::<u8>(&mut argument3)?;
+                let mut argument4 = crate::mock::__private::wire::Received::new();
+                call.argument::<u8>(&mut argument4)?;
+                let mut argument5 = crate::mock::__private::wire::Received::new();
+                call.argument::<u8>(&mut argument5)?;
+                let mut argument6 = crate::mock::__private::wire::Received::new();
+                call.argument::<u8>(&mut argument6)?;
+                let mut argument7 = crate::mock::__private::wire::Received::new();
+                call.argument::<u8>(&mut argument7)?;
+                let mut argument8 = crate::mock::__private::wire::Received::new();
+                call.argument::<u8>(&mut argument8)?;
+                let mut argument9 = crate::mock::__private::wire::Received::new();
+                call.argument::<u8>(&mut argument9)?;
+                let mut argument10 = crate::mock::__private::wire::Received::new();
+                call.argument::<u8>(&mut argument10)?;
+                let mut argument11 = crate::mock::__private::wire::Received::new();
+                call.argument::<u8>(&mut argument11)?;
+                let mut argument12 = crate::mock::__private::wire::Received::new();
+                call.argument::<
                         <::std::string::String as crate::mock::__private::wire::Carried>::Itself,
-                    >()?;
+                    >(&mut argument12)?;
                 call.end()?;
                 let result: Result<(), Error> = Many::many(
                     &*self.0,
-                    argument0,
-                    argument1,
-                    argument2,
-                    argument3,
-                    argument4,
-                    argument5,
-                    argument6,
-                    argument7,
-                    argument8,
-                    argument9,
-                    argument10,
-                    argument11,
-                    &argument12,
+                    argument0.give(),
+                    argument1.give(),
+                    argument2.give(),
+                    argument3.give(),
+                    argument4.give(),
+                    argument5.give(),
+                    argument6.give(),
+                    argument7.give(),
+                    argument8.give(),
+                    argument9.give(),
+                    argument10.give(),
+                    argument11.give(),
+                    argument12.lend(),
                 );
                 call.reply::<
                         ::core::result::Result<

@@ -308,14 +308,17 @@ where
     ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
         match call.procedure() {
             0u16 => {
-                let argument0 = call
-                    .argument::<
+                let mut argument0 = ::underpass::__private::wire::Received::new();
+                call.argument::<
                         <::std::vec::Vec<
                             u8,
                         > as ::underpass::__private::wire::Carried>::Itself,
-                    >()?;
+                    >(&mut argument0)?;
                 call.end()?;
-                let result: Result<(), FrameError> = Frames::put(&*self.0, &argument0);
+                let result: Result<(), FrameError> = Frames::put(
+                    &*self.0,
+                    argument0.lend(),
+                );
                 call.reply::<
                         ::core::result::Result<
                             (),

@@ -255,15 +255,19 @@ where
     ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
         match call.procedure() {
             0u16 => {
-                let ::underpass::__private::wire::Serde(argument0) = call
-                    .argument::<::underpass::__private::wire::Serde<Query>>()?;
-                let ::underpass::__private::wire::Serde(argument1) = call
-                    .argument::<::underpass::__private::wire::Serde<Limits>>()?;
+                let mut argument0 = ::underpass::__private::wire::Received::new();
+                call.argument::<
+                        ::underpass::__private::wire::Serde<Query>,
+                    >(&mut argument0)?;
+                let mut argument1 = ::underpass::__private::wire::Received::new();
+                call.argument::<
+                        ::underpass::__private::wire::Serde<Limits>,
+                    >(&mut argument1)?;
                 call.end()?;
                 let result: Result<Value, Error> = Search::find(
                     &*self.0,
-                    &argument0,
-                    argument1,
+                    &argument0.lend().0,
+                    argument1.give().0,
                 );
                 call.reply::<
                         ::core::result::Result<

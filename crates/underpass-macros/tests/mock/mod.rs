@@ -74,8 +74,11 @@ impl Incoming<'_> {
     pub fn procedure(&self) -> u16 {
         self.procedure
     }
-    pub fn argument<T: underpass_wire::Decode>(&mut self) -> Result<T, Refused> {
-        T::decode(&mut self.bytes).map_err(|error| Refused(error.to_string()))
+    pub fn argument<T: underpass_wire::Decode>(
+        &mut self,
+        argument: &mut underpass_wire::Received<T>,
+    ) -> Result<(), Refused> {
+        T::decode_into(argument.place(), &mut self.bytes).map_err(|error| Refused(error.to_string()))
     }
     pub fn end(&mut self) -> Result<(), Refused> {
         if self.bytes.is_empty() { Ok(()) } else { Err(Refused("left over".into())) }
