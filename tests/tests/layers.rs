@@ -238,6 +238,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
             "suspend.rs",
             "switching.rs",
             "wait.rs",
+            "wakes.rs",
         ],
     ),
 ];

@@ -5,7 +5,8 @@ use crate::error::{CallError, Outcome};
 use crate::incoming::Status;
 use crate::linkage::Linkage;
 use crate::message::{Bytes, NO_FILE, Unread};
-use underpass_channel::{Cell, INLINE, Payload, Place, RegionSource, Slot};
+use std::cell::Cell;
+use underpass_channel::{self as channel, INLINE, Payload, Place, RegionSource, Slot};
 use underpass_os::failpoint;
 use underpass_wire::{Decode, DecodeError, Source};
 
@@ -41,15 +42,67 @@ impl<T, E> Results for Result<T, E> {
 type Read<R> = Result<Result<<R as Results>::Value, <R as Results>::Error>, Box<CallError>>;
 
 /// A call under way, then its answer. Gives the slot back when it is dropped, and its bytes with it, whatever happens to the call.
-#[derive(Debug)]
 pub(crate) struct Answer<'a> {
     pub(crate) end: &'a ClientEnd,
-    /// Nothing once it is another's to give back.
-    pub(crate) slot: Option<Slot>,
+    /// Nothing once it is another's to give back, or was given back.
+    pub(crate) slot: Cell<Option<Slot>>,
     pub(crate) number: u16,
 }
 
+/// Where the bytes of a brief reply are put for its caller.
+#[derive(Debug)]
+pub(crate) struct Landing {
+    /// How many there are, once the caller itself has found and taken the reply, before anybody delivered it.
+    caught: Cell<Option<u8>>,
+    words: Cell<[[u8; 8]; Payload::WORDS]>,
+}
+
+impl Landing {
+    /// Nothing so far.
+    #[inline(always)]
+    pub(crate) const fn new() -> Self {
+        Self { caught: Cell::new(None), words: Cell::new([[0; 8]; Payload::WORDS]) }
+    }
+
+    /// Puts a word there.
+    #[inline(always)]
+    pub(crate) fn put(&self, index: usize, word: u64) {
+        self.words.as_array_of_cells()[index].set(word.to_le_bytes());
+    }
+
+    /// The caller has taken so many bytes.
+    #[inline(always)]
+    pub(crate) fn catch(&self, len: usize) {
+        self.caught.set(Some(len as u8));
+    }
+
+    /// Whether the caller has taken the reply.
+    #[inline(always)]
+    pub(crate) fn is_caught(&self) -> bool {
+        self.caught.get().is_some()
+    }
+
+    /// So many bytes.
+    #[inline(always)]
+    fn bytes(&mut self, len: usize) -> &[u8] {
+        &self.words.get_mut().as_flattened()[..len]
+    }
+}
+
 impl<'a> Answer<'a> {
+    /// No call so far.
+    #[inline(always)]
+    pub(crate) const fn new(end: &'a ClientEnd) -> Self {
+        Self { end, slot: Cell::new(None), number: 0 }
+    }
+
+    /// The call has this slot.
+    #[inline(always)]
+    pub(crate) fn has(&mut self, slot: Slot) {
+        self.number = slot.number();
+        self.slot.set(Some(slot));
+    }
+
     #[inline(always)]
     pub(crate) fn linkage(&self) -> &'a Linkage {
         self.end.linkage(self.number)
@@ -62,27 +115,30 @@ impl<'a> Answer<'a> {
     #[inline(always)]
     pub(crate) fn result<R: Decode + Results<Value: Decode>>(
         &mut self,
+        landing: &mut Landing,
         failed: impl FnOnce(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
+        if let Some(len) = landing.caught.get() {
+            return good_or_odd::<R>(landing.bytes(len.into()), failed);
+        }
         // What has no room in a cell is read where the caller wants it too; else that would only be more code.
         if R::Value::LEAST >= INLINE
             && let Some(source) = self.stacked()
         {
             return good_or_odd::<R>(source, failed);
         }
-        let mut payload = Payload::new();
-        let Some(len) = self.brief(&mut payload) else {
+        let Some(len) = self.brief(landing) else {
             return self.read::<R>().unwrap_or_else(|e| Err(failed(*e)));
         };
         self.finish();
-        good_or_odd::<R>(&payload.0[..len], failed)
+        good_or_odd::<R>(landing.bytes(len), failed)
     }
 
     /// The bytes of a result that lay in the cell, which most do.
     #[inline(always)]
-    fn brief(&self, payload: &mut Payload) -> Option<usize> {
+    fn brief(&self, landing: &Landing) -> Option<usize> {
         let linkage = self.linkage();
-        let len = linkage.take_brief(Status::Done as u16, payload)?;
+        let len = linkage.take_brief(Status::Done as u16, |i, word| landing.put(i, word))?;
         linkage.count.come_in(len as u64);
         Some(len)
     }
@@ -106,13 +162,6 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// The same, apart, so that what drops an answer without a slot is small enough to go into those who do.
-    #[cold]
-    #[inline(never)]
-    fn finish_late(&mut self) {
-        self.finish();
-    }
-
     /// Reads any other answer.
     #[cold]
     #[inline(never)]
@@ -134,7 +183,7 @@ impl<'a> Answer<'a> {
         whole(result, bytes.check_end())
     }
 
-    fn bytes<'b>(&self, reply: &'b Cell) -> Result<Bytes<'b>, Box<CallError>>
+    fn bytes<'b>(&self, reply: &'b channel::Cell) -> Result<Bytes<'b>, Box<CallError>>
     where
         'a: 'b,
     {
@@ -163,10 +212,17 @@ impl<'a> Answer<'a> {
 impl Drop for Answer<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.slot.is_some() {
-            self.finish_late();
+        if let Some(slot) = self.slot.take() {
+            give_back_late(self.end, slot);
         }
     }
+}
+
+/// Apart, so that what drops an answer without a slot is small enough to go into those who do.
+#[cold]
+#[inline(never)]
+fn give_back_late(end: &ClientEnd, slot: Slot) {
+    end.give_back(slot);
 }
 
 /// Reads a result, of which most went well.

@@ -2,7 +2,7 @@
 
 use crate::counters::SlotCount;
 use crate::waiting::Berth;
-use underpass_channel::{Cell, Coming, Head, INLINE, Payload};
+use underpass_channel::{Cell, Coming, Head, INLINE};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_threads::Control;
 
@@ -112,6 +112,12 @@ impl Linkage {
         }
     }
 
+    /// Whether a caller that has not blocked expects the reply. Under the lock.
+    #[inline(always)]
+    pub(crate) fn is_polled_for(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == EXPECTED && self.berth.is_empty()
+    }
+
     /// Keeps what the caller is to find.
     #[inline(always)]
     fn keep(&self, reply: &Coming<'_>) {
@@ -189,10 +195,10 @@ impl Linkage {
         expected
     }
 
-    /// Copies the bytes of the reply, once it is settled, if its outcome is `what` and they lay in the cell, and says how many; else it is left as
+    /// Shows the words of the reply, once it is settled, if its outcome is `what` and they lay in the cell, and says how many; else it is left as
     /// it is.
     #[inline(always)]
-    pub(crate) fn take_brief(&self, what: u16, payload: &mut Payload) -> Option<usize> {
+    pub(crate) fn take_brief(&self, what: u16, mut put: impl FnMut(usize, u64)) -> Option<usize> {
         // SYNC as in `is_settled`. Relaxed, the rest: the state brought it.
         if self.state.load(Ordering::Acquire) != ANSWERED {
             return None;
@@ -200,9 +206,9 @@ impl Linkage {
         let len = self.head().brief(what)?;
         for (i, word) in self.payload.iter().enumerate().take(len.div_ceil(8)) {
             // Relaxed: the state brought them.
-            payload.set_word(i, word.load(Ordering::Relaxed));
+            put(i, word.load(Ordering::Relaxed));
         }
-        self.state.store(IDLE, Ordering::Relaxed);
+        self.clear();
         Some(len)
     }
 

@@ -1,8 +1,8 @@
 //! How a caller waits for its reply: what this crate promises to the runtime, in one place.
 
-use crate::client::ClientEnd;
-use crate::linkage::Linkage;
+use crate::answer::{Answer, Landing};
 use std::ptr;
+use underpass_processor::Line;
 use underpass_seam::atomic::{AtomicPtr, Ordering};
 use underpass_threads::{Awaited, Control, Crowded, Opens, Wait, Wakes, Woken, wait_registered};
 
@@ -24,6 +24,12 @@ impl Berth {
         let crowded = Crowded::here()?;
         self.enter(crowded.thread());
         Some(Noted(crowded))
+    }
+
+    /// Whether nobody is here.
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.who.load(Ordering::Relaxed).is_null()
     }
 
     /// Who is here, and then is no longer: the caller of this wakes it, or has it give up.
@@ -55,8 +61,9 @@ pub(crate) fn wake_here(wakes: &mut Wakes, who: &'static Control) -> bool {
 
 /// The reply to one call, as something to wait for.
 pub(crate) struct Reply<'a> {
-    pub(crate) end: &'a ClientEnd,
-    pub(crate) linkage: &'a Linkage,
+    pub(crate) answer: &'a Answer<'a>,
+    /// Where its caller may put it that finds it first.
+    pub(crate) landing: Option<&'a Landing>,
 }
 
 impl Reply<'_> {
@@ -70,30 +77,37 @@ impl Reply<'_> {
 
 impl Wait for Reply<'_> {
     fn abandon(&self, _who: &'static Control) -> bool {
-        let _inside = self.end.lock();
-        self.linkage.berth.leave().is_some()
+        let _inside = self.answer.end.lock();
+        self.answer.linkage().berth.leave().is_some()
     }
 
     fn describe(&self) -> Awaited {
-        Awaited { kind: "a reply", address: ptr::from_ref(self.linkage).addr(), holder: None }
+        Awaited { kind: "a reply", address: ptr::from_ref(self.answer.linkage()).addr(), holder: None }
     }
 }
 
 // SAFETY: `register`, or `note`, notes the waiter in the berth, with the lock held, and `leave` takes it out there: either who settles the call, and wakes it once,
-// or `abandon`.
+// or `abandon`. Who is in the berth catches nothing.
 unsafe impl Opens for Reply<'_> {
     #[inline(always)]
     fn is_open(&self) -> bool {
-        self.linkage.is_settled()
+        // First what was caught: the slot may be another's by then.
+        self.landing.is_some_and(Landing::is_caught) || self.answer.linkage().is_settled()
     }
 
     #[inline(always)]
     fn register(&self, me: &'static Control) -> bool {
-        let _inside = self.end.lock();
-        let settled = self.linkage.is_settled();
+        let linkage = self.answer.linkage();
+        let _inside = self.answer.end.lock();
+        let settled = linkage.is_settled();
         if !settled {
-            self.linkage.berth.enter(me);
+            linkage.berth.enter(me);
         }
         !settled
+    }
+
+    #[inline(always)]
+    fn poll(&self, _line: &dyn Line) -> bool {
+        self.answer.end.look_for(self)
     }
 }

@@ -19,6 +19,12 @@ pub unsafe trait Opens: Wait {
 
     /// Has `me` woken by the opening; `false` if it is open by now.
     fn register(&self, me: &'static Control) -> bool;
+
+    /// Looks whether what opens it has come over `line`; says whether it is open then.
+    #[inline(always)]
+    fn poll(&self, line: &dyn Line) -> bool {
+        line.poll() && self.is_open()
+    }
 }
 
 /// The calling thread where it will block as soon as it waits, since others are ready to run on its processor.
@@ -151,7 +157,7 @@ fn poll_for(
 ) -> Option<Woken> {
     let mut spin = Spin::new(&own.reply_habit);
     while !own.wanted_soon() && !line.owed() {
-        if line.poll() && what.is_open() {
+        if what.poll(line) {
             if spin.has_begun() {
                 line.spun(true);
             }
@@ -193,7 +199,7 @@ fn sleep_by_habit(habit: &Habit, what: &impl Opens, line: &dyn Line, deadline_ns
     // Once registered, it ends by `wake` or by `abandon`.
     let mut registered = false;
     loop {
-        if what.is_open() || (line.poll() && what.is_open()) {
+        if what.is_open() || what.poll(line) {
             break;
         }
         if !line.owed() && line.elsewhere() && spin.again(line.shares()) {

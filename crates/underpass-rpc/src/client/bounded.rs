@@ -116,7 +116,7 @@ impl ClientEnd {
             });
         }
         // The slot is quarantined until the server answers.
-        answer.slot = None;
+        answer.slot.set(None);
         let quarantined = self.quarantined.load(Ordering::Relaxed) + 1;
         self.quarantined.store(quarantined, Ordering::Relaxed);
         drop(inside);

@@ -2,7 +2,7 @@
 
 use super::{ClientEnd, Terms};
 use crate::abandon::UnderWay;
-use crate::answer::{Answer, Results};
+use crate::answer::{Answer, Landing, Results};
 use crate::error::{CallError, Outcome};
 use crate::leasing::Leasing;
 use crate::linkage::Linkage;
@@ -35,14 +35,14 @@ impl ClientEnd {
         failed: impl FnOnce(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
         let end = self.nearest();
-        let mut answer = Answer { end, slot: None, number: 0 };
+        let (mut answer, mut landing) = (Answer::new(end), Landing::new());
         // Apart from each other, so that the way of a call without bounds has nothing of them.
         let answered = match terms.may_bound() {
-            false => end.exchange(&mut answer, procedure, arguments, terms, None, None),
+            false => end.exchange(&mut answer, Some(&landing), procedure, arguments, terms, None, None),
             true => end.exchange_bounded(&mut answer, procedure, arguments, terms),
         };
         match answered {
-            Ok(()) => answer.result::<R>(failed),
+            Ok(()) => answer.result::<R>(&mut landing, failed),
             Err(error) => Err(failed(*error)),
         }
     }
@@ -56,14 +56,16 @@ impl ClientEnd {
         terms: &Terms,
     ) -> Result<(), Box<CallError>> {
         let (deadline, under_way) = self.bounds_of_thread(terms)?;
-        self.exchange(answer, procedure, arguments, terms, deadline, under_way.as_ref())
+        self.exchange(answer, None, procedure, arguments, terms, deadline, under_way.as_ref())
     }
 
-    /// Sends a call and waits for its answer.
+    /// Sends a call and waits for its answer, which its caller may put into `landing`: that of a call without bounds.
     #[inline(always)]
+    #[allow(clippy::too_many_arguments, reason = "what a call is made of")]
     fn exchange<A: Encode + ?Sized>(
         &self,
         answer: &mut Answer<'_>,
+        landing: Option<&Landing>,
         procedure: u16,
         arguments: &A,
         terms: &Terms,
@@ -86,7 +88,7 @@ impl ClientEnd {
                 self.send(answer, slot, procedure, arguments, deadline, under_way, away)?
             }
         };
-        let reply = Reply { end: self, linkage };
+        let reply = Reply { answer, landing };
         // Who has lent its processor can't be freed.
         if terms.urgent && under_way.is_none() && self.owed() {
             force(&reply, self, deadline);
@@ -120,7 +122,7 @@ impl ClientEnd {
         server_is_away: impl FnOnce(),
     ) -> Result<Sent<'_>, Box<CallError>> {
         let number = slot.number();
-        (answer.slot, answer.number) = (Some(slot), number);
+        answer.has(slot);
         failpoint!("client-leased");
         let linkage = self.linkage(number);
         let mut cell = Cell::new(number, procedure);
@@ -160,7 +162,7 @@ impl ClientEnd {
         let inside = self.lock();
         let slot = self.slots.lease(terms.leasing.most)?;
         let number = slot.number();
-        (answer.slot, answer.number) = (Some(slot), number);
+        answer.has(slot);
         failpoint!("client-leased");
         cell.ids = Ids::new(number, procedure);
         let linkage = self.linkage(number);

@@ -1,16 +1,18 @@
 //! What comes back over a binding: replies are taken, delivered to their callers, and not lost on a sleeper.
 
 use super::ClientEnd;
+use crate::answer::{Answer, Landing};
+use crate::incoming::Status;
 use crate::linkage::Delivered;
 use crate::summons::wake_task;
-use crate::waiting::{wake, wake_here};
+use crate::waiting::{Reply, wake, wake_here};
 use std::task::Waker;
 use underpass_channel::layout::SLOTS;
 use underpass_channel::{Cell, Head, Place};
 use underpass_os::{barrier, failpoint};
 use underpass_seam::atomic::Ordering;
 use underpass_sync::Inside;
-use underpass_threads::{Control, Wakes};
+use underpass_threads::{Control, Opens, Wakes};
 
 /// Replies that are taken under the lock at once.
 const BATCH: u32 = 16;
@@ -51,6 +53,52 @@ impl ClientEnd {
     #[inline(never)]
     pub(super) fn take_what_came(&self) -> bool {
         self.take_replies(|| self.lock.try_enter())
+    }
+
+    /// Looks for the reply to a call of the calling thread, and takes what else has come; says whether that reply has.
+    #[inline(always)]
+    pub(crate) fn look_for(&self, reply: &Reply<'_>) -> bool {
+        if self.is_left() || !self.channel.receiving().pending() {
+            return false;
+        }
+        // Of several that are under way, another's is as likely to be the next.
+        let alone = self.slots.leased() == 1;
+        let caught = reply.landing.filter(|_| alone).is_some_and(|landing| self.catch(reply.answer, landing));
+        caught || (self.take_what_came() && reply.is_open())
+    }
+
+    /// Takes the next reply if it is for `answer`. If it is brief its slot is given back too: what is done for others by a delivery, a wake-up and another lock, at once.
+    #[inline(always)]
+    fn catch(&self, answer: &Answer<'_>, landing: &Landing) -> bool {
+        let receiving = self.channel.receiving();
+        let Some(inside) = self.lock.try_enter() else { return false };
+        let Ok(Some(coming)) = receiving.coming() else { return false };
+        let (head, linkage) = (coming.head, answer.linkage());
+        if head.slot() != answer.number || !linkage.is_polled_for() {
+            return false;
+        }
+        match head.brief(Status::Done as u16) {
+            Some(len) => {
+                coming.words(|i, word| landing.put(i, word));
+                landing.catch(len);
+                linkage.count.come_in(len as u64);
+                linkage.clear();
+                if let Some(slot) = answer.slot.take() {
+                    self.slots.give_back(slot);
+                }
+            }
+            None => _ = linkage.deliver(&coming),
+        }
+        receiving.pass(head);
+        let more = receiving.pending();
+        drop(inside);
+        failpoint!("client-delivered");
+        failpoint!("client-given-back");
+        self.queue.next(|| self.slots.leased());
+        if more {
+            self.take_what_came();
+        }
+        true
     }
 
     /// Takes replies as long as there are some and `enter` gives the lock; says whether any came.

@@ -7,7 +7,7 @@ use super::turn::Turn;
 use super::{ClientEnd, Terms};
 use crate::abandon::UnderWay;
 use crate::alarm::{self, Alarm};
-use crate::answer::{Answer, Results};
+use crate::answer::{Answer, Landing, Results};
 use crate::error::CallError;
 use crate::summons::wake_task;
 use std::pin::Pin;
@@ -49,13 +49,13 @@ impl ClientEnd {
                 Err(error) => return Err(failed(*error)),
             },
         };
-        let mut answer = Answer { end, slot: None, number: 0 };
+        let mut answer = Answer::new(end);
         let away = || end.call_server();
         if let Err(error) = end.send(&mut answer, slot, procedure, arguments, deadline, under_way, away) {
             return Err(failed(*error));
         }
         match (Pending { answer: Some(answer), deadline, under_way, rounds: 0, alarm: None }).await {
-            Ok(mut answer) => answer.result::<R>(failed),
+            Ok(mut answer) => answer.result::<R>(&mut Landing::new(), failed),
             Err(error) => Err(failed(*error)),
         }
     }
