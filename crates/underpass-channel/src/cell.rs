@@ -33,7 +33,7 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Cell {
-    /// The bytes, if they lie here; zeros behind them.
+    /// The bytes, if they lie here. What is behind them means nothing.
     pub payload: Payload,
     /// Bytes of arguments or results.
     pub length: u32,

@@ -188,18 +188,17 @@ impl Scheduler {
     /// Puts a suspended thread of this activation, which can go on, at the end of the ready list.
     #[inline]
     pub(crate) fn push(&self, control: &'static Control) {
+        if control.has(flag::MIGRATES) {
+            return self.set_free(control);
+        }
         if self.put(control) {
             Pool::heed();
         }
     }
 
-    /// The same; says whether [`Pool::heed`] is to come next.
+    /// The same, of one that stays here; says whether [`Pool::heed`] is to come next.
     #[inline]
     pub(crate) fn put(&self, control: &'static Control) -> bool {
-        if control.has(flag::MIGRATES) {
-            self.set_free(control);
-            return false;
-        }
         let Outside { ready, current, .. } = self.outside;
         // What is pushed between two threads, and alone, runs next.
         let waits = !current.is_clear() || !ready.is_empty();

@@ -180,7 +180,8 @@ fn poll_for(
         line.spun(false);
     }
     let woken = block(what, deadline_ns);
-    own.reply_habit.slept(now_ns() - spin.since());
+    // By now a migrating thread may run on another activation, whose habit it is then.
+    scheduler::anew().reply_habit.slept(now_ns() - spin.since());
     Some(woken)
 }
 

@@ -1,6 +1,6 @@
 //! Waking several threads at once.
 
-use crate::control::Control;
+use crate::control::{Control, flag};
 use crate::scheduler::{self, Scheduler};
 use underpass_processor::Pool;
 
@@ -18,13 +18,17 @@ impl Wakes {
         Self { own: scheduler::with(|own| own), heed: false }
     }
 
-    /// As [`Control::wake`], if `who` lives on the calling activation; says whether it does.
+    /// As [`Control::wake`], if `who` lives on the calling activation and is to stay there; says whether that is so. A few instructions, which wait for nothing.
     ///
     /// # Safety
-    /// As [`Control::wake`].
+    /// As [`Control::wake`]; and the calling thread was not suspended since [`begin`](Self::begin).
     #[inline(always)]
     pub unsafe fn wake_here(&mut self, who: &'static Control) -> bool {
         let Some(own) = self.own.filter(|own| who.home() == Some(own.number())) else { return false };
+        // One that may go elsewhere is everybody's, and others are called for it.
+        if who.has(flag::MIGRATES) {
+            return false;
+        }
         self.heed |= own.put(who);
         true
     }

@@ -93,8 +93,10 @@ impl ClientEnd {
         let more = receiving.pending();
         drop(inside);
         failpoint!("client-delivered");
-        failpoint!("client-given-back");
-        self.queue.next(|| self.slots.leased());
+        if landing.is_caught() {
+            failpoint!("client-given-back");
+            self.queue.next(|| self.slots.leased());
+        }
         if more {
             self.take_what_came();
         }
