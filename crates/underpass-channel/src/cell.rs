@@ -119,7 +119,7 @@ impl Cell {
         (head | length << 48 | place << 54 | u64::from(self.bounded) << BOUNDED, first)
     }
 
-    /// What a head says, and zeros. The payload is to follow, as many words as are [`used`](Head::used).
+    /// What a head says, and zeros. The words of the payload are to follow.
     #[inline(always)]
     pub fn of(head: Head) -> Self {
         let mut cell = Self::new(0, 0);
