@@ -4,7 +4,7 @@ use crate::answer::{Answer, Landing};
 use std::ptr;
 use underpass_processor::Line;
 use underpass_seam::atomic::{AtomicPtr, Ordering};
-use underpass_threads::{Awaited, Control, Crowded, Opens, Wait, Wakes, Woken, wait_registered};
+use underpass_threads::{Awaited, Control, InTurn, Opens, Wait, Wakes, Woken, wait_registered};
 
 /// Where a caller is noted that has blocked. Read and written under the lock of the client's end alone, which orders it.
 #[derive(Debug, Default)]
@@ -21,9 +21,9 @@ impl Berth {
     /// Notes the calling thread already as it posts, if it will block at once: it goes on to [`Reply::wait_noted`], and does nothing on the way that could suspend it.
     #[inline(always)]
     pub(crate) fn note(&self) -> Option<Noted> {
-        let crowded = Crowded::here()?;
-        self.enter(crowded.thread());
-        Some(Noted(crowded))
+        let turn = InTurn::here()?;
+        self.enter(turn.thread());
+        Some(Noted(turn))
     }
 
     /// Whether nobody is here.
@@ -43,7 +43,7 @@ impl Berth {
 }
 
 /// A caller that is in its berth before it waits.
-pub(crate) struct Noted(Crowded);
+pub(crate) struct Noted(InTurn);
 
 /// Wakes one who has left its berth, outside the lock.
 #[inline]
@@ -55,7 +55,7 @@ pub(crate) fn wake(who: &'static Control) {
 /// The same, within the lock too, if it lives on the caller's activation; says whether it does.
 #[inline(always)]
 pub(crate) fn wake_here(wakes: &mut Wakes, who: &'static Control) -> bool {
-    // SAFETY: as in `wake`.
+    // SAFETY: as in `wake`; and who takes replies is not suspended between the beginning of its `wakes` and their end.
     unsafe { wakes.wake_here(who) }
 }
 

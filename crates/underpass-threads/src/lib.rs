@@ -171,6 +171,6 @@ pub use suspend::{Awaited, Wait, Woken, me, suspend};
 #[cfg(not(underpass_loom))]
 pub use trace::Trace;
 #[cfg(not(underpass_loom))]
-pub use wait::{Crowded, Opens, alone, force, lent_by, wait_on, wait_registered};
+pub use wait::{InTurn, Opens, alone, force, lent_by, wait_on, wait_registered};
 #[cfg(not(underpass_loom))]
 pub use wakes::Wakes;

@@ -29,12 +29,12 @@ pub unsafe trait Opens: Wait {
 
 /// The calling thread where it will block as soon as it waits, since others are ready to run on its processor.
 #[derive(Clone, Copy)]
-pub struct Crowded {
+pub struct InTurn {
     own: &'static Scheduler,
     me: &'static Control,
 }
 
-impl Crowded {
+impl InTurn {
     /// The calling thread, if it is one.
     #[inline(always)]
     pub fn here() -> Option<Self> {
@@ -49,19 +49,19 @@ impl Crowded {
     }
 }
 
-impl std::fmt::Debug for Crowded {
+impl std::fmt::Debug for InTurn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Crowded").field(self.me).finish()
+        f.debug_tuple("InTurn").field(self.me).finish()
     }
 }
 
 /// As [`wait_on`], without a line and a deadline, by one that was registered before `what` could be opened.
 ///
 /// # Safety
-/// The caller is `crowded`, was not suspended since it was told so, and has been registered, once, as by [`Opens::register`].
+/// The caller is the thread of `turn`, was not suspended since it was told so, and has been registered, once, as by [`Opens::register`].
 #[inline(always)]
-pub unsafe fn wait_registered(crowded: Crowded, what: &impl Opens) -> Woken {
-    let Crowded { own, me } = crowded;
+pub unsafe fn wait_registered(turn: InTurn, what: &impl Opens) -> Woken {
+    let InTurn { own, me } = turn;
     // SAFETY: as the caller says.
     unsafe { on_activation(own, me, what, None, me.calls_ended_by()) }
 }
