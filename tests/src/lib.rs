@@ -1,6 +1,7 @@
 //! What the tests of whole processes share: an interface, a server to run behind it, and a watchdog.
 #![forbid(unsafe_code)]
 
+mod callers;
 mod captive;
 mod crowd;
 mod desk;
@@ -18,6 +19,7 @@ mod watchdog;
 mod worker;
 mod works;
 
+pub use callers::{Callers, CallersProcess, MARKS, call_by_order};
 pub use captive::{Captive, CaptiveClient};
 pub use crowd::{Meeting, crowd};
 pub use desk::{ANOTHER, Clerk, Desk, DeskClient, PublicRoom, Puppet, SOMEBODY, Who, listen, obey};

@@ -23,6 +23,8 @@
 //!
 //! `underpass-test-server NAME crowd` imports NAME, calls it from two activations until each has a channel of its own, says so, and calls on from both.
 //!
+//! `underpass-test-server NAME callers` imports NAME twice, and calls over both from one line of its standard input to the next; then it prints what the calls took.
+//!
 //! `underpass-test-server - puppet` does what it is told over its standard input.
 //!
 //! `underpass-test-server NAME porter` exports it as NAME; `underpass-test-server NAME carry N` imports it, makes N calls with files in both directions and prints
@@ -42,8 +44,8 @@ use std::time::Duration;
 use underpass::{CallError, Limits, Server, thread};
 use underpass_tests::{
     Board, Diligent, Entries, Errands, ErrandsClient, Files, Gathering, Hall, Other, Porter, PorterClient,
-    Probe, ProbeClient, Scales, Shelf, Subject, Tight, Unlike, Weigher, Worker, WorkerClient, crowd, obey,
-    until,
+    Probe, ProbeClient, Scales, Shelf, Subject, Tight, Unlike, Weigher, Worker, WorkerClient, call_by_order,
+    crowd, obey, until,
 };
 
 /// Calls before those that are counted: as many as both sides need to find their ways of waiting.
@@ -134,6 +136,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             obey();
             return Ok(());
         }
+        "callers" => return Ok(call_by_order(&name)?),
         "crowd" => return call_at_once(&name),
         "block" => return block(&name, number()?.parse()?),
         "who" => {

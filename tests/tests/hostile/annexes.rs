@@ -1,7 +1,7 @@
 //! Clients that lie about annexes, or damage them while the server reads.
 
-use crate::client::procedure;
 use crate::clients::{Scene, call, outcome};
+use crate::end::procedure;
 use crate::end::{BAD_ARGUMENTS, DONE, End, blob};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

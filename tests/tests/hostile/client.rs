@@ -9,12 +9,6 @@ use underpass_os::{Directory, Socket, clock};
 use underpass_tests::ProbeClient;
 use underpass_wire::{from_bytes, to_bytes};
 
-/// The index of a procedure of `Probe`.
-pub fn procedure(name: &str) -> u16 {
-    let procedures = &ProbeClient::descriptor().procedures;
-    procedures.iter().find(|procedure| procedure.name == name).expect("a procedure of Probe").index
-}
-
 /// What a client says first.
 pub fn hello() -> Vec<u8> {
     hello_at(clock::ahead_ns(), clock::now_ns())

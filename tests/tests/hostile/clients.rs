@@ -1,9 +1,10 @@
 //! Clients that lie to the server, or damage what they share with it: the server tells them off, and serves the others.
 
 use crate::SERVER;
-use crate::client::{answer, connect, hello, import, procedure};
+use crate::client::{answer, connect, hello, import};
 use crate::end::{
-    BAD_ARGUMENTS, DONE, End, HEAD, UNWANTED, announcement, blob, gone, on_the_stack, out_of_band, until_gone,
+    BAD_ARGUMENTS, DONE, End, HEAD, UNWANTED, announcement, blob, gone, on_the_stack, out_of_band, procedure,
+    until_gone,
 };
 use std::fs::File;
 use std::os::fd::AsFd;

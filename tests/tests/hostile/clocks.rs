@@ -1,8 +1,8 @@
 //! Clients that lie about their clocks.
 
-use crate::client::{hello_at, import_by, procedure};
+use crate::client::{hello_at, import_by};
 use crate::clients::{Scene, call, outcome, refused};
-use crate::end::{DONE, UNWANTED};
+use crate::end::{DONE, UNWANTED, procedure};
 use std::sync::atomic::Ordering;
 use underpass_channel::layout::WANTED;
 use underpass_channel::{Cell, Words};

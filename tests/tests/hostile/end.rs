@@ -5,6 +5,7 @@ use std::sync::Arc;
 use underpass_channel::layout::{REGION, VERSION};
 use underpass_channel::{Bell, Cell, Channel, Place, Region};
 use underpass_os::{Blob, Socket};
+use underpass_tests::ProbeClient;
 use underpass_wire::Sink;
 
 /// How both messages of the handshake begin: a magic number, the version and the size of a region.
@@ -66,6 +67,14 @@ impl End {
         }
     }
 
+    /// Posts a message of `bytes`, where an honest domain puts them.
+    pub fn post_bytes(&self, slot: u16, what: u16, bytes: &[u8]) {
+        self.post(&Cell::inline(slot, what, bytes).unwrap_or_else(|| {
+            self.fill_stack(slot, bytes);
+            on_the_stack(slot, what, bytes.len() as u32)
+        }));
+    }
+
     /// The next message that has come, if one has.
     pub fn take(&self) -> Option<Cell> {
         let mut cell = Cell::new(0, 0);
@@ -92,6 +101,12 @@ impl End {
     pub fn hung_up(&self) {
         until_gone(&self.socket);
     }
+}
+
+/// The index of a procedure of `Probe`.
+pub fn procedure(name: &str) -> u16 {
+    let procedures = &ProbeClient::descriptor().procedures;
+    procedures.iter().find(|procedure| procedure.name == name).expect("a procedure of Probe").index
 }
 
 /// Waits until the peer of `socket` has hung up.

@@ -1,88 +1,91 @@
-//! Honest clients beside a liar: each calls on, checks every answer, and notes how long its calls took.
+//! What honest clients pay for a liar beside them.
+//!
+//! That is what their calls take beside it, of what they take beside somebody honest who is as busy: who shares a processor waits for its turn, whatever the other says.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
-use underpass_tests::{Probe, ProbeClient};
+use std::fmt;
+use std::time::{Duration, Instant};
 
-/// What the data of each honest client consists of, and nothing else: who finds some has found theirs.
-pub const MARKS: [u8; 2] = [0xa7, 0x9d];
+/// The liar and who is compared with it take turns so often: a machine that is slower for a while is so for each.
+pub const TURNS: u32 = 10;
 
 /// How long calls took, in ns.
 #[derive(Debug, Default)]
-pub struct Times(Vec<u64>);
+struct Times(Vec<u64>);
 
 impl Times {
-    /// For people: a quantile each, in µs.
-    pub fn told(mut self) -> String {
-        self.0.sort_unstable();
-        let at = |of: f64| {
-            let index = (self.0.len() as f64 * of) as usize;
-            self.0.get(index).map_or(0.0, |&ns| ns as f64 / 1e3)
-        };
-        format!("{} calls, p50 {:.1} us, p99 {:.1} us", self.0.len(), at(0.5), at(0.99))
+    /// That below which so many of them are, of one, in µs. They are in order.
+    fn at(&self, of: f64) -> f64 {
+        let index = (self.0.len() as f64 * of) as usize;
+        self.0.get(index).map_or(f64::NAN, |&ns| ns as f64 / 1e3)
     }
+}
 
-    /// How many calls there were.
+/// How long the calls of honest clients took.
+#[derive(Debug, Default)]
+pub struct Compared {
+    alone: Times,
+    beside_the_busy: Times,
+    beside_the_liar: Times,
+}
+
+impl Compared {
+    /// How many calls there were beside the liar.
     pub fn calls(&self) -> usize {
-        self.0.len()
+        self.beside_the_liar.0.len()
     }
 }
 
-/// Calls in every size as long as it `goes_on`, and checks each answer.
-fn call(honest: &ProbeClient, mark: u8, goes_on: impl Fn(u32) -> bool) -> Times {
-    let (mut times, mut rounds) = (Times::default(), 0u32);
-    while goes_on(rounds) {
-        for size in [8, 40, 300, 20_000] {
-            let bytes = vec![mark; size + rounds as usize % 8];
-            let begun = Instant::now();
-            assert_eq!(honest.echo(&bytes).as_ref(), Ok(&bytes));
-            if size == 40 {
-                times.0.push(begun.elapsed().as_nanos() as u64);
-            }
+/// For people: a line each, and what the liar cost.
+impl fmt::Display for Compared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { alone, beside_the_busy: busy, beside_the_liar: liar } = self;
+        let who = ["alone", "beside somebody honest who is as busy as the liar", "beside the liar"];
+        for (who, times) in who.into_iter().zip([alone, busy, liar]) {
+            let (calls, p50, p99) = (times.0.len(), times.at(0.5), times.at(0.99));
+            writeln!(f, "  {who}: {calls} calls of 40 bytes, p50 {p50:.1} us, p99 {p99:.1} us")?;
         }
-        rounds += 1;
+        let lies = [0.5, 0.99].map(|of| liar.at(of) / busy.at(of));
+        write!(f, "  the lies: p50 x {:.2}, p99 x {:.2}", lies[0], lies[1])
     }
-    times
 }
 
-/// What the calls of `honest` took, all at once, while `meanwhile` ran; and what that gives.
-pub fn beside<R>(honest: &[ProbeClient; 2], meanwhile: impl FnOnce() -> R) -> (Times, R) {
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let goes_on = |_| !over.load(Ordering::Relaxed);
-        let callers: Vec<_> = honest
-            .iter()
-            .zip(MARKS)
-            .map(|(honest, mark)| scope.spawn(move || call(honest, mark, goes_on)))
-            .collect();
-        let given = meanwhile();
-        over.store(true, Ordering::Relaxed);
-        let times = callers.into_iter().flat_map(|caller| caller.join().expect("right answers").0).collect();
-        (Times(times), given)
-    })
+/// A turn of somebody honest who is as busy as the liar: as long as its own, with as many bindings.
+#[derive(Debug)]
+pub struct Turn {
+    lasts: Duration,
+    bindings: u32,
 }
 
-/// What calls of `honest` take without a liar, told for people: alone, beside a thread that only computes, and beside another honest client that floods the server.
-pub fn reference(honest: &[ProbeClient; 2], other: &ProbeClient) -> String {
-    const ROUNDS: u32 = 100;
-    let alone = std::thread::scope(|scope| {
-        let callers: Vec<_> = honest
-            .iter()
-            .zip(MARKS)
-            .map(|(honest, mark)| scope.spawn(move || call(honest, mark, |rounds| rounds < ROUNDS)))
-            .collect();
-        callers.into_iter().flat_map(|caller| caller.join().expect("right answers").0).collect()
-    });
-    let (computed, _) = beside(honest, || {
-        (0..100_000 * ROUNDS).for_each(|n| _ = std::hint::black_box(n));
-    });
-    let (flooded, _) = beside(honest, || {
-        (0..20 * ROUNDS).for_each(|_| other.null().expect("an answer"));
-    });
-    format!(
-        "  alone: {}\n  beside a thread that computes: {}\n  beside an honest client that floods: {}",
-        Times(alone).told(),
-        computed.told(),
-        flooded.told()
-    )
+impl Turn {
+    /// Has `each` keep a binding, one after the other, as long as what it is given says so.
+    pub fn spend(&self, mut each: impl FnMut(&dyn Fn() -> bool)) {
+        let ends = Instant::now() + self.lasts;
+        for left in (1..=self.bindings).rev() {
+            let now = Instant::now();
+            let ends = now + ends.saturating_duration_since(now) / left;
+            each(&|| Instant::now() < ends);
+        }
+    }
+}
+
+/// What the calls of honest clients take, as `beside` has them tell, while somebody does `lie` in [`TURNS`] turns, each of which gives how many bindings it had; while somebody
+/// is `busy` as long, and while nobody is.
+pub fn compare(
+    mut beside: impl FnMut(&mut dyn FnMut()) -> Vec<u64>,
+    mut lie: impl FnMut() -> u32,
+    mut busy: impl FnMut(&Turn),
+) -> Compared {
+    let mut compared = Compared::default();
+    for _ in 0..TURNS {
+        let (begun, mut bindings) = (Instant::now(), 0);
+        compared.beside_the_liar.0.extend(beside(&mut || bindings = lie()));
+        let lasts = begun.elapsed();
+        let turn = Turn { lasts, bindings };
+        compared.beside_the_busy.0.extend(beside(&mut || busy(&turn)));
+        compared.alone.0.extend(beside(&mut || std::thread::sleep(lasts)));
+    }
+    for times in [&mut compared.alone, &mut compared.beside_the_busy, &mut compared.beside_the_liar] {
+        times.0.sort_unstable();
+    }
+    compared
 }

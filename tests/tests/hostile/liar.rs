@@ -1,7 +1,6 @@
 //! What a liar does: it writes whatever it likes into all that it shares with its peer, at random or cleverly, and looks for what is not its own.
 
 use crate::end::{End, announcement, blob, gone_after};
-use crate::honest::MARKS;
 use std::sync::atomic::Ordering;
 use underpass_channel::layout::{
     CLIENT_ATTENTION, DONATIONS, LARGEST, LINE_WORDS, LINES, REPLIES, REQUESTS, SERVER_ATTENTION, SLOTS,
@@ -9,6 +8,7 @@ use underpass_channel::layout::{
 };
 use underpass_channel::{Cell, INLINE, Ids, Payload, Place, Region, Sending, Words};
 use underpass_os::Blob;
+use underpass_tests::MARKS;
 use underpass_wire::Source;
 
 /// Mutations of a run: ten million with `UNDERPASS_TEST_LONG=1`, else so many as take a few seconds.
@@ -17,7 +17,7 @@ pub fn mutations() -> u32 {
 }
 
 /// Slots that a liar uses most: few, so that its lies meet.
-const USED: usize = 8;
+pub const USED: usize = 8;
 
 /// Always the same numbers (xorshift64*).
 pub struct Numbers(pub u64);

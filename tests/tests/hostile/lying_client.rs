@@ -1,51 +1,86 @@
 //! A client that writes whatever it likes into all that it shares with the server, while honest ones go on.
 
 use crate::SERVER;
-use crate::client::{self, procedure};
-use crate::honest::{beside, reference};
-use crate::liar::{Liar, Numbers, mutations};
+use crate::client;
+use crate::end::{DONE, End, blob, gone, out_of_band, procedure};
+use crate::honest::{TURNS, compare};
+use crate::liar::{Liar, Numbers, USED, mutations};
 use std::time::Duration;
-use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of, until};
+use underpass_tests::{CallersProcess, Probe, ProbeClient, Room, ServerProcess, Watchdog, fds_of, until};
+use underpass_wire::to_bytes;
+
+/// Keeps a binding while it `lasts`, and does as often as a [`Liar`] what a client may: calls with few bytes, with some in the A-stack and with a file, rings, and never waits.
+fn keep(end: &End, numbers: &mut Numbers, lasts: &dyn Fn() -> bool) {
+    let of_some = to_bytes(&[7u8; 100][..]);
+    let mut free: Vec<_> = (0..USED as u16).collect();
+    while lasts() {
+        match numbers.below(64) {
+            28 => drop(end.channel.donate(numbers.below(4))),
+            29 => end.channel.wake_peer(),
+            30 => drop(end.channel.knock()),
+            36..42 => {
+                assert!(!gone(&end.socket), "an honest client is kept");
+                while let Some(reply) = end.take() {
+                    assert_eq!(reply.what(), DONE, "an honest client is answered");
+                    free.push(reply.slot());
+                }
+            }
+            42.. => {
+                let Some(slot) = free.pop() else { continue };
+                match numbers.below(11) {
+                    0..7 => end.post_bytes(slot, procedure("add"), &[1, 2]),
+                    7..9 => end.post_bytes(slot, procedure("echo"), &of_some),
+                    _ => {
+                        end.pass(slot, of_some.len() as u64, blob(&of_some).as_fd());
+                        end.post(&out_of_band(slot, procedure("count")));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
 
 #[test]
 fn honest_clients_are_served_while_another_writes_at_random() {
     let limit = Duration::from_secs(if underpass_tests::long() { 3600 } else { 120 });
     let _watchdog = Watchdog::within("honest_clients_are_served_while_another_writes_at_random", limit);
     let server = ServerProcess::start(SERVER, &Room::name("random"), "probe");
-    let import = || ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
-    let honest = [import(), import()];
-    honest.iter().for_each(|honest| honest.null().unwrap());
+    let mut honest = CallersProcess::start(SERVER, server.name());
     let files = fds_of(server.pid());
-    let other = import();
-    let reference = reference(&honest, &other);
-    drop(other);
-    // Its files go a little later than its binding is listed; one that was about to go may have been counted.
-    until("the server to let go", || (fds_of(server.pid()) <= files).then_some(()));
     let harmless = ["null", "add", "echo", "everything", "shapes", "refuse", "count", "pid"].map(procedure);
     let procedures: Vec<_> = harmless.into_iter().chain([1000, u16::MAX]).collect();
-    let mut numbers = Numbers(0x5eed);
-    let (lied_to, (bindings, done)) = beside(&honest, || {
-        let mut liar = Liar::new(client::import(server.name()), &mut numbers, &procedures, false);
-        let (mut bindings, mut done) = (1, 0);
+    let (mut numbers, mut others) = (Numbers(0x5eed), Numbers(0x7eed));
+    let (mut bindings, mut done) = (0, 0);
+    let lie = || {
+        let (already, enough) = (bindings, done + mutations() / TURNS);
         // On a busy machine the server comes late to what is damaged: it is given more until it has closed some.
-        while done < mutations() || bindings <= 10 {
-            done += 1;
-            liar.mutate();
-            if done % 8 == 0 && liar.hear() {
-                liar.ends();
-                liar = Liar::new(client::import(server.name()), &mut numbers, &procedures, false);
-                bindings += 1;
+        while done < enough || bindings <= already + 10 {
+            let mut liar = Liar::new(client::import(server.name()), &mut numbers, &procedures, false);
+            bindings += 1;
+            for n in 1.. {
+                liar.mutate();
+                done += 1;
+                if n % 8 == 0 && (liar.hear() || done >= enough && bindings > already + 10) {
+                    break;
+                }
             }
+            liar.ends();
         }
-        liar.ends();
-        (bindings, done)
-    });
-    assert!(lied_to.calls() > 0);
-    println!(
-        "a lying client: {done} mutations over {bindings} bindings; of each honest client's calls of 40 bytes"
+        bindings - already
+    };
+    let compared = compare(
+        |meanwhile| honest.beside(meanwhile),
+        lie,
+        |turn| turn.spend(|lasts| keep(&client::import(server.name()), &mut others, lasts)),
     );
-    println!("{reference}");
-    println!("  beside the liar: {}", lied_to.told());
-    assert!(honest.iter().all(|honest| honest.pid() == Ok(server.pid())), "the server's process lives");
+    assert!(compared.calls() > 0);
+    println!(
+        "a lying client: {done} mutations over {bindings} bindings; the calls of two honest ones\n{compared}"
+    );
+    let still = ProbeClient::import(server.name()).unwrap();
+    assert_eq!(still.pid(), Ok(server.pid()), "the server's process lives");
+    drop(still);
     until("the server to let go", || (fds_of(server.pid()) <= files).then_some(()));
+    assert!(honest.leave());
 }

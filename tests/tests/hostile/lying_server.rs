@@ -1,18 +1,20 @@
 //! A server that writes whatever it likes into all that it shares with its clients, while an honest one serves the same domain.
 
-use crate::honest::{beside, reference};
+use crate::end::{DONE, gone, procedure};
+use crate::honest::{TURNS, Turn, compare};
 use crate::liar::{Liar, Numbers, mutations};
 use crate::{SERVER, Scene};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use underpass::{CallError, thread};
-use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog};
+use underpass_tests::{Callers, Probe, ProbeClient, Room, ServerProcess, Watchdog, until};
+use underpass_wire::to_bytes;
 
 /// Most outcomes that a server may tell are `Done`.
 const OUTCOMES: [u16; 9] = [0, 0, 0, 0, 0, 1, 2, 3, 4];
 
 /// Calls until the binding is over: it was closed, or each of its slots waits for an answer that doesn't come.
-fn lied_to(client: &ProbeClient, lies: &AtomicU32) {
+fn call(client: &ProbeClient, lies: &AtomicU32) {
     let client = client.with_deadline(Duration::from_millis(1));
     for round in 0.. {
         let result = match round % 5 {
@@ -36,57 +38,104 @@ fn lied_to(client: &ProbeClient, lies: &AtomicU32) {
     }
 }
 
+/// What `serve` gives while two call over one binding after the other: a kernel thread, and a user-level one.
+fn served<R>(scene: &Scene, lies: &AtomicU32, serve: impl FnOnce() -> R) -> R {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let client = || {
+            while !over.load(Ordering::Relaxed) {
+                // The server is slow to answer, or has done its work.
+                if let Ok(client) = ProbeClient::import(&scene.name) {
+                    call(&client, lies);
+                }
+            }
+        };
+        let clients =
+            [scope.spawn(client), scope.spawn(move || thread::scope(|scope| drop(scope.spawn(client))))];
+        let given = serve();
+        over.store(true, Ordering::Relaxed);
+        // Who connects once more is sent off.
+        until("the clients to leave", || {
+            if let Ok(socket) = scene.listening.accept() {
+                socket.hang_up();
+            }
+            clients.iter().all(|client| client.is_finished()).then_some(())
+        });
+        given
+    })
+}
+
+/// Answers calls over one binding while it `lasts`, and yields as often as a liar.
+fn answer(scene: &Scene, lasts: &dyn Fn() -> bool) {
+    let results = [
+        ("null", vec![0]),
+        ("add", vec![0, 3]),
+        ("echo", [&[0][..], &to_bytes(&[7u8; 100][..])].concat()),
+        ("fill", [&[0][..], &to_bytes(&[7u8; 10][..])].concat()),
+        ("count", [&[0][..], &to_bytes(&1u64)].concat()),
+    ];
+    let results = results.map(|(name, result)| (procedure(name), result));
+    let end = loop {
+        if let Some(end) = scene.bind_if_wanted() {
+            break end;
+        }
+        if !lasts() {
+            return;
+        }
+        std::thread::yield_now();
+    };
+    for n in 1.. {
+        if !lasts() || gone(&end.socket) {
+            return;
+        }
+        while let Some(call) = end.take() {
+            let of_it = results.iter().find(|(procedure, _)| *procedure == call.what());
+            let (_, result) = of_it.expect("a procedure that is called");
+            end.post_bytes(call.slot(), DONE, result);
+        }
+        if n % 512 == 0 {
+            std::thread::yield_now();
+        }
+    }
+}
+
 #[test]
 fn an_honest_server_serves_while_another_writes_at_random() {
     let limit = Duration::from_secs(if underpass_tests::long() { 3600 } else { 120 });
     let _watchdog = Watchdog::within("an_honest_server_serves_while_another_writes_at_random", limit);
     let scene = Scene::new("random-server");
     let server = ServerProcess::start(SERVER, &Room::name("random-honest"), "probe");
-    let import = || ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
-    let honest = [import(), import()];
-    let other = import();
-    let reference = reference(&honest, &other);
-    let (over, lies) = (AtomicBool::new(false), AtomicU32::new(0));
+    let honest = Callers::import(server.name());
     let mut numbers = Numbers(0x11a7);
-    let (beside_it, (bindings, done)) = beside(&honest, || {
-        std::thread::scope(|scope| {
-            // The victims: a kernel thread, and a user-level one.
-            let victim = || {
-                while !over.load(Ordering::Relaxed) {
-                    // The liar is slow to answer, or has done its work.
-                    if let Ok(client) = ProbeClient::import(&scene.name) {
-                        lied_to(&client, &lies);
-                    }
-                }
-            };
-            scope.spawn(victim);
-            scope.spawn(move || thread::scope(|scope| drop(scope.spawn(victim))));
-            let given = lie(&scene, &mut numbers, &lies);
-            over.store(true, Ordering::Relaxed);
-            // Who has just connected is sent off.
-            while let Ok(socket) = scene.listening.accept() {
-                socket.hang_up();
-            }
-            given
-        })
-    });
-    assert!(beside_it.calls() > 0);
-    let lies = lies.into_inner();
+    let (mut bindings, mut done, mut closed) = (0, 0, 0);
+    let lie = || {
+        let lies = AtomicU32::new(0);
+        let (served, lied) = served(&scene, &lies, || lie(&scene, &mut numbers, &lies));
+        bindings += served;
+        done += lied;
+        closed += lies.into_inner();
+        served
+    };
+    let busy = |turn: &Turn| {
+        let lies = AtomicU32::new(0);
+        served(&scene, &lies, || turn.spend(|lasts| answer(&scene, lasts)));
+        assert_eq!(lies.into_inner(), 0, "an honest server does not lie");
+    };
+    let compared = compare(|meanwhile| honest.beside(meanwhile), lie, busy);
+    assert!(compared.calls() > 0);
     println!(
-        "a lying server: {done} mutations over {bindings} bindings, {lies} closed for a violation; of each honest client's calls of 40 bytes"
+        "a lying server: {done} mutations over {bindings} bindings, {closed} closed for a violation; the calls of two clients of an honest one\n{compared}"
     );
-    println!("{reference}");
-    println!("  beside the liar: {}", beside_it.told());
-    assert!(honest.iter().all(|honest| honest.pid() == Ok(server.pid())));
-    drop((honest, other, server));
+    assert_eq!(honest.server(), Ok(Some(server.pid())));
+    drop((honest, server));
     scene.is_unharmed();
 }
 
 /// Serves one client after the other; gives how many, and how many mutations there were.
 fn lie(scene: &Scene, numbers: &mut Numbers, lies: &AtomicU32) -> (u32, u32) {
     let (mut bindings, mut done) = (0, 0);
-    // As long as it takes for some lies to be found out.
-    while done < mutations() || lies.load(Ordering::Relaxed) <= 10 {
+    // As long as it takes for a lie to be found out.
+    while done < mutations() / TURNS || lies.load(Ordering::Relaxed) == 0 {
         let Some(end) = scene.bind_if_wanted() else {
             std::thread::yield_now();
             continue;
