@@ -16,6 +16,11 @@ pub trait Line: Send + Sync {
     /// Whether calls have come that wait for [`serve`](Self::serve).
     fn pending(&self) -> bool;
 
+    /// Whether a message seems to have come, for who looks again and again: little enough to do to see it at once. Whether it is to be polled or served, those say.
+    fn stirs(&self) -> bool {
+        true
+    }
+
     /// Whether more than one call seems to wait for [`serve`](Self::serve).
     fn backlog(&self) -> bool {
         false

@@ -114,11 +114,14 @@ impl Habit {
     }
 }
 
-/// Polls between two looks at the clock.
-const BATCH: u32 = 64;
+/// Looks between two looks at the clock.
+const BATCH: u32 = 128;
 
-/// So many before the first look, where the peer came last when this processor gave way.
-const FEW: u32 = 16;
+/// So many before the first look at the clock, where the peer came last when this processor gave way.
+const FEW: u32 = 32;
+
+/// Looks in a row, of which each sees no more than whether there may be something to poll for.
+const ROW: u32 = 16;
 
 /// The look at the clock at which an idle processor first gives way to others that are ready on its CPU; it does so again
 /// after twice as many, and so on. Where its peer came last when it did so, and elsewhere.
@@ -145,7 +148,7 @@ impl Drop for Spin<'_> {
 }
 
 impl<'a> Spin<'a> {
-    /// Polls between two looks at the clock.
+    /// Looks between two looks at the clock.
     pub const BATCH: u32 = BATCH;
 
     /// A spell of who has this habit.
@@ -190,11 +193,19 @@ impl<'a> Spin<'a> {
         self.begun.unwrap_or_else(now_ns)
     }
 
-    /// After a poll that found nothing: whether to poll once more. `shares`: whether the peer may be waiting for this CPU.
-    #[inline]
-    pub fn again(&mut self, shares: bool) -> bool {
-        std::hint::spin_loop();
-        self.polls += 1;
+    /// After a poll that found nothing: looks some times whether `stirs` says that there may be something to poll for. Whether to poll once more. `shares`:
+    /// whether the peer may be waiting for this CPU.
+    ///
+    /// A look is to be little: what comes is seen half of one later, on either side of a call.
+    #[inline(always)]
+    pub fn again(&mut self, shares: bool, stirs: impl Fn() -> bool) -> bool {
+        for _ in 0..ROW {
+            std::hint::spin_loop();
+            self.polls += 1;
+            if stirs() {
+                break;
+            }
+        }
         if self.polls < BATCH {
             return true;
         }
@@ -246,7 +257,7 @@ mod tests {
     /// Polls in vain until the spell is over; gives how many batches that took.
     fn spin_in_vain(habit: &Habit) -> u32 {
         let mut spin = Spin::new(habit);
-        while spin.again(false) {}
+        while spin.again(false, || false) {}
         assert!(spin.over());
         spin.looks
     }
@@ -313,11 +324,11 @@ mod tests {
         let habit = Habit::new();
         let before = (tally().spins_paid(), tally().spins_in_vain());
         let mut spin = Spin::new(&habit);
-        assert!(spin.again(false));
+        assert!(spin.again(false, || false));
         spin.reset();
         assert!(!spin.has_begun(), "less than a batch is no spin");
         while !spin.has_begun() {
-            assert!(spin.again(false));
+            assert!(spin.again(false, || false));
         }
         spin.reset();
         assert_eq!(habit.credit.get(), 5);

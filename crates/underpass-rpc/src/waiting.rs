@@ -107,6 +107,11 @@ unsafe impl Opens for Reply<'_> {
     }
 
     #[inline(always)]
+    fn stirs(&self) -> bool {
+        self.answer.end.receives() || self.is_open()
+    }
+
+    #[inline(always)]
     fn poll(&self, _line: &dyn Line) -> bool {
         self.answer.end.look_for(self)
     }

@@ -49,7 +49,10 @@ pub(crate) fn run(own: &'static Scheduler) {
         let (mut served, mut pays, mut shares) = (false, false, false);
         let lent = own.activation().is_lent();
         let mut full = 0;
-        for _ in 0..own.count_lines() {
+        // The only line that there is, if it is to be served: without another pass, as soon as a call is seen there.
+        let mut sole = None;
+        let count = own.count_lines();
+        for _ in 0..count {
             let Some(line) = own.next_line() else { break };
             served |= line.poll();
             // A listener does not wait: who has donated its processor does.
@@ -76,6 +79,9 @@ pub(crate) fn run(own: &'static Scheduler) {
                     break;
                 }
             }
+            if count == 1 && !lent {
+                sole = Some(line);
+            }
         }
         passes = passes.wrapping_add(1);
         round.ends(served);
@@ -90,8 +96,25 @@ pub(crate) fn run(own: &'static Scheduler) {
             spin.reset();
         } else if served {
             spin.reset();
-        } else if !pays || !spin.again(shares) {
+        } else if !pays || !spin.again(shares, || own.stirs(&own.lines.borrow())) {
             return;
+        } else if spin.fresh_batch() {
+            own.passed(Spin::BATCH);
+            if own.wanted() {
+                own.yield_now();
+                spin.reset();
+            }
+        } else if let Some(line) = sole {
+            match own.serving(me, number, &line) {
+                None => return,
+                Some(false) => {}
+                Some(true) => {
+                    if spin.has_begun() {
+                        line.spun(true);
+                    }
+                    spin.reset();
+                }
+            }
         }
     }
 }

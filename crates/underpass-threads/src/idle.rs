@@ -113,6 +113,12 @@ impl Scheduler {
         }
     }
 
+    /// Whether there may be something to poll the lines for, or somebody wants this processor: for who looks again and again.
+    #[inline]
+    pub(crate) fn stirs(&self, lines: &[Rc<Arc<dyn Line>>]) -> bool {
+        self.wanted_soon() || lines.iter().any(|line| line.stirs())
+    }
+
     /// Notes that this activation has looked at all lines so many times: those that carry nothing are put away in the end.
     pub(crate) fn passed(&self, times: u32) {
         if lines::passed(times) {
@@ -151,7 +157,7 @@ impl Scheduler {
                 if self.donate() {
                     return;
                 }
-                if self.stale() || !pays || !spin.again(shares) || spin.fresh_batch() {
+                if self.stale() || !pays || !spin.again(shares, || self.stirs(&lines)) || spin.fresh_batch() {
                     break;
                 }
             }

@@ -20,6 +20,12 @@ pub unsafe trait Opens: Wait {
     /// Has `me` woken by the opening; `false` if it is open by now.
     fn register(&self, me: &'static Control) -> bool;
 
+    /// Whether something seems to have come that opens it, for who looks again and again: little enough to do to see it at once.
+    #[inline(always)]
+    fn stirs(&self) -> bool {
+        true
+    }
+
     /// Looks whether what opens it has come over `line`; says whether it is open then.
     #[inline(always)]
     fn poll(&self, line: &dyn Line) -> bool {
@@ -156,21 +162,28 @@ fn poll_for(
     deadline_ns: Option<u64>,
 ) -> Option<Woken> {
     let mut spin = Spin::new(&own.reply_habit);
-    while !own.wanted_soon() && !line.owed() {
+    loop {
+        // At once after the look that saw something.
         if what.poll(line) {
             if spin.has_begun() {
                 line.spun(true);
             }
             return Some(Woken::Woken);
         }
-        if !line.elsewhere() || !spin.again(line.shares()) || (spin.fresh_batch() && own.glance()) {
-            break;
-        }
         if what.is_open() {
             return Some(Woken::Woken);
         }
-        if spin.fresh_batch() && deadline_ns.is_some_and(|deadline| deadline <= now_ns()) {
-            return Some(open_or(what, Woken::Late));
+        let stirs = || what.stirs() || own.wanted_soon();
+        if own.wanted_soon() || line.owed() || !line.elsewhere() || !spin.again(line.shares(), stirs) {
+            break;
+        }
+        if spin.fresh_batch() {
+            if own.glance() {
+                break;
+            }
+            if deadline_ns.is_some_and(|deadline| deadline <= now_ns()) {
+                return Some(open_or(what, Woken::Late));
+            }
         }
     }
     if !spin.over() {
@@ -203,7 +216,7 @@ fn sleep_by_habit(habit: &Habit, what: &impl Opens, line: &dyn Line, deadline_ns
         if what.is_open() || what.poll(line) {
             break;
         }
-        if !line.owed() && line.elsewhere() && spin.again(line.shares()) {
+        if !line.owed() && line.elsewhere() && spin.again(line.shares(), || what.stirs()) {
             continue;
         }
         let cancelled = me.has(me.calls_ended_by());

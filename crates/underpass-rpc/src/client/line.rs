@@ -29,6 +29,11 @@ impl Line for ClientEnd {
         false
     }
 
+    #[inline]
+    fn stirs(&self) -> bool {
+        self.channel.receiving().pending()
+    }
+
     fn park(&self, others: bool) -> Option<u32> {
         self.watch.rest();
         (self.slots.leased() > 0).then(|| self.channel.own_attention().park(others))

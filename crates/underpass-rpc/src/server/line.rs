@@ -62,6 +62,11 @@ impl Line for ServerEnd {
         true
     }
 
+    #[inline]
+    fn stirs(&self) -> bool {
+        self.channel.receiving().pending()
+    }
+
     fn park(&self, others: bool) -> Option<u32> {
         Some(self.channel.own_attention().park(others))
     }
