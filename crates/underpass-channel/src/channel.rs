@@ -32,8 +32,8 @@ pub enum Side {
 #[derive(Debug)]
 pub struct Channel {
     region: Arc<Region>,
-    sending: Sending<Arc<Region>>,
-    receiving: Receiving<Arc<Region>>,
+    sending: Sending<Region>,
+    receiving: Receiving<Region>,
     own_attention: usize,
     peer_attention: usize,
     fence: Fence,
@@ -156,7 +156,7 @@ impl Channel {
 
     /// The receiving end.
     #[inline]
-    pub fn receiving(&self) -> &Receiving<Arc<Region>> {
+    pub fn receiving(&self) -> &Receiving<Region> {
         &self.receiving
     }
 

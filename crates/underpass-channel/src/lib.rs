@@ -21,6 +21,7 @@ mod copied;
 mod copying;
 mod donation;
 pub mod layout;
+mod lines;
 mod payload;
 #[cfg(not(underpass_loom))]
 mod region;

@@ -11,6 +11,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
 use underpass_os::Memory;
 use underpass_seam::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use underpass_wire::{DecodeError, Sink, Source};
@@ -129,13 +130,12 @@ impl Words for Region {
         unsafe { AtomicU64::from_ptr(word.as_ptr()) }
     }
 
-    #[inline]
-    fn line(&self, index: usize) -> &Line {
-        assert!(index <= layout::STACKS / 8 - LINE_WORDS);
+    fn lines(&self, index: usize, lines: usize) -> &[Line] {
+        assert!(index + lines * LINE_WORDS <= layout::STACKS / 8);
         // SAFETY: in bounds as asserted.
-        let line = unsafe { self.memory.base().cast::<u64>().add(index) };
-        // SAFETY: all its words are in bounds, and as in `word`.
-        unsafe { line.cast().as_ref() }
+        let first = unsafe { self.memory.base().cast::<u64>().add(index) };
+        // SAFETY: all their words are in bounds, and as in `word`.
+        unsafe { NonNull::slice_from_raw_parts(first.cast(), lines).as_ref() }
     }
 
     #[inline]

@@ -4,8 +4,9 @@
 
 use crate::cell::{Cell, Head, is_head, sequence_of};
 use crate::copied;
-use crate::layout::LINE_WORDS;
+use crate::lines::Lines;
 use crate::words::{Line, Words};
+use std::sync::Arc;
 use underpass_seam::atomic::{AtomicU32, Ordering};
 
 /// How many lines ahead a poster asks for the line that it will write.
@@ -28,35 +29,7 @@ impl Position {
     }
 }
 
-/// The lines of a ring.
-#[derive(Debug)]
-struct Lines<W> {
-    words: W,
-    first_word: usize,
-    mask: u32,
-}
-
 impl<W: Words> Lines<W> {
-    fn new(words: W, first_word: usize, lines: u32) -> Self {
-        assert!(lines.is_power_of_two(), "lines wrap by a mask");
-        Self { words, first_word, mask: lines - 1 }
-    }
-
-    /// Where the line of a cell begins, in words.
-    ///
-    /// Neighbours in time lie far apart, in no pattern that a prefetcher knows: otherwise the taker's prefetcher fetches lines
-    /// before they are written, and the poster waits for each line twice.
-    #[inline]
-    fn place(&self, cell: u32) -> usize {
-        self.first_word + (cell.wrapping_mul(37) & self.mask) as usize * LINE_WORDS
-    }
-
-    /// The line of a cell.
-    #[inline(always)]
-    fn line(&self, cell: u32) -> &Line {
-        self.words.line(self.place(cell))
-    }
-
     /// The line of the cell with so many before it and its head, if it has come.
     #[inline(always)]
     fn find(&self, cell: u32) -> Option<(&Line, u64)> {
@@ -78,8 +51,8 @@ impl<W: Words> Sending<W> {
     /// The sending end of the ring of `lines` lines (a power of two) that begins at `first_word`.
     ///
     /// # Panics
-    /// If `lines` is no power of two.
-    pub fn new(words: W, first_word: usize, lines: u32) -> Self {
+    /// If `lines` is no power of two, or the memory ends before the lines do.
+    pub fn new(words: Arc<W>, first_word: usize, lines: u32) -> Self {
         Self { lines: Lines::new(words, first_word, lines), next: Position::default() }
     }
 
@@ -138,8 +111,8 @@ impl<W: Words> Receiving<W> {
     /// The receiving end of the ring of `lines` lines (a power of two) that begins at `first_word`.
     ///
     /// # Panics
-    /// If `lines` is no power of two.
-    pub fn new(words: W, first_word: usize, lines: u32) -> Self {
+    /// If `lines` is no power of two, or the memory ends before the lines do.
+    pub fn new(words: Arc<W>, first_word: usize, lines: u32) -> Self {
         Self { lines: Lines::new(words, first_word, lines), next: Position::default() }
     }
 
@@ -228,15 +201,16 @@ pub struct Damaged;
 mod tests {
     use super::*;
     use crate::cell::{INLINE, Place};
+    use crate::layout::LINE_WORDS;
     use crate::words::Boxed;
     use std::sync::Arc;
 
-    fn ring(lines: u32) -> (Sending<Arc<Boxed>>, Receiving<Arc<Boxed>>) {
+    fn ring(lines: u32) -> (Sending<Boxed>, Receiving<Boxed>) {
         let words = Arc::new(Boxed::new(lines as usize * LINE_WORDS));
         (Sending::new(words.clone(), 0, lines), Receiving::new(words, 0, lines))
     }
 
-    fn next(receiving: &Receiving<Arc<Boxed>>) -> Option<Cell> {
+    fn next(receiving: &Receiving<Boxed>) -> Option<Cell> {
         let mut cell = Cell::new(0, 0);
         receiving.take(&mut cell).unwrap().then_some(cell)
     }

@@ -14,11 +14,11 @@ pub trait Words {
     /// If the memory ends before it.
     fn word(&self, index: usize) -> &AtomicU64;
 
-    /// The line that begins with the word at `index`.
+    /// So many lines, of which the first begins with the word at `index`: the same ones each time.
     ///
     /// # Panics
-    /// If the memory ends before the line does.
-    fn line(&self, index: usize) -> &Line;
+    /// If the memory ends before they do.
+    fn lines(&self, index: usize, lines: usize) -> &[Line];
 
     /// Asks for a line early, to write it: a hint.
     #[inline]
@@ -51,34 +51,7 @@ impl Words for Boxed {
         &self.words[index]
     }
 
-    fn line(&self, index: usize) -> &Line {
-        self.words[index..].first_chunk().expect("a line that ends within the memory")
-    }
-}
-
-impl<W: Words> Words for std::sync::Arc<W> {
-    #[inline]
-    fn word(&self, index: usize) -> &AtomicU64 {
-        (**self).word(index)
-    }
-
-    #[inline]
-    fn line(&self, index: usize) -> &Line {
-        (**self).line(index)
-    }
-
-    #[inline]
-    fn want_to_write(line: &Line) {
-        W::want_to_write(line);
-    }
-
-    #[inline]
-    fn want_to_read(line: &Line) {
-        W::want_to_read(line);
-    }
-
-    #[inline]
-    fn send_on(line: &Line) {
-        W::send_on(line);
+    fn lines(&self, index: usize, lines: usize) -> &[Line] {
+        self.words[index..][..lines * LINE_WORDS].as_chunks().0
     }
 }

@@ -45,8 +45,8 @@ impl Futex {
 }
 
 /// One end, under the lock that its domain has for it.
-type Sender = Mutex<Sending<Shared<Boxed>>>;
-type Receiver = Mutex<Receiving<Shared<Boxed>>>;
+type Sender = Mutex<Sending<Boxed>>;
+type Receiver = Mutex<Receiving<Boxed>>;
 
 fn ring(lines: u32) -> (Sender, Receiver) {
     let words = Shared::new(Boxed::new(lines as usize * 8));

@@ -1,0 +1,40 @@
+//! The lines of a ring, each found by a few instructions: a call looks up five of them on either side.
+
+use crate::words::{Line, Words};
+use std::sync::Arc;
+
+/// So many lines of `words`, a power of two.
+#[derive(Debug)]
+pub(crate) struct Lines<W> {
+    /// As long as `words` lives; not to be given out for longer than `self` is borrowed.
+    lines: &'static [Line],
+    pub(crate) mask: u32,
+    _words: Arc<W>,
+}
+
+impl<W: Words> Lines<W> {
+    /// Those that begin with the word at `first_word`.
+    ///
+    /// # Panics
+    /// If `lines` is no power of two, or the memory ends before the lines do.
+    pub(crate) fn new(words: Arc<W>, first_word: usize, lines: u32) -> Self {
+        assert!(lines.is_power_of_two(), "lines wrap by a mask");
+        let found = words.lines(first_word, lines as usize);
+        assert_eq!(found.len(), lines as usize);
+        // SAFETY: only the lifetime changes. They were borrowed from what `words` counts, which neither moves nor is changed or dropped while it is counted here, and
+        // none is given out for longer than `self` is borrowed.
+        let found = unsafe { std::mem::transmute::<&[Line], &'static [Line]>(found) };
+        Self { lines: found, mask: lines - 1, _words: words }
+    }
+
+    /// The line of the cell with so many before it.
+    ///
+    /// Neighbours in time lie far apart, in no pattern that a prefetcher knows: otherwise the taker's prefetcher fetches lines
+    /// before they are written, and the poster waits for each line twice.
+    #[inline(always)]
+    pub(crate) fn line(&self, cell: u32) -> &Line {
+        let place = cell.wrapping_mul(37) & self.mask;
+        // SAFETY: the mask is one less than the number of lines, as `new` asserts, and neither changes.
+        unsafe { self.lines.get_unchecked(place as usize) }
+    }
+}
