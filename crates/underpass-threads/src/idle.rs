@@ -113,6 +113,16 @@ impl Scheduler {
         }
     }
 
+    /// Notes that a thread has polled for what came. Who is always answered at once looks at no other line, and would never put those away that carry nothing.
+    #[inline]
+    pub(crate) fn waited(&self) {
+        let waits = self.waits.get().wrapping_add(1);
+        self.waits.set(waits);
+        if waits.is_multiple_of(Spin::BATCH) {
+            self.passed(Spin::BATCH);
+        }
+    }
+
     /// Whether there may be something to poll the lines for, or somebody wants this processor: for who looks again and again.
     #[inline]
     pub(crate) fn stirs(&self, lines: &[Rc<Arc<dyn Line>>]) -> bool {

@@ -47,6 +47,8 @@ pub(crate) struct Scheduler {
     /// How soon calls and replies come when it is idle, and how soon the reply that a thread of it polls for.
     pub(crate) habit: Habit,
     pub(crate) reply_habit: Habit,
+    /// How often a thread of it has polled for what came.
+    pub(crate) waits: Cell<u32>,
     /// The number of the line whose turn it is to be served.
     pub(crate) line_turn: Cell<usize>,
     pub(crate) listener: Listener,
@@ -107,6 +109,7 @@ impl Scheduler {
             lines: RefCell::new(Rc::new([])),
             habit: Habit::of_leader(),
             reply_habit: Habit::new(),
+            waits: Cell::new(0),
             line_turn: Cell::new(0),
             listener: Listener::default(),
         }));

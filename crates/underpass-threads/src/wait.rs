@@ -168,6 +168,7 @@ fn poll_for(
             if spin.has_begun() {
                 line.spun(true);
             }
+            own.waited();
             return Some(Woken::Woken);
         }
         if what.is_open() {
