@@ -4,7 +4,6 @@ use crate::words::{Line, Words};
 use std::sync::Arc;
 
 /// So many lines of `words`, a power of two.
-#[derive(Debug)]
 pub(crate) struct Lines<W> {
     /// As long as `words` lives; not to be given out for longer than `self` is borrowed.
     lines: &'static [Line],
@@ -36,5 +35,12 @@ impl<W: Words> Lines<W> {
         let place = cell.wrapping_mul(37) & self.mask;
         // SAFETY: the mask is one less than the number of lines, as `new` asserts, and neither changes.
         unsafe { self.lines.get_unchecked(place as usize) }
+    }
+}
+
+/// Without what lies in them.
+impl<W> std::fmt::Debug for Lines<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lines").field("mask", &self.mask).finish_non_exhaustive()
     }
 }

@@ -131,7 +131,8 @@ impl Words for Region {
     }
 
     fn lines(&self, index: usize, lines: usize) -> &[Line] {
-        assert!(index + lines * LINE_WORDS <= layout::STACKS / 8);
+        const WORDS: usize = layout::STACKS / 8;
+        assert!(index <= WORDS && lines <= (WORDS - index) / LINE_WORDS);
         // SAFETY: in bounds as asserted.
         let first = unsafe { self.memory.base().cast::<u64>().add(index) };
         // SAFETY: all their words are in bounds, and as in `word`.

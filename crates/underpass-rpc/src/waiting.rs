@@ -108,7 +108,7 @@ unsafe impl Opens for Reply<'_> {
 
     #[inline(always)]
     fn stirs(&self) -> bool {
-        self.answer.end.receives() || self.is_open()
+        self.answer.end.stirs() || self.is_open()
     }
 
     #[inline(always)]

@@ -29,7 +29,7 @@ impl Line for ClientEnd {
         false
     }
 
-    #[inline]
+    #[inline(always)]
     fn stirs(&self) -> bool {
         self.channel.receiving().pending()
     }

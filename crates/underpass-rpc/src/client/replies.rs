@@ -55,12 +55,6 @@ impl ClientEnd {
         self.take_replies(|| self.lock.try_enter())
     }
 
-    /// Whether a reply seems to have come.
-    #[inline(always)]
-    pub(crate) fn receives(&self) -> bool {
-        self.channel.receiving().pending()
-    }
-
     /// Looks for the reply to a call of the calling thread, and takes what else has come; says whether that reply has.
     #[inline(always)]
     pub(crate) fn look_for(&self, reply: &Reply<'_>) -> bool {
