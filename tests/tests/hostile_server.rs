@@ -359,8 +359,8 @@ fn a_second_reply_to_a_call_closes_the_binding() {
         // Both at once, or the second would pass for the reply to the next call: the first cell is written last.
         let ring = Arc::new(Boxed::new(LINES as usize * LINE_WORDS));
         let sending = Sending::new(ring.clone(), 0, LINES);
-        sending.post(&reply);
-        sending.post(&reply);
+        sending.post(&reply, 0);
+        sending.post(&reply, 1);
         for index in (0..LINES as usize * LINE_WORDS).rev() {
             let word = ring.word(index).load(Ordering::Relaxed);
             end.region.word(REPLIES / 8 + index).store(word, Ordering::Release);

@@ -93,7 +93,7 @@ impl Parts {
             self.replies[usize::from(slot.number())].store(0, Ordering::Relaxed);
             if let Some(cell) = Cell::inline(slot.number(), 0, &[]) {
                 let _inside = self.client_lock.enter();
-                black_box(self.client.post_and_look(&cell));
+                black_box(self.client.post_and_look(&cell, self.slots.leased() - 1));
             }
             self.leased.push(slot);
         }
@@ -110,7 +110,7 @@ impl Parts {
         for _ in 0..MESSAGES {
             let Some(inside) = self.server_lock.try_enter() else { return };
             let mut cell = Cell::new(0, 0);
-            let Ok(true) = self.server.receiving().take(&mut cell) else { return };
+            let Ok(true) = self.server.take(&mut cell) else { return };
             let Some(busy) = self.busy.get(usize::from(cell.slot())) else { return };
             if busy.load(Ordering::Relaxed) {
                 return;
@@ -157,7 +157,7 @@ impl Parts {
             // A present head is not zero.
             reply.store(coming.head.word(), Ordering::Relaxed);
             coming.words(|_, word| _ = black_box(word));
-            receiving.pass(coming.head);
+            receiving.pass(&coming);
         }
         drop(inside);
         for slot in self.leased.drain(..) {

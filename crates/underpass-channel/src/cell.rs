@@ -1,5 +1,6 @@
 //! One message, as it lies in a line of a ring.
 
+use crate::laps::Onward;
 use crate::layout::LINE_WORDS;
 use crate::payload::Payload;
 
@@ -10,6 +11,11 @@ pub const INLINE: usize = (LINE_WORDS - 1) * 8;
 const PRESENT: u64 = 1 << 63;
 /// Where the head says that the call is bounded.
 const BOUNDED: u32 = 56;
+/// Where it says, by twos and rounded up, how many of the messages before it may be untaken; and the most that it can say, for that many or more.
+const BEHIND: u32 = 57;
+const MANY: u32 = 15;
+/// Where it says on which line the next message will lie.
+const ONWARD: u32 = 61;
 
 /// Where the bytes of a message lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +33,7 @@ pub enum Place {
 /// A private copy of a cell. What came out of a region is checked for form here and for sense by who takes it.
 ///
 /// ```text
-/// head      sequence : 16 | slot : 16 | what : 16 | length : 6 | place : 2 | bounded : 1 | 0 : 6 | 1 : 1      stored last, and so publishes the rest
+/// head      sequence : 16 | slot : 16 | what : 16 | length : 6 | place : 2 | bounded : 1 | behind : 4 | onward : 2 | 1 : 1      stored last, and so publishes the rest
 /// payload   the bytes, rounded up to words; or the length alone, if they lie elsewhere
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,14 +114,16 @@ impl Cell {
         }
     }
 
-    /// The head, and the first word of the payload.
+    /// The head, and the first word of the payload; for the message of this sequence, before which so many may be untaken, and behind which the next lies there.
     #[inline(always)]
-    pub(crate) fn head(&self, sequence: u32) -> (u64, u64) {
+    pub(crate) fn head(&self, sequence: u32, behind: u32, onward: Onward) -> (u64, u64) {
         let (place, length, first) = match self.place {
             Place::Inline => (0, u64::from(self.length.min(0x3f)), self.payload.word(0)),
             elsewhere => (elsewhere as u64, 0, u64::from(self.length)),
         };
-        let head = mark(sequence) | u64::from(self.ids.0) << 16;
+        let behind = (behind.saturating_add(1) / 2).min(MANY);
+        let way = u64::from(behind) << BEHIND | (onward as u64) << ONWARD;
+        let head = mark(sequence) | way | u64::from(self.ids.0) << 16;
         (head | length << 48 | place << 54 | u64::from(self.bounded) << BOUNDED, first)
     }
 
@@ -155,18 +163,17 @@ impl Cell {
 pub struct Head(u64);
 
 impl Head {
-    /// Where it says how many bytes lie in the cell, and where all lie; and what is zero in all.
+    /// Where it says how many bytes lie in the cell, and where all lie.
     const LENGTH: u32 = 48;
     const PLACE: u32 = 54;
-    const ZEROS: u64 = 0x3f << (BOUNDED + 1);
 
     /// `word`, if it has the form.
     #[inline(always)]
     pub fn new(word: u64) -> Option<Self> {
         let head = Self(word);
-        // All above the length are zeros if the cell has the bytes, as most have.
-        let of_inline = (word & !(PRESENT | 1 << BOUNDED)) >> Self::LENGTH <= INLINE as u64;
-        (of_inline || (word & Self::ZEROS == 0 && head.place() != 0 && head.length() == 0)).then_some(head)
+        // The place is zero if the cell has the bytes, as most have.
+        let of_inline = (word & ((1 << BOUNDED) - 1)) >> Self::LENGTH <= INLINE as u64;
+        (of_inline || (head.place() != 0 && head.length() == 0)).then_some(head)
     }
 
     /// The head that was `word`.
@@ -180,6 +187,21 @@ impl Head {
     #[inline(always)]
     pub fn word(self) -> u64 {
         self.0
+    }
+
+    /// On which line the message behind that of the head `word` lies, whatever else it says.
+    #[inline(always)]
+    pub(crate) fn onward_of(word: u64) -> Onward {
+        Onward::of((word >> ONWARD) as u32)
+    }
+
+    /// How many of the messages before it, at the most, may have been untaken when it was posted.
+    #[inline(always)]
+    pub fn behind(self) -> u32 {
+        match (self.0 >> BEHIND) as u32 & MANY {
+            MANY => u32::MAX,
+            twos => 2 * twos,
+        }
     }
 
     #[inline(always)]
@@ -265,19 +287,22 @@ mod tests {
         let elsewhere = Cell { length: 70_000, place: Place::Stack, ..Cell::new(1, 2) };
         let bounded = Cell { bounded: true, ..Cell::new(9, 9) };
         for cell in [Cell::inline(63, 7, b"hello").unwrap(), elsewhere, bounded] {
-            let (head, first) = cell.head(u32::MAX);
+            let (head, first) = cell.head(u32::MAX, 0, Onward::Short);
             let mut read = Cell::of(Head::new(head).unwrap());
             read.payload.set_word(0, first);
             read.complete();
             assert_eq!((read.ids, read.place), (cell.ids, cell.place));
-            assert_eq!((read.length, read.bounded, first), (cell.length, cell.bounded, cell.head(0).1));
+            assert_eq!(
+                (read.length, read.bounded, first),
+                (cell.length, cell.bounded, cell.head(0, 7, Onward::Whole).1)
+            );
             assert!(is_head(head, u32::MAX) && !is_head(head, 0) && !is_head(0, 0));
         }
     }
 
     #[test]
     fn a_head_that_no_honest_peer_writes_is_none() {
-        for head in [1 << 48 | 3 << 54, 1 << 57, 1 << 60, 1 << 48 | 1 << 54, (INLINE as u64 + 1) << 48] {
+        for head in [1 << 48 | 3 << 54, 1 << 48 | 1 << 54, (INLINE as u64 + 1) << 48] {
             assert_eq!(Head::new(PRESENT | head), None);
         }
     }

@@ -8,7 +8,7 @@ use crate::layout::{
     SERVER_ATTENTION, SLOTS, TAKEN, WANTED,
 };
 use crate::region::{Region, RegionSink, RegionSource};
-use crate::ring::{Receiving, Sending};
+use crate::ring::{Damaged, Receiving, Sending};
 use crate::wanted::{Taken, Wanted};
 use crate::words::Words;
 use std::io;
@@ -16,7 +16,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use underpass_os::Stamp;
 use underpass_os::futex::{self, Scope};
-use underpass_seam::atomic::{AtomicU64, Ordering};
+use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_wire::DecodeError;
 
 /// Which end of a channel.
@@ -37,6 +37,8 @@ pub struct Channel {
     own_attention: usize,
     peer_attention: usize,
     fence: Fence,
+    /// The most messages of this side that its peer may not have taken, as far as that is told by what comes.
+    untaken: AtomicU32,
 }
 
 impl Channel {
@@ -60,9 +62,9 @@ impl Channel {
 
     fn over(region: Region, side: Side, fence: Fence) -> Self {
         let region = Arc::new(region);
-        let (to, from, own_attention, peer_attention) = match side {
-            Side::Client => (REQUESTS, REPLIES, CLIENT_ATTENTION, SERVER_ATTENTION),
-            Side::Server => (REPLIES, REQUESTS, SERVER_ATTENTION, CLIENT_ATTENTION),
+        let (to, from, own_attention, peer_attention, untaken) = match side {
+            Side::Client => (REQUESTS, REPLIES, CLIENT_ATTENTION, SERVER_ATTENTION, u32::MAX),
+            Side::Server => (REPLIES, REQUESTS, SERVER_ATTENTION, CLIENT_ATTENTION, 0),
         };
         const { assert!(LINE.is_multiple_of(8)) };
         Self {
@@ -72,6 +74,7 @@ impl Channel {
             own_attention,
             peer_attention,
             fence,
+            untaken: AtomicU32::new(untaken),
         }
     }
 
@@ -83,21 +86,40 @@ impl Channel {
     /// Posts a message, and says how the peer must be called, if it must. One at a time, here and below: callers have a lock.
     #[inline]
     pub fn post(&self, cell: &Cell) -> Bell {
-        self.sending.post(cell);
+        self.send(cell);
         self.peer().after_post(self.fence)
     }
 
-    /// Posts a message, and only says whether the peer must be called: the caller sees to that later, by [`claim`](Self::claim).
+    /// Of the client: posts a request while `others` calls are under way, and only says whether the peer must be called: the caller sees to that later, by [`claim`](Self::claim).
     #[inline(always)]
-    pub fn post_and_look(&self, cell: &Cell) -> bool {
-        self.sending.post(cell);
+    pub fn post_and_look(&self, cell: &Cell, others: u32) -> bool {
+        self.sending.post(cell, others);
         self.peer().is_away(self.fence)
     }
 
     /// Posts a message on a processor that the peer has donated: it is called when that goes back, by [`recall`](Self::recall).
     #[inline]
     pub fn post_on_loan(&self, cell: &Cell) {
-        self.sending.post(cell);
+        self.send(cell);
+    }
+
+    #[inline(always)]
+    fn send(&self, cell: &Cell) {
+        // Relaxed, here and in `take`: callers have a lock.
+        let untaken = self.untaken.load(Ordering::Relaxed);
+        self.untaken.store(untaken.saturating_add(1), Ordering::Relaxed);
+        self.sending.post(cell, untaken);
+    }
+
+    /// Of the server: takes the next request into `cell`, which is new, and says whether one had come. It tells how many replies may be untaken: no more than other calls were under way.
+    ///
+    /// # Errors
+    /// The cell has no meaning. The binding is to be closed.
+    #[inline(always)]
+    pub fn take(&self, cell: &mut Cell) -> Result<bool, Damaged> {
+        let Some(head) = self.receiving.take(cell)? else { return Ok(false) };
+        self.untaken.store(head.behind(), Ordering::Relaxed);
+        Ok(true)
     }
 
     /// How many messages have been posted, modulo 2³²: a hint, for who asks whether anything was since.

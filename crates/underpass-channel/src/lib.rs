@@ -20,6 +20,7 @@ mod copied;
 #[cfg(not(underpass_loom))]
 mod copying;
 mod donation;
+mod laps;
 pub mod layout;
 mod lines;
 mod payload;

@@ -4,39 +4,58 @@
 
 use crate::cell::{Cell, Head, is_head, sequence_of};
 use crate::copied;
+use crate::laps::{Laps, Onward};
 use crate::lines::Lines;
 use crate::words::{Line, Words};
 use std::sync::Arc;
-use underpass_seam::atomic::{AtomicU32, Ordering};
+use underpass_seam::atomic::{AtomicU64, Ordering};
 
 /// How many lines ahead a poster asks for the line that it will write.
 const AHEAD: u32 = 2;
 
-/// How many cells lie before the next one, counted from 0 modulo 2³². It changes under the lock that guards its end; others read it as a hint.
-#[derive(Debug, Default)]
-struct Position(AtomicU32);
+/// Which cell comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Position {
+    /// How many lie before it, counted from 0 modulo 2³².
+    cells: u32,
+    /// On which line it lies.
+    place: u32,
+}
 
 impl Position {
+    /// The one behind it.
+    #[inline(always)]
+    fn next(self, onward: Onward, mask: u32) -> Self {
+        Self { cells: self.cells.wrapping_add(1), place: onward.after(self.place, mask) }
+    }
+}
+
+/// A position, in one piece. It changes under the lock that guards its end; others read it as a hint.
+#[derive(Debug, Default)]
+struct Cursor(AtomicU64);
+
+impl Cursor {
     #[inline]
-    fn get(&self) -> u32 {
+    fn get(&self) -> Position {
         // Relaxed, both: the lock orders them.
-        self.0.load(Ordering::Relaxed)
+        let word = self.0.load(Ordering::Relaxed);
+        Position { cells: word as u32, place: (word >> 32) as u32 }
     }
 
     #[inline]
-    fn set(&self, cells: u32) {
-        self.0.store(cells, Ordering::Relaxed);
+    fn set(&self, position: Position) {
+        self.0.store(u64::from(position.cells) | u64::from(position.place) << 32, Ordering::Relaxed);
     }
 }
 
 impl<W: Words> Lines<W> {
-    /// The line of the cell with so many before it and its head, if it has come.
+    /// The line of the cell at `position` and its head, if it has come.
     #[inline(always)]
-    fn find(&self, cell: u32) -> Option<(&Line, u64)> {
-        let line = self.line(cell);
+    fn find(&self, position: Position) -> Option<(&Line, u64)> {
+        let line = self.line(position.place);
         // SYNC with the head's store in `Sending::post`: the rest of the cell, and the A-stack that it names.
         let word = line[0].load(Ordering::Acquire);
-        is_head(word, cell.wrapping_add(1)).then_some((line, word))
+        is_head(word, position.cells.wrapping_add(1)).then_some((line, word))
     }
 }
 
@@ -44,7 +63,8 @@ impl<W: Words> Lines<W> {
 #[derive(Debug)]
 pub struct Sending<W> {
     lines: Lines<W>,
-    next: Position,
+    next: Cursor,
+    laps: Laps,
 }
 
 impl<W: Words> Sending<W> {
@@ -53,20 +73,23 @@ impl<W: Words> Sending<W> {
     /// # Panics
     /// If `lines` is no power of two, or the memory ends before the lines do.
     pub fn new(words: Arc<W>, first_word: usize, lines: u32) -> Self {
-        Self { lines: Lines::new(words, first_word, lines), next: Position::default() }
+        let lines = Lines::new(words, first_word, lines);
+        Self { laps: Laps::new(lines.mask), lines, next: Cursor::default() }
     }
 
     /// How many cells have been posted, modulo 2³²: a hint, for who asks whether anything was since.
     pub fn position(&self) -> u32 {
-        self.next.get()
+        self.next.get().cells
     }
 
-    /// Posts `cell`. One at a time: callers have a lock. The cell's call has a slot (see the proof, *Room*), so there is room.
+    /// Posts `cell`, of whose predecessors the last `behind`, at the most, have not been taken. One at a time: callers have a lock. The cell's call has a slot
+    /// (see the proof, *Room*), so there is room.
     #[inline(always)]
-    pub fn post(&self, cell: &Cell) {
-        let (next, used) = (self.next.get(), cell.used());
-        let line = self.lines.line(next);
-        let (head, first) = cell.head(next.wrapping_add(1));
+    pub fn post(&self, cell: &Cell, behind: u32) {
+        let (next, used, mask) = (self.next.get(), cell.used(), self.lines.mask);
+        let line = self.lines.line(next.place);
+        let onward = self.laps.onward(behind, mask);
+        let (head, first) = cell.head(next.cells.wrapping_add(1), behind, onward);
         if used > 0 {
             // Relaxed, like the next: published by the head.
             line[1].store(first, Ordering::Relaxed);
@@ -78,8 +101,12 @@ impl<W: Words> Sending<W> {
         // SYNC with the head's load in `Lines::find`: the rest of the cell, and the A-stack that it names.
         line[0].store(head, Ordering::Release);
         W::send_on(line);
-        self.next.set(next.wrapping_add(1));
-        W::want_to_write(self.lines.line(next.wrapping_add(AHEAD)));
+        self.next.set(next.next(onward, mask));
+        self.laps.posted(behind, next.cells.wrapping_add(1), mask);
+        if onward == Onward::Whole {
+            // In a shorter lap its last reader has it still, and would only take it back.
+            W::want_to_write(self.lines.line(next.place.wrapping_add(1 + AHEAD)));
+        }
     }
 }
 
@@ -104,7 +131,7 @@ impl<W: Words> Sending<W> {
 #[derive(Debug)]
 pub struct Receiving<W> {
     lines: Lines<W>,
-    next: Position,
+    next: Cursor,
 }
 
 impl<W: Words> Receiving<W> {
@@ -113,7 +140,7 @@ impl<W: Words> Receiving<W> {
     /// # Panics
     /// If `lines` is no power of two, or the memory ends before the lines do.
     pub fn new(words: Arc<W>, first_word: usize, lines: u32) -> Self {
-        Self { lines: Lines::new(words, first_word, lines), next: Position::default() }
+        Self { lines: Lines::new(words, first_word, lines), next: Cursor::default() }
     }
 
     /// Whether a cell has come: under the lock. Without it, a hint for whoever polls.
@@ -124,13 +151,14 @@ impl<W: Words> Receiving<W> {
 
     /// How many cells have been taken, modulo 2³²: a hint, for who asks whether anything has come since.
     pub fn position(&self) -> u32 {
-        self.next.get()
+        self.next.get().cells
     }
 
     /// Whether a second cell seems to have come behind the first: a hint.
     pub fn backlog(&self) -> bool {
         let next = self.next.get();
-        self.lines.find(next).and_then(|_| self.lines.find(next.wrapping_add(1))).is_some()
+        let second = |(_, word)| next.next(Head::onward_of(word), self.lines.mask);
+        self.lines.find(next).map(second).is_some_and(|second| self.lines.find(second).is_some())
     }
 
     /// The next cell, if one has come; an error if no honest peer writes such a cell. Has the processor fetch the one behind it. One at a time, as all that follows: callers have a lock.
@@ -139,34 +167,36 @@ impl<W: Words> Receiving<W> {
     /// The cell has no meaning. The binding is to be closed.
     #[inline(always)]
     pub fn coming(&self) -> Result<Option<Coming<'_>>, Damaged> {
-        match self.lines.find(self.next.get()) {
+        let next = self.next.get();
+        match self.lines.find(next) {
             None => Ok(None),
             Some((line, word)) => {
-                W::want_to_read(self.lines.line(self.next.get().wrapping_add(1)));
-                Ok(Some(Coming { head: Head::new(word).ok_or(Damaged)?, line }))
+                let behind = next.next(Head::onward_of(word), self.lines.mask);
+                W::want_to_read(self.lines.line(behind.place));
+                Ok(Some(Coming { head: Head::new(word).ok_or(Damaged)?, line, behind }))
             }
         }
     }
 
     /// The cell that was [`coming`](Self::coming) has been taken.
     #[inline(always)]
-    pub fn pass(&self, head: Head) {
-        copied::out_of_region(head.crossing());
-        self.next.set(self.next.get().wrapping_add(1));
+    pub fn pass(&self, coming: &Coming<'_>) {
+        copied::out_of_region(coming.head.crossing());
+        self.next.set(coming.behind);
     }
 
-    /// Copies the next cell out into `cell`, which is new, once, and says whether one had come.
+    /// Copies the next cell out into `cell`, which is new, once; gives its head, if one had come.
     ///
     /// # Errors
     /// As [`coming`](Self::coming).
     #[inline(always)]
-    pub fn take(&self, cell: &mut Cell) -> Result<bool, Damaged> {
-        let Some(coming) = self.coming()? else { return Ok(false) };
+    pub fn take(&self, cell: &mut Cell) -> Result<Option<Head>, Damaged> {
+        let Some(coming) = self.coming()? else { return Ok(None) };
         cell.set(coming.head);
         coming.words(|i, word| cell.payload.set_word(i, word));
         cell.complete();
-        self.pass(coming.head);
-        Ok(true)
+        self.pass(&coming);
+        Ok(Some(coming.head))
     }
 }
 
@@ -176,6 +206,8 @@ pub struct Coming<'a> {
     /// Copied once.
     pub head: Head,
     line: &'a Line,
+    /// The one behind it.
+    behind: Position,
 }
 
 impl Coming<'_> {
@@ -212,7 +244,7 @@ mod tests {
 
     fn next(receiving: &Receiving<Boxed>) -> Option<Cell> {
         let mut cell = Cell::new(0, 0);
-        receiving.take(&mut cell).unwrap().then_some(cell)
+        receiving.take(&mut cell).unwrap().map(|_| cell)
     }
 
     #[test]
@@ -222,7 +254,7 @@ mod tests {
         for n in 0..70_000u32 {
             let slot = (n % 3) as u16;
             let bytes = [0xff; INLINE];
-            sending.post(&Cell::inline(slot, 1, &bytes[..n as usize * 7 % (INLINE + 1)]).unwrap());
+            sending.post(&Cell::inline(slot, 1, &bytes[..n as usize * 7 % (INLINE + 1)]).unwrap(), 0);
             let taken = receiving.position();
             assert!(sending.is_behind(slot, taken), "{n}");
             assert!(!sending.is_behind(slot, taken.wrapping_add(1)), "{n}");
@@ -243,8 +275,8 @@ mod tests {
                 _ => Cell::inline(i as u16 % 4, i as u16, &bytes[..i * 31 % (INLINE + 1)]).unwrap(),
             };
             // Two slots: as many as half the lines, and so many cells on the way.
-            sending.post(&cell);
-            sending.post(&cell);
+            sending.post(&cell, 0);
+            sending.post(&cell, 1);
             assert!(receiving.pending() && receiving.backlog());
             assert_eq!(next(&receiving).unwrap().bytes(), cell.bytes());
             assert!(receiving.pending() && !receiving.backlog());
@@ -257,18 +289,66 @@ mod tests {
     #[test]
     fn counts_wrap() {
         let (sending, receiving) = ring(4);
-        let near = u32::MAX - 9;
+        let near = Position { cells: u32::MAX - 9, place: 3 };
         sending.next.set(near);
         receiving.next.set(near);
         for what in 0..100_000u32 {
-            sending.post(&Cell::new(0, what as u16));
+            sending.post(&Cell::new(0, what as u16), 0);
             assert_eq!(next(&receiving).unwrap().what(), what as u16);
+        }
+    }
+
+    /// Posts and takes, with as many on the way as `on_the_way` says for each, of which the poster believes that they may be `more`; gives how many lines were used for the last `window`.
+    fn goes_round(lines: u32, cells: u32, window: u32, on_the_way: impl Fn(u32) -> u32, more: u32) -> usize {
+        let (sending, receiving) = ring(lines);
+        let mut used = std::collections::BTreeMap::new();
+        let mut taken = 0;
+        for n in 0..cells {
+            let behind = on_the_way(n).min(n - taken);
+            while n - taken > behind {
+                assert_eq!(next(&receiving).map(|cell| cell.what()), Some(taken as u16), "{n}");
+                taken += 1;
+            }
+            assert!(n > taken || !receiving.pending(), "a head of long ago, {n}");
+            used.insert(sending.next.get().place, n);
+            sending.post(&Cell::inline(0, n as u16, &n.to_le_bytes()).unwrap(), behind + more);
+        }
+        used.values().filter(|&&n| n >= cells - window).count()
+    }
+
+    #[test]
+    fn few_messages_go_round_few_lines() {
+        // 90,000 are more than there are sequences, and end between two laps of all lines.
+        for (behind, lines) in [(0, 8), (6, 8), (7, 32), (30, 32), (31, 128), (64, 128)] {
+            assert_eq!(goes_round(128, 90_000, 1_000, |_| behind, 0), lines, "{behind}");
+        }
+    }
+
+    #[test]
+    fn no_message_is_written_over_whatever_is_on_the_way() {
+        let hash = |n: u32| n.wrapping_mul(0x9e37_79b9) >> 20;
+        for lines in [2, 4, 8, 16, 32, 64, 128] {
+            let most = lines / 2;
+            // Many phases of some length each, in which as many as in no other are on the way; and all of them mixed.
+            for phase in [1, 2, 3, 5, 8, 30, 129, 1_000, 20_000] {
+                for more in [0, 1, 5] {
+                    goes_round(lines, 50_000, 0, |n| hash(n / phase) % (most + 1), more);
+                    goes_round(lines, 50_000, 0, |n| if n / phase % 2 == 0 { 0 } else { most }, more);
+                }
+            }
+            goes_round(
+                lines,
+                200_000,
+                0,
+                |n| if n % 40_000 == 39_999 { most } else { hash(n) % 3 % (most + 1) },
+                0,
+            );
         }
     }
 
     #[test]
     fn a_damaged_cell_is_told() {
-        for head in [1 | 1 << 63 | 1 << 57, 1 | 1 << 63 | 1 << 60] {
+        for head in [1 | 1 << 63 | 57 << 48, 1 | 1 << 63 | 1 << 48 | 1 << 54] {
             let words = Arc::new(Boxed::new(4 * LINE_WORDS));
             let receiving = Receiving::new(words.clone(), 0, 4);
             words.word(0).store(head, Ordering::Relaxed);

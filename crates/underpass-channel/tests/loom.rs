@@ -54,13 +54,13 @@ fn ring(lines: u32) -> (Sender, Receiver) {
 }
 
 fn send(sending: &Sender, cell: &Cell) {
-    sending.lock().unwrap().post(cell);
+    sending.lock().unwrap().post(cell, u32::MAX);
 }
 
 fn try_take(receiving: &Receiver) -> Option<Cell> {
     let mut cell = Cell::new(0, 0);
     let came = receiving.try_lock().ok()?.take(&mut cell).unwrap();
-    came.then_some(cell)
+    came.map(|_| cell)
 }
 
 /// Whether nothing has come, for sure.
@@ -123,7 +123,7 @@ fn two_takers_take_each_cell_once() {
 
 #[test]
 fn a_slot_is_room_for_a_request_and_for_a_reply() {
-    // One slot, so two lines: the third call has the line of the first.
+    // One slot, so two lines, and no lap but the whole one: the third call has the line of the first.
     bounded(3, || {
         let (requests, incoming) = ring(2);
         let (replies, outgoing) = ring(2);
@@ -142,6 +142,44 @@ fn a_slot_is_room_for_a_request_and_for_a_reply() {
             assert_eq!(take(&outgoing).bytes(), [what as u8 + 100; INLINE]);
             slots.give_back(slot);
         }
+        server.join().unwrap();
+    });
+}
+
+#[test]
+fn a_short_lap_is_room_for_what_is_on_the_way() {
+    // Eight lines, of which a middle lap has two: the third call has the line of the first, and so has its reply. The fourth is posted beside the third, and leaps.
+    bounded(2, || {
+        let (requests, incoming) = ring(8);
+        let (replies, outgoing) = ring(8);
+        let long = |slot, what| Cell::inline(slot, what, &[what as u8; INLINE]).unwrap();
+        let server = thread::spawn(move || {
+            let mut untaken = 0;
+            for _ in 0..4 {
+                let (head, request) = loop {
+                    let mut cell = Cell::new(0, 0);
+                    match incoming.lock().unwrap().take(&mut cell).unwrap() {
+                        Some(head) => break (head, cell),
+                        None => thread::yield_now(),
+                    }
+                };
+                assert_eq!(request.bytes(), [request.what() as u8; INLINE]);
+                untaken = untaken.min(head.behind());
+                let reply = long(request.slot(), request.what() + 100);
+                replies.lock().unwrap().post(&reply, untaken);
+                untaken += 1;
+            }
+        });
+        let post = |what, behind| requests.lock().unwrap().post(&long(0, what), behind);
+        let is_answered = |what| assert_eq!(take(&outgoing).bytes(), [what as u8 + 100; INLINE]);
+        for what in 0..2 {
+            post(what, 0);
+            is_answered(what);
+        }
+        post(2, 0);
+        post(3, 1);
+        is_answered(2);
+        is_answered(3);
         server.join().unwrap();
     });
 }

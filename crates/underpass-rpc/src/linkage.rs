@@ -270,7 +270,7 @@ mod tests {
     fn deliver(linkage: &Linkage, cell: &Cell) -> Delivered {
         let words = Arc::new(Boxed::new(32));
         let ring = Receiving::new(words.clone(), 0, 4);
-        Sending::new(words, 0, 4).post(cell);
+        Sending::new(words, 0, 4).post(cell, 0);
         let coming = ring.coming().unwrap().unwrap();
         linkage.deliver(&coming)
     }

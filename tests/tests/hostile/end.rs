@@ -79,7 +79,7 @@ impl End {
     pub fn take(&self) -> Option<Cell> {
         let mut cell = Cell::new(0, 0);
         let came = self.channel.receiving().take(&mut cell);
-        came.expect("an honest peer damages nothing").then_some(cell)
+        came.expect("an honest peer damages nothing").map(|_| cell)
     }
 
     /// Puts `bytes` into the A-stack of `slot`.

@@ -177,7 +177,7 @@ impl<'a> Liar<'a> {
     /// Cursors that go backwards, sequences that were used, one message twice.
     fn clever(&mut self) {
         let ring = self.ring();
-        match self.numbers.below(5) {
+        match self.numbers.below(6) {
             // Twice the same: a slot in use, or a second reply to a call.
             0 => {
                 let again = self.last;
@@ -186,12 +186,14 @@ impl<'a> Liar<'a> {
             // From the beginning: what was written there is written over.
             1 => {
                 let sending = Sending::new(self.end.region.clone(), ring, LINES);
-                for _ in 0..=self.numbers.below(20) {
-                    sending.post(&self.last);
+                for behind in 0..=self.numbers.below(20) as u32 {
+                    sending.post(&self.last, behind);
                 }
             }
+            // It says that so many of its messages, at the most, may be untaken, and goes round accordingly.
+            2 => _ = self.end.channel.post_and_look(&self.last, self.numbers.below(70) as u32),
             // A line of a lap before, or of another place.
-            2 => {
+            3 => {
                 let (from, to) = (self.numbers.below(LINES as usize), self.numbers.below(LINES as usize));
                 for word in 0..LINE_WORDS {
                     let value = self.end.region.word(ring + from * LINE_WORDS + word).load(Ordering::Relaxed);
@@ -199,7 +201,7 @@ impl<'a> Liar<'a> {
                 }
             }
             // The same sequence at every place.
-            3 => {
+            4 => {
                 let head = self.end.region.word(ring).load(Ordering::Relaxed);
                 for word in 0..LINES as usize * LINE_WORDS {
                     self.end.region.word(ring + word).store(head, Ordering::Relaxed);
@@ -250,7 +252,7 @@ impl<'a> Liar<'a> {
         let mut cell = Cell::new(0, 0);
         for _ in 0..SLOTS {
             // It may have damaged the ring of its peer.
-            let Ok(true) = self.end.channel.receiving().take(&mut cell) else { break };
+            let Ok(Some(_)) = self.end.channel.receiving().take(&mut cell) else { break };
             nothing_of_others(cell.bytes());
             if self.replies && self.asked.len() < SLOTS as usize {
                 self.asked.push(cell.slot());

@@ -37,7 +37,7 @@ impl Both {
             return;
         }
         let mut cell = Cell::new(0, 0);
-        if !incoming.take(&mut cell).unwrap() {
+        if incoming.take(&mut cell).unwrap().is_none() {
             return;
         }
         Taken::new(&self.taken).note(incoming.position());

@@ -75,7 +75,7 @@ impl Client {
         loop {
             let mut calls = self.calls.lock().unwrap();
             let mut cell = Cell::new(0, 0);
-            if !self.receiving.lock().unwrap().take(&mut cell).unwrap() {
+            if self.receiving.lock().unwrap().take(&mut cell).unwrap().is_none() {
                 return;
             }
             let slot = usize::from(cell.slot());

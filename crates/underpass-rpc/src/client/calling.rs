@@ -184,7 +184,7 @@ impl ClientEnd {
         server_is_away: impl FnOnce(),
         at_ease: impl FnOnce() -> T,
     ) -> Option<T> {
-        let away = self.channel.post_and_look(cell);
+        let away = self.channel.post_and_look(cell, self.slots.leased() - 1);
         let alone = inside.is_plain();
         // After the post, so that either this sees the close or the close sees the call (see `close`); and likewise with `put_away` of the lines.
         let settled = !(self.closed.load(Ordering::Relaxed) | self.dormant.load(Ordering::Relaxed));

@@ -89,7 +89,7 @@ impl ClientEnd {
             }
             None => _ = linkage.deliver(&coming),
         }
-        receiving.pass(head);
+        receiving.pass(&coming);
         let more = receiving.pending();
         drop(inside);
         failpoint!("client-delivered");
@@ -125,7 +125,7 @@ impl ClientEnd {
                 let head = coming.head;
                 let linkage = self.linkage.get(usize::from(head.slot()));
                 let delivered = linkage.map(|linkage| linkage.deliver(&coming));
-                receiving.pass(head);
+                receiving.pass(&coming);
                 taken += 1;
                 let Some(Delivered::Taken(who)) = delivered else { break self.odd(head, delivered) };
                 if let Some(who) = who

@@ -41,7 +41,7 @@ impl Line for ServerEnd {
             return self.does_not_begin();
         }
         let mut cell = Cell::new(0, 0);
-        let slot = match receiving.take(&mut cell) {
+        let slot = match self.channel.take(&mut cell) {
             Ok(false) => {
                 self.began_nothing(inside);
                 return false;

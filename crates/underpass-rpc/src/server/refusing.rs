@@ -113,10 +113,9 @@ impl ServerEnd {
 
     /// Answers the next call, if one has come, without having begun it.
     fn turn_one_away(&self) -> bool {
-        let receiving = self.channel.receiving();
         let inside = self.lock.enter();
         let mut cell = Cell::new(0, 0);
-        let slot = match receiving.take(&mut cell) {
+        let slot = match self.channel.take(&mut cell) {
             Ok(false) => return false,
             Ok(true) => self.slots.get(usize::from(cell.slot())),
             Err(_) => None,

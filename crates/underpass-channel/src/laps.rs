@@ -1,0 +1,195 @@
+//! How far messages go round before they come to the same line again, and how each says where the next lies.
+//!
+//! The fewer lines messages go round, the sooner each is there: a processor that polls has the line still, and has learnt to expect what comes (decision 0049). But a line may
+//! be written again only when its last message has been taken. So a poster goes round no more lines than that asks for, and the proof is in `README.md`.
+
+use underpass_seam::atomic::{AtomicU32, Ordering};
+
+/// Messages between two laps of all lines, so that no line has a head of which the sequence could come again: a quarter of all sequences.
+const AGE: u32 = 1 << 14;
+
+/// Where the message behind one lies: two bits of its head, and what all of their values mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Onward {
+    /// On the next of all lines.
+    Whole,
+    /// On the next of a sixteenth of them.
+    Short,
+    /// On the next of a quarter of them.
+    Middle,
+    /// At the beginning of the next quarter.
+    Leap,
+}
+
+impl Onward {
+    /// These two bits.
+    #[inline(always)]
+    pub(crate) fn of(bits: u32) -> Self {
+        match bits & 3 {
+            0 => Self::Whole,
+            1 => Self::Short,
+            2 => Self::Middle,
+            _ => Self::Leap,
+        }
+    }
+
+    /// One less than the lines of a lap, of all of which `mask` is one less than the number.
+    #[inline(always)]
+    fn lap(self, mask: u32) -> u32 {
+        match self {
+            Self::Short => mask >> 4,
+            Self::Middle => mask >> 2,
+            Self::Whole | Self::Leap => mask,
+        }
+    }
+
+    /// The place that follows `place`.
+    #[inline(always)]
+    pub(crate) fn after(self, place: u32, mask: u32) -> u32 {
+        let next = place.wrapping_add(1);
+        match self {
+            Self::Whole => next & mask,
+            Self::Leap => (place | mask >> 2).wrapping_add(1) & mask,
+            Self::Short | Self::Middle => {
+                let lap = self.lap(mask);
+                place & !lap | next & lap
+            }
+        }
+    }
+
+    /// Messages before one that may be untaken when it is posted, exclusive: those of a lap but two, the one itself and the one that is to have the line of the oldest.
+    fn room(self, mask: u32) -> u32 {
+        match self {
+            Self::Whole => u32::MAX,
+            Self::Short | Self::Middle => self.lap(mask),
+            Self::Leap => 0,
+        }
+    }
+
+    /// The shortest lap that has room for one behind so many.
+    fn shortest(behind: u32, mask: u32) -> Self {
+        [Self::Short, Self::Middle].into_iter().find(|lap| behind < lap.room(mask)).unwrap_or(Self::Whole)
+    }
+}
+
+/// What a poster knows of its laps. Under the lock of its end.
+#[derive(Debug)]
+pub(crate) struct Laps {
+    /// The lap that it is in.
+    now: AtomicU32,
+    /// The room of that.
+    room: AtomicU32,
+    /// The most that was behind since it last thought about it, and the messages before it does so again.
+    most: AtomicU32,
+    left: AtomicU32,
+    /// How many messages had been posted when a lap of all lines last ended.
+    whole: AtomicU32,
+}
+
+// Relaxed, all: the lock orders it.
+impl Laps {
+    /// Of so many lines but one.
+    pub(crate) fn new(mask: u32) -> Self {
+        let first = Onward::shortest(0, mask);
+        Self {
+            now: AtomicU32::new(first as u32),
+            room: AtomicU32::new(first.room(mask)),
+            most: AtomicU32::new(0),
+            left: AtomicU32::new(mask + 1),
+            whole: AtomicU32::new(0),
+        }
+    }
+
+    /// Where the message goes on that is about to be posted behind so many that may be untaken.
+    #[inline(always)]
+    pub(crate) fn onward(&self, behind: u32, mask: u32) -> Onward {
+        if behind >= self.room.load(Ordering::Relaxed) {
+            return self.leap(mask);
+        }
+        Onward::of(self.now.load(Ordering::Relaxed))
+    }
+
+    /// A lap has become too short: from here on all lines have their turn, and one that was in that lap not before many others.
+    #[cold]
+    fn leap(&self, mask: u32) -> Onward {
+        self.enter(Onward::Whole, mask);
+        Onward::Leap
+    }
+
+    /// It was posted, behind so many that may be untaken, the last of `posted`.
+    #[inline(always)]
+    pub(crate) fn posted(&self, behind: u32, posted: u32, mask: u32) {
+        if behind > self.most.load(Ordering::Relaxed) {
+            self.most.store(behind, Ordering::Relaxed);
+        }
+        let left = self.left.load(Ordering::Relaxed).wrapping_sub(1);
+        self.left.store(left, Ordering::Relaxed);
+        if left == 0 {
+            self.think(posted, mask);
+        }
+    }
+
+    /// As many messages as there are lines went the same way.
+    #[cold]
+    fn think(&self, posted: u32, mask: u32) {
+        let now = Onward::of(self.now.load(Ordering::Relaxed));
+        if now == Onward::Whole {
+            self.whole.store(posted, Ordering::Relaxed);
+        }
+        let shortest = Onward::shortest(self.most.load(Ordering::Relaxed), mask);
+        if now != Onward::Whole && posted.wrapping_sub(self.whole.load(Ordering::Relaxed)) >= AGE {
+            self.enter(now, mask);
+            // The next leaps.
+            self.room.store(0, Ordering::Relaxed);
+        } else if shortest.lap(mask) <= now.lap(mask) {
+            self.enter(shortest, mask);
+        } else {
+            self.enter(now, mask);
+        }
+    }
+
+    fn enter(&self, lap: Onward, mask: u32) {
+        self.now.store(lap as u32, Ordering::Relaxed);
+        self.room.store(lap.room(mask), Ordering::Relaxed);
+        self.most.store(0, Ordering::Relaxed);
+        self.left.store(mask + 1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(underpass_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lap_stays_within_its_lines() {
+        let goes = |onward: Onward, from: u32| onward.after(from, 127);
+        assert_eq!([5, 7, 127].map(|from| goes(Onward::Short, from)), [6, 0, 120]);
+        assert_eq!([5, 31, 127].map(|from| goes(Onward::Middle, from)), [6, 0, 96]);
+        assert_eq!([5, 31, 127].map(|from| goes(Onward::Whole, from)), [6, 32, 0]);
+        assert_eq!([5, 31, 127].map(|from| goes(Onward::Leap, from)), [32, 32, 0]);
+        for bits in 0..4 {
+            assert_eq!(Onward::of(bits) as u32, bits);
+        }
+    }
+
+    #[test]
+    fn a_lap_has_room_for_all_but_one() {
+        let shortest = |behind| Onward::shortest(behind, 127);
+        assert_eq!([0, 6].map(shortest), [Onward::Short; 2]);
+        assert_eq!([7, 30].map(shortest), [Onward::Middle; 2]);
+        assert_eq!([31, u32::MAX].map(shortest), [Onward::Whole; 2]);
+        assert_eq!(Onward::shortest(0, 3), Onward::Whole, "a lap of one line has room for none");
+    }
+
+    #[test]
+    fn all_lines_have_their_turn_before_sequences_come_again() {
+        let laps = Laps::new(127);
+        let (mut place, mut last) = (0, [0u32; 128]);
+        for n in 1..=200_000u32 {
+            last[place as usize] = n;
+            place = laps.onward(n % 5, 127).after(place, 127);
+            laps.posted(n % 5, n, 127);
+            assert!(n < 40_000 || last.iter().all(|&last| n - last < 1 << 15), "{n}");
+        }
+    }
+}
