@@ -87,6 +87,8 @@ impl<W: Words> Sending<W> {
     #[inline(always)]
     pub fn post(&self, cell: &Cell, behind: u32) {
         let (next, used, mask) = (self.next.get(), cell.used(), self.lines.mask);
+        // More than there are lines: all the same, and less than a whole lap has room for.
+        let behind = behind.min(mask + 1);
         let line = self.lines.line(next.place);
         let onward = self.laps.onward(behind, mask);
         let (head, first) = cell.head(next.cells.wrapping_add(1), behind, onward);
@@ -311,7 +313,7 @@ mod tests {
             }
             assert!(n > taken || !receiving.pending(), "a head of long ago, {n}");
             used.insert(sending.next.get().place, n);
-            sending.post(&Cell::inline(0, n as u16, &n.to_le_bytes()).unwrap(), behind + more);
+            sending.post(&Cell::inline(0, n as u16, &n.to_le_bytes()).unwrap(), behind.saturating_add(more));
         }
         used.values().filter(|&&n| n >= cells - window).count()
     }
@@ -331,7 +333,7 @@ mod tests {
             let most = lines / 2;
             // Many phases of some length each, in which as many as in no other are on the way; and all of them mixed.
             for phase in [1, 2, 3, 5, 8, 30, 129, 1_000, 20_000] {
-                for more in [0, 1, 5] {
+                for more in [0, 1, 5, u32::MAX] {
                     goes_round(lines, 50_000, 0, |n| hash(n / phase) % (most + 1), more);
                     goes_round(lines, 50_000, 0, |n| if n / phase % 2 == 0 { 0 } else { most }, more);
                 }
