@@ -37,7 +37,7 @@ pub struct Channel {
     own_attention: usize,
     peer_attention: usize,
     fence: Fence,
-    /// The most messages of this side that its peer may not have taken, as far as that is told by what comes.
+    /// Of the server: the most replies that its client may not have taken. A client knows by itself; here it has what goes for all numbers.
     untaken: AtomicU32,
 }
 

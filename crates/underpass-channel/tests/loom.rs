@@ -148,14 +148,14 @@ fn a_slot_is_room_for_a_request_and_for_a_reply() {
 
 #[test]
 fn a_short_lap_is_room_for_what_is_on_the_way() {
-    // Eight lines, of which a middle lap has two: the third call has the line of the first, and so has its reply. The fourth is posted beside the third, and leaps.
+    // Eight lines, of which a middle lap has two: the third call has the line of the first, and so has its reply. The fourth is posted beside the third, and leaps: the fifth lies behind that.
     bounded(2, || {
         let (requests, incoming) = ring(8);
         let (replies, outgoing) = ring(8);
         let long = |slot, what| Cell::inline(slot, what, &[what as u8; INLINE]).unwrap();
         let server = thread::spawn(move || {
             let mut untaken = 0;
-            for _ in 0..4 {
+            for _ in 0..5 {
                 let (head, request) = loop {
                     let mut cell = Cell::new(0, 0);
                     match incoming.lock().unwrap().take(&mut cell).unwrap() {
@@ -164,7 +164,7 @@ fn a_short_lap_is_room_for_what_is_on_the_way() {
                     }
                 };
                 assert_eq!(request.bytes(), [request.what() as u8; INLINE]);
-                untaken = untaken.min(head.behind());
+                untaken = head.behind();
                 let reply = long(request.slot(), request.what() + 100);
                 replies.lock().unwrap().post(&reply, untaken);
                 untaken += 1;
@@ -180,6 +180,8 @@ fn a_short_lap_is_room_for_what_is_on_the_way() {
         post(3, 1);
         is_answered(2);
         is_answered(3);
+        post(4, 0);
+        is_answered(4);
         server.join().unwrap();
     });
 }

@@ -184,7 +184,9 @@ impl ClientEnd {
         server_is_away: impl FnOnce(),
         at_ease: impl FnOnce() -> T,
     ) -> Option<T> {
-        let away = self.channel.post_and_look(cell, self.slots.leased() - 1);
+        // Once the end is closed, slots come back whose requests may be untaken: see `lose_all`, which follows on the store, under the lock.
+        let others = if self.closed.load(Ordering::Relaxed) { u32::MAX } else { self.slots.leased() - 1 };
+        let away = self.channel.post_and_look(cell, others);
         let alone = inside.is_plain();
         // After the post, so that either this sees the close or the close sees the call (see `close`); and likewise with `put_away` of the lines.
         let settled = !(self.closed.load(Ordering::Relaxed) | self.dormant.load(Ordering::Relaxed));
