@@ -111,6 +111,12 @@ impl Channel {
         self.sending.post(cell, untaken);
     }
 
+    /// Of the server: the most replies that may be untaken, with those that were posted since the last request; a hint without the lock.
+    #[inline]
+    pub fn untaken(&self) -> u32 {
+        self.untaken.load(Ordering::Relaxed)
+    }
+
     /// Of the server: takes the next request into `cell`, which is new, and says whether one had come. It tells how many replies may be untaken: no more than other calls were under way.
     ///
     /// # Errors

@@ -120,9 +120,6 @@ const BATCH: u32 = 128;
 /// So many before the first look at the clock, where the peer came last when this processor gave way.
 const FEW: u32 = 32;
 
-/// Looks in a row, of which each sees no more than whether there may be something to poll for.
-const ROW: u32 = 16;
-
 /// The look at the clock at which an idle processor first gives way to others that are ready on its CPU; it does so again
 /// after twice as many, and so on. Where its peer came last when it did so, and elsewhere.
 const PATIENCE: (u32, u32) = (1, 8);
@@ -150,6 +147,9 @@ impl Drop for Spin<'_> {
 impl<'a> Spin<'a> {
     /// Looks between two looks at the clock.
     pub const BATCH: u32 = BATCH;
+
+    /// Looks in a row, of which each sees no more than whether there may be something to poll for.
+    pub const ROW: u32 = 16;
 
     /// A spell of who has this habit.
     #[inline]
@@ -199,13 +199,21 @@ impl<'a> Spin<'a> {
     /// A look is to be little: what comes is seen half of one later, on either side of a call.
     #[inline(always)]
     pub fn again(&mut self, shares: bool, stirs: impl Fn() -> bool) -> bool {
-        for _ in 0..ROW {
+        let mut looks = 0;
+        while looks < Self::ROW {
             std::hint::spin_loop();
-            self.polls += 1;
+            looks += 1;
             if stirs() {
                 break;
             }
         }
+        self.after(looks, shares)
+    }
+
+    /// The same, after so many looks.
+    #[inline(always)]
+    pub fn after(&mut self, looks: u32, shares: bool) -> bool {
+        self.polls += looks;
         if self.polls < BATCH {
             return true;
         }

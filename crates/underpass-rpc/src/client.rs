@@ -168,7 +168,7 @@ impl ClientEnd {
         self.kernel.entered(entries);
     }
 
-    /// The lock: of rings, slots and linkage records. Held for some instructions, in which nothing is waited for and nothing of a user's runs.
+    /// The lock: of rings, slots and linkage records. Held for some instructions, in which nothing of a user's runs; or, by who alone uses it, for some looks in a row.
     #[inline(always)]
     pub(crate) fn lock(&self) -> Inside<'_> {
         self.lock.enter()

@@ -66,6 +66,12 @@ impl Spin {
         Some(Inside { spin: self, way })
     }
 
+    /// Goes inside plainly, if the caller's kernel thread has the right to: who does may stay for longer, as nobody else comes here much.
+    #[inline(always)]
+    pub fn try_enter_plainly(&self) -> Option<Inside<'_>> {
+        self.bias.enter().map(|plainly| Inside { spin: self, way: Way::Plain(plainly) })
+    }
+
     #[inline]
     fn try_enter_by_word(&self) -> Option<Way<'_>> {
         // Relaxed: a guess.

@@ -65,7 +65,7 @@ pub(crate) fn run(own: &'static Scheduler) {
                 if lent && own.overstay() {
                     break;
                 }
-                match own.serving(me, number, &line) {
+                match own.serving(me, number, &line, false) {
                     None => return,
                     Some(false) => break,
                     Some(true) => served = true,
@@ -96,22 +96,30 @@ pub(crate) fn run(own: &'static Scheduler) {
             spin.reset();
         } else if served {
             spin.reset();
-        } else if !pays || !spin.again(shares, || own.stirs(&own.lines.borrow())) {
+        } else if !pays {
             return;
-        } else if spin.fresh_batch() {
-            own.passed(Spin::BATCH);
-            if own.wanted() {
-                own.yield_now();
-                spin.reset();
-            }
-        } else if let Some(line) = sole {
-            match own.serving(me, number, &line) {
-                None => return,
-                Some(false) => {}
-                Some(true) => {
-                    if spin.has_begun() {
-                        line.spun(true);
+        } else {
+            let goes_on = match sole {
+                Some(line) => match own.serving(me, number, &line, true) {
+                    None => return,
+                    Some(false) => spin.after(Spin::ROW, shares),
+                    Some(true) => {
+                        if spin.has_begun() {
+                            line.spun(true);
+                        }
+                        spin.reset();
+                        continue;
                     }
+                },
+                None => spin.again(shares, || own.stirs(&own.lines.borrow())),
+            };
+            if !goes_on {
+                return;
+            }
+            if spin.fresh_batch() {
+                own.passed(Spin::BATCH);
+                if own.wanted() {
+                    own.yield_now();
                     spin.reset();
                 }
             }
@@ -264,11 +272,11 @@ impl Scheduler {
         self.dispatcher.get().is_some_and(|dispatcher| std::ptr::eq(dispatcher, control))
     }
 
-    /// The dispatcher runs the next call of `line`, if one has come; says whether it is the dispatcher still.
+    /// The dispatcher runs the next call of `line`, if one has come, or comes `soon`; says whether it is the dispatcher still.
     #[inline]
-    fn serving(&self, me: &'static Control, number: u64, line: &Arc<dyn Line>) -> Option<bool> {
+    fn serving(&self, me: &'static Control, number: u64, line: &Arc<dyn Line>, soon: bool) -> Option<bool> {
         let call = self.serving.begins(line, self, me);
-        let served = line.serve(number);
+        let served = if soon { line.serve_soon(number) } else { line.serve(number) };
         call.ends().then_some(served)
     }
 

@@ -26,6 +26,13 @@ pub unsafe trait Opens: Wait {
         true
     }
 
+    /// Looks [`Spin::ROW`] times in a row whether what opens it has come, having done before all that can be done before; says whether it is open then. Nothing where that
+    /// can't be.
+    #[inline(always)]
+    fn watch(&self) -> Option<bool> {
+        None
+    }
+
     /// Looks whether what opens it has come over `line`; says whether it is open then.
     #[inline(always)]
     fn poll(&self, line: &dyn Line) -> bool {
@@ -163,8 +170,10 @@ fn poll_for(
 ) -> Option<Woken> {
     let mut spin = Spin::new(&own.reply_habit);
     loop {
+        let gives_way = own.wanted_soon() || line.owed() || !line.elsewhere();
+        let watched = if gives_way { None } else { what.watch() };
         // At once after the look that saw something.
-        if what.poll(line) {
+        if watched.unwrap_or_else(|| what.poll(line)) {
             if spin.has_begun() {
                 line.spun(true);
             }
@@ -175,7 +184,7 @@ fn poll_for(
             return Some(Woken::Woken);
         }
         let stirs = || what.stirs() || own.wanted_soon();
-        if own.wanted_soon() || line.owed() || !line.elsewhere() || !spin.again(line.shares(), stirs) {
+        if gives_way || !goes_on(&mut spin, watched, line, stirs) {
             break;
         }
         if spin.fresh_batch() {
@@ -199,6 +208,15 @@ fn poll_for(
     Some(woken)
 }
 
+/// After looks that found nothing, some in a row if it was `watched`: whether to look again.
+#[inline(always)]
+fn goes_on(spin: &mut Spin<'_>, watched: Option<bool>, line: &dyn Line, stirs: impl Fn() -> bool) -> bool {
+    match watched {
+        Some(_) => spin.after(Spin::ROW, line.shares()),
+        None => spin.again(line.shares(), stirs),
+    }
+}
+
 thread_local! {
     /// How soon the replies come that this plain kernel thread polls for.
     static HABIT: Habit = const { Habit::new() };
@@ -214,10 +232,12 @@ fn sleep_by_habit(habit: &Habit, what: &impl Opens, line: &dyn Line, deadline_ns
     // Once registered, it ends by `wake` or by `abandon`.
     let mut registered = false;
     loop {
-        if what.is_open() || what.poll(line) {
+        let gives_way = line.owed() || !line.elsewhere();
+        let watched = if gives_way { None } else { what.watch() };
+        if what.is_open() || watched.unwrap_or_else(|| what.poll(line)) {
             break;
         }
-        if !line.owed() && line.elsewhere() && spin.again(line.shares(), || what.stirs()) {
+        if !gives_way && goes_on(&mut spin, watched, line, || what.stirs()) {
             continue;
         }
         let cancelled = me.has(me.calls_ended_by());

@@ -8,8 +8,9 @@ use crate::summons::wake_task;
 use crate::waiting::{Reply, wake, wake_here};
 use std::task::Waker;
 use underpass_channel::layout::SLOTS;
-use underpass_channel::{Cell, Head, Place};
+use underpass_channel::{Cell, Coming, Head, Place};
 use underpass_os::{barrier, failpoint};
+use underpass_processor::Spin;
 use underpass_seam::atomic::Ordering;
 use underpass_sync::Inside;
 use underpass_threads::{Control, Opens, Wakes};
@@ -61,23 +62,60 @@ impl ClientEnd {
         if self.is_left() || !self.channel.receiving().pending() {
             return false;
         }
-        // Of several that are under way, another's is as likely to be the next.
-        let alone = self.slots.leased() == 1;
-        let caught = reply.landing.filter(|_| alone).is_some_and(|landing| self.catch(reply.answer, landing));
-        caught || (self.take_what_came() && reply.is_open())
+        match self.is_next(reply).and_then(|landing| Some((landing, self.lock.try_enter()?))) {
+            Some((landing, inside)) => self.look_inside(inside, reply, landing, 1),
+            None => self.take_and_see(reply),
+        }
     }
 
-    /// Takes the next reply if it is for `answer`. If it is brief its slot is given back too: what is done for others by a delivery, a wake-up and another lock, at once.
+    /// The same, [`Spin::ROW`] times in a row, and inside the lock for so long. Nothing if others come there too, or another's reply may be the next.
     #[inline(always)]
-    fn catch(&self, answer: &Answer<'_>, landing: &Landing) -> bool {
-        let receiving = self.channel.receiving();
-        let Some(inside) = self.lock.try_enter() else { return false };
-        let Ok(Some(coming)) = receiving.coming() else { return false };
-        let (head, linkage) = (coming.head, answer.linkage());
-        if head.slot() != answer.number || !linkage.is_polled_for() {
-            return false;
+    pub(crate) fn watch_for(&self, reply: &Reply<'_>) -> Option<bool> {
+        let landing = self.is_next(reply).filter(|_| !self.is_left())?;
+        let inside = self.lock.try_enter_plainly()?;
+        Some(self.look_inside(inside, reply, landing, Spin::ROW))
+    }
+
+    /// Where it may be put, if no other call is under way. Of several, another's is as likely to be the next.
+    #[inline(always)]
+    fn is_next<'a>(&self, reply: &Reply<'a>) -> Option<&'a Landing> {
+        reply.landing.filter(|_| self.slots.leased() == 1)
+    }
+
+    /// So many looks, until something has come.
+    #[inline(always)]
+    fn look_inside(&self, inside: Inside<'_>, reply: &Reply<'_>, landing: &Landing, looks: u32) -> bool {
+        for _ in 0..looks {
+            match self.channel.receiving().coming() {
+                Ok(None) => std::hint::spin_loop(),
+                Ok(Some(coming)) if self.is_for(&coming, reply.answer) => {
+                    self.catch(inside, &coming, reply.answer, landing);
+                    return true;
+                }
+                Ok(Some(_)) | Err(_) => {
+                    drop(inside);
+                    return self.take_and_see(reply);
+                }
+            }
         }
-        match head.brief(Status::Done as u16) {
+        false
+    }
+
+    fn take_and_see(&self, reply: &Reply<'_>) -> bool {
+        self.take_what_came() && reply.is_open()
+    }
+
+    /// Whether it is the reply to the caller's own call, who looks for it. Under the lock.
+    #[inline(always)]
+    fn is_for(&self, coming: &Coming<'_>, answer: &Answer<'_>) -> bool {
+        coming.head.slot() == answer.number && answer.linkage().is_polled_for()
+    }
+
+    /// Takes that reply. If it is brief its slot is given back too: what is done for others by a delivery, a wake-up and another lock, at once.
+    #[inline(always)]
+    fn catch(&self, inside: Inside<'_>, coming: &Coming<'_>, answer: &Answer<'_>, landing: &Landing) {
+        let (receiving, linkage) = (self.channel.receiving(), answer.linkage());
+        match coming.head.brief(Status::Done as u16) {
             Some(len) => {
                 coming.words(|i, word| landing.put(i, word));
                 landing.catch(len);
@@ -87,9 +125,9 @@ impl ClientEnd {
                     self.slots.give_back(slot);
                 }
             }
-            None => _ = linkage.deliver(&coming),
+            None => _ = linkage.deliver(coming),
         }
-        receiving.pass(&coming);
+        receiving.pass(coming);
         let more = receiving.pending();
         drop(inside);
         failpoint!("client-delivered");
@@ -100,7 +138,6 @@ impl ClientEnd {
         if more {
             self.take_what_came();
         }
-        true
     }
 
     /// Takes replies as long as there are some and `enter` gives the lock; says whether any came.

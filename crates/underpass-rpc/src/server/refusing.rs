@@ -38,8 +38,13 @@ impl ServerEnd {
     /// Whether a call may begin. Under the lock, as the next ones. If so, one of the next two follows.
     #[inline]
     pub(super) fn may_begin(&self) -> bool {
-        self.gate.load(Ordering::Relaxed) == gate::OPEN
-            && (self.under_way.load(Ordering::Relaxed) < FREE || self.is_counted())
+        self.gate.load(Ordering::Relaxed) == gate::OPEN && (self.begins_freely() || self.is_counted())
+    }
+
+    /// Whether the next call is counted for nobody.
+    #[inline]
+    pub(super) fn begins_freely(&self) -> bool {
+        self.under_way.load(Ordering::Relaxed) < FREE
     }
 
     #[cold]
