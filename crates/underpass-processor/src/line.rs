@@ -34,21 +34,10 @@ pub trait Line: Send + Sync {
     /// Runs the next call that has come on the calling thread, which has the number `by`, never 0; says whether there was one.
     fn serve(&self, by: u64) -> bool;
 
-    /// As [`serve`](Self::serve), for who has nothing else to do: looks [`Spin::ROW`](crate::Spin::ROW) times for a call, having done before all that can be done before.
-    fn serve_soon(&self, by: u64) -> bool {
-        self.watch();
-        self.serve(by)
-    }
-
-    /// Looks so many times in a row, unless something stirs before.
-    #[inline(always)]
-    fn watch(&self) {
-        for _ in 0..crate::Spin::ROW {
-            std::hint::spin_loop();
-            if self.stirs() {
-                break;
-            }
-        }
+    /// As [`serve`](Self::serve), for who has nothing else to do: looks [`Spin::ROW`](crate::Spin::ROW) times in a row for a call, having done before all that can be done
+    /// before. Nothing where that can't be, or would be of no use.
+    fn serve_soon(&self, _by: u64) -> Option<bool> {
+        None
     }
 
     /// *S1:* says that the domain's last processor goes to sleep; gives the value that [`word`](Self::word) has to hold,

@@ -65,7 +65,7 @@ pub(crate) fn run(own: &'static Scheduler) {
                 if lent && own.overstay() {
                     break;
                 }
-                match own.serving(me, number, &line, false) {
+                match own.serving(me, &line, || line.serve(number)) {
                     None => return,
                     Some(false) => break,
                     Some(true) => served = true,
@@ -99,29 +99,41 @@ pub(crate) fn run(own: &'static Scheduler) {
         } else if !pays {
             return;
         } else {
-            let goes_on = match sole {
-                Some(line) => match own.serving(me, number, &line, true) {
+            let watched = match &sole {
+                Some(line) => match own.serving(me, line, || line.serve_soon(number)) {
+                    Some(watched) => watched,
                     None => return,
-                    Some(false) => spin.after(Spin::ROW, shares),
-                    Some(true) => {
-                        if spin.has_begun() {
-                            line.spun(true);
-                        }
-                        spin.reset();
-                        continue;
-                    }
                 },
-                None => spin.again(shares, || own.stirs(&own.lines.borrow())),
+                None => None,
             };
-            if !goes_on {
-                return;
-            }
-            if spin.fresh_batch() {
-                own.passed(Spin::BATCH);
-                if own.wanted() {
-                    own.yield_now();
-                    spin.reset();
+            served = watched == Some(true);
+            if !served {
+                let goes_on = match watched {
+                    Some(_) => spin.after(Spin::ROW, shares),
+                    None => spin.again(shares, || own.stirs(&own.lines.borrow())),
+                };
+                if !goes_on {
+                    return;
                 }
+                if spin.fresh_batch() {
+                    own.passed(Spin::BATCH);
+                    if own.wanted() {
+                        own.yield_now();
+                        spin.reset();
+                    }
+                } else if let (None, Some(line)) = (watched, &sole) {
+                    // At once after the look that saw something.
+                    match own.serving(me, line, || line.serve(number)) {
+                        Some(now) => served = now,
+                        None => return,
+                    }
+                }
+            }
+            if served {
+                if let Some(line) = sole.filter(|_| spin.has_begun()) {
+                    line.spun(true);
+                }
+                spin.reset();
             }
         }
     }
@@ -272,11 +284,11 @@ impl Scheduler {
         self.dispatcher.get().is_some_and(|dispatcher| std::ptr::eq(dispatcher, control))
     }
 
-    /// The dispatcher runs the next call of `line`, if one has come, or comes `soon`; says whether it is the dispatcher still.
+    /// The dispatcher is about to `serve` the next call of `line`, if one has come; what came of it, if it is the dispatcher still.
     #[inline]
-    fn serving(&self, me: &'static Control, number: u64, line: &Arc<dyn Line>, soon: bool) -> Option<bool> {
+    fn serving<T>(&self, me: &'static Control, line: &Arc<dyn Line>, serve: impl FnOnce() -> T) -> Option<T> {
         let call = self.serving.begins(line, self, me);
-        let served = if soon { line.serve_soon(number) } else { line.serve(number) };
+        let served = serve();
         call.ends().then_some(served)
     }
 

@@ -75,16 +75,11 @@ impl Line for ServerEnd {
         self.lock.try_enter().is_some_and(|inside| self.serve_inside(inside, by, 1))
     }
 
-    fn serve_soon(&self, by: u64) -> bool {
+    fn serve_soon(&self, by: u64) -> Option<bool> {
         // Several that are served so soon have their next lines taken away before they are written (decision 0049).
         let alone = self.channel.untaken() <= 1 && self.begins_freely();
-        match alone.then(|| self.lock.try_enter_plainly()).flatten() {
-            Some(inside) => self.serve_inside(inside, by, Spin::ROW),
-            None => {
-                self.watch();
-                self.serve(by)
-            }
-        }
+        let inside = alone.then(|| self.lock.try_enter_plainly()).flatten()?;
+        Some(self.serve_inside(inside, by, Spin::ROW))
     }
 
     #[inline]
