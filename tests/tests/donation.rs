@@ -210,7 +210,7 @@ fn an_urgent_call_has_the_processor_of_a_busy_caller() {
     warm(&client);
     let urgent = client.urgent();
     let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let given = thread::spawn(move || {
+    thread::spawn(move || {
         let told = done.clone();
         // It is ready always, on the same activation.
         let sibling = thread::spawn(move || {
@@ -218,15 +218,17 @@ fn an_urgent_call_has_the_processor_of_a_busy_caller() {
                 thread::yield_now();
             }
         });
-        let before = urgent.counters().donations_given;
-        (0..300).for_each(|_| urgent.null().unwrap());
+        // One for each call, or for few of them where others want the CPU as well.
+        let enough = urgent.counters().donations_given + 10;
+        until("more than ten donations", || {
+            urgent.null().unwrap();
+            (urgent.counters().donations_given > enough).then_some(())
+        });
         done.store(true, std::sync::atomic::Ordering::Relaxed);
         sibling.join().unwrap();
-        urgent.counters().donations_given - before
     })
     .join()
     .unwrap();
-    assert!(given > 10, "{given} donations for 300 urgent calls");
 }
 
 /// How long eight domains call one another, in seconds; `$UNDERPASS_TEST_LONG` has them do so for a minute.
