@@ -107,7 +107,7 @@ impl<W: Words> Sending<W> {
         self.laps.posted(behind, next.cells.wrapping_add(1), mask);
         if onward == Onward::Whole {
             // In a shorter lap its last reader has it still, and would only take it back.
-            W::want_to_write(self.lines.line(next.place.wrapping_add(1 + AHEAD)));
+            W::want_to_write(self.lines.line(next.place.wrapping_add(AHEAD)));
         }
     }
 }
@@ -121,7 +121,7 @@ impl<W: Words> Sending<W> {
         (0..=self.lines.mask).any(|line| {
             // Relaxed: the caller's own post, or one under the same lock; and whoever else writes there may write anything.
             let head = self.lines.line(line)[0].load(Ordering::Relaxed);
-            // No head is so old (`README.md`, L4) that a half of all sequences would not be behind.
+            // Behind are the half of all sequences that come next: older heads than the other half there are none (`README.md`, L4).
             let is_behind = |sequence: u16| (1..1 << 15).contains(&sequence.wrapping_sub(taken as u16));
             sequence_of(head).is_some_and(is_behind)
                 && Head::new(head).is_some_and(|head| head.slot() == slot)

@@ -182,7 +182,7 @@ impl ServerEnd {
     #[cold]
     pub(crate) fn close(&self) {
         if self.gate.swap(gate::CLOSED, Ordering::Relaxed) != gate::CLOSED {
-            // Who was inside has taken its call; who comes inside sees it closed.
+            // Who was inside has taken its call, be it one that came only now; who comes inside sees it closed.
             drop(self.lock.enter());
             // Files of calls that will not be served. A call that runs has its own.
             self.mailbox.forget_all();

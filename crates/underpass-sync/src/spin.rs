@@ -1,4 +1,4 @@
-//! A spin lock for a few instructions, beside which lie some hints.
+//! A spin lock for a few instructions, or for some looks in a row by who alone uses it, beside which lie some hints.
 
 use crate::bias::{Bias, Plainly};
 use crate::waiter::{Critical, const_fn, critical};
@@ -7,7 +7,7 @@ use underpass_seam::spin_hint;
 
 /// In `word`: somebody is inside by it, or about to be once nobody is there plainly.
 const LOCKED: u32 = 1;
-/// Spins before the processor is given away: whoever is inside stays for a few instructions, unless its kernel thread was interrupted.
+/// Spins before the processor is given away: whoever is inside stays for a few instructions, or looks, unless its kernel thread was interrupted.
 const SPINS: u32 = 64;
 
 /// Entered by one compare-and-exchange and left by one store; or plainly, by the kernel thread that has the right.
@@ -56,7 +56,7 @@ impl Spin {
         Inside { spin: self, way }
     }
 
-    /// Goes inside, unless somebody else is there.
+    /// Goes inside, unless somebody else is there by the word. For who is there plainly it waits.
     #[inline(always)]
     pub fn try_enter(&self) -> Option<Inside<'_>> {
         let way = match self.bias.enter() {

@@ -171,7 +171,7 @@ fn poll_for(
     let mut spin = Spin::new(&own.reply_habit);
     loop {
         let gives_way = own.wanted_soon() || line.owed() || !line.elsewhere();
-        let watched = if gives_way { None } else { what.watch() };
+        let watched = if gives_way || what.is_open() { None } else { what.watch() };
         // At once after the look that saw something.
         if watched.unwrap_or_else(|| what.poll(line)) {
             if spin.has_begun() {
@@ -184,7 +184,8 @@ fn poll_for(
             return Some(Woken::Woken);
         }
         let stirs = || what.stirs() || own.wanted_soon();
-        if gives_way || !goes_on(&mut spin, watched, line, stirs) {
+        // What was polled may have others made ready.
+        if gives_way || own.wanted_soon() || !goes_on(&mut spin, watched, line, stirs) {
             break;
         }
         if spin.fresh_batch() {
@@ -233,7 +234,7 @@ fn sleep_by_habit(habit: &Habit, what: &impl Opens, line: &dyn Line, deadline_ns
     let mut registered = false;
     loop {
         let gives_way = line.owed() || !line.elsewhere();
-        let watched = if gives_way { None } else { what.watch() };
+        let watched = if gives_way || what.is_open() { None } else { what.watch() };
         if what.is_open() || watched.unwrap_or_else(|| what.poll(line)) {
             break;
         }

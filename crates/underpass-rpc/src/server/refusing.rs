@@ -35,16 +35,16 @@ impl ServerEnd {
             || self.lock.try_enter().is_some_and(|_inside| !self.channel.receiving().pending())
     }
 
-    /// Whether a call may begin. Under the lock, as the next ones. If so, one of the next two follows.
+    /// Whether a call may begin. Under the lock; if so, `one_more_under_way` or `began_nothing` follows there.
     #[inline]
     pub(super) fn may_begin(&self) -> bool {
-        self.gate.load(Ordering::Relaxed) == gate::OPEN && (self.begins_freely() || self.is_counted())
+        self.begins_freely() || (self.gate.load(Ordering::Relaxed) == gate::OPEN && self.is_counted())
     }
 
-    /// Whether the next call is counted for nobody.
+    /// Whether the next call may begin and is counted for nobody: without the lock, a hint.
     #[inline]
     pub(super) fn begins_freely(&self) -> bool {
-        self.under_way.load(Ordering::Relaxed) < FREE
+        self.gate.load(Ordering::Relaxed) == gate::OPEN && self.under_way.load(Ordering::Relaxed) < FREE
     }
 
     #[cold]
@@ -75,7 +75,7 @@ impl ServerEnd {
         left >= FREE
     }
 
-    /// A call has come that may not begin; says whether something was done about it.
+    /// No call may begin, and one has come, or may have; says whether something was done about it.
     #[cold]
     pub(super) fn does_not_begin(&self) -> bool {
         match self.gate.load(Ordering::Relaxed) {
