@@ -76,7 +76,7 @@ impl<'a> Arbitrary<'a> for Place64 {
             0 => u.int_in_range(0..=STACKS / 8 - 1)?,
             1 => TAKEN / 8,
             2 => WANTED / 8 + usize::from(u.int_in_range(0..=SLOTS_USED - 1)?),
-            // The first lines of a ring, in the shortest lap: place l is line 37 l.
+            // The first lines of a ring, in the shortest lap: line l of the lap lies at 37 l.
             _ => ring + u.int_in_range(0..=5usize)? * 37 % 128 * 8 + u.int_in_range(0..=7usize)?,
         };
         // A head of some sequence, or anything.

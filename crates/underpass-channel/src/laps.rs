@@ -43,16 +43,16 @@ impl Onward {
         }
     }
 
-    /// The place that follows `place`.
+    /// The line that follows `line`, both counted in the order of a whole lap.
     #[inline(always)]
-    pub(crate) fn after(self, place: u32, mask: u32) -> u32 {
-        let next = place.wrapping_add(1);
+    pub(crate) fn after(self, line: u32, mask: u32) -> u32 {
+        let next = line.wrapping_add(1);
         match self {
             Self::Whole => next & mask,
-            Self::Leap => (place | mask >> 2).wrapping_add(1) & mask,
+            Self::Leap => (line | mask >> 2).wrapping_add(1) & mask,
             Self::Short | Self::Middle => {
                 let lap = self.lap(mask);
-                place & !lap | next & lap
+                line & !lap | next & lap
             }
         }
     }
@@ -184,10 +184,10 @@ mod tests {
     #[test]
     fn all_lines_have_their_turn_before_sequences_come_again() {
         let laps = Laps::new(127);
-        let (mut place, mut last) = (0, [0u32; 128]);
+        let (mut line, mut last) = (0, [0u32; 128]);
         for n in 1..=200_000u32 {
-            last[place as usize] = n;
-            place = laps.onward(n % 5, 127).after(place, 127);
+            last[line as usize] = n;
+            line = laps.onward(n % 5, 127).after(line, 127);
             laps.posted(n % 5, n, 127);
             assert!(n < 40_000 || last.iter().all(|&last| n - last < 1 << 15), "{n}");
         }

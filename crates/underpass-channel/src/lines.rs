@@ -26,13 +26,13 @@ impl<W: Words> Lines<W> {
         Self { lines: found, mask: lines - 1, _words: words }
     }
 
-    /// The line at `place`, of whatever lap.
+    /// The line of this number, in the order of a whole lap.
     ///
     /// Neighbours in time lie far apart, in no pattern that a prefetcher knows: otherwise the taker's prefetcher fetches lines
     /// before they are written, and the poster waits for each line twice.
     #[inline(always)]
-    pub(crate) fn line(&self, place: u32) -> &Line {
-        let place = place.wrapping_mul(37) & self.mask;
+    pub(crate) fn line(&self, number: u32) -> &Line {
+        let place = number.wrapping_mul(37) & self.mask;
         // SAFETY: the mask is one less than the number of lines, as `new` asserts, and neither changes.
         unsafe { self.lines.get_unchecked(place as usize) }
     }

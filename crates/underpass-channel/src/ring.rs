@@ -18,15 +18,15 @@ const AHEAD: u32 = 2;
 struct Position {
     /// How many lie before it, counted from 0 modulo 2³².
     cells: u32,
-    /// On which line it lies.
-    place: u32,
+    /// On which line it lies, counted in the order of a whole lap.
+    line: u32,
 }
 
 impl Position {
     /// The one behind it.
     #[inline(always)]
     fn next(self, onward: Onward, mask: u32) -> Self {
-        Self { cells: self.cells.wrapping_add(1), place: onward.after(self.place, mask) }
+        Self { cells: self.cells.wrapping_add(1), line: onward.after(self.line, mask) }
     }
 }
 
@@ -39,12 +39,12 @@ impl Cursor {
     fn get(&self) -> Position {
         // Relaxed, both: the lock orders them.
         let word = self.0.load(Ordering::Relaxed);
-        Position { cells: word as u32, place: (word >> 32) as u32 }
+        Position { cells: word as u32, line: (word >> 32) as u32 }
     }
 
     #[inline]
     fn set(&self, position: Position) {
-        self.0.store(u64::from(position.cells) | u64::from(position.place) << 32, Ordering::Relaxed);
+        self.0.store(u64::from(position.cells) | u64::from(position.line) << 32, Ordering::Relaxed);
     }
 }
 
@@ -52,7 +52,7 @@ impl<W: Words> Lines<W> {
     /// The line of the cell at `position` and its head, if it has come.
     #[inline(always)]
     fn find(&self, position: Position) -> Option<(&Line, u64)> {
-        let line = self.line(position.place);
+        let line = self.line(position.line);
         // SYNC with the head's store in `Sending::post`: the rest of the cell, and the A-stack that it names.
         let word = line[0].load(Ordering::Acquire);
         is_head(word, position.cells.wrapping_add(1)).then_some((line, word))
@@ -89,7 +89,7 @@ impl<W: Words> Sending<W> {
         let (next, used, mask) = (self.next.get(), cell.used(), self.lines.mask);
         // More than there are lines: all the same, and less than a whole lap has room for.
         let behind = behind.min(mask + 1);
-        let line = self.lines.line(next.place);
+        let line = self.lines.line(next.line);
         let onward = self.laps.onward(behind, mask);
         let (head, first) = cell.head(next.cells.wrapping_add(1), behind, onward);
         if used > 0 {
@@ -107,7 +107,7 @@ impl<W: Words> Sending<W> {
         self.laps.posted(behind, next.cells.wrapping_add(1), mask);
         if onward == Onward::Whole {
             // In a shorter lap its last reader has it still, and would only take it back.
-            W::want_to_write(self.lines.line(next.place.wrapping_add(AHEAD)));
+            W::want_to_write(self.lines.line(next.line.wrapping_add(AHEAD)));
         }
     }
 }
@@ -174,7 +174,7 @@ impl<W: Words> Receiving<W> {
             None => Ok(None),
             Some((line, word)) => {
                 let behind = next.next(Head::onward_of(word), self.lines.mask);
-                W::want_to_read(self.lines.line(behind.place));
+                W::want_to_read(self.lines.line(behind.line));
                 Ok(Some(Coming { head: Head::new(word).ok_or(Damaged)?, line, behind }))
             }
         }
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn counts_wrap() {
         let (sending, receiving) = ring(128);
-        let near = Position { cells: u32::MAX - 9, place: 3 };
+        let near = Position { cells: u32::MAX - 9, line: 3 };
         sending.next.set(near);
         receiving.next.set(near);
         for what in 0..100_000u32 {
@@ -314,7 +314,7 @@ mod tests {
                 taken += 1;
             }
             assert!(n > taken || !receiving.pending(), "a head of long ago, {n}");
-            used.insert(sending.next.get().place, n);
+            used.insert(sending.next.get().line, n);
             sending.post(&Cell::inline(0, n as u16, &n.to_le_bytes()).unwrap(), behind.saturating_add(more));
         }
         used.values().filter(|&&n| n >= cells - window).count()
