@@ -95,8 +95,8 @@ impl Lock {
 
     #[inline]
     fn release_by_word(&self) {
-        // Relaxed: we have the lock, so `BIASED` isn't set meanwhile.
-        if self.word.load(Ordering::Relaxed) & BIASED != 0 {
+        // SYNC with `word` fetch_and in `unbias`: who withdrew the right while we had the lock has written who is counted. `BIASED` isn't set from here on.
+        if self.word.load(Ordering::Acquire) & BIASED != 0 {
             // The thread has moved, or the right is being withdrawn.
             let _inside = self.waiters.lock();
             self.unbias();

@@ -17,6 +17,7 @@ const SPINS: u32 = 64;
 /// | `word` | who takes it by compare-and-exchange, and then this one |
 /// | `hints` | who is inside |
 /// | `bias` | see there |
+#[repr(C)] // What each use touches lies together.
 pub struct Spin {
     word: AtomicU32,
     hints: AtomicU32,

@@ -77,12 +77,26 @@ fn a_biased_spin_lock_excludes_two() {
 }
 
 #[test]
-fn a_biased_spin_lock_stays_with_its_first_owner() {
+fn the_right_to_a_spin_lock_goes_to_another() {
     bounded(3, || {
         let counter = biased_counter();
-        // The other is there often enough to be given the right, were it not that the first may be about to use its own.
+        // The other is there often enough to be given the right, while the first may be about to use its own.
         together([counting(&counter, 32, 3), counting(&counter, 16, 1)]);
         assert_eq!(counter.0.hints(), 6);
+    });
+}
+
+#[test]
+fn a_spin_lock_is_anothers_by_the_flag_of_one_who_was_back() {
+    bounded(4, || {
+        let counter = biased_counter();
+        // The first loses its right, is back, and so gives its flag up to the other.
+        for on in [32, 16, 32, 32] {
+            stand_on(on);
+            count(&counter);
+        }
+        together([counting(&counter, 32, 2), counting(&counter, 16, 2)]);
+        assert_eq!(counter.0.hints(), 10);
     });
 }
 
@@ -107,6 +121,22 @@ fn a_biased_mutex_excludes_two() {
         let here = move || (0..2).for_each(|_| *here.lock().unwrap() += 1);
         together([Box::new(other), Box::new(here)]);
         assert_eq!(*mutex.lock().unwrap(), 5);
+    });
+}
+
+#[test]
+fn the_right_to_a_mutex_goes_to_another() {
+    bounded(2, || {
+        let mutex = biased_mutex();
+        let uses = |on, often: i32| {
+            let mutex = mutex.clone();
+            move || {
+                stand_on(on);
+                (0..often).for_each(|_| *mutex.lock().unwrap() += 1);
+            }
+        };
+        together([Box::new(uses(32, 3)), Box::new(uses(16, 2))]);
+        assert_eq!(*mutex.lock().unwrap(), 7);
     });
 }
 

@@ -73,7 +73,7 @@ impl ClientEnd {
     pub(crate) fn watch_for(&self, reply: &Reply<'_>) -> Option<bool> {
         let landing = self.is_next(reply).filter(|_| !self.is_left())?;
         let inside = self.lock.try_enter_plainly()?;
-        Some(self.look_inside(inside, reply, landing, Spin::ROW))
+        Some(self.look_inside(inside, reply, landing, Spin::row()))
     }
 
     /// Where it may be put, if no other call is under way. Of several, another's is as likely to be the next.

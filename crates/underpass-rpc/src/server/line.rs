@@ -79,7 +79,7 @@ impl Line for ServerEnd {
         // Several that are served so soon have their next lines taken away before they are written (decision 0049).
         let alone = self.channel.untaken() <= 1 && self.begins_freely();
         let inside = alone.then(|| self.lock.try_enter_plainly()).flatten()?;
-        Some(self.serve_inside(inside, by, Spin::ROW))
+        Some(self.serve_inside(inside, by, Spin::row()))
     }
 
     #[inline]
