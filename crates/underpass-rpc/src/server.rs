@@ -69,6 +69,7 @@ enum Failure {
 }
 
 /// The server's end of a channel.
+#[repr(align(64))] // As the client's: where it lies among the lines is no matter of chance.
 pub(crate) struct ServerEnd {
     /// Of the channel's rings, `slots` and `under_way`.
     lock: Spin,

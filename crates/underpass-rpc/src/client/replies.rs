@@ -85,6 +85,10 @@ impl ClientEnd {
     /// So many looks, until something has come.
     #[inline(always)]
     fn look_inside(&self, inside: Inside<'_>, reply: &Reply<'_>, landing: &Landing, looks: u32) -> bool {
+        if looks > 1 {
+            // What was posted a moment ago takes two lines to be answered, and who looks now takes the second from its writer (decision 0050).
+            std::hint::spin_loop();
+        }
         for _ in 0..looks {
             match self.channel.receiving().coming() {
                 Ok(None) => std::hint::spin_loop(),
