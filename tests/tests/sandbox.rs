@@ -291,10 +291,16 @@ fn a_crash_and_an_exit_are_told_apart() {
     assert_eq!(Scene::new("exit").ends_of("exit", 0), Ended::Exited(7));
 }
 
-/// The fields of `status` of each kernel thread of a process.
+/// The fields of `status` of each kernel thread of a process that doesn't end meanwhile.
 fn statuses(pid: u32) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-    tasks.map(|task| fs::read_to_string(task.unwrap().path().join("status")).unwrap()).collect()
+    let status = |task: fs::DirEntry| match fs::read_to_string(task.path().join("status")) {
+        Ok(status) => Some(status),
+        // One of its threads has ended.
+        Err(_) if !task.path().exists() => None,
+        Err(error) => panic!("{error}"),
+    };
+    tasks.filter_map(|task| status(task.unwrap())).collect()
 }
 
 fn field<'a>(status: &'a str, name: &str) -> &'a str {
