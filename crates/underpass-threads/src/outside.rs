@@ -18,14 +18,15 @@ use underpass_seam::StaticSlot;
 /// Something that an activation does between two threads, for others.
 pub(crate) type Errand = Box<dyn FnOnce(&'static Scheduler) + Send>;
 
-/// The outside of one activation.
+/// The outside of one activation. Small, so that those of all lie on a page or two; and apart from the others' lines, as its own kernel thread writes it at every switch.
+#[repr(align(128))]
 pub(crate) struct Outside {
     pub(crate) activation: &'static Activation,
     /// Its threads that can go on. Its own; others see whether there are any.
     pub(crate) ready: Queue<Control>,
     /// The thread that runs. Its own; others read it, for people.
     pub(crate) current: StaticSlot<Control>,
-    /// The thread that is in a blocking call on it. Its own; others read it, for people.
+    /// The thread that is in a blocking call on it, or listens for the next loan. Its own; others read it, for people.
     pub(crate) out: StaticSlot<Control>,
     /// Its threads that others told to go on.
     told: Mailbox<Control>,

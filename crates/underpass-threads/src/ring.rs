@@ -11,7 +11,8 @@ use underpass_seam::atomic::{AtomicU32, Ordering};
 pub struct Ring<T: 'static, const N: usize> {
     head: AtomicU32,
     tail: AtomicU32,
-    slots: [StaticSlot<T>; N],
+    /// Apart: who looks whether anything is in any of many rings finds that on few pages.
+    slots: Box<[StaticSlot<T>; N]>,
 }
 
 impl<T, const N: usize> Default for Ring<T, N> {
@@ -20,7 +21,7 @@ impl<T, const N: usize> Default for Ring<T, N> {
         Self {
             head: AtomicU32::new(0),
             tail: AtomicU32::new(0),
-            slots: std::array::from_fn(|_| StaticSlot::new()),
+            slots: Box::new(std::array::from_fn(|_| StaticSlot::new())),
         }
     }
 }
