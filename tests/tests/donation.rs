@@ -1,6 +1,9 @@
 //! Processors that callers donate: calls of servers that have none of their own.
 
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 use underpass::{CallError, thread};
 use underpass_os::cpu;
 use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, until};
@@ -56,6 +59,42 @@ fn threads_and_kernel_threads_donate() {
         thread::spawn(move || (0..300).for_each(|_| inside.null().unwrap())).join().unwrap();
         (client.counters().donations_given - before > 10).then_some(())
     });
+}
+
+#[test]
+fn sleepers_wake_beside_callers_that_donate_all_the_time() {
+    /// Calls of each caller at the most; a tenth of a second of them and more.
+    const CALLS: usize = 400_000;
+    let _watchdog = Watchdog::new("sleepers_wake_beside_callers_that_donate_all_the_time");
+    let (_server, client) = start("sleepers");
+    warm(&client);
+    // On every processor one whose calls are answered without a pause.
+    let callers = cpu::allowed().unwrap().len();
+    let slept = Arc::new(AtomicUsize::new(0));
+    let sleepers: Vec<_> = (0..2 * callers)
+        .map(|_| {
+            let slept = slept.clone();
+            thread::spawn(move || {
+                (0..10).for_each(|_| thread::sleep(Duration::from_millis(1)));
+                slept.fetch_add(1, Ordering::Relaxed);
+            })
+        })
+        .collect();
+    let callers: Vec<_> = (0..callers)
+        .map(|_| {
+            let (client, slept, all) = (client.clone(), slept.clone(), sleepers.len());
+            thread::spawn(move || {
+                (0..CALLS).any(|_| {
+                    client.null().unwrap();
+                    slept.load(Ordering::Relaxed) == all
+                })
+            })
+        })
+        .collect();
+    for caller in callers {
+        assert!(caller.join().unwrap(), "{} of {} have slept", slept.load(Ordering::Relaxed), sleepers.len());
+    }
+    sleepers.into_iter().for_each(|sleeper| sleeper.join().unwrap());
 }
 
 #[test]
@@ -209,12 +248,12 @@ fn an_urgent_call_has_the_processor_of_a_busy_caller() {
     let (_server, client) = start("urgent");
     warm(&client);
     let urgent = client.urgent();
-    let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let done = Arc::new(AtomicBool::new(false));
     thread::spawn(move || {
         let told = done.clone();
         // It is ready always, on the same activation.
         let sibling = thread::spawn(move || {
-            while !told.load(std::sync::atomic::Ordering::Relaxed) {
+            while !told.load(Ordering::Relaxed) {
                 thread::yield_now();
             }
         });
@@ -224,7 +263,7 @@ fn an_urgent_call_has_the_processor_of_a_busy_caller() {
             urgent.null().unwrap();
             (urgent.counters().donations_given > enough).then_some(())
         });
-        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        done.store(true, Ordering::Relaxed);
         sibling.join().unwrap();
     })
     .join()
@@ -232,8 +271,8 @@ fn an_urgent_call_has_the_processor_of_a_busy_caller() {
 }
 
 /// How long eight domains call one another, in seconds; `$UNDERPASS_TEST_LONG` has them do so for a minute.
-fn span() -> std::time::Duration {
-    std::time::Duration::from_secs(if underpass_tests::long() { 60 } else { 3 })
+fn span() -> Duration {
+    Duration::from_secs(if underpass_tests::long() { 60 } else { 3 })
 }
 
 #[test]
@@ -244,7 +283,7 @@ fn eight_domains_on_two_processors_call_one_another() {
         .map(|n| ServerProcess::start(SERVER, &Room::name(&format!("eight-{n}")), "probe"))
         .collect();
     let names: Vec<_> = servers.iter().map(|server| server.name().to_owned()).collect();
-    let end = std::time::Instant::now() + span();
+    let end = Instant::now() + span();
     // Each begins with another, and goes through all.
     let callers: Vec<_> = (0..DOMAINS)
         .map(|n| {
@@ -253,7 +292,7 @@ fn eight_domains_on_two_processors_call_one_another() {
             std::thread::spawn(move || {
                 let first = ProbeClient::import(&names[0]).unwrap();
                 let mut calls = 0u64;
-                while std::time::Instant::now() < end {
+                while Instant::now() < end {
                     assert_eq!(first.chain(&names[1..], 0), Ok(DOMAINS as u32 - 1));
                     calls += 1;
                 }

@@ -3,6 +3,7 @@
 use crate::clock::timespec;
 use rustix::io::Errno;
 use rustix::thread::futex;
+use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::AtomicU32;
 
@@ -52,37 +53,81 @@ pub fn wait(watched: Watched<'_>, deadline_ns: Option<u64>) -> Woken {
     }
 }
 
-/// Sleeps until one of `words` is woken, one has another value than expected, or `deadline_ns` passes.
-///
-/// # Panics
-/// If there are more than [`MOST_WORDS`] words.
-pub fn wait_any(words: &[Watched<'_>], deadline_ns: Option<u64>) -> Woken {
-    /// Most sleeps watch no more, and need not clear the room for all.
-    const FEW: usize = 6;
-    assert!(words.len() <= MOST_WORDS, "a sleep watches at most {MOST_WORDS} words");
-    if words.len() <= FEW {
-        wait_among::<FEW>(words, deadline_ns)
-    } else {
-        wait_among::<MOST_WORDS>(words, deadline_ns)
-    }
+/// Most sleeps watch no more words, and those take no memory but the sleeper's stack.
+const FEW: usize = 6;
+
+/// The words of a sleep that ends when one of them is woken.
+#[derive(Debug)]
+pub struct Watch<'a> {
+    few: [futex::Wait; FEW],
+    /// All, once they are more than a few.
+    many: Vec<futex::Wait>,
+    len: usize,
+    words: PhantomData<&'a AtomicU32>,
 }
 
-fn wait_among<const ROOM: usize>(words: &[Watched<'_>], deadline_ns: Option<u64>) -> Woken {
-    let mut waits = [futex::Wait::new(); ROOM];
-    for (wait, watched) in waits.iter_mut().zip(words) {
+impl<'a> Watch<'a> {
+    /// Of that word, to begin with.
+    #[inline]
+    pub fn of(first: Watched<'a>) -> Self {
+        let few = [futex::Wait::new(); FEW];
+        let mut watch = Self { few, many: Vec::new(), len: 0, words: PhantomData };
+        watch.push(first);
+        watch
+    }
+
+    /// Of one word more.
+    ///
+    /// # Panics
+    /// If it [`is_full`](Self::is_full).
+    #[inline]
+    pub fn push(&mut self, watched: Watched<'a>) {
+        let mut wait = futex::Wait::new();
         wait.val = watched.expected.into();
         wait.uaddr = futex::WaitPtr::new(ptr::from_ref(watched.word).cast_mut().cast());
         wait.flags = match watched.scope {
             Scope::Private => futex::WaitFlags::SIZE_U32 | futex::WaitFlags::PRIVATE,
             Scope::Shared => futex::WaitFlags::SIZE_U32,
         };
+        match self.few.get_mut(self.len) {
+            Some(place) => *place = wait,
+            None => self.push_to_many(wait),
+        }
+        self.len += 1;
     }
-    let timeout = deadline_ns.map(timespec);
-    let words = &waits[..words.len()];
-    match futex::waitv(words, futex::WaitvFlags::empty(), timeout.as_ref(), futex::ClockId::Monotonic) {
-        Err(Errno::TIMEDOUT) => Woken::Late,
-        Err(Errno::NOSYS | Errno::PERM) => Woken::Unsupported,
-        _ => Woken::Look,
+
+    #[cold]
+    fn push_to_many(&mut self, wait: futex::Wait) {
+        assert!(!self.is_full(), "a sleep watches at most {MOST_WORDS} words");
+        if self.many.is_empty() {
+            self.many.reserve(MOST_WORDS);
+            self.many.extend_from_slice(&self.few);
+        }
+        self.many.push(wait);
+    }
+
+    /// How many words there are.
+    #[inline]
+    #[allow(clippy::len_without_is_empty, reason = "there is one at least")]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are [`MOST_WORDS`].
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.len == MOST_WORDS
+    }
+
+    /// Sleeps until one of the words is woken, one has another value than expected, or `deadline_ns` passes.
+    pub fn wait(&self, deadline_ns: Option<u64>) -> Woken {
+        let timeout = deadline_ns.map(timespec);
+        let words = self.few.get(..self.len).unwrap_or(&self.many);
+        match futex::waitv(words, futex::WaitvFlags::empty(), timeout.as_ref(), futex::ClockId::Monotonic) {
+            Err(Errno::TIMEDOUT) => Woken::Late,
+            Err(Errno::NOSYS | Errno::PERM) => Woken::Unsupported,
+            _ => Woken::Look,
+        }
     }
 }
 
@@ -108,7 +153,9 @@ mod tests {
         let word = AtomicU32::new(1);
         let watched = Watched { word: &word, expected: 0, scope: Scope::Private };
         assert_eq!(wait(watched, None), Woken::Look);
-        assert_eq!(wait_any(&[watched, watched], None), Woken::Look);
+        let mut watch = Watch::of(watched);
+        watch.push(watched);
+        assert_eq!(watch.wait(None), Woken::Look);
     }
 
     #[test]
@@ -116,6 +163,19 @@ mod tests {
         let word = AtomicU32::new(0);
         let watched = Watched { word: &word, expected: 0, scope: Scope::Private };
         assert_eq!(wait(watched, Some(now_ns() + 1_000_000)), Woken::Late);
-        assert_eq!(wait_any(&[watched], Some(now_ns() + 1_000_000)), Woken::Late);
+        assert_eq!(Watch::of(watched).wait(Some(now_ns() + 1_000_000)), Woken::Late);
+    }
+
+    #[test]
+    fn the_last_of_so_many_words_ends_the_sleep_as_the_first() {
+        let word = AtomicU32::new(1);
+        let watched = |expected| Watched { word: &word, expected, scope: Scope::Private };
+        for len in [2, FEW, FEW + 1, MOST_WORDS] {
+            let mut watch = Watch::of(watched(1));
+            (2..len).for_each(|_| watch.push(watched(1)));
+            assert_eq!(watch.wait(Some(now_ns() + 1_000_000)), Woken::Late, "{len}");
+            watch.push(watched(0));
+            assert_eq!((watch.len(), watch.wait(None)), (len, Woken::Look));
+        }
     }
 }

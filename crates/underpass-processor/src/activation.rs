@@ -164,11 +164,11 @@ impl Activation {
     }
 
     /// Whether no other activation runs, and this one has announced to the others that it does not: who would leave it work does so with a full fence then, since
-    /// only activations use less. Between its slot's release, or on a donated processor, and its sleep.
+    /// only activations that run use less. Between its slot's release, or on a donated processor, and its sleep.
     pub fn is_alone(&self) -> bool {
         // SYNC with `lent` fetch_add in `lend`, and the steps on the word of the slots: who comes to a processor after this look does so after our
         // announcement, and sees it.
-        self.pool.counts().running == 0 && self.pool.lent.load(Ordering::SeqCst) == u32::from(self.is_lent())
+        turns::is_alone(self.pool) && self.pool.lent.load(Ordering::SeqCst) == u32::from(self.is_lent())
     }
 
     /// A listener was given a processor by another domain. As [`listen`](Self::listen).

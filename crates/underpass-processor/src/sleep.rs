@@ -2,8 +2,7 @@
 
 use crate::parker::{ASLEEP, Parker};
 use crate::{Line, spin, tally};
-use std::ops::Deref;
-use underpass_os::futex::{self, MOST_WORDS, Scope, Watched, Woken};
+use underpass_os::futex::{self, Scope, Watch, Watched, Woken};
 use underpass_os::{Stamp, barrier, clock};
 
 /// Who has donated its processor looks after this long, in ns, at what has come, and calls the peer for what has not: a procedure may
@@ -25,20 +24,31 @@ pub enum Role {
     Last {
         /// Whether others of the domain sleep too.
         others: bool,
+        /// No other thread of this domain runs that leaves work for the sleeper with less than a full fence.
+        alone: bool,
     },
     /// Somebody else runs and will look: only knocks and calls wake it.
     Spare,
     /// It waits for replies of its own, whatever others of the domain do: the caller has entered the lines, and leaves them afterwards.
-    Guest,
+    Guest {
+        /// As of the last.
+        alone: bool,
+    },
+}
+
+impl Role {
+    fn is_alone(self) -> bool {
+        matches!(self, Self::Last { alone: true, .. } | Self::Guest { alone: true })
+    }
 }
 
 /// Sleeps until `own` is called, a message of one of `lines` comes, or `deadline_ns` passes; or does not begin to, if
 /// one of that is so already, or `ready` says that there is work.
 ///
 /// May return for no reason. The caller looks at everything again.
-pub fn sleep<L: ?Sized + Line>(
+pub fn sleep<'a, L: ?Sized + Line + 'a>(
     own: &Parker,
-    lines: &[impl Deref<Target = L>],
+    lines: impl Iterator<Item = &'a L> + Clone,
     role: Role,
     deadline_ns: Option<u64>,
     ready: impl Fn() -> bool,
@@ -51,16 +61,14 @@ pub fn sleep<L: ?Sized + Line>(
 pub struct Donee<'a, L: ?Sized> {
     /// The line at whose peer calls wait.
     pub line: &'a L,
-    /// No other thread of this domain runs that leaves work for the sleeper with less than a full fence.
-    pub alone: bool,
     /// The sleeper has other things to do: where nobody listens for its processor, it doesn't sleep.
     pub forced: bool,
 }
 
 /// As [`sleep`], and gives the processor to the peer of one of `lines` meanwhile, if one is named.
-pub fn sleep_and_donate<L: ?Sized + Line>(
+pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
     own: &Parker,
-    lines: &[impl Deref<Target = L>],
+    lines: impl Iterator<Item = &'a L> + Clone,
     role: Role,
     donee: Option<Donee<'_, L>>,
     deadline_ns: Option<u64>,
@@ -69,33 +77,34 @@ pub fn sleep_and_donate<L: ?Sized + Line>(
     if !own.prepare() {
         return;
     }
-    let mut watched: Vec<Watched<'_>> = Vec::with_capacity(MOST_WORDS.min(lines.len() + 1));
-    watched.push(Watched { word: own.word(), expected: ASLEEP, scope: Scope::Private });
+    let mut watched = Watch::of(Watched { word: own.word(), expected: ASLEEP, scope: Scope::Private });
     let mut awaited = false;
-    for line in lines {
-        if watched.len() == MOST_WORDS {
+    for line in lines.clone() {
+        if watched.is_full() {
             line.set_aside();
             continue;
         }
         let announced = match role {
-            Role::Last { others } => line.park(others),
-            Role::Guest => line.park(false),
+            Role::Last { others, .. } => line.park(others),
+            Role::Guest { .. } => line.park(false),
             Role::Spare => line.spare(),
         };
         if let Some(expected) = announced {
             watched.push(Watched { word: line.word(), expected, scope: Scope::Shared });
-            awaited |= donee.as_ref().is_some_and(|donee| std::ptr::addr_eq(donee.line, &raw const **line));
+            awaited |= donee.as_ref().is_some_and(|donee| std::ptr::addr_eq(donee.line, line));
         }
     }
     // Who watches no word of the donee would not have the processor back: its peer is called.
     let donee = donee.filter(|donee| awaited || call(donee.line));
     // A spare leaves what has come to who looks; if that one is held up, `ready` says so, or a knock will.
-    let quiet = || role == Role::Spare || lines.iter().all(|line| line.quiet());
+    let quiet = || role == Role::Spare || lines.clone().all(|line| line.quiet());
     // D3: with one line alone to hear of, that of the donee, who will call in any case.
     let forced = donee.as_ref().is_some_and(|donee| donee.forced);
-    let brief = watched.len() == 2 && donee.as_ref().is_some_and(|donee| donee.alone);
+    let brief = watched.len() == 2 && donee.is_some() && role.is_alone();
     let donee = donee.map(|donee| donee.line);
-    if !brief {
+    // A': no message can come, and who leaves work does so by a read-modify-write, which on this processor is a full fence, as `prepare` is.
+    let unseen = cfg!(target_arch = "x86_64") && watched.len() == 1 && role.is_alone();
+    if !brief && !unseen {
         drain();
     }
     if !ready() && quiet() {
@@ -105,34 +114,34 @@ pub fn sleep_and_donate<L: ?Sized + Line>(
         }
         if donated || (!forced && (!brief || quiet())) {
             let donated_to = donee.filter(|_| donated);
-            let is_donee = |line: &L| donated_to.is_some_and(|to| std::ptr::addr_eq(to, &raw const *line));
-            lines.iter().filter(|line| !is_donee(line)).for_each(|line| line.knock());
+            let is_donee = |line: &L| donated_to.is_some_and(|to| std::ptr::addr_eq(to, line));
+            lines.clone().filter(|line| !is_donee(line)).for_each(|line| line.knock());
             tally().slept();
             let insists = |line: &L| line.insists().or(is_donee(line).then_some(0));
-            let in_vain = lines.iter().filter_map(|line| insists(line)).min();
+            let in_vain = lines.clone().filter_map(insists).min();
             let patience = in_vain.map(|times| clock::now_ns() + patience(times));
             let until = deadline_ns.into_iter().chain(patience).min();
             // Who has the processor meanwhile is on the same CPU.
-            let since = (donated_to.is_none() && !lines.is_empty()).then(Stamp::shared);
-            match futex::wait_any(&watched, until) {
-                Woken::Unsupported => without_waitv(own, lines, until),
+            let since = (donated_to.is_none() && watched.len() > 1).then(Stamp::shared);
+            match watched.wait(until) {
+                Woken::Unsupported => without_waitv(own, lines.clone(), until),
                 Woken::Late => {
-                    lines.iter().filter(|line| insists(line).is_some()).for_each(|line| line.call())
+                    lines.clone().filter(|line| insists(line).is_some()).for_each(|line| line.call())
                 }
-                Woken::Look => since.into_iter().for_each(|since| measure(lines, since)),
+                Woken::Look => since.into_iter().for_each(|since| measure(lines.clone(), since)),
             }
         }
     }
-    if role != Role::Guest {
-        lines.iter().for_each(|line| line.look());
+    if !matches!(role, Role::Guest { .. }) {
+        lines.for_each(|line| line.look());
     }
     own.wake_up();
 }
 
 /// Learns what the wake-up cost that has ended a sleep, if a peer's call did.
-fn measure<L: ?Sized + Line>(lines: &[impl Deref<Target = L>], since: Stamp) {
+fn measure<'a, L: ?Sized + Line + 'a>(mut lines: impl Iterator<Item = &'a L>, since: Stamp) {
     let now = Stamp::shared();
-    let took = lines.iter().find_map(|line| now.after(line.called()?, since));
+    let took = lines.find_map(|line| now.after(line.called()?, since));
     took.into_iter().for_each(spin::was_told_of_wake_up);
 }
 
@@ -154,11 +163,15 @@ fn give(line: &(impl Line + ?Sized)) -> bool {
 }
 
 /// Where a sleep can watch one word only, every line is put aside: the clerk hears the sockets and calls.
-fn without_waitv<L: ?Sized + Line>(own: &Parker, lines: &[impl Deref<Target = L>], deadline_ns: Option<u64>) {
-    lines.iter().for_each(|line| line.set_aside());
+fn without_waitv<'a, L: ?Sized + Line + 'a>(
+    own: &Parker,
+    mut lines: impl Iterator<Item = &'a L> + Clone,
+    deadline_ns: Option<u64>,
+) {
+    lines.clone().for_each(|line| line.set_aside());
     barrier::heavy();
     tally().entered_kernel(1);
-    if lines.iter().all(|line| line.quiet()) {
+    if lines.all(|line| line.quiet()) {
         tally().slept();
         futex::wait(Watched { word: own.word(), expected: ASLEEP, scope: Scope::Private }, deadline_ns);
     }
@@ -167,16 +180,17 @@ fn without_waitv<L: ?Sized + Line>(own: &Parker, lines: &[impl Deref<Target = L>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::iter;
     use std::sync::Arc;
     use underpass_os::clock;
 
-    const NONE: [Arc<dyn Line>; 0] = [];
+    const NONE: iter::Empty<&dyn Line> = iter::empty();
 
     #[test]
     fn a_call_before_the_sleep_is_not_lost() {
         let parker = Parker::new();
         parker.call();
-        sleep(&parker, &NONE, Role::Last { others: false }, None, || false);
+        sleep(&parker, NONE, Role::Last { others: false, alone: false }, None, || false);
     }
 
     #[test]
@@ -184,7 +198,7 @@ mod tests {
         let parker = Parker::new();
         let deadline = clock::now_ns() + 1_000_000;
         while clock::now_ns() < deadline {
-            sleep(&parker, &NONE, Role::Last { others: false }, Some(deadline), || false);
+            sleep(&parker, NONE, Role::Last { others: false, alone: false }, Some(deadline), || false);
         }
         assert!(!parker.asleep());
     }
@@ -196,7 +210,7 @@ mod tests {
         let caller = std::thread::spawn(move || {
             other.call();
         });
-        sleep(&parker, &NONE, Role::Last { others: false }, None, || false);
+        sleep(&parker, NONE, Role::Last { others: false, alone: false }, None, || false);
         caller.join().unwrap();
     }
 }

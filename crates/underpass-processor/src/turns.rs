@@ -302,6 +302,16 @@ pub fn retire(world: &impl World, seat: &Seat, to: u32) -> bool {
     release(world) == Some(0)
 }
 
+/// Whether no activation runs, so that nobody leaves the asker work with less than a full fence until it sleeps: who comes to a processor after this look finds the asker's
+/// seat and slot as its `I1` left them, which comes before. In this order: who was stuck, and has a slot again, took it before it left that state.
+pub fn is_alone(world: &impl World) -> bool {
+    fence_after_change();
+    let alone = !world.seats().any(|seat| seat.hint() == state::STUCK) && world.slots().counts().running == 0;
+    // What others left before they released their slots is seen in `I4`.
+    fence_after_change();
+    alone
+}
+
 /// *Invite*: calls have come that any activation may serve, or nobody runs any more. If a processor is free, calls one that sleeps: it looks for
 /// calls, and if it is the last, listens for more in its next sleep.
 pub fn invite(world: &impl World) {

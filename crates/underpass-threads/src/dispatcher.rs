@@ -3,7 +3,7 @@
 //! A dispatcher runs a procedure on its own stack. If the procedure pauses, that thread is the call's from then on, the
 //! activation starts another dispatcher, and the first ends when its call has ended. So the stack of a dispatcher is the
 //! E-stack of its call (LRPC), taken from the pool only when a call has come. Where as many are held by calls that wait as may be (`estacks.rs`), no
-//! dispatcher begins: calls wait where they are.
+//! dispatcher begins: calls wait where they are. A listener's stays from one loan to the next, if there is nothing else to run (`listener.rs`).
 //!
 //! Clients are served by turns: at most [`SHARE`] calls of a line, then the next line is looked at, and whoever dispatches next goes on there. So
 //! while one client floods, another's call waits for `SHARE` of the flood's calls on each activation that serves, and not for those that the
@@ -97,7 +97,10 @@ pub(crate) fn run(own: &'static Scheduler) {
         } else if served {
             spin.reset();
         } else if !pays {
-            return;
+            if !own.next_loan(me) {
+                return;
+            }
+            spin.reset();
         } else {
             let watched = match &sole {
                 Some(line) => match own.serving(me, line, || line.serve_soon(number)) {
@@ -253,7 +256,7 @@ impl Scheduler {
     }
 
     /// This activation serves no more: it leaves what it looked at to others.
-    fn stop_serving(&self) {
+    pub(crate) fn stop_serving(&self) {
         outside::follow(self.number());
         self.lines
             .borrow()

@@ -28,8 +28,8 @@ impl Common {
         let _held = critical();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push_back(control);
-        // SYNC with `any` load in `has`: a hint; the list itself is under its lock.
-        self.any.store(true, Ordering::Release);
+        // SYNC with `any` load in `has`: a hint; the list itself is under its lock. A swap, since some sleep without a heavy barrier.
+        self.any.swap(true, Ordering::AcqRel);
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 
 use crate::dispatcher;
 use crate::outside;
-use crate::scheduler::{Lines, Scheduler};
+use crate::scheduler::{Lines, Scheduler, TURNS};
 use crate::{builder, carrier, free, registry, tick};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -113,13 +113,31 @@ impl Scheduler {
         }
     }
 
-    /// Notes that a thread has polled for what came. Who is always answered at once looks at no other line, and would never put those away that carry nothing.
+    /// Notes that the calling thread has waited for what came, without a pause. Who is always answered at once never comes to the scheduler: now and then it looks here at what the
+    /// scheduler would, puts lines away that carry nothing, and gives way if others want this processor, threads whose time has come among them. The wait took about as long as so many `looks`
+    /// of one who polls and is answered.
     #[inline]
-    pub(crate) fn waited(&self) {
-        let waits = self.waits.get().wrapping_add(1);
+    pub(crate) fn waited(&'static self, looks: u32) {
+        let waits = self.waits.get() + looks;
         self.waits.set(waits);
-        if waits.is_multiple_of(Spin::BATCH) {
-            self.passed(Spin::BATCH);
+        if waits >= Spin::BATCH {
+            self.look_around();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_around(&'static self) {
+        self.waits.set(0);
+        self.passed(Spin::BATCH);
+        // What others of its threads owe: as in `poll`.
+        self.lines().iter().filter(|line| line.overdue()).for_each(|line| line.call());
+        // A handler on its dispatcher's stack has to pause for another to dispatch.
+        let calls = || self.serving.is_some() && self.calls_pending();
+        if self.glance() || calls() {
+            // The scheduler sees to the timers, the lines and the unstarted.
+            self.turns.set(TURNS);
+            self.yield_now();
         }
     }
 
@@ -218,21 +236,21 @@ impl Scheduler {
         outside::follow(self.number());
         let lines = self.lines();
         let timer = self.timers().borrow().next();
-        let watched: Vec<&dyn Line> = lines.iter().map(|line| &***line).collect();
+        let watched = lines.iter().map(|line| &***line);
         tick::set();
         let rest = |last: bool| {
             let others = outside::all().nth(1).is_some();
-            let role = if last { Role::Last { others } } else { Role::Spare };
+            let alone = last && self.activation().is_alone();
+            let role = if last { Role::Last { others, alone } } else { Role::Spare };
             if last {
                 outside::set_watched(true);
             }
             // Unused stacks are given back by whoever is last.
             let deadline = timer.into_iter().chain(carrier::due().filter(|_| last)).min();
-            let alone = || self.activation().is_alone();
-            let donee = donee.map(|line| Donee { line, alone: alone(), forced: false });
-            sleep_and_donate(self.activation().parker(), &watched, role, donee, deadline, || {
+            let donee = donee.map(|line| Donee { line, forced: false });
+            sleep_and_donate(self.activation().parker(), watched.clone(), role, donee, deadline, || {
                 // What was added since must be watched too; calls that nobody takes are to be served.
-                (role == Role::Spare && watched.iter().any(|line| line.pending() && persists(*line)))
+                (role == Role::Spare && watched.clone().any(|line| line.pending() && persists(line)))
                     || self.busy()
                     || self.timer_due()
                     || self.may_find()

@@ -2,8 +2,10 @@
 //!
 //! It returns the processor when it has nothing more to run: then every call of that client that was there has its reply, or waits for something
 //! that this processor can do nothing for (3.1.3). A listener that calls on to another domain donates the processor to that one, and has it back for
-//! what remains to be done: so one processor goes along a chain of calls and back.
+//! what remains to be done: so one processor goes along a chain of calls and back. Between two loans it listens on the stack of its dispatcher, where it has one (`next_loan`).
 
+use crate::control::Control;
+use crate::hold::critical;
 use crate::outside;
 use crate::scheduler::Scheduler;
 use std::cell::{Cell, RefCell};
@@ -11,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use underpass_os::barrier;
 use underpass_os::clock::now_ns;
-use underpass_os::futex::{self, MOST_WORDS, Scope, Watched};
+use underpass_os::futex::{MOST_WORDS, Scope, Watch, Watched};
 use underpass_processor::{Donee, Line, Parker, Role, give_way, lines, sleep_and_donate, stand_by, tally};
 
 /// Processors that come within this time of one another, in ns, show work that lasts.
@@ -57,7 +59,7 @@ impl Scheduler {
     #[cold]
     pub(crate) fn idle_listener(&'static self, cpu: usize) {
         self.fire();
-        if self.live() > 0 {
+        if self.threads_wait() {
             self.lines().iter().for_each(|line| {
                 line.poll();
             });
@@ -75,6 +77,34 @@ impl Scheduler {
         }
     }
 
+    /// The dispatcher has served all that it was lent a processor for. If that is all that this listener has to do, it gives the processor back and listens from here:
+    /// the context that serves stays loaded (as a caller's does: URPC, footnote 1), and is at hand for the next loan. Says whether that has come; else others are to run.
+    pub(crate) fn next_loan(&'static self, dispatcher: &'static Control) -> bool {
+        let Some(cpu) = self.activation().listens_on().filter(|_| self.activation().is_lent()) else {
+            return false;
+        };
+        if self.threads_wait() || self.busy() {
+            return false;
+        }
+        // As in the scheduler, between two threads: what blocks here blocks in the kernel.
+        let _held = critical();
+        self.outside().current.clear();
+        self.outside().out.set(dispatcher);
+        if !self.lent_pending() {
+            self.stop_serving();
+            self.hand_back(true);
+            self.listen(cpu);
+        }
+        self.outside().out.clear();
+        self.outside().current.set(dispatcher);
+        self.activation().is_lent()
+    }
+
+    /// Whether threads that have started here wait for something: all that live here but the dispatcher, which runs if there is one.
+    fn threads_wait(&self) -> bool {
+        self.live() > u32::from(self.dispatcher.get().is_some())
+    }
+
     /// Gives every processor back that was donated. Who `stays` looks for more before it sleeps.
     fn hand_back(&self, stays: bool) {
         let Some(cpu) = self.activation().listens_on() else { return };
@@ -87,7 +117,8 @@ impl Scheduler {
             line.hand_back(cpu, stays);
         }
         if stays {
-            self.listener.returned.replace(lent);
+            // Which is empty: the room for one loan serves for the next.
+            self.listener.lent.replace(self.listener.returned.replace(lent));
         }
         if left {
             // Their client has called nobody else for them.
@@ -103,6 +134,10 @@ impl Scheduler {
     /// Gives a donated processor on to a peer at which calls of ours wait without one, and sleeps until it comes back or there is something to
     /// do; says whether there was such a peer.
     fn pass_on(&'static self) -> bool {
+        if !self.threads_wait() {
+            // What is owed somewhere another owes, and sees to.
+            return false;
+        }
         let lines = self.lines();
         let Some(donee) = lines.iter().find(|line| line.owed()) else { return false };
         if !self.activation().is_lent() {
@@ -125,16 +160,24 @@ impl Scheduler {
         }
         let awaited = self.visit(&lines);
         let deadline = self.timers().borrow().next();
-        let donee = Donee { line: &***donee, alone: self.activation().is_alone(), forced: false };
+        let donee = Donee { line: &***donee, forced: false };
+        let role = Role::Guest { alone: self.activation().is_alone() };
         let ready = || self.busy() || self.timer_due() || self.stale();
-        sleep_and_donate(self.activation().parker(), &awaited, Role::Guest, Some(donee), deadline, ready);
+        sleep_and_donate(
+            self.activation().parker(),
+            awaited.iter().copied(),
+            role,
+            Some(donee),
+            deadline,
+            ready,
+        );
         awaited.iter().for_each(|line| line.leave(0));
         true
     }
 
     /// The lines on which replies are awaited, if any of its threads may wait for one. The others of the domain look at the calls.
     fn visit<'a>(&self, lines: &'a [Rc<Arc<dyn Line>>]) -> Vec<&'a dyn Line> {
-        if self.live() == 0 {
+        if !self.threads_wait() {
             return Vec::new();
         }
         let awaited: Vec<_> = lines.iter().map(|line| &***line).filter(|line| line.awaits()).collect();
@@ -168,40 +211,33 @@ impl Scheduler {
             let lines = self.lines();
             self.sleep_for_processors(cpu, &lines);
             self.passed(lines::SLEEP);
-            let came: Vec<_> = lines.iter().filter(|line| line.came(cpu)).cloned().collect();
-            if !came.is_empty() {
-                self.activation().lend();
-                return self.borrow(came);
+            if self.comes_to(lines.iter().filter(|line| line.came(cpu)).cloned()) {
+                return;
             }
-            if self.live() > 0 {
+            if self.threads_wait() {
                 lines.iter().for_each(|line| {
                     line.poll();
                 });
             }
             if self.busy() || self.timer_due() {
-                let came = self.withdraw(cpu);
-                if came.is_empty() {
-                    return self.activation().stop_listening();
+                if !self.comes_to(self.withdraw(cpu).into_iter()) {
+                    self.activation().stop_listening();
                 }
-                self.activation().lend();
-                return self.borrow(came);
+                return;
             }
         }
     }
 
     /// Gives way to those whose processors have just gone back; says whether one came again.
     fn stand_by(&self, cpu: usize) -> bool {
-        let returned = self.listener.returned.take();
+        // Taken out, as in `hand_back`.
+        let mut returned = self.listener.returned.take();
         if returned.is_empty() {
             return false;
         }
         stand_by();
-        let came: Vec<_> = returned.into_iter().filter(|line| line.came(cpu)).collect();
-        let any = !came.is_empty();
-        if any {
-            self.activation().lend();
-            self.borrow(came);
-        }
+        let any = self.comes_to(returned.drain(..).filter(|line| line.came(cpu)));
+        self.listener.returned.replace(returned);
         any
     }
 
@@ -215,7 +251,7 @@ impl Scheduler {
         let came = self.activation().listens_on().map(|cpu| self.withdraw(cpu)).unwrap_or_default();
         let any = !came.is_empty();
         if any {
-            self.borrow(came);
+            self.borrow(came.into_iter());
         }
         any
     }
@@ -238,8 +274,8 @@ impl Scheduler {
     fn watch(&self, cpu: usize, lines: &[Rc<Arc<dyn Line>>], awaited: &[&dyn Line]) {
         let deadline = self.timers().borrow().next();
         let parker = self.activation().parker();
-        let mut watched = Vec::with_capacity(MOST_WORDS.min(lines.len() + awaited.len() + 1));
-        watched.push(Watched { word: parker.word(), expected: Parker::SLEEPS, scope: Scope::Private });
+        let own = Watched { word: parker.word(), expected: Parker::SLEEPS, scope: Scope::Private };
+        let mut watched = Watch::of(own);
         for line in awaited {
             if watched.len() == MOST_WORDS / 2 {
                 line.set_aside();
@@ -249,7 +285,7 @@ impl Scheduler {
         }
         let mut came = false;
         for line in lines {
-            if watched.len() == MOST_WORDS {
+            if watched.is_full() {
                 came |= !line.ignore(cpu);
             } else if let Some((word, expected)) = line.listen(cpu) {
                 watched.push(Watched { word, expected, scope: Scope::Shared });
@@ -264,19 +300,34 @@ impl Scheduler {
         let quiet = || awaited.iter().all(|line| line.quiet());
         if !came && !self.busy() && !self.timer_due() && !self.stale() && quiet() {
             tally().slept();
-            futex::wait_any(&watched, deadline);
+            watched.wait(deadline);
         }
     }
 
-    fn borrow(&self, lines: Vec<Rc<Arc<dyn Line>>>) {
+    /// Comes to the processor of those that `came`, if there are any; says whether there are.
+    fn comes_to(&self, came: impl Iterator<Item = Rc<Arc<dyn Line>>>) -> bool {
+        let mut came = came.peekable();
+        let any = came.peek().is_some();
+        if any {
+            self.activation().lend();
+            self.borrow(came);
+        }
+        any
+    }
+
+    fn borrow(&self, came: impl Iterator<Item = Rc<Arc<dyn Line>>>) {
         let lasts = self.lasts();
-        for line in &lines {
+        // Taken out, as in `hand_back`: who filters them drops the others.
+        let mut lent = self.listener.lent.take();
+        let before = lent.len();
+        lent.extend(came);
+        for line in &lent[before..] {
             tally().borrowed();
             line.borrow();
         }
         // Where all share one CPU, another processor of ours would take this one away.
-        let lasts = lasts && lines.iter().any(|line| line.elsewhere());
-        self.listener.lent.borrow_mut().extend(lines);
+        let lasts = lasts && lent[before..].iter().any(|line| line.elsewhere());
+        self.listener.lent.replace(lent);
         if lasts {
             outside::invite();
         }

@@ -6,6 +6,7 @@ use crate::hold::critical;
 use crate::latch::Latch;
 use crate::scheduler::{self, Scheduler};
 use crate::suspend::{Wait, Woken, on_activation, suspend, suspend_unless};
+use std::iter;
 use underpass_os::clock::now_ns;
 use underpass_processor::{Donee, Habit, Line, Role, Spin, give_way, sleep_and_donate};
 
@@ -136,8 +137,15 @@ pub fn force(what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) {
         return;
     }
     line.enter();
-    let donee = (!given).then_some(Donee { line, alone: false, forced: true });
-    sleep_and_donate(own.activation().parker(), &[line], Role::Guest, donee, deadline_ns, || what.is_open());
+    let donee = (!given).then_some(Donee { line, forced: true });
+    sleep_and_donate(
+        own.activation().parker(),
+        iter::once(line),
+        Role::Guest { alone: false },
+        donee,
+        deadline_ns,
+        || what.is_open(),
+    );
     line.leave(1);
 }
 
@@ -177,7 +185,9 @@ fn poll_for(
             if spin.has_begun() {
                 line.spun(true);
             }
-            own.waited();
+            // The thread may come back on another activation, and this habit is of this one.
+            drop(spin);
+            own.waited(1);
             return Some(Woken::Woken);
         }
         if what.is_open() {
@@ -198,7 +208,8 @@ fn poll_for(
         }
     }
     if !spin.over() {
-        return None;
+        drop(spin);
+        return donate_at_once(own, what, line).then_some(Woken::Woken);
     }
     if spin.in_vain() {
         line.spun(false);
@@ -207,6 +218,25 @@ fn poll_for(
     // By now a migrating thread may run on another activation, whose habit it is then.
     scheduler::anew().reply_habit.slept(now_ns() - spin.since());
     Some(woken)
+}
+
+/// Gives the processor to the peer of `line`, if a call is owed there and no other thread is about to run, while the caller's context stays loaded (URPC, footnote 1); says whether `what` is open then.
+fn donate_at_once(own: &'static Scheduler, what: &impl Opens, line: &dyn Line) -> bool {
+    /// A donated call takes as long as so many that are polled for, roughly.
+    const DONATED: u32 = 16;
+    // A listener's processor is not its own to give.
+    if !line.owed() || own.wanted_soon() || own.is_listener() {
+        return false;
+    }
+    // The caller stays on this activation meanwhile; what it is told it looks at when it pauses.
+    let held = critical();
+    let given = give_way(line, || what.poll(line) || what.is_open() || own.wanted_soon());
+    drop(held);
+    let opened = given && what.is_open();
+    if opened {
+        own.waited(DONATED);
+    }
+    opened
 }
 
 /// After looks that found nothing, some in a row if it was `watched`: whether to look again.
@@ -257,9 +287,16 @@ fn sleep_by_habit(habit: &Habit, what: &impl Opens, line: &dyn Line, deadline_ns
         registered = true;
         line.enter();
         // Whoever wakes this thread calls its parker, by a full fence.
-        let donee = line.owed().then_some(Donee { line, alone: true, forced: false });
+        let donee = line.owed().then_some(Donee { line, forced: false });
         let since = spin.since();
-        sleep_and_donate(me.parker(), &[line], Role::Guest, donee, deadline_ns, || what.is_open());
+        sleep_and_donate(
+            me.parker(),
+            iter::once(line),
+            Role::Guest { alone: true },
+            donee,
+            deadline_ns,
+            || what.is_open(),
+        );
         line.leave(1);
         if spin.in_vain() {
             line.spun(false);

@@ -82,9 +82,9 @@ impl Upcall for Fake {
                     ALIVE.fetch_sub(1, Ordering::AcqRel);
                 }
                 None => activation.idle(|_| {
-                    const NONE: [&dyn Line; 0] = [];
+                    let none = std::iter::empty::<&dyn Line>();
                     let found = || pinned.any() || UNSTARTED.any();
-                    sleep(activation.parker(), &NONE, Role::Last { others: true }, None, found);
+                    sleep(activation.parker(), none, Role::Last { others: true, alone: false }, None, found);
                 }),
             }
         }

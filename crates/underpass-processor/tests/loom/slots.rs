@@ -164,6 +164,75 @@ fn idle(place: &Place, number: usize) {
     assert_eq!(seat.get(), state::RUNNING);
 }
 
+/// As [`idle`], without the heavy barrier where it is alone; else it comes back at once, since others' fences can't be had here.
+fn idle_unseen(place: &Place, number: usize) {
+    let seat = &place.seats[number];
+    turns::retire(place, seat, state::ASLEEP);
+    if turns::is_alone(place) && !place.unstarted() {
+        while seat.get() == state::ASLEEP {
+            place.wait(seat, state::ASLEEP);
+        }
+    }
+    turns::resume(place, seat);
+}
+
+/// Activation 1 makes work as it fences for nobody, if it runs or not; activation 0, which sleeps without a barrier meanwhile, gets it.
+fn unfenced(
+    bracketed: bool,
+    maximum: u32,
+    running: usize,
+    others: &'static [u32],
+    first: fn(&Place),
+    then: fn(&Place),
+) {
+    model(move || {
+        // So many that none is free, when the work is made, unless activation 0 has given its up.
+        let mut place = Place::new(maximum, running, others);
+        Arc::get_mut(&mut place).expect("it is new").bracketed = bracketed;
+        let other = {
+            let place = place.clone();
+            thread::spawn(move || {
+                first(&place);
+                place.work.store(1, Ordering::Release);
+                turns::request(&*place);
+                then(&place);
+            })
+        };
+        while !place.take_work() {
+            idle_unseen(&place, 0);
+            thread::yield_now();
+        }
+        other.join().unwrap();
+        place.adds_up();
+    });
+}
+
+#[test]
+fn one_that_runs_leaves_work_to_one_that_sleeps_unseen() {
+    unfenced(false, 2, 2, &[], |_| (), |_| ());
+}
+
+#[test]
+fn one_that_ends_leaves_work_to_one_that_sleeps_unseen() {
+    unfenced(false, 2, 2, &[], |_| (), |place| end(place, 1));
+}
+
+#[test]
+fn one_that_comes_to_a_processor_leaves_work_to_one_that_sleeps_unseen() {
+    let comes = |place: &Place| turns::regain(place, &place.seats[1], state::DETACHED);
+    unfenced(false, 2, 1, &[state::DETACHED], comes, |_| ());
+}
+
+#[test]
+fn one_that_lost_its_slot_in_the_kernel_leaves_work_to_one_that_sleeps_unseen() {
+    unfenced(false, 1, 1, &[state::STUCK], |_| (), |_| ());
+}
+
+#[test]
+fn one_in_a_blocking_call_leaves_work_to_one_that_sleeps_unseen() {
+    unfenced(true, 1, 1, &[state::DETACHED], |_| (), |_| ());
+}
+
 /// An activation ends its run: it gives its slot up for good.
 fn end(place: &Place, number: usize) {
     turns::retire(place, &place.seats[number], state::ASLEEP);
