@@ -100,7 +100,7 @@ impl Scheduler {
         self.activation().is_lent()
     }
 
-    /// Whether threads that have started here wait for something: all that live here but the dispatcher, which runs if there is one.
+    /// Whether threads that have started here wait for something: all that live here but the dispatcher, which as a rule runs if there is one.
     fn threads_wait(&self) -> bool {
         self.live() > u32::from(self.dispatcher.get().is_some())
     }
