@@ -62,6 +62,18 @@ impl Ids {
     pub const fn new(slot: u16, what: u16) -> Self {
         Self(slot as u32 | (what as u32) << 16)
     }
+
+    /// The slot of the call.
+    #[inline(always)]
+    pub const fn slot(self) -> u16 {
+        self.0 as u16
+    }
+
+    /// The procedure, in a request; the outcome, in a reply.
+    #[inline(always)]
+    pub const fn what(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
 }
 
 impl Cell {
@@ -75,13 +87,13 @@ impl Cell {
     /// The slot of the call.
     #[inline(always)]
     pub fn slot(&self) -> u16 {
-        self.ids.0 as u16
+        self.ids.slot()
     }
 
     /// The procedure, in a request; the outcome, in a reply.
     #[inline(always)]
     pub fn what(&self) -> u16 {
-        (self.ids.0 >> 16) as u16
+        self.ids.what()
     }
 
     /// A message with `bytes` in the cell, or nothing if they don't fit.
@@ -125,6 +137,13 @@ impl Cell {
         let way = u64::from(behind) << BEHIND | (onward as u64) << ONWARD;
         let head = mark(sequence) | way | u64::from(self.ids.0) << 16;
         (head | length << 48 | place << 54 | u64::from(self.bounded) << BOUNDED, first)
+    }
+
+    /// A message that has come.
+    pub fn came(head: Head, payload: Payload) -> Self {
+        let mut cell = Self { payload, ..Self::of(head) };
+        cell.complete();
+        cell
     }
 
     /// What a head says, and zeros. The words of the payload are to follow.
@@ -204,8 +223,9 @@ impl Head {
         }
     }
 
+    /// Whose message it is.
     #[inline(always)]
-    fn ids(self) -> Ids {
+    pub fn ids(self) -> Ids {
         Ids((self.0 >> 16) as u32)
     }
 
@@ -237,6 +257,12 @@ impl Head {
     pub fn brief(self, what: u16) -> Option<usize> {
         let kind = 0xffff << 32 | 3 << Self::PLACE;
         (self.0 & kind == u64::from(what) << 32).then(|| self.length() as usize)
+    }
+
+    /// Bytes of a request, if they lie in the cell and the call is not bounded.
+    #[inline(always)]
+    pub fn plain(self) -> Option<usize> {
+        (self.0 & (3 << Self::PLACE | 1 << BOUNDED) == 0).then(|| self.length() as usize)
     }
 
     /// Whether it is a message of this kind whose bytes lie in the A-stack; the payload says how many.

@@ -1,12 +1,13 @@
 //! One side's view of a region: where it sends, where it receives, whom it calls and where it is called.
 
 use crate::attention::{Attention, Bell, Fence};
-use crate::cell::Cell;
+use crate::cell::{Cell, Head};
 use crate::donation::{Donation, Donee};
 use crate::layout::{
     CALLED, CLIENT_ATTENTION, DONATION_WORDS, DONATIONS, KEPT, LINE, LINES, REPLIES, REQUESTS,
     SERVER_ATTENTION, SLOTS, TAKEN, WANTED,
 };
+use crate::payload::Payload;
 use crate::region::{Region, RegionSink, RegionSource};
 use crate::ring::{Damaged, Receiving, Sending};
 use crate::wanted::{Taken, Wanted};
@@ -84,7 +85,7 @@ impl Channel {
     }
 
     /// Posts a message, and says how the peer must be called, if it must. One at a time, here and below: callers have a lock.
-    #[inline]
+    #[inline(always)]
     pub fn post(&self, cell: &Cell) -> Bell {
         self.send(cell);
         self.peer().after_post(self.fence)
@@ -107,8 +108,8 @@ impl Channel {
     fn send(&self, cell: &Cell) {
         // Relaxed, here and in `take`: callers have a lock.
         let untaken = self.untaken.load(Ordering::Relaxed);
-        self.untaken.store(untaken.saturating_add(1), Ordering::Relaxed);
         self.sending.post(cell, untaken);
+        self.untaken.store(untaken.saturating_add(1), Ordering::Relaxed);
     }
 
     /// Of the server: the most replies that may be untaken, with those that were posted since the last request; a hint without the lock.
@@ -117,15 +118,17 @@ impl Channel {
         self.untaken.load(Ordering::Relaxed)
     }
 
-    /// Of the server: takes the next request into `cell`, which is new, and says whether one had come. It tells how many replies may be untaken: no more than other calls were under way.
+    /// Of the server: takes the next request, whose bytes in the cell are put into `payload`; gives its head, if one had come. It tells how many replies may be untaken: no more than other calls were under way.
     ///
     /// # Errors
     /// The cell has no meaning. The binding is to be closed.
     #[inline(always)]
-    pub fn take(&self, cell: &mut Cell) -> Result<bool, Damaged> {
-        let Some(head) = self.receiving.take(cell)? else { return Ok(false) };
-        self.untaken.store(head.behind(), Ordering::Relaxed);
-        Ok(true)
+    pub fn take(&self, payload: &mut Payload) -> Result<Option<Head>, Damaged> {
+        let head = self.receiving.take_into(payload)?;
+        if let Some(head) = head {
+            self.untaken.store(head.behind(), Ordering::Relaxed);
+        }
+        Ok(head)
     }
 
     /// How many messages have been posted, modulo 2³²: a hint, for who asks whether anything was since.

@@ -6,6 +6,7 @@ use crate::cell::{Cell, Head, is_head, sequence_of};
 use crate::copied;
 use crate::laps::{Laps, Onward};
 use crate::lines::Lines;
+use crate::payload::Payload;
 use crate::words::{Line, Words};
 use std::sync::Arc;
 use underpass_seam::atomic::{AtomicU64, Ordering};
@@ -193,17 +194,29 @@ impl<W: Words> Receiving<W> {
     /// As [`coming`](Self::coming).
     #[inline(always)]
     pub fn take(&self, cell: &mut Cell) -> Result<Option<Head>, Damaged> {
+        let head = self.take_into(&mut cell.payload)?;
+        if let Some(head) = head {
+            cell.set(head);
+            cell.complete();
+        }
+        Ok(head)
+    }
+
+    /// The same, its payload alone.
+    ///
+    /// # Errors
+    /// As [`coming`](Self::coming).
+    #[inline(always)]
+    pub fn take_into(&self, payload: &mut Payload) -> Result<Option<Head>, Damaged> {
         let Some(coming) = self.coming()? else { return Ok(None) };
-        cell.set(coming.head);
-        coming.words(|i, word| cell.payload.set_word(i, word));
-        cell.complete();
+        coming.words(|i, word| payload.set_word(i, word));
         self.pass(&coming);
         Ok(Some(coming.head))
     }
 }
 
 /// A cell that has come and lies in its line still.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Coming<'a> {
     /// Copied once.
     pub head: Head,

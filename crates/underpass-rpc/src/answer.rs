@@ -49,11 +49,14 @@ pub(crate) struct Answer<'a> {
     pub(crate) number: u16,
 }
 
+/// More than have room in a cell.
+const NONE: u8 = u8::MAX;
+
 /// Where the bytes of a brief reply are put for its caller.
 #[derive(Debug)]
 pub(crate) struct Landing {
-    /// How many there are, once the caller itself has found and taken the reply, before anybody delivered it.
-    caught: Cell<Option<u8>>,
+    /// How many there are, once the caller itself has found and taken the reply, before anybody delivered it; or [`NONE`].
+    caught: Cell<u8>,
     words: Cell<[[u8; 8]; Payload::WORDS]>,
 }
 
@@ -61,7 +64,7 @@ impl Landing {
     /// Nothing so far.
     #[inline(always)]
     pub(crate) const fn new() -> Self {
-        Self { caught: Cell::new(None), words: Cell::new([[0; 8]; Payload::WORDS]) }
+        Self { caught: Cell::new(NONE), words: Cell::new([[0; 8]; Payload::WORDS]) }
     }
 
     /// Puts a word there.
@@ -73,13 +76,13 @@ impl Landing {
     /// The caller has taken so many bytes.
     #[inline(always)]
     pub(crate) fn catch(&self, len: usize) {
-        self.caught.set(Some(len as u8));
+        self.caught.set(len as u8);
     }
 
     /// Whether the caller has taken the reply.
     #[inline(always)]
     pub(crate) fn is_caught(&self) -> bool {
-        self.caught.get().is_some()
+        self.caught.get() != NONE
     }
 
     /// So many bytes.
@@ -90,17 +93,17 @@ impl Landing {
 }
 
 impl<'a> Answer<'a> {
-    /// No call so far.
+    /// Of the call that has this slot.
     #[inline(always)]
-    pub(crate) const fn new(end: &'a ClientEnd) -> Self {
-        Self { end, slot: Cell::new(None), number: 0 }
+    pub(crate) fn new(end: &'a ClientEnd, slot: Slot) -> Self {
+        let number = slot.number();
+        Self { end, slot: Cell::new(Some(slot)), number }
     }
 
-    /// The call has this slot.
+    /// The slot, which the caller gives back from now on.
     #[inline(always)]
-    pub(crate) fn has(&mut self, slot: Slot) {
-        self.number = slot.number();
-        self.slot.set(Some(slot));
+    pub(crate) fn into_slot(self) -> Slot {
+        self.slot.take().expect("a slot that nobody has given back")
     }
 
     #[inline(always)]
@@ -118,8 +121,9 @@ impl<'a> Answer<'a> {
         landing: &mut Landing,
         failed: impl FnOnce(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
-        if let Some(len) = landing.caught.get() {
-            return good_or_odd::<R>(landing.bytes(len.into()), failed);
+        if landing.is_caught() {
+            let len = landing.caught.get().into();
+            return good_or_odd::<R>(landing.bytes(len), failed);
         }
         // What has no room in a cell is read where the caller wants it too; else that would only be more code.
         if R::Value::LEAST >= INLINE

@@ -4,7 +4,7 @@ use crate::later::{Later, Spawn};
 use crate::message::{Bytes, Unsent, fill};
 use crate::server::ServerEnd;
 use std::sync::Arc;
-use underpass_channel::Cell;
+use underpass_channel::{Cell, Ids};
 use underpass_os::failpoint;
 use underpass_wire::{Decode, DecodeError, Encode, Received};
 
@@ -95,11 +95,18 @@ pub(crate) enum Replied {
 }
 
 impl<'a> Incoming<'a> {
+    /// One that is to come: what can be written of it before.
     #[inline(always)]
-    pub(crate) fn new(end: &'a ServerEnd, cell: &Cell, bytes: Bytes<'a>) -> Self {
-        let reply = Cell::new(cell.slot(), Status::Done as u16);
-        let length = cell.length as usize;
-        Self { end, procedure: cell.what(), length, bytes, reply, replied: Replied::No }
+    pub(crate) fn new(end: &'a ServerEnd) -> Self {
+        let (bytes, reply) = (Bytes::Inline(&[]), Cell::new(0, 0));
+        Self { end, procedure: 0, length: 0, bytes, reply, replied: Replied::No }
+    }
+
+    /// It has come, over this slot and for this procedure.
+    #[inline(always)]
+    pub(crate) fn comes(&mut self, ids: Ids, bytes: Bytes<'a>) {
+        (self.procedure, self.bytes) = (ids.what(), bytes);
+        self.reply.ids = Ids::new(ids.slot(), Status::Done as u16);
     }
 
     /// The index of the procedure, as the client says.

@@ -22,11 +22,11 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, Weak};
 use underpass_channel::layout::SLOTS;
-use underpass_channel::{Bell, Cell, Channel, INLINE, Place};
+use underpass_channel::{Bell, Cell, Channel, Head, INLINE, Place};
 use underpass_os::failpoint;
 use underpass_processor::{Keeper, Line, lines};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
-use underpass_sync::{Inside, Spin};
+use underpass_sync::Spin;
 use underpass_threads::{invite, lent_by, on_user_thread, panic_message, rouse_all};
 
 /// A number of calls that none come to at once: a new line counts as used.
@@ -247,9 +247,27 @@ impl ServerEnd {
         }
     }
 
-    /// Runs a call and posts its reply.
+    /// Runs a call whose `bytes` lay in the cell, and which is to be `call`, and posts its reply.
     #[inline(always)]
-    fn run(&self, cell: &Cell, slot: &Served) {
+    fn run<'a>(
+        &'a self,
+        head: Head,
+        bytes: &'a [u8],
+        call: &mut Incoming<'a>,
+        failure: &mut Option<Failure>,
+        slot: &Served,
+    ) {
+        failpoint!("server-read");
+        slot.count.come_in(bytes.len() as u64);
+        call.comes(head.ids(), Bytes::Inline(bytes));
+        // Neither the outcome nor the reply is moved: for that, the processor would wait until what it wrote in pieces is out (decision 0021).
+        let well = self.dispatch(call, failure);
+        self.conclude(call, well, failure, slot);
+    }
+
+    /// Runs any other call, and posts its reply.
+    #[inline(never)]
+    fn run_long(&self, cell: &Cell, slot: &Served) {
         let bytes = match Bytes::of(&self.channel, &self.mailbox, cell, |news| self.news(news)) {
             Ok(bytes) => bytes,
             Err(Unread::Violation(_)) => return self.violated(),
@@ -263,17 +281,22 @@ impl ServerEnd {
         if matches!(cell.place, Place::Aside | Place::Annex) {
             self.was_large();
         }
-        let mut call = Incoming::new(self, cell, bytes);
-        // Neither the outcome nor the reply is moved: for that, the processor would wait until what it wrote in pieces is out (decision 0021).
-        let mut failure = None;
+        let (mut call, mut failure) = (Incoming::new(self), None);
+        call.comes(cell.ids, bytes);
+        call.length = cell.length as usize;
         let well = match cell.bounded {
             false => self.dispatch(&mut call, &mut failure),
             true => self.dispatch_bounded(&mut call, cell.slot(), &mut failure),
         };
+        self.conclude(&mut call, well, &mut failure, slot);
+    }
+
+    #[inline(always)]
+    fn conclude(&self, call: &mut Incoming<'_>, well: bool, failure: &mut Option<Failure>, slot: &Served) {
         match call.replied {
             Replied::Yes if well => self.send(&call.reply, slot),
             Replied::Later => {}
-            _ => self.reply_apart(&self.failed(cell.slot(), failure), slot),
+            _ => self.reply_apart(&self.failed(call.reply.slot(), failure.take()), slot),
         }
     }
 
@@ -324,30 +347,36 @@ impl ServerEnd {
     #[inline(always)]
     fn reply(&self, reply: &Cell, slot: &Served) {
         let inside = self.lock.enter();
-        // Relaxed: under the lock.
+        let bell = self.post(reply);
+        // After the post, which waits for what is written before it (decision 0052). Relaxed: under the lock, so that nobody takes the next call over this slot before.
         slot.by.store(by::NOBODY, Ordering::Relaxed);
         let counted = self.one_less_under_way();
-        self.post(inside, reply);
+        drop(inside);
+        self.posted(bell);
         if counted {
             self.seat.account().leaves();
         }
     }
 
+    /// Posts a reply, under the lock; how the client is to be called then, unless it has lent the processor.
     #[inline(always)]
-    fn post(&self, inside: Inside<'_>, reply: &Cell) {
+    fn post(&self, reply: &Cell) -> Option<Bell> {
         // Relaxed: who is lent by this line has raised it itself.
         if self.lent.load(Ordering::Relaxed) != 0 && lent_by(self) {
             self.channel.post_on_loan(reply);
-            failpoint!("server-replied");
-            return;
+            return None;
         }
-        let bell = self.channel.post(reply);
-        drop(inside);
+        Some(self.channel.post(reply))
+    }
+
+    /// What else there is to do after a post, without the lock.
+    #[inline(always)]
+    fn posted(&self, bell: Option<Bell>) {
         failpoint!("server-replied");
         match bell {
-            Bell::Silent if self.unrung.note() => self.knock_now(),
-            Bell::Silent => {}
-            bell => self.ring(bell),
+            Some(Bell::Silent) if self.unrung.note() => self.knock_now(),
+            None | Some(Bell::Silent) => {}
+            Some(bell) => self.ring(bell),
         }
     }
 

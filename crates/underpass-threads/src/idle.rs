@@ -113,21 +113,20 @@ impl Scheduler {
         }
     }
 
-    /// Notes that the calling thread has waited for what came, without a pause. Who is always answered at once never comes to the scheduler: now and then it looks here at what the
-    /// scheduler would, puts lines away that carry nothing, and gives way if others want this processor, threads whose time has come among them. The wait took about as long as so many `looks`
-    /// of one who polls and is answered.
+    /// Notes that the calling thread waits for what may come without a pause, about as long as so many `looks` of one who polls and is answered; says whether to
+    /// [look around](Self::look_around) when it has come.
     #[inline]
-    pub(crate) fn waited(&'static self, looks: u32) {
+    pub(crate) fn waits(&self, looks: u32) -> bool {
         let waits = self.waits.get() + looks;
         self.waits.set(waits);
-        if waits >= Spin::BATCH {
-            self.look_around();
-        }
+        waits >= Spin::BATCH
     }
 
+    /// Who is always answered at once never comes to the scheduler: now and then it looks here at what the scheduler would, puts lines away that carry nothing, and gives way if others want
+    /// this processor, threads whose time has come among them.
     #[cold]
     #[inline(never)]
-    fn look_around(&'static self) {
+    pub(crate) fn look_around(&'static self) {
         self.waits.set(0);
         self.passed(Spin::BATCH);
         // What others of its threads owe: as in `poll`.

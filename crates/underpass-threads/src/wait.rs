@@ -177,6 +177,8 @@ fn poll_for(
     deadline_ns: Option<u64>,
 ) -> Option<Woken> {
     let mut spin = Spin::new(&own.reply_habit);
+    // Noted before anything comes, as what is written then holds the next post up (decision 0052).
+    let long = own.waits(1);
     loop {
         let gives_way = own.wanted_soon() || line.owed() || !line.elsewhere();
         let watched = if gives_way || what.is_open() { None } else { what.watch() };
@@ -187,7 +189,9 @@ fn poll_for(
             }
             // The thread may come back on another activation, and this habit is of this one.
             drop(spin);
-            own.waited(1);
+            if long {
+                own.look_around();
+            }
             return Some(Woken::Woken);
         }
         if what.is_open() {
@@ -233,8 +237,8 @@ fn donate_at_once(own: &'static Scheduler, what: &impl Opens, line: &dyn Line) -
     let given = give_way(line, || what.poll(line) || what.is_open() || own.wanted_soon());
     drop(held);
     let opened = given && what.is_open();
-    if opened {
-        own.waited(DONATED);
+    if opened && own.waits(DONATED) {
+        own.look_around();
     }
     opened
 }

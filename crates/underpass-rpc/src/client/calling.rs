@@ -5,7 +5,6 @@ use crate::abandon::UnderWay;
 use crate::answer::{Answer, Landing, Results};
 use crate::error::{CallError, Outcome};
 use crate::leasing::Leasing;
-use crate::linkage::Linkage;
 use crate::message::{Unsent, fill, fill_brief};
 use crate::waiting::{Noted, Reply};
 use std::sync::Arc;
@@ -18,8 +17,8 @@ use underpass_threads::{Woken, alone, force, rouse_all, wait_on};
 use underpass_wire::{Decode, Encode};
 
 /// A call that is under way.
-pub(super) struct Sent<'a> {
-    linkage: &'a Linkage,
+pub(super) struct Sent {
+    pub(super) slot: Slot,
     /// Its caller, if it is in its berth already.
     noted: Option<Noted>,
 }
@@ -35,13 +34,20 @@ impl ClientEnd {
         failed: impl FnOnce(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
         let end = self.nearest();
-        let (mut answer, mut landing) = (Answer::new(end), Landing::new());
         // Apart from each other, so that the way of a call without bounds has nothing of them.
-        let answered = match terms.may_bound() {
-            false => end.exchange(&mut answer, Some(&landing), procedure, arguments, terms, None, None),
-            true => end.exchange_bounded(&mut answer, procedure, arguments, terms),
+        if terms.may_bound() {
+            return match end.exchange_bounded(procedure, arguments, terms) {
+                Ok(mut answer) => answer.result::<R>(&mut Landing::new(), failed),
+                Err(error) => Err(failed(*error)),
+            };
+        }
+        let Sent { slot, noted } = match end.begin(procedure, arguments, terms, None, None) {
+            Ok(sent) => sent,
+            Err(error) => return Err(failed(*error)),
         };
-        match answered {
+        // Made only now, as what is written before a post holds that up (decision 0052).
+        let (mut answer, mut landing) = (Answer::new(end, slot), Landing::new());
+        match end.wait(&mut answer, Some(&landing), noted, terms, None, None) {
             Ok(()) => answer.result::<R>(&mut landing, failed),
             Err(error) => Err(failed(*error)),
         }
@@ -50,44 +56,55 @@ impl ClientEnd {
     #[inline(never)]
     fn exchange_bounded<A: Encode + ?Sized>(
         &self,
-        answer: &mut Answer<'_>,
         procedure: u16,
         arguments: &A,
         terms: &Terms,
-    ) -> Result<(), Box<CallError>> {
+    ) -> Result<Answer<'_>, Box<CallError>> {
         let (deadline, under_way) = self.bounds_of_thread(terms)?;
-        self.exchange(answer, None, procedure, arguments, terms, deadline, under_way.as_ref())
+        let Sent { slot, noted } = self.begin(procedure, arguments, terms, deadline, under_way.as_ref())?;
+        let mut answer = Answer::new(self, slot);
+        self.wait(&mut answer, None, noted, terms, deadline, under_way.as_ref())?;
+        Ok(answer)
     }
 
-    /// Sends a call and waits for its answer, which its caller may put into `landing`: that of a call without bounds.
+    /// Sends a call.
     #[inline(always)]
-    #[allow(clippy::too_many_arguments, reason = "what a call is made of")]
-    fn exchange<A: Encode + ?Sized>(
+    fn begin<A: Encode + ?Sized>(
         &self,
-        answer: &mut Answer<'_>,
-        landing: Option<&Landing>,
         procedure: u16,
         arguments: &A,
         terms: &Terms,
         deadline: Option<u64>,
         under_way: Option<&UnderWay>,
-    ) -> Result<(), Box<CallError>> {
+    ) -> Result<Sent, Box<CallError>> {
         if self.is_closed() {
             return Err(self.reason(Outcome::NotStarted));
         }
         let bounded = deadline.is_some() | under_way.is_some();
         let away = || self.server_is_away(terms.urgent);
-        let sent = if bounded { None } else { self.send_brief(answer, procedure, arguments, terms, away) };
-        let Sent { linkage, noted } = match sent {
-            Some(sent) => sent,
-            None => {
-                let slot = match self.try_lease(terms.leasing) {
-                    Some(slot) => slot,
-                    None => self.lease_later(terms.leasing, deadline, under_way)?,
-                };
-                self.send(answer, slot, procedure, arguments, deadline, under_way, away)?
-            }
+        if !bounded && let Some(sent) = self.send_brief(procedure, arguments, terms, away) {
+            return Ok(sent);
+        }
+        let slot = match self.try_lease(terms.leasing) {
+            Some(slot) => slot,
+            None => self.lease_later(terms.leasing, deadline, under_way)?,
         };
+        let slot = self.send(slot, procedure, arguments, deadline, under_way, away)?;
+        Ok(Sent { slot, noted: None })
+    }
+
+    /// Waits for the answer to a call that was sent, which its caller may put into `landing`: that of a call without bounds.
+    #[inline(always)]
+    fn wait(
+        &self,
+        answer: &mut Answer<'_>,
+        landing: Option<&Landing>,
+        noted: Option<Noted>,
+        terms: &Terms,
+        deadline: Option<u64>,
+        under_way: Option<&UnderWay>,
+    ) -> Result<(), Box<CallError>> {
+        let bounded = deadline.is_some() | under_way.is_some();
         let reply = Reply { answer, landing };
         // Who has lent its processor can't be freed.
         if terms.urgent && under_way.is_none() && self.owed() {
@@ -101,28 +118,26 @@ impl ClientEnd {
             None if waits => wait_on(&reply, Some(self), deadline),
             None => Woken::Cancelled,
         };
-        let came = ended == Woken::Woken && (under_way.is_none() || !linkage.is_freed());
+        let came = ended == Woken::Woken && (under_way.is_none() || !answer.linkage().is_freed());
         if !came && let Some(error) = self.give_up(answer, bounded, under_way, ended) {
             return Err(error);
         }
         Ok(())
     }
 
-    /// Sends a call over a leased slot, which is `answer`'s from now on.
+    /// Sends a call over a leased slot, and gives that to whom the answer belongs.
     #[inline(always)]
-    #[allow(clippy::too_many_arguments, reason = "what a call is made of")]
     pub(super) fn send<A: Encode + ?Sized>(
         &self,
-        answer: &mut Answer<'_>,
         slot: Slot,
         procedure: u16,
         arguments: &A,
         deadline: Option<u64>,
         under_way: Option<&UnderWay>,
         server_is_away: impl FnOnce(),
-    ) -> Result<Sent<'_>, Box<CallError>> {
+    ) -> Result<Slot, Box<CallError>> {
         let number = slot.number();
-        answer.has(slot);
+        let answer = Answer::new(self, slot);
         failpoint!("client-leased");
         let linkage = self.linkage(number);
         let mut cell = Cell::new(number, procedure);
@@ -133,27 +148,26 @@ impl ClientEnd {
             return Err(self.unsent(e));
         }
         failpoint!("client-filled");
-        linkage.count.out(A::FIXED.unwrap_or_else(|| arguments.size()) as u64);
         linkage.expect();
         failpoint!("client-linked");
         let inside = self.lock();
         self.post(inside, &cell, server_is_away, || ());
+        linkage.count.out(A::FIXED.unwrap_or_else(|| arguments.size()) as u64);
         if matches!(cell.place, Place::Aside | Place::Annex) {
             self.was_large();
         }
-        Ok(Sent { linkage, noted: None })
+        Ok(answer.into_slot())
     }
 
     /// The same where all bytes have room in the cell, as is known of their type, and a slot is free: leased and posted under one lock. Nothing, if that is not so.
     #[inline(always)]
     fn send_brief<A: Encode + ?Sized>(
         &self,
-        answer: &mut Answer<'_>,
         procedure: u16,
         arguments: &A,
         terms: &Terms,
         server_is_away: impl FnOnce(),
-    ) -> Option<Sent<'_>> {
+    ) -> Option<Sent> {
         let mut cell = Cell::new(0, procedure);
         if !fill_brief(&mut cell, arguments) {
             return None;
@@ -162,17 +176,16 @@ impl ClientEnd {
         let inside = self.lock();
         let slot = self.slots.lease(terms.leasing.most)?;
         let number = slot.number();
-        answer.has(slot);
         failpoint!("client-leased");
         cell.ids = Ids::new(number, procedure);
         let linkage = self.linkage(number);
-        linkage.count.out(u64::from(cell.length));
         linkage.expect();
         failpoint!("client-linked");
         // Who forces a donation waits otherwise.
         let at_ease = || if terms.urgent { None } else { linkage.berth.note() };
         let noted = self.post(inside, &cell, server_is_away, at_ease).flatten();
-        Some(Sent { linkage, noted })
+        linkage.count.out(u64::from(cell.length));
+        Some(Sent { slot, noted })
     }
 
     /// Posts a call of which the linkage record knows, and leaves the lock; before that `at_ease`, unless there is more to do after it than to wait.

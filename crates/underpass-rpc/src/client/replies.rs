@@ -3,7 +3,7 @@
 use super::ClientEnd;
 use crate::answer::{Answer, Landing};
 use crate::incoming::Status;
-use crate::linkage::Delivered;
+use crate::linkage::{Delivered, Linkage};
 use crate::summons::wake_task;
 use crate::waiting::{Reply, wake, wake_here};
 use std::task::Waker;
@@ -129,7 +129,7 @@ impl ClientEnd {
                     self.slots.give_back(slot);
                 }
             }
-            None => _ = linkage.deliver(coming),
+            None => deliver_long(linkage, *coming),
         }
         receiving.pass(coming);
         let more = receiving.pending();
@@ -242,4 +242,11 @@ impl ClientEnd {
         self.kernel.entered(1);
         self.poll_all();
     }
+}
+
+/// Apart, and of a copy, so that a brief reply is never written down whole.
+#[inline(never)]
+fn deliver_long(linkage: &Linkage, coming: Coming<'_>) {
+    // Nobody is in its berth.
+    let _ = linkage.deliver(&coming);
 }

@@ -49,11 +49,11 @@ impl ClientEnd {
                 Err(error) => return Err(failed(*error)),
             },
         };
-        let mut answer = Answer::new(end);
         let away = || end.call_server();
-        if let Err(error) = end.send(&mut answer, slot, procedure, arguments, deadline, under_way, away) {
-            return Err(failed(*error));
-        }
+        let answer = match end.send(slot, procedure, arguments, deadline, under_way, away) {
+            Ok(slot) => Answer::new(end, slot),
+            Err(error) => return Err(failed(*error)),
+        };
         match (Pending { answer: Some(answer), deadline, under_way, rounds: 0, alarm: None }).await {
             Ok(mut answer) => answer.result::<R>(&mut Landing::new(), failed),
             Err(error) => Err(failed(*error)),

@@ -1,9 +1,10 @@
 //! What idle activations ask the server's end of a binding: to serve, to sleep, to listen for donations.
 
-use super::{ServerEnd, by};
+use super::{Served, ServerEnd, by};
+use crate::incoming::Incoming;
 use std::any::Any;
 use std::sync::Arc;
-use underpass_channel::Cell;
+use underpass_channel::{Cell, Payload};
 use underpass_os::{Stamp, failpoint};
 use underpass_processor::{Keeper, Line, Spin};
 use underpass_seam::atomic::{AtomicU32, Ordering};
@@ -19,32 +20,37 @@ impl ServerEnd {
             drop(inside);
             return self.does_not_begin();
         }
-        let mut cell = Cell::new(0, 0);
+        // All that can be written before it comes (decision 0052).
+        let (mut payload, mut call, mut failure) = (Payload::new(), Incoming::new(self), None);
         let mut left = looks;
-        let slot = loop {
-            match self.channel.take(&mut cell) {
-                Ok(true) => break self.slots.get(usize::from(cell.slot())),
-                Ok(false) if left <= 1 => {
+        let head = loop {
+            match self.channel.take(&mut payload) {
+                Ok(Some(head)) => break head,
+                Ok(None) if left <= 1 => {
                     self.began_nothing(inside);
                     return false;
                 }
-                Ok(false) => {
+                Ok(None) => {
                     left -= 1;
                     std::hint::spin_loop();
                 }
-                Err(_) => break None,
+                Err(_) => return self.takes_nonsense(inside),
             }
         };
         self.channel.taken().note(self.channel.receiving().position());
         failpoint!("server-taken");
         // Relaxed, both: under the lock.
-        let Some(slot) = slot.filter(|slot| slot.by.load(Ordering::Relaxed) == by::NOBODY) else {
-            return self.takes_odd(inside, slot, &cell, by);
+        let is_free = |slot: &&Served| slot.by.load(Ordering::Relaxed) == by::NOBODY;
+        let Some(slot) = self.slots.get(usize::from(head.slot())).filter(is_free) else {
+            return self.takes_odd(inside, head, payload, by);
         };
         slot.by.store(by, Ordering::Relaxed);
         self.one_more_under_way();
         drop(inside);
-        self.run(&cell, slot);
+        match head.plain() {
+            Some(len) => self.run(head, &payload.0[..len], &mut call, &mut failure, slot),
+            None => self.run_long(&Cell::came(head, payload), slot),
+        }
         true
     }
 }

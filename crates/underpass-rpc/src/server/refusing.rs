@@ -1,8 +1,8 @@
 //! Calls that are not begun: those of a binding that ends, and those of a user who has as many under way as he may.
 
-use super::{Served, ServerEnd};
+use super::ServerEnd;
 use crate::incoming::Status;
-use underpass_channel::Cell;
+use underpass_channel::{Cell, Payload};
 use underpass_seam::atomic::Ordering;
 use underpass_sync::Inside;
 
@@ -119,18 +119,20 @@ impl ServerEnd {
     /// Answers the next call, if one has come, without having begun it.
     fn turn_one_away(&self) -> bool {
         let inside = self.lock.enter();
-        let mut cell = Cell::new(0, 0);
-        let slot = match self.channel.take(&mut cell) {
-            Ok(false) => return false,
-            Ok(true) => self.slots.get(usize::from(cell.slot())),
+        let number = match self.channel.take(&mut Payload::new()) {
+            Ok(None) => return false,
+            Ok(Some(head)) => Some(head.slot()),
             Err(_) => None,
         };
-        if slot.is_none_or(Served::is_busy) {
+        let is_free = |&number: &u16| self.slots.get(usize::from(number)).is_some_and(|slot| !slot.is_busy());
+        let Some(number) = number.filter(is_free) else {
             drop(inside);
             self.violated();
             return false;
-        }
-        self.post(inside, &Cell::new(cell.slot(), Status::Closed as u16));
+        };
+        let bell = self.post(&Cell::new(number, Status::Closed as u16));
+        drop(inside);
+        self.posted(bell);
         true
     }
 }

@@ -3,10 +3,10 @@
 //! The client has said so in the slot's word before it tells over the socket. The thread that runs the call is asked at its home to end its waits; calls that are made for this one by other
 //! threads, or by an async handler, are in `nested`. A call that has not been taken yet is refused when it is.
 
-use super::{Served, ServerEnd, by};
+use super::{ServerEnd, by};
 use crate::abandon::Abandon;
 use std::sync::{Arc, MutexGuard, PoisonError};
-use underpass_channel::Cell;
+use underpass_channel::{Cell, Head, Payload};
 use underpass_seam::atomic::Ordering;
 use underpass_sync::Inside;
 use underpass_threads::critical;
@@ -92,22 +92,28 @@ impl ServerEnd {
         nested.iter().for_each(Abandon::abandon);
     }
 
+    /// A cell has come that no honest client writes. Leaves the lock; says that nothing was served.
+    #[cold]
+    pub(super) fn takes_nonsense(&self, inside: Inside<'_>) -> bool {
+        self.began_nothing(inside);
+        self.violated();
+        false
+    }
+
     /// A call has come over a slot that is not simply free. Leaves the lock.
     #[cold]
-    pub(super) fn takes_odd(&self, inside: Inside<'_>, slot: Option<&Served>, cell: &Cell, by: u64) -> bool {
-        let Some(slot) = slot.filter(|slot| !slot.is_busy()) else {
-            // A slot that there isn't, or that has a call under way; or a cell without a meaning.
-            self.began_nothing(inside);
-            self.violated();
-            return false;
+    pub(super) fn takes_odd(&self, inside: Inside<'_>, head: Head, payload: Payload, by: u64) -> bool {
+        let Some(slot) = self.slots.get(usize::from(head.slot())).filter(|slot| !slot.is_busy()) else {
+            // A slot that there isn't, or that has a call under way.
+            return self.takes_nonsense(inside);
         };
         slot.by.store(by, Ordering::Relaxed);
         self.one_more_under_way();
         drop(inside);
-        let mut cell = *cell;
+        let mut cell = Cell::came(head, payload);
         // Refused like a bounded one, once what came along with it is taken.
         cell.bounded |= self.channel.wanted(cell.slot()).ask().is_none();
-        self.run(&cell, slot);
+        self.run_long(&cell, slot);
         true
     }
 
