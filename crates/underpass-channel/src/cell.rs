@@ -133,7 +133,7 @@ impl Cell {
             Place::Inline => (0, u64::from(self.length.min(0x3f)), self.payload.word(0)),
             elsewhere => (elsewhere as u64, 0, u64::from(self.length)),
         };
-        let behind = behind.div_ceil(2).min(MANY);
+        let behind = (behind.min(2 * MANY) + 1) / 2;
         let way = u64::from(behind) << BEHIND | (onward as u64) << ONWARD;
         let head = mark(sequence) | way | u64::from(self.ids.0) << 16;
         (head | length << 48 | place << 54 | u64::from(self.bounded) << BOUNDED, first)

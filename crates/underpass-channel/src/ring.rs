@@ -152,6 +152,12 @@ impl<W: Words> Receiving<W> {
         self.lines.find(self.next.get()).is_some()
     }
 
+    /// Whether another has come behind this one.
+    #[inline(always)]
+    pub fn pending_behind(&self, coming: &Coming<'_>) -> bool {
+        self.lines.find(coming.behind).is_some()
+    }
+
     /// How many cells have been taken, modulo 2³²: a hint, for who asks whether anything has come since.
     pub fn position(&self) -> u32 {
         self.next.get().cells

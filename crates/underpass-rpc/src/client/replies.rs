@@ -89,11 +89,14 @@ impl ClientEnd {
             // What was posted a moment ago takes two lines to be answered, and who looks now takes the second from its writer (decision 0050).
             std::hint::spin_loop();
         }
+        // Whether the caller's own reply is its to take, and where to count it, before anything comes: the lock keeps it so.
+        let linkage = reply.answer.linkage();
+        let (number, is_its) = (reply.answer.number, linkage.is_polled_for());
         for _ in 0..looks {
             match self.channel.receiving().coming() {
                 Ok(None) => std::hint::spin_loop(),
-                Ok(Some(coming)) if self.is_for(&coming, reply.answer) => {
-                    self.catch(inside, &coming, reply.answer, landing);
+                Ok(Some(coming)) if is_its && coming.head.slot() == number => {
+                    self.catch(inside, &coming, reply.answer, linkage, landing);
                     return true;
                 }
                 Ok(Some(_)) | Err(_) => {
@@ -109,16 +112,17 @@ impl ClientEnd {
         self.take_what_came() && reply.is_open()
     }
 
-    /// Whether it is the reply to the caller's own call, who looks for it. Under the lock.
+    /// Takes the reply to the caller's own call, who looks for it. If it is brief its slot is given back too: what is done for others by a delivery, a wake-up and another lock, at once.
     #[inline(always)]
-    fn is_for(&self, coming: &Coming<'_>, answer: &Answer<'_>) -> bool {
-        coming.head.slot() == answer.number && answer.linkage().is_polled_for()
-    }
-
-    /// Takes that reply. If it is brief its slot is given back too: what is done for others by a delivery, a wake-up and another lock, at once.
-    #[inline(always)]
-    fn catch(&self, inside: Inside<'_>, coming: &Coming<'_>, answer: &Answer<'_>, landing: &Landing) {
-        let (receiving, linkage) = (self.channel.receiving(), answer.linkage());
+    fn catch(
+        &self,
+        inside: Inside<'_>,
+        coming: &Coming<'_>,
+        answer: &Answer<'_>,
+        linkage: &Linkage,
+        landing: &Landing,
+    ) {
+        let receiving = self.channel.receiving();
         match coming.head.brief(Status::Done as u16) {
             Some(len) => {
                 coming.words(|i, word| landing.put(i, word));
@@ -132,7 +136,7 @@ impl ClientEnd {
             None => deliver_long(linkage, *coming),
         }
         receiving.pass(coming);
-        let more = receiving.pending();
+        let more = receiving.pending_behind(coming);
         drop(inside);
         failpoint!("client-delivered");
         if landing.is_caught() {
