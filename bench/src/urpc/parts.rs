@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use underpass::sync::Spin;
 use underpass::thread::{self, JoinHandle};
 use underpass_channel::layout::{SLOTS, STACK};
-use underpass_channel::{Cell, Channel, Fence, Slot, Slots};
+use underpass_channel::{Cell, Channel, Fence, Head, Payload, Slot, Slots};
 use underpass_os::clock::now_ns;
 use underpass_threads::{Latch, Woken, wait_on};
 
@@ -57,8 +57,8 @@ pub(super) struct Parts {
     /// The linkage records: what became of each call.
     replies: [AtomicU64; MESSAGES],
     busy: [AtomicBool; MESSAGES],
-    calls: Vec<Cell>,
-    procedure: Box<dyn Fn(&Cell) -> bool + Send>,
+    calls: Vec<Head>,
+    procedure: Box<dyn Fn(Head) -> bool + Send>,
     lent: AtomicU32,
 }
 
@@ -77,7 +77,7 @@ impl Parts {
             replies: Default::default(),
             busy: Default::default(),
             calls: Vec::with_capacity(MESSAGES),
-            procedure: Box::new(|cell| black_box(cell).length == 0),
+            procedure: Box::new(|head| black_box(head).plain() == Some(0)),
             lent: AtomicU32::new(0),
         })
     }
@@ -109,23 +109,24 @@ impl Parts {
     fn part_server_receive(&mut self) {
         for _ in 0..MESSAGES {
             let Some(inside) = self.server_lock.try_enter() else { return };
-            let mut cell = Cell::new(0, 0);
-            let Ok(true) = self.server.take(&mut cell) else { return };
-            let Some(busy) = self.busy.get(usize::from(cell.slot())) else { return };
+            let mut payload = Payload::new();
+            let Ok(Some(head)) = self.server.take(&mut payload) else { return };
+            black_box(&payload);
+            let Some(busy) = self.busy.get(usize::from(head.slot())) else { return };
             if busy.load(Ordering::Relaxed) {
                 return;
             }
             busy.store(true, Ordering::Relaxed);
             drop(inside);
-            self.calls.push(cell);
+            self.calls.push(head);
         }
     }
 
     /// Run the procedure: the dispatcher does so on its own stack, whence no switch.
     #[inline(never)]
     fn part_server_dispatch(&self) {
-        for cell in &self.calls {
-            let _ = black_box(catch_unwind(AssertUnwindSafe(|| (self.procedure)(cell))));
+        for &call in &self.calls {
+            let _ = black_box(catch_unwind(AssertUnwindSafe(|| (self.procedure)(call))));
         }
     }
 
