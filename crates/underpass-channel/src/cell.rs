@@ -261,7 +261,7 @@ impl Head {
 
     /// Bytes of a request, if they lie in the cell and the call is not bounded.
     #[inline(always)]
-    pub fn plain(self) -> Option<usize> {
+    pub fn brief_request(self) -> Option<usize> {
         (self.0 & (3 << Self::PLACE | 1 << BOUNDED) == 0).then(|| self.length() as usize)
     }
 

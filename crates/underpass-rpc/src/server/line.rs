@@ -47,7 +47,7 @@ impl ServerEnd {
         slot.by.store(by, Ordering::Relaxed);
         self.one_more_under_way();
         drop(inside);
-        match head.plain() {
+        match head.brief_request() {
             Some(len) => self.run(head, &payload.0[..len], &mut call, &mut failure, slot),
             None => self.run_long(&Cell::came(head, payload), slot),
         }
