@@ -65,10 +65,11 @@ fn ring(steps: &[Step]) {
             }
             Step::Post { .. } => {}
             Step::Take => {
-                let mut cell = Cell::new(0, 0);
+                let mut payload = Payload::new();
                 let (pending, backlog) = (receiving.pending(), receiving.backlog());
-                let taken = receiving.take(&mut cell);
-                assert!(cell.bytes().len() <= INLINE);
+                let taken = receiving.take(&mut payload);
+                let cell = taken.ok().flatten().map(|head| Cell::came(head, payload));
+                assert!(cell.is_none_or(|cell| cell.bytes().len() <= INLINE));
                 if damaged {
                     continue;
                 }
@@ -76,6 +77,7 @@ fn ring(steps: &[Step]) {
                 assert_eq!(on_the_way.len() > 1, backlog);
                 match on_the_way.pop_front() {
                     Some(posted) => {
+                        let cell = cell.expect("what was posted has come");
                         let bytes = |cell: &Cell| cell.bytes().to_vec();
                         assert_eq!(
                             (cell.slot(), cell.what(), cell.length),

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use underpass_channel::layout::{
     CLIENT_ATTENTION, DONATIONS, LARGEST, REPLIES, REQUESTS, SERVER_ATTENTION, STACK, STACKS, TAKEN, WANTED,
 };
-use underpass_channel::{Annex, Bell, Cell, Channel, INLINE, Place, Region, Words};
+use underpass_channel::{Annex, Bell, Cell, Channel, INLINE, Payload, Place, Region, Words};
 use underpass_os::{Blob, Socket};
 
 /// Slots that messages name most of the time: few, so that they meet.
@@ -246,7 +246,7 @@ impl Peer {
             }
             Step::Take => {
                 // It may have damaged its own ring.
-                let _ = self.channel.receiving().take(&mut Cell::new(0, 0));
+                let _ = self.channel.receiving().take(&mut Payload::new());
             }
             Step::HangUp => self.socket.hang_up(),
         }

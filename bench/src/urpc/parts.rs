@@ -136,10 +136,10 @@ impl Parts {
         for call in self.calls.drain(..) {
             let Some(reply) = Cell::inline(call.slot(), 0, &[]) else { continue };
             let _inside = self.server_lock.enter();
-            self.busy[usize::from(call.slot())].store(false, Ordering::Relaxed);
             if black_box(&self.lent).load(Ordering::Relaxed) == 0 {
                 black_box(self.server.post(&reply));
             }
+            self.busy[usize::from(call.slot())].store(false, Ordering::Relaxed);
         }
     }
 

@@ -133,47 +133,33 @@ impl Cell {
             Place::Inline => (0, u64::from(self.length.min(0x3f)), self.payload.word(0)),
             elsewhere => (elsewhere as u64, 0, u64::from(self.length)),
         };
-        let behind = (behind.min(2 * MANY) + 1) / 2;
+        let behind = behind.min(2 * MANY).div_ceil(2);
         let way = u64::from(behind) << BEHIND | (onward as u64) << ONWARD;
         let head = mark(sequence) | way | u64::from(self.ids.0) << 16;
         (head | length << 48 | place << 54 | u64::from(self.bounded) << BOUNDED, first)
     }
 
     /// A message that has come.
+    #[inline(always)]
     pub fn came(head: Head, payload: Payload) -> Self {
         let mut cell = Self { payload, ..Self::of(head) };
-        cell.complete();
+        if cell.place != Place::Inline {
+            cell.length = cell.payload.word(0) as u32;
+        }
         cell
     }
 
-    /// What a head says, and zeros. The words of the payload are to follow.
+    /// What a head says, and zeros.
     #[inline(always)]
     pub fn of(head: Head) -> Self {
-        let mut cell = Self::new(0, 0);
-        cell.set(head);
-        cell
-    }
-
-    /// Takes over what a head says. In place: to move what was written in pieces, the processor would wait until all that it wrote before is out.
-    #[inline(always)]
-    pub(crate) fn set(&mut self, head: Head) {
-        self.ids = head.ids();
-        self.length = head.length();
-        self.bounded = head.0 >> BOUNDED & 1 != 0;
-        self.place = match head.place() {
+        let place = match head.place() {
             0 => Place::Inline,
             1 => Place::Stack,
             2 => Place::Aside,
             _ => Place::Annex,
         };
-    }
-
-    /// The payload has been read: takes the length out of it, if it is there.
-    #[inline(always)]
-    pub fn complete(&mut self) {
-        if self.place != Place::Inline {
-            self.length = self.payload.word(0) as u32;
-        }
+        let bounded = head.0 >> BOUNDED & 1 != 0;
+        Self { ids: head.ids(), length: head.length(), place, bounded, payload: Payload::new() }
     }
 }
 
@@ -314,9 +300,9 @@ mod tests {
         let bounded = Cell { bounded: true, ..Cell::new(9, 9) };
         for cell in [Cell::inline(63, 7, b"hello").unwrap(), elsewhere, bounded] {
             let (head, first) = cell.head(u32::MAX, 0, Onward::Short);
-            let mut read = Cell::of(Head::new(head).unwrap());
-            read.payload.set_word(0, first);
-            read.complete();
+            let mut payload = Payload::new();
+            payload.set_word(0, first);
+            let read = Cell::came(Head::new(head).unwrap(), payload);
             assert_eq!((read.ids, read.place), (cell.ids, cell.place));
             assert_eq!(
                 (read.length, read.bounded, first),

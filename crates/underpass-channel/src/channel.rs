@@ -124,7 +124,7 @@ impl Channel {
     /// The cell has no meaning. The binding is to be closed.
     #[inline(always)]
     pub fn take(&self, payload: &mut Payload) -> Result<Option<Head>, Damaged> {
-        let head = self.receiving.take_into(payload)?;
+        let head = self.receiving.take(payload)?;
         if let Some(head) = head {
             self.untaken.store(head.behind(), Ordering::Relaxed);
         }

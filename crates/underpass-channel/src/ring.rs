@@ -194,26 +194,12 @@ impl<W: Words> Receiving<W> {
         self.next.set(coming.behind);
     }
 
-    /// Copies the next cell out into `cell`, which is new, once; gives its head, if one had come.
+    /// Takes the next cell: copies its payload out into `payload`, once, and gives its head, if one had come.
     ///
     /// # Errors
     /// As [`coming`](Self::coming).
     #[inline(always)]
-    pub fn take(&self, cell: &mut Cell) -> Result<Option<Head>, Damaged> {
-        let head = self.take_into(&mut cell.payload)?;
-        if let Some(head) = head {
-            cell.set(head);
-            cell.complete();
-        }
-        Ok(head)
-    }
-
-    /// The same, its payload alone.
-    ///
-    /// # Errors
-    /// As [`coming`](Self::coming).
-    #[inline(always)]
-    pub fn take_into(&self, payload: &mut Payload) -> Result<Option<Head>, Damaged> {
+    pub fn take(&self, payload: &mut Payload) -> Result<Option<Head>, Damaged> {
         let Some(coming) = self.coming()? else { return Ok(None) };
         coming.words(|i, word| payload.set_word(i, word));
         self.pass(&coming);
@@ -264,8 +250,8 @@ mod tests {
     }
 
     fn next(receiving: &Receiving<Boxed>) -> Option<Cell> {
-        let mut cell = Cell::new(0, 0);
-        receiving.take(&mut cell).unwrap().map(|_| cell)
+        let mut payload = Payload::new();
+        receiving.take(&mut payload).unwrap().map(|head| Cell::came(head, payload))
     }
 
     #[test]
@@ -375,7 +361,7 @@ mod tests {
             let words = Arc::new(Boxed::new(4 * LINE_WORDS));
             let receiving = Receiving::new(words.clone(), 0, 4);
             words.word(0).store(head, Ordering::Relaxed);
-            assert_eq!(receiving.take(&mut Cell::new(0, 0)), Err(Damaged));
+            assert_eq!(receiving.take(&mut Payload::new()), Err(Damaged));
         }
     }
 }

@@ -12,7 +12,7 @@ mod started;
 #[path = "loom/tasks.rs"]
 mod tasks;
 
-use underpass_channel::{Attention, Bell, Boxed, Cell, Fence, INLINE, Receiving, Sending, Slots};
+use underpass_channel::{Attention, Bell, Boxed, Cell, Fence, INLINE, Payload, Receiving, Sending, Slots};
 
 /// The kernel's side of a futex: whether to sleep is decided under the same lock under which one is woken.
 struct Futex {
@@ -58,9 +58,9 @@ fn send(sending: &Sender, cell: &Cell) {
 }
 
 fn try_take(receiving: &Receiver) -> Option<Cell> {
-    let mut cell = Cell::new(0, 0);
-    let came = receiving.try_lock().ok()?.take(&mut cell).unwrap();
-    came.map(|_| cell)
+    let mut payload = Payload::new();
+    let came = receiving.try_lock().ok()?.take(&mut payload).unwrap();
+    came.map(|head| Cell::came(head, payload))
 }
 
 /// Whether nothing has come, for sure.
@@ -157,9 +157,9 @@ fn a_short_lap_is_room_for_what_is_on_the_way() {
             let mut untaken = 0;
             for _ in 0..5 {
                 let (head, request) = loop {
-                    let mut cell = Cell::new(0, 0);
-                    match incoming.lock().unwrap().take(&mut cell).unwrap() {
-                        Some(head) => break (head, cell),
+                    let mut payload = Payload::new();
+                    match incoming.lock().unwrap().take(&mut payload).unwrap() {
+                        Some(head) => break (head, Cell::came(head, payload)),
                         None => thread::yield_now(),
                     }
                 };

@@ -117,6 +117,11 @@ impl UnderWay {
         self.chosen.iter().chain(&self.inherited)
     }
 
+    /// It is over, or given up: whoever abandons it from now on finds nothing. Before its slot is another's, and without the lock of the client's end.
+    pub(crate) fn leaves(&self) {
+        self.entries().for_each(Entry::leaves);
+    }
+
     /// It has a slot.
     pub(crate) fn has(&self, slot: u16) {
         self.entries().for_each(|entry| entry.has(slot));
@@ -137,13 +142,24 @@ impl UnderWay {
     }
 }
 
-/// A call in the list of an [`Abandon`], until dropped.
+/// A call in the list of an [`Abandon`], until it leaves or is dropped.
 struct Entry {
     by: Abandon,
     number: u64,
 }
 
 impl Entry {
+    fn leaves(&self) {
+        let held = critical();
+        let mut calls = self.by.calls();
+        let place = calls.under_way.iter().position(|call| call.0 == self.number);
+        let gone = place.map(|place| calls.under_way.swap_remove(place));
+        drop(calls);
+        drop(held);
+        // Perhaps the last that holds the end.
+        drop(gone);
+    }
+
     fn has(&self, slot: u16) {
         let _held = critical();
         let mut calls = self.by.calls();
@@ -153,13 +169,6 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        let held = critical();
-        let mut calls = self.by.calls();
-        let place = calls.under_way.iter().position(|call| call.0 == self.number);
-        let gone = place.map(|place| calls.under_way.swap_remove(place));
-        drop(calls);
-        drop(held);
-        // Perhaps the last that holds the end.
-        drop(gone);
+        self.leaves();
     }
 }

@@ -1,5 +1,6 @@
 //! What came of a call, for its caller to read.
 
+use crate::abandon::UnderWay;
 use crate::client::ClientEnd;
 use crate::error::{CallError, Outcome};
 use crate::incoming::Status;
@@ -47,6 +48,8 @@ pub(crate) struct Answer<'a> {
     /// Nothing once it is another's to give back, or was given back.
     pub(crate) slot: Cell<Option<Slot>>,
     pub(crate) number: u16,
+    /// What frees it: no more once the slot may be another call's.
+    under_way: Option<&'a UnderWay>,
 }
 
 /// More than have room in a cell.
@@ -93,11 +96,11 @@ impl Landing {
 }
 
 impl<'a> Answer<'a> {
-    /// Of the call that has this slot.
+    /// Of the call that has this slot, and may be freed by `under_way`.
     #[inline(always)]
-    pub(crate) fn new(end: &'a ClientEnd, slot: Slot) -> Self {
+    pub(crate) fn new(end: &'a ClientEnd, slot: Slot, under_way: Option<&'a UnderWay>) -> Self {
         let number = slot.number();
-        Self { end, slot: Cell::new(Some(slot)), number }
+        Self { end, slot: Cell::new(Some(slot)), number, under_way }
     }
 
     /// The slot, which the caller gives back from now on.
@@ -162,6 +165,7 @@ impl<'a> Answer<'a> {
     #[inline(always)]
     fn finish(&mut self) {
         if let Some(slot) = self.slot.take() {
+            self.under_way.inspect(|call| call.leaves());
             self.end.give_back(slot);
         }
     }
@@ -217,7 +221,7 @@ impl Drop for Answer<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
-            give_back_late(self.end, slot);
+            give_back_late(self.end, slot, self.under_way);
         }
     }
 }
@@ -225,7 +229,8 @@ impl Drop for Answer<'_> {
 /// Apart, so that what drops an answer without a slot is small enough to go into those who do.
 #[cold]
 #[inline(never)]
-fn give_back_late(end: &ClientEnd, slot: Slot) {
+fn give_back_late(end: &ClientEnd, slot: Slot, under_way: Option<&UnderWay>) {
+    under_way.inspect(|call| call.leaves());
     end.give_back(slot);
 }
 

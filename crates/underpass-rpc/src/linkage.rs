@@ -2,7 +2,7 @@
 
 use crate::counters::SlotCount;
 use crate::waiting::Berth;
-use underpass_channel::{Cell, Coming, Head, INLINE};
+use underpass_channel::{Cell, Coming, Head, INLINE, Payload};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_threads::Control;
 
@@ -250,13 +250,12 @@ impl Linkage {
         if !answered {
             return None;
         }
-        let mut cell = Cell::of(self.head());
+        let mut payload = Payload::new();
         for (i, word) in self.payload.iter().enumerate() {
             // Relaxed: the state brought them.
-            cell.payload.set_word(i, word.load(Ordering::Relaxed));
+            payload.set_word(i, word.load(Ordering::Relaxed));
         }
-        cell.complete();
-        Some(cell)
+        Some(Cell::came(self.head(), payload))
     }
 }
 

@@ -330,7 +330,6 @@ impl ServerEnd {
 
     #[inline(always)]
     fn send(&self, reply: &Cell, slot: &Served) {
-        slot.count.out(u64::from(reply.length));
         if matches!(reply.place, Place::Aside | Place::Annex) {
             self.was_large();
         }
@@ -347,6 +346,8 @@ impl ServerEnd {
     #[inline(always)]
     fn reply(&self, reply: &Cell, slot: &Served) {
         let inside = self.lock.enter();
+        // Before the post, so that who has the reply finds it counted; and where `by` changes, as both say which call it is.
+        slot.count.out(u64::from(reply.length));
         let bell = self.post(reply);
         // After the post, which waits for what is written before it (decision 0052). Relaxed: under the lock, so that nobody takes the next call over this slot before.
         slot.by.store(by::NOBODY, Ordering::Relaxed);

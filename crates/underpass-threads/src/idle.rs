@@ -117,7 +117,7 @@ impl Scheduler {
     /// [look around](Self::look_around) when it has come.
     #[inline]
     pub(crate) fn waits(&self, looks: u32) -> bool {
-        let waits = self.waits.get() + looks;
+        let waits = self.waits.get().saturating_add(looks);
         self.waits.set(waits);
         waits >= Spin::BATCH
     }

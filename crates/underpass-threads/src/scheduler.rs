@@ -47,7 +47,7 @@ pub(crate) struct Scheduler {
     /// How soon calls and replies come when it is idle, and how soon the reply that a thread of it polls for.
     pub(crate) habit: Habit,
     pub(crate) reply_habit: Habit,
-    /// How often threads of it have waited without a pause since it last looked around.
+    /// How often threads of it have begun to wait without a pause since it last looked around.
     pub(crate) waits: Cell<u32>,
     /// The number of the line whose turn it is to be served.
     pub(crate) line_turn: Cell<usize>,

@@ -3,7 +3,7 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use underpass_channel::layout::{REGION, VERSION};
-use underpass_channel::{Bell, Cell, Channel, Place, Region};
+use underpass_channel::{Bell, Cell, Channel, Payload, Place, Region};
 use underpass_os::{Blob, Socket};
 use underpass_tests::ProbeClient;
 use underpass_wire::Sink;
@@ -77,9 +77,9 @@ impl End {
 
     /// The next message that has come, if one has.
     pub fn take(&self) -> Option<Cell> {
-        let mut cell = Cell::new(0, 0);
-        let came = self.channel.receiving().take(&mut cell);
-        came.expect("an honest peer damages nothing").map(|_| cell)
+        let mut payload = Payload::new();
+        let came = self.channel.receiving().take(&mut payload);
+        came.expect("an honest peer damages nothing").map(|head| Cell::came(head, payload))
     }
 
     /// Puts `bytes` into the A-stack of `slot`.

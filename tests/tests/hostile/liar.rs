@@ -249,10 +249,11 @@ impl<'a> Liar<'a> {
 
     /// Takes what has come, over the ring and the socket, and looks for what is not its own; says whether the peer has hung up.
     pub fn hear(&mut self) -> bool {
-        let mut cell = Cell::new(0, 0);
         for _ in 0..SLOTS {
+            let mut payload = Payload::new();
             // It may have damaged the ring of its peer.
-            let Ok(Some(_)) = self.end.channel.receiving().take(&mut cell) else { break };
+            let Ok(Some(head)) = self.end.channel.receiving().take(&mut payload) else { break };
+            let cell = Cell::came(head, payload);
             nothing_of_others(cell.bytes());
             if self.replies && self.asked.len() < SLOTS as usize {
                 self.asked.push(cell.slot());

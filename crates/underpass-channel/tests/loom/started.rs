@@ -4,7 +4,7 @@ use super::{Receiver, Sender, ring, send, try_take};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use loom::thread;
-use underpass_channel::{Cell, Fence, Taken, Wanted};
+use underpass_channel::{Cell, Fence, Payload, Taken, Wanted};
 
 /// A channel with one slot.
 struct Both {
@@ -36,8 +36,7 @@ impl Both {
         if self.closed.load(Ordering::Relaxed) {
             return;
         }
-        let mut cell = Cell::new(0, 0);
-        if incoming.take(&mut cell).unwrap().is_none() {
+        if incoming.take(&mut Payload::new()).unwrap().is_none() {
             return;
         }
         Taken::new(&self.taken).note(incoming.position());

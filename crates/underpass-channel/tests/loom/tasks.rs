@@ -4,7 +4,7 @@ use super::{Receiver, Sender, bounded, ring, send};
 use loom::sync::atomic::{AtomicU32, Ordering, fence};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
-use underpass_channel::{Attention, Bell, Cell, Fence};
+use underpass_channel::{Attention, Bell, Cell, Fence, Payload};
 
 /// A linkage record, and the waker that the vigil has for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,11 +74,10 @@ impl Client {
     fn poll(&self) {
         loop {
             let mut calls = self.calls.lock().unwrap();
-            let mut cell = Cell::new(0, 0);
-            if self.receiving.lock().unwrap().take(&mut cell).unwrap().is_none() {
+            let Some(head) = self.receiving.lock().unwrap().take(&mut Payload::new()).unwrap() else {
                 return;
-            }
-            let slot = usize::from(cell.slot());
+            };
+            let slot = usize::from(head.slot());
             let woken = match calls[slot] {
                 Call::Expected => None,
                 Call::Watched(poll) => {

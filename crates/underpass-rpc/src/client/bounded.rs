@@ -101,6 +101,8 @@ impl ClientEnd {
         // G2. Pairs with the fence of the server between T2 and T3.
         barrier::heavy();
         self.kernel.entered(1);
+        // From here on the slot may be another's.
+        under_way.inspect(|call| call.leaves());
         // G3.
         let untaken = self.channel.is_untaken(number);
         let inside = self.lock();
@@ -204,20 +206,45 @@ impl ClientEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::abandon::Abandon;
     use crate::closer::Connection;
     use crate::handshake::Meeting;
     use crate::mailbox::Mailbox;
+    use std::os::fd::OwnedFd;
     use std::sync::Arc;
-    use underpass_channel::layout::STACK;
+    use underpass_channel::layout::{SLOTS, STACK};
     use underpass_channel::{Channel, Fence};
     use underpass_os::Socket;
 
-    #[test]
-    fn a_server_that_takes_nothing_is_told_again_by_one_alarm() {
+    /// One, and its peer's socket.
+    fn end() -> (Arc<ClientEnd>, OwnedFd) {
         let (channel, _file) = Channel::create(Fence::Full, STACK).unwrap();
         let (ours, theirs) = Socket::pair().unwrap();
         let meeting = Meeting { elsewhere: false, shares: false, defers: false };
-        let end = ClientEnd::new(channel, Mailbox::new(Connection::new(ours)), meeting);
+        (ClientEnd::new(channel, Mailbox::new(Connection::new(ours)), meeting), theirs)
+    }
+
+    #[test]
+    fn who_abandons_a_call_that_is_over_frees_no_other_over_its_slot() {
+        let ((end, _theirs), abandon) = (end(), Abandon::new());
+        let lease = || end.slots.lease(SLOTS).expect("one is free");
+        let under_way = UnderWay::new(Some(end.clone()), Some(&abandon), None).unwrap().expect("a choice");
+        // However the first ends, it is still in the caller's hands.
+        let first = Answer::new(&end, lease(), Some(&under_way));
+        let number = first.number;
+        under_way.has(number);
+        drop(first);
+        let second = Answer::new(&end, lease(), None);
+        assert_eq!(second.number, number, "the slot that was given back last");
+        second.linkage().expect();
+        abandon.abandon();
+        assert!(under_way.is_freed() && !second.linkage().is_freed());
+        second.linkage().clear();
+    }
+
+    #[test]
+    fn a_server_that_takes_nothing_is_told_again_by_one_alarm() {
+        let (end, theirs) = end();
         while end.mailbox.unwanted(1 << 40) {}
         // One weak hold is the end's own, one that of an alarm; and there may be one that rings just now.
         for slot in 0..32 {

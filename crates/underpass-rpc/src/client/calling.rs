@@ -46,7 +46,7 @@ impl ClientEnd {
             Err(error) => return Err(failed(*error)),
         };
         // Made only now, as what is written before a post holds that up (decision 0052).
-        let (mut answer, mut landing) = (Answer::new(end, slot), Landing::new());
+        let (mut answer, mut landing) = (Answer::new(end, slot, None), Landing::new());
         match end.wait(&mut answer, Some(&landing), noted, terms, None, None) {
             Ok(()) => answer.result::<R>(&mut landing, failed),
             Err(error) => Err(failed(*error)),
@@ -61,10 +61,12 @@ impl ClientEnd {
         terms: &Terms,
     ) -> Result<Answer<'_>, Box<CallError>> {
         let (deadline, under_way) = self.bounds_of_thread(terms)?;
-        let Sent { slot, noted } = self.begin(procedure, arguments, terms, deadline, under_way.as_ref())?;
-        let mut answer = Answer::new(self, slot);
-        self.wait(&mut answer, None, noted, terms, deadline, under_way.as_ref())?;
-        Ok(answer)
+        let under_way = under_way.as_ref();
+        let Sent { slot, noted } = self.begin(procedure, arguments, terms, deadline, under_way)?;
+        let mut answer = Answer::new(self, slot, under_way);
+        self.wait(&mut answer, None, noted, terms, deadline, under_way)?;
+        // Nobody frees it from here on.
+        Ok(Answer::new(self, answer.into_slot(), None))
     }
 
     /// Sends a call.
@@ -137,7 +139,7 @@ impl ClientEnd {
         server_is_away: impl FnOnce(),
     ) -> Result<Slot, Box<CallError>> {
         let number = slot.number();
-        let answer = Answer::new(self, slot);
+        let answer = Answer::new(self, slot, under_way);
         failpoint!("client-leased");
         let linkage = self.linkage(number);
         let mut cell = Cell::new(number, procedure);
@@ -148,11 +150,13 @@ impl ClientEnd {
             return Err(self.unsent(e));
         }
         failpoint!("client-filled");
+        // Before the post, as it is the user's code.
+        let size = A::FIXED.unwrap_or_else(|| arguments.size()) as u64;
         linkage.expect();
         failpoint!("client-linked");
         let inside = self.lock();
         self.post(inside, &cell, server_is_away, || ());
-        linkage.count.out(A::FIXED.unwrap_or_else(|| arguments.size()) as u64);
+        linkage.count.out(size);
         if matches!(cell.place, Place::Aside | Place::Annex) {
             self.was_large();
         }

@@ -51,7 +51,7 @@ impl ClientEnd {
         };
         let away = || end.call_server();
         let answer = match end.send(slot, procedure, arguments, deadline, under_way, away) {
-            Ok(slot) => Answer::new(end, slot),
+            Ok(slot) => Answer::new(end, slot, under_way),
             Err(error) => return Err(failed(*error)),
         };
         match (Pending { answer: Some(answer), deadline, under_way, rounds: 0, alarm: None }).await {
