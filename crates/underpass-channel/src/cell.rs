@@ -251,6 +251,13 @@ impl Head {
         (self.0 & (3 << Self::PLACE | 1 << BOUNDED) == 0).then(|| self.length() as usize)
     }
 
+    /// The same, if they lie in the A-stack; `payload` says how many.
+    #[inline(always)]
+    pub fn stacked_request(self, payload: &Payload) -> Option<usize> {
+        let stacked = self.0 & (3 << Self::PLACE | 1 << BOUNDED) == (Place::Stack as u64) << Self::PLACE;
+        stacked.then(|| payload.word(0) as u32 as usize)
+    }
+
     /// Whether it is a message of this kind whose bytes lie in the A-stack; the payload says how many.
     #[inline(always)]
     pub fn is_stacked(self, what: u16) -> bool {

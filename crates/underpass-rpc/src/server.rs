@@ -22,7 +22,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, Weak};
 use underpass_channel::layout::SLOTS;
-use underpass_channel::{Bell, Cell, Channel, Head, INLINE, Place};
+use underpass_channel::{Bell, Cell, Channel, INLINE, Place};
 use underpass_os::failpoint;
 use underpass_processor::{Keeper, Line, lines};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -247,19 +247,11 @@ impl ServerEnd {
         }
     }
 
-    /// Runs a call whose `bytes` lay in the cell, and which is to be `call`, and posts its reply.
+    /// Runs a call whose bytes lie in the cell or the A-stack, and which is not bounded, and posts its reply.
     #[inline(always)]
-    fn run<'a>(
-        &'a self,
-        head: Head,
-        bytes: &'a [u8],
-        call: &mut Incoming<'a>,
-        failure: &mut Option<Failure>,
-        slot: &Served,
-    ) {
+    fn run(&self, call: &mut Incoming<'_>, failure: &mut Option<Failure>, slot: &Served) {
         failpoint!("server-read");
-        slot.count.come_in(bytes.len() as u64);
-        call.comes(head.ids(), Bytes::Inline(bytes));
+        slot.count.come_in(call.bytes.left() as u64);
         // Neither the outcome nor the reply is moved: for that, the processor would wait until what it wrote in pieces is out (decision 0021).
         let well = self.dispatch(call, failure);
         self.conclude(call, well, failure, slot);
@@ -267,7 +259,7 @@ impl ServerEnd {
 
     /// Runs any other call, and posts its reply.
     #[inline(never)]
-    fn run_long(&self, cell: &Cell, slot: &Served) {
+    fn run_other(&self, cell: &Cell, slot: &Served) {
         let bytes = match Bytes::of(&self.channel, &self.mailbox, cell, |news| self.news(news)) {
             Ok(bytes) => bytes,
             Err(Unread::Violation(_)) => return self.violated(),

@@ -2,6 +2,7 @@
 
 use super::{Served, ServerEnd, by};
 use crate::incoming::Incoming;
+use crate::message::Bytes;
 use std::any::Any;
 use std::sync::Arc;
 use underpass_channel::{Cell, Payload};
@@ -47,10 +48,18 @@ impl ServerEnd {
         slot.by.store(by, Ordering::Relaxed);
         self.one_more_under_way();
         drop(inside);
-        match head.brief_request() {
-            Some(len) => self.run(head, &payload.0[..len], &mut call, &mut failure, slot),
-            None => self.run_long(&Cell::came(head, payload), slot),
+        if let Some(len) = head.brief_request() {
+            call.comes(head.ids(), Bytes::Inline(&payload.0[..len]));
+        } else if let Some(length) = head.stacked_request(&payload)
+            && let Ok(source) = self.channel.stack_source(head.slot(), length)
+        {
+            call.comes(head.ids(), Bytes::Stack(source));
+            call.length = length;
+        } else {
+            self.run_other(&Cell::came(head, payload), slot);
+            return true;
         }
+        self.run(&mut call, &mut failure, slot);
         true
     }
 }

@@ -113,7 +113,7 @@ impl ServerEnd {
         let mut cell = Cell::came(head, payload);
         // Refused like a bounded one, once what came along with it is taken.
         cell.bounded |= self.channel.wanted(cell.slot()).ask().is_none();
-        self.run_long(&cell, slot);
+        self.run_other(&cell, slot);
         true
     }
 
