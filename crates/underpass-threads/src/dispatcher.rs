@@ -11,7 +11,7 @@
 //!
 //! Several activations that serve divide the lines. One leads, and looks at all that nobody keeps. Another, which is called when there is more to do than one can, becomes the *keeper* of a
 //! line on which a call waited for too long while it had nothing else to serve, and of more until it has its part of those on which calls wait. They are left to it then, also by the one
-//! that leads, as long as it takes calls of them; who has nothing to do helps where a call waits all the same. It gives its lines back when it
+//! that leads, as long as it takes calls of them; who has nothing to do takes over where a call waits all the same. It gives its lines back when it
 //! serves no more. So those who serve are at different lines, under load, and one that is alone serves them all.
 
 use crate::control::Control;
@@ -221,21 +221,19 @@ impl Scheduler {
         kept.map_or(leads, |keeper| keeper == me) || self.may_help(line, kept, round)
     }
 
-    /// Whether a call on a line that is another's, or the leader's, is to be served by this activation: with nothing else to do, it does not let a call wait.
+    /// Whether a call on a line that is another's, or the leader's, is to be served by this activation: with nothing else to do, it does not let a call wait. It looks after that
+    /// line from then on: whoever let the call wait may have lost its processor for a slice of the kernel's, and each call of that time would wait until it is helped.
     fn may_help(&self, line: &dyn Line, kept: Option<usize>, round: &mut Round) -> bool {
-        let me = self.number();
-        if !round.busy {
-            let waits = line.pending() && persists(line);
-            if let Some(keeper) = line.keeper().filter(|_| waits && kept.is_none()) {
-                keeper.set(Some(me));
-            }
-            return waits;
-        }
-        let Some(now) = round.due().filter(|_| line.pending()) else { return false };
-        let Some(keeper) = line.keeper() else { return true };
-        let more = kept.is_none() && self.has_less_than_its_part() && persists(line);
-        let takes = more || keeper.stands_still(line.taken(), now, ROUND);
-        if takes {
+        let takes = if round.busy {
+            let Some(now) = round.due().filter(|_| line.pending()) else { return false };
+            let Some(keeper) = line.keeper() else { return true };
+            let more = kept.is_none() && self.has_less_than_its_part() && persists(line);
+            more || keeper.stands_still(line.taken(), now, ROUND)
+        } else {
+            line.pending() && persists(line)
+        };
+        if let Some(keeper) = line.keeper().filter(|_| takes) {
+            let me = self.number();
             keeper.set((!outside::lead(me)).then_some(me));
         }
         takes

@@ -91,13 +91,14 @@ impl Line for End {
     }
 }
 
-/// Lays the load on this domain's activations until `enough` of it was seen.
-fn serve_until(processors: u32, enough: impl Fn(&Load) -> bool) {
+/// Lays the load on this domain's activations, of lines with this keeper, until `enough` of it was seen.
+fn serve_until(processors: u32, keeper: Option<usize>, enough: impl Fn(&Load) -> bool) {
     let load = Arc::new(Load::default());
     let ends: Vec<Arc<End>> = (0..LINES)
         .map(|number| {
-            let (keeper, word) = (Keeper::default(), AtomicU32::new(0));
-            Arc::new(End { number, load: load.clone(), keeper, word })
+            let end = End { number, load: load.clone(), keeper: Keeper::default(), word: AtomicU32::new(0) };
+            end.keeper.set(keeper);
+            Arc::new(end)
         })
         .collect();
     // As many activations as may run are there, and sleep.
@@ -133,13 +134,25 @@ fn serve_until(processors: u32, enough: impl Fn(&Load) -> bool) {
 fn two_activations_serve_two_lines_at_once() {
     with_processors(&[2], || {
         // The second one is called by the first, which has more to do than one can.
-        serve_until(2, |load| load.met.load(Ordering::Acquire) > 1_000);
+        serve_until(2, None, |load| load.met.load(Ordering::Acquire) > 1_000);
     });
 }
 
 #[test]
 fn one_activation_serves_all_lines() {
     with_processors(&[1], || {
-        serve_until(1, |load| load.served.iter().all(|served| served.load(Ordering::Acquire) > 1_000));
+        serve_until(1, None, |load| load.served.iter().all(|served| served.load(Ordering::Acquire) > 1_000));
+    });
+}
+
+#[test]
+fn lines_of_a_keeper_that_takes_no_calls_are_taken_over() {
+    /// No activation has this number: it is like one whose kernel thread waits for a processor.
+    const AWAY: usize = 63;
+    with_processors(&[1], || {
+        // Whoever serves leaves no line to it in the end.
+        serve_until(1, Some(AWAY), |load| {
+            load.served.iter().all(|served| served.load(Ordering::Acquire) > 0)
+        });
     });
 }
