@@ -4,9 +4,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use underpass::{CallError, thread};
+use underpass::{Abandon, CallError, thread};
 use underpass_os::cpu;
-use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, until};
+use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, state_of, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
@@ -171,6 +171,45 @@ fn a_call_does_not_wait_for_what_blocks_behind_it() {
         blocks.join().unwrap()
     });
     assert_eq!(done.join().unwrap(), Ok(()));
+}
+
+/// Two servers that sleep are called by two threads of one activation. They have no listener where that runs, unless it is the same CPU.
+#[test]
+fn a_call_does_not_wait_for_another_servers() {
+    const NAME: &str = "a_call_does_not_wait_for_another_servers";
+    let _watchdog = Watchdog::new(NAME);
+    if std::env::var_os("UNDERPASS_PROCESSORS").is_none_or(|count| count != "1") {
+        let mut own = Command::new(std::env::current_exe().unwrap());
+        let output = own.args([NAME, "--exact", "--nocapture"]).env("UNDERPASS_PROCESSORS", "1").output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "the test ran there");
+        return;
+    }
+    for cpu in cpu::allowed().unwrap().into_iter().take(2) {
+        let on = |of| {
+            let server = ServerProcess::start_with(SERVER, &Room::name(of), "probe", |command| {
+                command.env("UNDERPASS_TEST_CPU", cpu.to_string());
+            });
+            let client = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
+            (server, client)
+        };
+        let ((one, first), (another, second)) = (on("one"), on("another"));
+        let asleep = |server: &ServerProcess| state_of(server.pid()).bytes().all(|state| state == b'S');
+        until("both to sleep", || (asleep(&one) && asleep(&another)).then_some(()));
+        thread::spawn(move || {
+            // It has no processor forced upon it, since its caller may be freed, but is left to who idles, as the sibling's is: that one runs as soon as this one waits.
+            let endless = first.urgent().abandonable(&Abandon::new());
+            let sibling = thread::spawn(move || {
+                second.null().unwrap();
+                first.meet(2).unwrap();
+            });
+            endless.meet(2).unwrap();
+            sibling.join().unwrap();
+        })
+        .join()
+        .unwrap();
+    }
 }
 
 #[test]

@@ -115,7 +115,7 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
         if donated || (!forced && (!brief || quiet())) {
             let donated_to = donee.filter(|_| donated);
             let is_donee = |line: &L| donated_to.is_some_and(|to| std::ptr::addr_eq(to, line));
-            lines.clone().filter(|line| !is_donee(line)).for_each(|line| line.knock());
+            lines.clone().filter(|line| !is_donee(line)).for_each(take_leave);
             tally().slept();
             let insists = |line: &L| line.insists().or(is_donee(line).then_some(0));
             let in_vain = lines.clone().filter_map(insists).min();
@@ -150,6 +150,14 @@ fn measure<'a, L: ?Sized + Line + 'a>(mut lines: impl Iterator<Item = &'a L>, si
 fn drain() {
     barrier::heavy();
     tally().entered_kernel(1);
+}
+
+/// Of a line whose peer gets no processor of this sleeper: it owes nothing there while it sleeps (N1), and calls a spare for what rang no bell.
+fn take_leave(line: &(impl Line + ?Sized)) {
+    if line.owed() {
+        line.call();
+    }
+    line.knock();
 }
 
 fn call(line: &(impl Line + ?Sized)) -> bool {
