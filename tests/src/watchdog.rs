@@ -1,5 +1,6 @@
 //! Nothing here hangs for ever.
 
+use std::io::{self, Write};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -31,8 +32,8 @@ impl Watchdog {
             .name("watchdog".to_owned())
             .spawn(move || {
                 if watched.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
-                    eprintln!("{name} hangs:");
-                    dump();
+                    // Not by `eprintln`, whose text a test's harness keeps, and which would be lost with the process.
+                    let _ = dump(name, &mut std::io::stderr().lock());
                     std::process::abort();
                 }
             })
@@ -46,18 +47,21 @@ pub fn long() -> bool {
     std::env::var_os("UNDERPASS_TEST_LONG").is_some()
 }
 
-fn dump() {
+fn dump(name: &str, to: &mut impl Write) -> io::Result<()> {
+    writeln!(to, "{name} hangs:")?;
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     for task in tasks {
         let of = |file| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
-        eprintln!(
+        writeln!(
+            to,
             "kernel thread {:?} {} in {} ({})",
             task.file_name(),
             of("comm").trim(),
             of("wchan"),
             of("syscall").trim()
-        );
+        )?;
     }
+    Ok(())
 }
 
 /// Looks again and again until `found` gives something.
