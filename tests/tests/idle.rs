@@ -67,6 +67,30 @@ fn a_server_that_nobody_has_called_sleeps() {
     assert_eq!(client.null(), Ok(()));
 }
 
+/// As on a kernel before 5.16, or in a sandbox.
+#[test]
+fn who_may_watch_one_word_only_sleeps_too() {
+    let _watchdog = Watchdog::new("who_may_watch_one_word_only_sleeps_too");
+    // With listeners besides, and with those alone.
+    for processors in ["1", "0"] {
+        let name = Room::name(&format!("one-word-{processors}"));
+        let mut command = Command::new("strace");
+        command.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=futex_waitv"]);
+        command
+            .args(["-e", "inject=futex_waitv:error=ENOSYS", SERVER, &name, "probe"])
+            .env("UNDERPASS_PROCESSORS", processors);
+        let mut server = ServerProcess::run(command, &name);
+        let client = ProbeClient::import_within(&name, ServerProcess::soon()).unwrap();
+        let pid = client.pid().unwrap();
+        for _ in 0..3 {
+            idles(pid);
+            assert_eq!(client.add(1, 2), Ok(3), "it is called over the socket");
+        }
+        client.die().expect_err("it ends before it can reply");
+        server.ended();
+    }
+}
+
 #[test]
 fn an_idle_server_does_not_enter_the_kernel() {
     let _watchdog = Watchdog::new("an_idle_server_does_not_enter_the_kernel");

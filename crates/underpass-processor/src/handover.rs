@@ -92,7 +92,7 @@ fn once(before: &mut u64) -> bool {
 
 /// *Donate:* gives the calling kernel thread's processor to the listener of this CPU of the peer of `donee`, where calls are owed, and has it back by the
 /// time that they have replies, or soon. Calls `look` whenever it has it, which takes the replies, until that says that there is something to do. Says
-/// whether the listener took the processor; if not, the calls are owed still.
+/// whether the listener took the processor; if not, the peer has been called, or the calls are owed still.
 pub fn give_way(donee: &(impl Line + ?Sized), mut look: impl FnMut() -> bool) -> bool {
     let mut tick = clock::tick_ns();
     if !COMPANY.is_good(tick) {

@@ -122,7 +122,7 @@ pub trait Line: Send + Sync {
         false
     }
 
-    /// As [`donate`](Self::donate), but the caller stays ready to run, and gives way instead of sleeping. Gives the CPU, for [`is_back`](Self::is_back); nothing if no listener takes the processor.
+    /// As [`donate`](Self::donate), but the caller stays ready to run, and gives way instead of sleeping. Gives the CPU, for [`is_back`](Self::is_back); nothing if no listener takes the processor: then the peer has been called.
     fn begin_to_give_way(&self) -> Option<usize> {
         None
     }

@@ -123,12 +123,15 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
             let until = deadline_ns.into_iter().chain(patience).min();
             // Who has the processor meanwhile is on the same CPU.
             let since = (donated_to.is_none() && watched.len() > 1).then(Stamp::shared);
-            match watched.wait(until) {
+            let woken = match watched.wait(until) {
                 Woken::Unsupported => without_waitv(own, lines.clone(), until),
+                woken => woken,
+            };
+            match woken {
                 Woken::Late => {
                     lines.clone().filter(|line| insists(line).is_some()).for_each(|line| line.call())
                 }
-                Woken::Look => since.into_iter().for_each(|since| measure(lines.clone(), since)),
+                _ => since.into_iter().for_each(|since| measure(lines.clone(), since)),
             }
         }
     }
@@ -175,14 +178,15 @@ fn without_waitv<'a, L: ?Sized + Line + 'a>(
     own: &Parker,
     mut lines: impl Iterator<Item = &'a L> + Clone,
     deadline_ns: Option<u64>,
-) {
+) -> Woken {
     lines.clone().for_each(|line| line.set_aside());
     barrier::heavy();
     tally().entered_kernel(1);
-    if lines.all(|line| line.quiet()) {
-        tally().slept();
-        futex::wait(Watched { word: own.word(), expected: ASLEEP, scope: Scope::Private }, deadline_ns);
+    if !lines.all(|line| line.quiet()) {
+        return Woken::Look;
     }
+    tally().slept();
+    futex::wait(Watched { word: own.word(), expected: ASLEEP, scope: Scope::Private }, deadline_ns)
 }
 
 #[cfg(test)]

@@ -13,8 +13,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use underpass_os::barrier;
 use underpass_os::clock::now_ns;
-use underpass_os::futex::{MOST_WORDS, Scope, Watch, Watched};
-use underpass_processor::{Donee, Line, Parker, Role, give_way, lines, sleep_and_donate, stand_by, tally};
+use underpass_os::futex::{self, MOST_WORDS, Scope, Watch, Watched, Woken};
+use underpass_processor::{
+    Donee, Line, Parker, Role, give_way, lines, patience, sleep_and_donate, stand_by, tally,
+};
 
 /// Processors that come within this time of one another, in ns, show work that lasts.
 const LASTS: u64 = 100_000;
@@ -297,10 +299,20 @@ impl Scheduler {
             barrier::heavy();
             tally().entered_kernel(1);
         }
-        let quiet = || awaited.iter().all(|line| line.quiet());
-        if !came && !self.busy() && !self.timer_due() && !self.stale() && quiet() {
-            tally().slept();
-            watched.wait(deadline);
+        if came || self.busy() || self.timer_due() || self.stale() || !quiet(awaited) {
+            return;
+        }
+        // N10.
+        let insists = |line: &&&dyn Line| line.insists().is_some();
+        let in_vain = awaited.iter().filter_map(|line| line.insists()).min();
+        let until = deadline.into_iter().chain(in_vain.map(|times| now_ns() + patience(times))).min();
+        tally().slept();
+        let woken = match watched.wait(until) {
+            Woken::Unsupported => without_waitv(cpu, own, lines, awaited, until),
+            woken => woken,
+        };
+        if woken == Woken::Late {
+            awaited.iter().filter(insists).for_each(|line| line.call());
         }
     }
 
@@ -341,4 +353,27 @@ impl Scheduler {
         self.listener.row.set(if row > ENOUGH { 0 } else { row });
         row > ENOUGH
     }
+}
+
+fn quiet(awaited: &[&dyn Line]) -> bool {
+    awaited.iter().all(|line| line.quiet())
+}
+
+/// Where a sleep can watch one word only, its `own`, a listener takes no processor, and the clerk hears of replies.
+#[cold]
+fn without_waitv(
+    cpu: usize,
+    own: Watched<'_>,
+    lines: &[Rc<Arc<dyn Line>>],
+    awaited: &[&dyn Line],
+    until: Option<u64>,
+) -> Woken {
+    let came = lines.iter().fold(false, |came, line| !line.ignore(cpu) | came);
+    awaited.iter().for_each(|line| line.set_aside());
+    barrier::heavy();
+    tally().entered_kernel(1);
+    if came || !quiet(awaited) {
+        return Woken::Look;
+    }
+    futex::wait(own, until)
 }

@@ -153,7 +153,8 @@ impl Line for ClientEnd {
         self.owed.settle();
         let cpu = cpu::current();
         let Some(donee) = self.channel.give_way(cpu) else {
-            self.owed.note();
+            // D5. To note it again would leave it to whoever looks next; those who have looked in between sleep (N1).
+            Line::call(self);
             return None;
         };
         failpoint!("client-donated");
