@@ -323,7 +323,7 @@ fn a_reply_that_no_honest_server_writes_closes_the_binding() {
             call(end);
             // The first message of a ring lies in its first line.
             end.region.word(REPLIES / 8).store(1 << 63 | bits | 1, Ordering::Release);
-            end.channel.wake_peer();
+            end.call_peer();
         });
     }
 }
@@ -365,7 +365,7 @@ fn a_second_reply_to_a_call_closes_the_binding() {
             let word = ring.word(index).load(Ordering::Relaxed);
             end.region.word(REPLIES / 8 + index).store(word, Ordering::Release);
         }
-        end.channel.wake_peer();
+        end.call_peer();
     };
     scene.lied_to(lie, |client| {
         assert_eq!(client.pid(), Ok(7));

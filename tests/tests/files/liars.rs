@@ -1,13 +1,14 @@
 //! Ends that lie about files.
 
 use crate::end::{BAD_ARGUMENTS, DONE, End, HEAD, gone, on_the_stack, out_of_band};
-use crate::{closed_everywhere, import, server, watched};
+use crate::scene::Scene;
+use crate::{closed_everywhere, watched};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use underpass::CallError;
 use underpass_channel::layout::{FILES, FILES_WAITING, SLOTS, STACK};
 use underpass_channel::{Cell, Channel, Fence, Region};
 use underpass_os::{Directory, Listening, Socket, clock};
-use underpass_tests::{Files, Porter, PorterClient, Room, ServerProcess, Watchdog, until};
+use underpass_tests::{Porter, PorterClient, Room, ServerProcess, Watchdog, until};
 use underpass_wire::to_bytes;
 
 /// What a domain says that has no resources.
@@ -44,21 +45,7 @@ pub fn outcome(end: &End) -> (u16, u16) {
     (reply.slot(), reply.what())
 }
 
-struct Scene {
-    server: ServerProcess,
-    honest: PorterClient,
-    files: Files,
-}
-
 impl Scene {
-    fn new(of: &str) -> Self {
-        let server = server(of);
-        let honest = import(&server);
-        honest.null().unwrap();
-        let files = Files::of(server.pid());
-        Self { server, honest, files }
-    }
-
     /// Whoever does this with a file loses the binding, and the file is left nowhere.
     fn closes(&self, lie: impl FnOnce(&End, BorrowedFd<'_>)) {
         let end = bind(&self.server);

@@ -9,6 +9,7 @@ mod end;
 mod ends;
 mod hidden;
 mod liars;
+mod scene;
 mod sealed;
 mod shapes;
 mod slow;

@@ -4,6 +4,7 @@
 
 use crate::end::{End, gone};
 use crate::liars::{bind, lied_to, parcel};
+use crate::scene::Scene;
 use crate::{SERVER, closed_everywhere, import, server, watched};
 use std::ffi::{c_int, c_void};
 use std::fs::File;
@@ -14,7 +15,7 @@ use std::process::Command;
 use underpass::{CallError, ImportError};
 use underpass_channel::layout::{FILES, FILES_WAITING};
 use underpass_os::{Directory, MOST_FILES, Socket};
-use underpass_tests::{Files, Porter, PorterClient, Room, ServerProcess, Watchdog, cont, stop, until};
+use underpass_tests::{Porter, PorterClient, Room, ServerProcess, Watchdog, cont, stop, until};
 
 unsafe extern "C" {
     fn setsockopt(socket: c_int, level: c_int, option: c_int, value: *const c_void, len: u32) -> c_int;
@@ -78,21 +79,7 @@ fn at_once(server: &ServerProcess, say: impl FnOnce()) {
     cont(server.pid());
 }
 
-struct Scene {
-    server: ServerProcess,
-    honest: PorterClient,
-    files: Files,
-}
-
 impl Scene {
-    fn new(of: &str) -> Self {
-        let server = server(of);
-        let honest = import(&server);
-        honest.null().unwrap();
-        let files = Files::of(server.pid());
-        Self { server, honest, files }
-    }
-
     /// Whoever leaves a file so holds nobody up.
     fn holds_nobody_up(&self, leave: impl FnOnce(TcpStream)) {
         let (socket, peer) = lingering();
@@ -217,10 +204,7 @@ fn what_is_still_to_be_closed_is_bounded_and_counts() {
     let name = Room::name("bounded");
     let mut command = Command::new(SERVER);
     command.args([&name, "few-bindings", "3"]);
-    let server = ServerProcess::run(command, &name);
-    let honest = import(&server);
-    honest.null().unwrap();
-    let files = Files::of(server.pid());
+    let Scene { server, honest, files } = Scene::with(ServerProcess::run(command, &name));
     let (socket, peer) = lingering();
     let (one, other) = (bind(&server), bind(&server));
     at_once(&server, || {

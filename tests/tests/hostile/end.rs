@@ -2,6 +2,7 @@
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 use underpass_channel::layout::{REGION, VERSION};
 use underpass_channel::{Bell, Cell, Channel, Payload, Place, Region};
 use underpass_os::{Blob, Socket};
@@ -59,7 +60,17 @@ pub struct End {
 impl End {
     /// Posts a message, and calls the peer as an honest domain does.
     pub fn post(&self, cell: &Cell) {
-        match self.channel.post(cell) {
+        self.ring(self.channel.post(cell));
+    }
+
+    /// Calls the peer for what was written into the ring by hand, as a post does: a peer about to sleep learns of it too.
+    pub fn call_peer(&self) {
+        fence(Ordering::SeqCst);
+        self.ring(self.channel.claim());
+    }
+
+    fn ring(&self, bell: Bell) {
+        match bell {
             Bell::Silent => {}
             Bell::Wake => self.channel.wake_peer(),
             // A full socket has bells enough in it; a peer that has hung up needs none.

@@ -1,0 +1,23 @@
+//! A server, a client of it that is honest, and what files the server has open when nobody else is there.
+
+use crate::{import, server};
+use underpass_tests::{Files, Porter, PorterClient, ServerProcess};
+
+pub struct Scene {
+    pub server: ServerProcess,
+    pub honest: PorterClient,
+    pub files: Files,
+}
+
+impl Scene {
+    pub fn new(of: &str) -> Self {
+        Self::with(server(of))
+    }
+
+    pub fn with(server: ServerProcess) -> Self {
+        let honest = import(&server);
+        honest.null().unwrap();
+        let files = Files::of(server.pid());
+        Self { server, honest, files }
+    }
+}
