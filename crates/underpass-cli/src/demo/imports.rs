@@ -192,9 +192,14 @@ impl Threads for UserLevel {
         first: impl FnOnce() -> Result<T> + Send + 'static,
         second: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<(T, T)> {
-        let (first, second) = (underpass::thread::spawn(first), underpass::thread::spawn(second));
-        let (first, second) = (first.join(), second.join());
+        use underpass::thread::spawn;
+        // By a thread of their kind: this kernel thread may lose its CPU to the first before it has started the second.
+        let both = spawn(move || {
+            let (first, second) = (spawn(first), spawn(second));
+            (first.join(), second.join())
+        });
         let panicked = |_| anyhow!("a thread of the editor panicked");
+        let (first, second) = both.join().map_err(panicked)?;
         Ok((first.map_err(panicked)??, second.map_err(panicked)??))
     }
 }
