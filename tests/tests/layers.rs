@@ -196,6 +196,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
         "underpass-os",
         &[
             "confine.rs",
+            "control_message.rs",
             "fault.rs",
             "forbidden.rs",
             "fork.rs",

@@ -12,6 +12,7 @@ pub mod barrier;
 pub mod calls;
 pub mod clock;
 pub mod confine;
+mod control_message;
 pub mod cpu;
 pub mod descriptor;
 mod directory;

@@ -1,13 +1,11 @@
 //! Passing a file to another process over any connected Unix socket.
 
 use crate::clock::{now_ns, timespec};
+use crate::control_message::{ALL, receive};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg,
-};
-use std::io::{self, IoSlice, IoSliceMut};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -40,16 +38,13 @@ pub fn take_passed(socket: impl AsFd, deadline_ns: u64) -> io::Result<OwnedFd> {
     if retry_on_intr(come)? == 0 {
         return Err(io::ErrorKind::TimedOut.into());
     }
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut byte = [0; 1];
-    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    let got = retry_on_intr(|| recvmsg(&socket, &mut [IoSliceMut::new(&mut byte)], &mut control, flags))?;
-    let passed = control.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
-        _ => None,
-    });
-    match (passed, got.bytes) {
+    let got = loop {
+        match receive(socket.as_fd(), &mut [0; 1], ALL, 0) {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            got => break got?,
+        }
+    };
+    match (got.files.into_iter().next(), got.len) {
         (Some(file), _) => Ok(file),
         (None, 0) => Err(io::ErrorKind::UnexpectedEof.into()),
         (None, _) => Err(io::Error::new(io::ErrorKind::InvalidData, "what came is no file")),

@@ -1,7 +1,7 @@
 //! Who is at the other end of a connection, as the kernel recorded it when the connection was made: nothing here is what the peer says.
 
 use crate::Socket;
-use crate::socket::ALL_FILES;
+use crate::control_message::{ALL, SENDER, Sender};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt::set_socket_passcred;
 use std::io;
@@ -19,7 +19,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    fn of(bytes: &[u8; size_of::<libc::ucred>()]) -> Self {
+    fn of(bytes: &Sender) -> Self {
         let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
         let (uid, gid) = (u32::from_ne_bytes(word(4)), u32::from_ne_bytes(word(8)));
         Self { pid: i32::from_ne_bytes(word(0)), uid, gid }
@@ -59,14 +59,8 @@ pub struct Unread {
     pub with_files: bool,
 }
 
-const PEEK: libc::c_int = libc::MSG_PEEK | libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
-
 /// Groups and labels that are longer than this many bytes are asked for twice.
 const USUAL: usize = 256;
-
-/// Words of room for a sender with its head, aligned as such a head has to be; and for as many files with theirs as there can be.
-const SENDER: usize = 4;
-const ROOM: usize = SENDER + 2 + ALL_FILES.div_ceil(2);
 
 impl Socket {
     /// Who connected, or listened, at the other end; of a [`pair`](Self::pair), who made it.
@@ -141,17 +135,26 @@ impl Socket {
         Ok(set_socket_passcred(self, true)?)
     }
 
-    /// What lies first in the queue of a connection that was hung up on; nothing if that is empty. An end is told from an empty message by its having no sender: from now on the kernel
-    /// says of each who that was. Where that can't be asked for, all queues are empty.
+    /// What lies first in the queue of a connection that was hung up on; nothing if that is empty.
+    ///
+    /// An empty message is told from the end by its sender: from now on the kernel names the sender of each message. Where
+    /// that can't be asked for, all queues are empty.
+    ///
+    /// Nobody looks into an [adopted](Self::adopt) connection: whoever has it as well may set where a look begins
+    /// (`SO_PEEK_OFF`), and so hide what lies there. It counts as one in which files lie.
     pub fn unread(&self) -> Option<Unread> {
+        if self.is_shared() {
+            return Some(Unread { with_files: true });
+        }
         self.ask_for_senders().ok()?;
-        let next = self.next_signed(&mut [], SENDER, PEEK).ok()?;
-        next.sender.map(|_| Unread { with_files: next.lost_files })
+        let next = self.take(&mut [], SENDER, libc::MSG_PEEK).ok()?;
+        next.sender.map(|_| Unread { with_files: next.lost })
     }
 
-    /// Whether files come with the next message, which stays there.
+    /// Whether files come with the next message, which stays there. Of an [adopted](Self::adopt) connection nobody can tell,
+    /// and the answer is yes.
     pub fn brings_files(&self) -> bool {
-        self.next_signed(&mut [], 0, PEEK).is_ok_and(|next| next.lost_files)
+        self.is_shared() || self.take(&mut [], SENDER, libc::MSG_PEEK).is_ok_and(|next| next.lost)
     }
 
     /// Takes the next message with its files, and who sent it. Its length is 0 when the peer is gone; what doesn't fit is cut off.
@@ -159,49 +162,9 @@ impl Socket {
     /// # Errors
     /// `WouldBlock` if there is none.
     pub fn receive_signed(&self, buffer: &mut [u8]) -> io::Result<Signed> {
-        self.next_signed(buffer, ROOM, libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT)
-    }
-
-    /// The next message, with what fits into so many words beside it.
-    fn next_signed(&self, buffer: &mut [u8], room: usize, flags: libc::c_int) -> io::Result<Signed> {
-        let mut control = [0u64; ROOM];
-        let control = &mut control[..room];
-        let mut bytes = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-        // SAFETY: all of its fields may be zero.
-        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-        message.msg_iov = &raw mut bytes;
-        message.msg_iovlen = 1;
-        message.msg_control = control.as_mut_ptr().cast();
-        message.msg_controllen = size_of_val(control) as _;
-        // SAFETY: the message names `buffer` and `control` and their sizes, and both outlive the call.
-        let len = unsafe { libc::recvmsg(self.as_fd().as_raw_fd(), &raw mut message, flags) };
-        if len < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let lost_files = message.msg_flags & libc::MSG_CTRUNC != 0;
-        let mut signed = Signed { len: len as usize, files: Vec::new(), lost_files, sender: None };
-        // The kernel has written heads, each followed by what belongs to it and begun at a word.
-        let control: Vec<u8> = control.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let mut left = &control[..(message.msg_controllen as usize).min(control.len())];
-        const HEAD: usize = size_of::<libc::cmsghdr>();
-        while let Some((head, rest)) = left.split_first_chunk::<HEAD>() {
-            // Its length comes first in it, its kind last.
-            let (Some(len), Some(kind)) = (head.first_chunk(), head.last_chunk()) else { break };
-            let len = usize::from_ne_bytes(*len);
-            let Some(data) = len.checked_sub(HEAD).and_then(|len| rest.get(..len)) else { break };
-            match i32::from_ne_bytes(*kind) {
-                libc::SCM_RIGHTS => {
-                    for number in data.as_chunks().0 {
-                        // SAFETY: the kernel has just opened it for the caller.
-                        signed.files.push(unsafe { OwnedFd::from_raw_fd(i32::from_ne_bytes(*number)) });
-                    }
-                }
-                libc::SCM_CREDENTIALS => signed.sender = data.first_chunk().map(Credentials::of),
-                _ => {}
-            }
-            left = left.get(len.next_multiple_of(size_of::<usize>())..).unwrap_or_default();
-        }
-        Ok(signed)
+        let message = self.take(buffer, ALL, 0)?;
+        let sender = message.sender.as_ref().map(Credentials::of);
+        Ok(Signed { len: message.len, files: message.files, lost_files: message.lost, sender })
     }
 
     /// An option of any length.
@@ -278,6 +241,7 @@ mod tests {
         theirs.send(b"long", &[]).unwrap();
         ours.hang_up();
         assert!(!ours.brings_files() && !ours.unread().unwrap().with_files);
+        assert!(!ours.brings_files(), "senders are asked for by now");
         assert!(ours.receive_any(&mut []).unwrap().files.is_empty());
         assert!(ours.brings_files() && ours.unread().unwrap().with_files);
         let received = ours.receive_any(&mut []).unwrap();

@@ -2,18 +2,18 @@
 
 use crate::Directory;
 use crate::clock::timespec;
+use crate::control_message::{self, ALL, Message};
 use crate::fork::Vital;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, chmod};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
-    connect, listen, recvmsg, sendmsg, shutdown, socket_with, socketpair,
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix,
+    SocketFlags, SocketType, accept_with, bind, connect, listen, sendmsg, shutdown, socket_with, socketpair,
     sockopt::{socket_domain, socket_type},
 };
 use std::fs;
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -21,8 +21,6 @@ use std::path::{Path, PathBuf};
 
 /// The most files that one message of an honest domain carries.
 pub const MOST_FILES: usize = 65;
-/// The most that any message can carry (`SCM_MAX_FD`). There is room for all: those for which there is none are closed by who receives the message, however long that takes.
-pub(crate) const ALL_FILES: usize = 253;
 
 /// A name that clients can connect to; dropping it removes the name.
 #[derive(Debug)]
@@ -108,7 +106,8 @@ impl Listening {
     /// # Errors
     /// `WouldBlock` if none does; too many open files.
     pub fn accept(&self) -> io::Result<Socket> {
-        Ok(Socket { fd: Vital::new(accept_with(&self.fd, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?) })
+        let fd = accept_with(&self.fd, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
+        Ok(Socket::own(Vital::new(fd)))
     }
 }
 
@@ -188,6 +187,8 @@ fn listen_at(path: &Path, dir: &fs::File, mode: u32) -> io::Result<(OwnedFd, Sta
 #[derive(Debug)]
 pub struct Socket {
     fd: Vital,
+    /// Others may have it as well: it was [adopted](Self::adopt).
+    shared: bool,
 }
 
 /// What came with one message.
@@ -215,10 +216,20 @@ impl Socket {
         // Only a path too long for an address goes through the open directory.
         let address = match SocketAddrUnix::new(&path) {
             Ok(address) => address,
-            Err(_) => return Ok(Self { fd: connect_through(directory, &path, fd)? }),
+            Err(_) => return Ok(Self::own(connect_through(directory, &path, fd)?)),
         };
         connect(&fd, &address)?;
-        Ok(Self { fd })
+        Ok(Self::own(fd))
+    }
+
+    /// One that no other process has.
+    fn own(fd: Vital) -> Self {
+        Self { fd, shared: false }
+    }
+
+    /// Whether whoever passed it on may have it still.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared
     }
 
     /// The two ends of a connection that stands for no name: one to keep, one to pass on.
@@ -228,16 +239,18 @@ impl Socket {
     pub fn pair() -> io::Result<(Self, OwnedFd)> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        Ok((Self { fd: Vital::new(ours) }, theirs))
+        Ok((Self::own(Vital::new(ours)), theirs))
     }
 
-    /// The end of a connection that somebody has passed on. Whoever it was may hold it still, and change its flags: no operation here depends on them.
+    /// The end of a connection that somebody has passed on. Whoever it was may have it still, and change its flags and
+    /// options. So no operation depends on them: none waits, even if `O_NONBLOCK` is cleared; none looks into the queue, where
+    /// `SO_PEEK_OFF` could mislead it; and each closes whatever descriptors other options bring.
     ///
     /// # Errors
     /// `InvalidData` if it is no such thing.
     pub fn adopt(fd: OwnedFd) -> io::Result<Self> {
         match Self::is_one(&fd) {
-            true => Ok(Self { fd: Vital::new(fd) }),
+            true => Ok(Self { fd: Vital::new(fd), shared: true }),
             false => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "the peer passed a file that is no connection",
@@ -285,25 +298,18 @@ impl Socket {
     /// # Errors
     /// `WouldBlock` if there is none.
     pub fn receive_any(&self, buffer: &mut [u8]) -> io::Result<Received> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ALL_FILES), ScmCredentials(1))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-        let got = recvmsg(&self.fd, &mut [IoSliceMut::new(buffer)], &mut control, flags)?;
-        let files = control
-            .drain()
-            .filter_map(|message| match message {
-                RecvAncillaryMessage::ScmRights(files) => Some(files),
-                _ => None,
-            })
-            .flatten()
-            .collect();
-        let has = |flag| got.flags.contains(flag);
-        Ok(Received {
-            len: got.bytes,
-            files,
-            lost_files: has(ReturnFlags::CTRUNC),
-            cut: has(ReturnFlags::TRUNC),
-        })
+        let message = self.take(buffer, ALL, 0)?;
+        Ok(Received { len: message.len, files: message.files, lost_files: message.lost, cut: message.cut })
+    }
+
+    /// The next message, with what fits into so many words beside it.
+    pub(crate) fn take(&self, buffer: &mut [u8], room: usize, flags: libc::c_int) -> io::Result<Message> {
+        let message = control_message::receive(self.as_fd(), buffer, room, flags)?;
+        if message.unknown {
+            // It came of an option that no honest domain sets. Each further one might leave a descriptor open.
+            self.hang_up();
+        }
+        Ok(message)
     }
 
     /// Ends the connection in both directions.
