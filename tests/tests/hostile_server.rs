@@ -82,7 +82,7 @@ impl Scene {
     fn bind_to(&self, socket: Socket) -> End {
         let (channel, file) = Channel::create(Fence::Full, STACK).unwrap();
         let socket = self.answer_to(socket, &welcome(), &[file.as_fd()]);
-        End { socket, channel, region: Arc::new(Region::adopt(file.as_fd(), STACK).unwrap()) }
+        End { socket, number: 0, channel, region: Arc::new(Region::adopt(file.as_fd(), STACK).unwrap()) }
     }
 
     /// What `call` gives over a binding whose other end does `lie`, and then stays until the client hangs up.

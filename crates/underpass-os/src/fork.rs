@@ -1,6 +1,7 @@
 //! Processes that are forked off: they share the sockets of the process that they come from, and have none of its kernel threads.
 
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -66,8 +67,9 @@ impl Vital {
     }
 }
 
-impl Drop for Vital {
-    fn drop(&mut self) {
+impl Vital {
+    /// Its end tells nobody anything any more.
+    fn is_vital_no_more(&self) {
         // Before the number can be another's.
         let (word, bit) = place(self.fd.as_raw_fd());
         if let Some(sockets) = SOCKETS.get(word) {
@@ -75,6 +77,21 @@ impl Drop for Vital {
             // in which the number is another's sees the bit gone.
             sockets.fetch_and(!bit, Ordering::Release);
         }
+    }
+}
+
+impl Drop for Vital {
+    fn drop(&mut self) {
+        self.is_vital_no_more();
+    }
+}
+
+impl From<Vital> for OwnedFd {
+    fn from(vital: Vital) -> Self {
+        vital.is_vital_no_more();
+        let vital = ManuallyDrop::new(vital);
+        // SAFETY: `vital` is not used any more, and not dropped.
+        unsafe { std::ptr::read(&raw const vital.fd) }
     }
 }
 

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 /// What kind a file is of; nothing where that can't be asked, since there is a sandbox around this domain.
 enum Kind {
     Pipe,
+    Socket,
     /// With bytes or names.
     Stored,
     /// `/dev/null` and its neighbours.
@@ -21,6 +22,7 @@ impl Kind {
         let found = statx(file, "", flags, StatxFlags::TYPE).ok()?;
         Some(match FileType::from_raw_mode(found.stx_mode.into()) {
             FileType::Fifo => Self::Pipe,
+            FileType::Socket => Self::Socket,
             FileType::RegularFile | FileType::Directory => Self::Stored,
             FileType::CharacterDevice if found.stx_rdev_major == MEMORY => Self::Null,
             _ => Self::Other,
@@ -34,14 +36,15 @@ impl Kind {
 /// Where that can't be asked, it may if it is no memory.
 pub fn may_keep_others(file: impl AsFd) -> bool {
     match Kind::of(&file) {
-        Some(kind) => matches!(kind, Kind::Other),
+        Some(kind) => matches!(kind, Kind::Socket | Kind::Other),
         None => !is_memory(file),
     }
 }
 
-/// Whether nobody can make it take long to close a file: memory, an end of a pipe, `/dev/null`. Not so a socket, which may be told to linger, or a file of a FUSE.
-pub fn is_closed_at_once(file: impl AsFd) -> bool {
-    is_memory(&file) || matches!(Kind::of(&file), Some(Kind::Pipe | Kind::Null))
+/// Whether the closing of a copy waits for nothing while there is another copy. A file system may ask
+/// its server at each closing (`flush`), and so may a device's driver.
+pub fn copies_close_at_once(file: impl AsFd) -> bool {
+    is_memory(&file) || matches!(Kind::of(&file), Some(Kind::Pipe | Kind::Socket | Kind::Null))
 }
 
 /// Whether a file is memory: such alone has seals to ask for.
@@ -63,22 +66,19 @@ mod tests {
         let memory = Blob::create("test").unwrap();
         assert!(![reader.as_fd(), writer.as_fd(), memory.as_fd()].iter().any(may_keep_others));
         let null = File::open("/dev/null").unwrap();
-        assert!(!may_keep_others(&null) && is_closed_at_once(null));
+        assert!(!may_keep_others(&null) && copies_close_at_once(null));
         assert!(!may_keep_others(File::open("/").unwrap()));
         assert!(!may_keep_others(File::open(std::env::current_exe().unwrap()).unwrap()));
-        assert!(is_closed_at_once(memory.as_fd()) && is_closed_at_once(&reader));
+        assert!(copies_close_at_once(memory.as_fd()) && copies_close_at_once(&reader));
         assert!(is_memory(memory.as_fd()) && !is_memory(reader));
     }
 
     #[test]
     fn sockets_and_what_is_of_no_kind_may_keep_others() {
         let (ours, theirs) = Socket::pair().unwrap();
-        assert!(may_keep_others(&ours) && may_keep_others(theirs) && !is_closed_at_once(&ours));
-        assert!(!is_closed_at_once(File::open("/").unwrap()));
-        assert!(
-            !is_closed_at_once(File::open("/dev/ptmx").unwrap()),
-            "what lies in a terminal is written first"
-        );
+        assert!(may_keep_others(&ours) && may_keep_others(theirs) && copies_close_at_once(&ours));
+        assert!(!copies_close_at_once(File::open("/").unwrap()));
+        assert!(!copies_close_at_once(File::open("/dev/ptmx").unwrap()));
         assert!(may_keep_others(TcpListener::bind("127.0.0.1:0").unwrap()));
         assert!(may_keep_others(File::open("/dev/ptmx").unwrap()));
         // An `anon_inode`.

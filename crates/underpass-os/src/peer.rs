@@ -1,7 +1,7 @@
 //! Who is at the other end of a connection, as the kernel recorded it when the connection was made: nothing here is what the peer says.
 
 use crate::Socket;
-use crate::control_message::{ALL, SENDER, Sender};
+use crate::control_message::Sender;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt::set_socket_passcred;
 use std::io;
@@ -19,7 +19,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    fn of(bytes: &Sender) -> Self {
+    pub(crate) fn of(bytes: &Sender) -> Self {
         let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
         let (uid, gid) = (u32::from_ne_bytes(word(4)), u32::from_ne_bytes(word(8)));
         Self { pid: i32::from_ne_bytes(word(0)), uid, gid }
@@ -39,37 +39,27 @@ pub enum Other {
     Unknown,
 }
 
-/// What came with one message of which the sender is known.
-#[derive(Debug)]
-pub struct Signed {
-    /// Bytes in the buffer; 0 when the peer is gone.
-    pub len: usize,
-    /// The files that came along.
-    pub files: Vec<OwnedFd>,
-    /// There were more of them.
-    pub lost_files: bool,
-    /// Who sent it, if that was [asked for](Socket::ask_for_senders) before it was sent.
-    pub sender: Option<Credentials>,
-}
-
 /// A message that was looked at where it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Unread {
     /// Files come with it.
     pub with_files: bool,
+    /// Who sent it, if that was [asked for](Socket::ask_for_senders) before it was sent.
+    pub sender: Option<Credentials>,
 }
 
 /// Groups and labels that are longer than this many bytes are asked for twice.
 const USUAL: usize = 256;
 
-impl Socket {
-    /// Who connected, or listened, at the other end; of a [`pair`](Self::pair), who made it.
+/// One end of a connection, of which the kernel says who made the other end.
+pub trait Connected: AsFd {
+    /// Who connected, or listened, at the other end; of a [`pair`](crate::Socket::pair), who made it.
     ///
     /// # Errors
     /// What `SO_PEERCRED` says.
-    pub fn peer(&self) -> io::Result<Credentials> {
+    fn peer(&self) -> io::Result<Credentials> {
         let mut bytes = [0; size_of::<libc::ucred>()];
-        self.option(libc::SO_PEERCRED, &mut bytes).map_err(|(e, _)| e)?;
+        option(self, libc::SO_PEERCRED, &mut bytes).map_err(|(e, _)| e)?;
         Ok(Credentials::of(&bytes))
     }
 
@@ -77,9 +67,9 @@ impl Socket {
     ///
     /// # Errors
     /// Linux before 6.5 has none; the process has ended and was waited for; too many open files.
-    pub fn peer_process(&self) -> io::Result<OwnedFd> {
+    fn peer_process(&self) -> io::Result<OwnedFd> {
         let mut number = [0; 4];
-        self.option(libc::SO_PEERPIDFD, &mut number).map_err(|(e, _)| e)?;
+        option(self, libc::SO_PEERPIDFD, &mut number).map_err(|(e, _)| e)?;
         // SAFETY: the kernel has just opened it for the caller.
         Ok(unsafe { OwnedFd::from_raw_fd(i32::from_ne_bytes(number)) })
     }
@@ -88,7 +78,7 @@ impl Socket {
     ///
     /// # Errors
     /// Too many open files, or no memory.
-    pub fn other(&self) -> io::Result<Other> {
+    fn other(&self) -> io::Result<Other> {
         if self.peer().is_ok_and(|peer| u32::try_from(peer.pid) == Ok(std::process::id())) {
             return Ok(Other::This);
         }
@@ -107,8 +97,8 @@ impl Socket {
     ///
     /// # Errors
     /// What `SO_PEERGROUPS` says.
-    pub fn peer_groups(&self) -> io::Result<Vec<u32>> {
-        let bytes = self.long_option(libc::SO_PEERGROUPS)?;
+    fn peer_groups(&self) -> io::Result<Vec<u32>> {
+        let bytes = long_option(self, libc::SO_PEERGROUPS)?;
         Ok(bytes.as_chunks().0.iter().map(|group| u32::from_ne_bytes(*group)).collect())
     }
 
@@ -116,8 +106,8 @@ impl Socket {
     ///
     /// # Errors
     /// What `SO_PEERSEC` says otherwise.
-    pub fn peer_label(&self) -> io::Result<Option<String>> {
-        match self.long_option(libc::SO_PEERSEC) {
+    fn peer_label(&self) -> io::Result<Option<String>> {
+        match long_option(self, libc::SO_PEERSEC) {
             Ok(label) => {
                 let label = String::from_utf8_lossy(&label);
                 Ok(Some(label.trim_end_matches('\0').to_owned()).filter(|label| !label.is_empty()))
@@ -126,81 +116,103 @@ impl Socket {
             Err(e) => Err(e),
         }
     }
+}
 
-    /// From now on the kernel says of each message who sent it, to [`receive_signed`](Self::receive_signed).
+impl Connected for Socket {}
+
+impl Socket {
+    /// From now on the kernel names the sender of each message, to [`look`](Self::look) and to who
+    /// receives it.
     ///
     /// # Errors
     /// What `SO_PASSCRED` says.
     pub fn ask_for_senders(&self) -> io::Result<()> {
-        Ok(set_socket_passcred(self, true)?)
+        set_socket_passcred(self, true)?;
+        self.sets_names_senders();
+        Ok(())
+    }
+
+    /// From now on messages that bring files are refused to their sender, or are let through again.
+    /// Before Linux 6.16 they always come.
+    pub fn admit_files(&self, admit: bool) {
+        let _ = set_option(self, SO_PASSRIGHTS, admit.into());
     }
 
     /// What lies first in the queue of a connection that was hung up on; nothing if that is empty.
     ///
-    /// An empty message is told from the end by its sender: from now on the kernel names the sender of each message. Where
-    /// that can't be asked for, all queues are empty.
-    ///
-    /// Nobody looks into an [adopted](Self::adopt) connection: whoever has it as well may set where a look begins
-    /// (`SO_PEEK_OFF`), and so hide what lies there. It counts as one in which files lie.
+    /// An empty message is told from the end by its sender: from now on the kernel names the sender
+    /// of each message. Where that can't be asked for, all queues are empty.
     pub fn unread(&self) -> Option<Unread> {
-        if self.is_shared() {
-            return Some(Unread { with_files: true });
-        }
         self.ask_for_senders().ok()?;
-        let next = self.take(&mut [], SENDER, libc::MSG_PEEK).ok()?;
-        next.sender.map(|_| Unread { with_files: next.lost })
+        let next = self.look().ok()?;
+        next.sender.map(|_| next)
     }
 
-    /// Whether files come with the next message, which stays there. Of an [adopted](Self::adopt) connection nobody can tell,
-    /// and the answer is yes.
-    pub fn brings_files(&self) -> bool {
-        self.is_shared() || self.take(&mut [], SENDER, libc::MSG_PEEK).is_ok_and(|next| next.lost)
-    }
-
-    /// Takes the next message with its files, and who sent it. Its length is 0 when the peer is gone; what doesn't fit is cut off.
+    /// Looks at the next message, which stays where it is. Its files do not come into this process.
+    ///
+    /// Nobody else may receive from this end meanwhile, or the answer is of another message.
     ///
     /// # Errors
     /// `WouldBlock` if there is none.
-    pub fn receive_signed(&self, buffer: &mut [u8]) -> io::Result<Signed> {
-        let message = self.take(buffer, ALL, 0)?;
-        let sender = message.sender.as_ref().map(Credentials::of);
-        Ok(Signed { len: message.len, files: message.files, lost_files: message.lost, sender })
+    pub fn look(&self) -> io::Result<Unread> {
+        let next = self.take(&mut [], self.room_for_sender(), libc::MSG_PEEK)?;
+        Ok(Unread { with_files: next.lost, sender: next.sender.as_ref().map(Credentials::of) })
     }
+}
 
-    /// An option of any length.
-    fn long_option(&self, which: libc::c_int) -> io::Result<Vec<u8>> {
-        let mut room = USUAL;
-        loop {
-            let mut bytes = vec![0; room];
-            match self.option(which, &mut bytes) {
-                Ok(len) => {
-                    bytes.truncate(len);
-                    return Ok(bytes);
-                }
-                // It says how long it is.
-                Err((e, len)) if e.raw_os_error() == Some(libc::ERANGE) && len > room => room = len,
-                Err((e, _)) => return Err(e),
+/// `SO_PASSRIGHTS` of the kernel's `socket.h`, Linux 6.16.
+const SO_PASSRIGHTS: libc::c_int = 83;
+
+fn set_option(socket: impl AsFd, which: libc::c_int, to: libc::c_int) -> io::Result<()> {
+    // SAFETY: `to` is as long as is said, and outlives the call.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            which,
+            (&raw const to).cast(),
+            size_of_val(&to) as libc::socklen_t,
+        )
+    };
+    match done {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// An option of any length.
+fn long_option<S: AsFd + ?Sized>(socket: &S, which: libc::c_int) -> io::Result<Vec<u8>> {
+    let mut room = USUAL;
+    loop {
+        let mut bytes = vec![0; room];
+        match option(socket, which, &mut bytes) {
+            Ok(len) => {
+                bytes.truncate(len);
+                return Ok(bytes);
             }
+            // It says how long it is.
+            Err((e, len)) if e.raw_os_error() == Some(libc::ERANGE) && len > room => room = len,
+            Err((e, _)) => return Err(e),
         }
     }
+}
 
-    /// Puts an option into `bytes`; gives its length, also where there is no room for it.
-    fn option(&self, which: libc::c_int, bytes: &mut [u8]) -> Result<usize, (io::Error, usize)> {
-        let mut len = bytes.len() as libc::socklen_t;
-        // SAFETY: the kernel writes at most `len` bytes to `bytes`, and `len` itself.
-        let done = unsafe {
-            libc::getsockopt(
-                self.as_fd().as_raw_fd(),
-                libc::SOL_SOCKET,
-                which,
-                bytes.as_mut_ptr().cast(),
-                &raw mut len,
-            )
-        };
-        match done {
-            0 => Ok(len as usize),
-            _ => Err((io::Error::last_os_error(), len as usize)),
-        }
+/// Puts an option into `bytes`; gives its length, also where there is no room for it.
+fn option<S: AsFd + ?Sized>(socket: &S, which: libc::c_int, bytes: &mut [u8]) -> Result<usize, (io::Error, usize)> {
+    let mut len = bytes.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes to `bytes`, and `len` itself.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            which,
+            bytes.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    match done {
+        0 => Ok(len as usize),
+        _ => Err((io::Error::last_os_error(), len as usize)),
     }
 }
 
@@ -240,10 +252,10 @@ mod tests {
         theirs.send(b"", &[theirs.as_fd(); MOST_FILES]).unwrap();
         theirs.send(b"long", &[]).unwrap();
         ours.hang_up();
-        assert!(!ours.brings_files() && !ours.unread().unwrap().with_files);
-        assert!(!ours.brings_files(), "senders are asked for by now");
+        assert!(!ours.look().unwrap().with_files && !ours.unread().unwrap().with_files);
+        assert!(!ours.look().unwrap().with_files, "senders are asked for by now");
         assert!(ours.receive_any(&mut []).unwrap().files.is_empty());
-        assert!(ours.brings_files() && ours.unread().unwrap().with_files);
+        assert!(ours.look().unwrap().with_files && ours.unread().unwrap().with_files);
         let received = ours.receive_any(&mut []).unwrap();
         assert_eq!((received.files.len(), received.lost_files), (MOST_FILES, false));
         assert!(!ours.unread().unwrap().with_files && ours.receive_any(&mut []).unwrap().cut);
@@ -254,17 +266,47 @@ mod tests {
     fn the_kernel_says_who_sent_a_message() {
         let (ours, theirs) = Socket::pair().unwrap();
         let theirs = Socket::adopt(theirs).unwrap();
-        let mut buffer = [0; 8];
         theirs.send(b"before", &[]).unwrap();
-        let received = ours.receive_signed(&mut buffer).unwrap();
-        assert_eq!((&buffer[..received.len], received.sender), (&b"before"[..], None));
+        let next = ours.look().unwrap();
+        assert!(!next.with_files && next.sender.is_none());
+        ours.receive_plain(&mut [0; 8]).unwrap();
         ours.ask_for_senders().unwrap();
-        theirs.send(b"after", &[theirs.as_fd(), ours.as_fd()]).unwrap();
-        let received = ours.receive_signed(&mut buffer).unwrap();
-        assert_eq!((&buffer[..received.len], received.sender), (&b"after"[..], Some(ours.peer().unwrap())));
-        assert_eq!(received.files.len(), 2);
-        assert_eq!(ours.receive_signed(&mut buffer).unwrap_err().kind(), io::ErrorKind::WouldBlock);
-        drop((theirs, received));
-        assert_eq!(ours.receive_signed(&mut buffer).unwrap().len, 0);
+        theirs.send(b"after", &[theirs.as_fd()]).unwrap();
+        let next = ours.look().unwrap();
+        assert_eq!((next.with_files, next.sender), (true, Some(ours.peer().unwrap())));
+        ours.receive(&mut [0; 8]).unwrap();
+        assert_eq!(ours.look().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(theirs);
+        let next = ours.look().unwrap();
+        assert!(!next.with_files && next.sender.is_none());
+    }
+
+    #[test]
+    fn files_are_refused_where_they_are_not_admitted() {
+        let (ours, theirs) = Socket::pair().unwrap();
+        let theirs = Socket::adopt(theirs).unwrap();
+        ours.admit_files(false);
+        match theirs.send(b"message", &[theirs.as_fd()]) {
+            Err(e) => assert_eq!(e.raw_os_error(), Some(libc::EPERM)),
+            // Before Linux 6.16.
+            Ok(()) => assert!(ours.look().unwrap().with_files),
+        }
+        ours.admit_files(true);
+        theirs.send(b"message", &[theirs.as_fd()]).unwrap();
+    }
+
+    #[test]
+    fn a_look_brings_no_file() {
+        let (ours, theirs) = Socket::pair().unwrap();
+        let theirs = Socket::adopt(theirs).unwrap();
+        for asked in [false, true] {
+            if asked {
+                ours.ask_for_senders().unwrap();
+            }
+            theirs.send(b"one", &[theirs.as_fd()]).unwrap();
+            let next = ours.take(&mut [], ours.room_for_sender(), libc::MSG_PEEK).unwrap();
+            assert!(next.files.is_empty() && next.lost);
+            ours.receive(&mut [0; 8]).unwrap();
+        }
     }
 }

@@ -45,6 +45,21 @@ impl Poller {
         Ok(epoll::add(&self.epoll, file, epoll::EventData::new_u64(key), what)?)
     }
 
+    /// Tells nothing of `file`, which is watched under `key`, but one time that its peer is gone.
+    pub fn quieten(&self, file: impl AsFd, key: u64) {
+        self.change(file, key, epoll::EventFlags::ONESHOT);
+    }
+
+    /// Watches `file` as [`add`](Self::add) did.
+    pub fn listen_again(&self, file: impl AsFd, key: u64) {
+        self.change(file, key, epoll::EventFlags::IN | epoll::EventFlags::RDHUP);
+    }
+
+    fn change(&self, file: impl AsFd, key: u64, what: epoll::EventFlags) {
+        // It fails only if the file isn't watched any more.
+        let _ = epoll::modify(&self.epoll, file, epoll::EventData::new_u64(key), what);
+    }
+
     /// Stops watching `file`.
     pub fn remove(&self, file: impl AsFd) {
         // It fails only if the file isn't watched, which is what was asked for.

@@ -2,7 +2,7 @@
 
 use crate::Directory;
 use crate::clock::timespec;
-use crate::control_message::{self, ALL, Message};
+use crate::control_message::{self, ALL, Message, SENDER};
 use crate::fork::Vital;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, chmod};
@@ -18,6 +18,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The most files that one message of an honest domain carries.
 pub const MOST_FILES: usize = 65;
@@ -187,8 +188,8 @@ fn listen_at(path: &Path, dir: &fs::File, mode: u32) -> io::Result<(OwnedFd, Sta
 #[derive(Debug)]
 pub struct Socket {
     fd: Vital,
-    /// Others may have it as well: it was [adopted](Self::adopt).
-    shared: bool,
+    /// The kernel names the sender beside each message.
+    names_senders: AtomicBool,
 }
 
 /// What came with one message.
@@ -224,12 +225,7 @@ impl Socket {
 
     /// One that no other process has.
     fn own(fd: Vital) -> Self {
-        Self { fd, shared: false }
-    }
-
-    /// Whether whoever passed it on may have it still.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.shared
+        Self { fd, names_senders: AtomicBool::new(false) }
     }
 
     /// The two ends of a connection that stands for no name: one to keep, one to pass on.
@@ -242,19 +238,15 @@ impl Socket {
         Ok((Self::own(Vital::new(ours)), theirs))
     }
 
-    /// The end of a connection that somebody has passed on. Whoever it was may have it still, and change its flags and
-    /// options. So no operation depends on them: none waits, even if `O_NONBLOCK` is cleared; none looks into the queue, where
-    /// `SO_PEEK_OFF` could mislead it; and each closes whatever descriptors other options bring.
+    /// The other end of a [`pair`](Self::pair) that this process made, or one that a process made
+    /// which this one trusts. (What a peer has made is a [`SendingEnd`](crate::foreign::SendingEnd).)
     ///
     /// # Errors
     /// `InvalidData` if it is no such thing.
     pub fn adopt(fd: OwnedFd) -> io::Result<Self> {
         match Self::is_one(&fd) {
-            true => Ok(Self { fd: Vital::new(fd), shared: true }),
-            false => Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "the peer passed a file that is no connection",
-            )),
+            true => Ok(Self::own(Vital::new(fd))),
+            false => Err(io::Error::new(io::ErrorKind::InvalidData, "what came is no connection")),
         }
     }
 
@@ -265,21 +257,18 @@ impl Socket {
         matches!(kind, Ok((AddressFamily::UNIX, SocketType::SEQPACKET)))
     }
 
-    /// Sends one message, with files.
+    /// Sends one message, with files. It never waits.
     ///
     /// # Errors
     /// `WouldBlock` if the peer doesn't read; `BrokenPipe` if it is gone.
     pub fn send(&self, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        if !files.is_empty() && !control.push(SendAncillaryMessage::ScmRights(files)) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many files for one message"));
-        }
-        sendmsg(&self.fd, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
-        Ok(())
+        send(&self.fd, bytes, files)
     }
 
-    /// Takes the next message.
+    /// Takes the next message, and the files that came along, into this process.
+    ///
+    /// Only for messages of this very process, or of one that it trusts: whoever has made a file
+    /// decides how long its closing takes. Of others, see [`receive_plain`](Self::receive_plain).
     ///
     /// # Errors
     /// `WouldBlock` if there is none; `InvalidData` if it is longer than `buffer`.
@@ -293,13 +282,33 @@ impl Socket {
         }
     }
 
-    /// The same, of any length: what comes along is the caller's to close in any case.
+    /// The same, of any length.
     ///
     /// # Errors
     /// `WouldBlock` if there is none.
     pub fn receive_any(&self, buffer: &mut [u8]) -> io::Result<Received> {
         let message = self.take(buffer, ALL, 0)?;
         Ok(Received { len: message.len, files: message.files, lost_files: message.lost, cut: message.cut })
+    }
+
+    /// Takes the next message, of which a [`look`](Self::look) has shown that it brings no files.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is none.
+    pub fn receive_plain(&self, buffer: &mut [u8]) -> io::Result<Received> {
+        let message = self.take(buffer, self.room_for_sender(), 0)?;
+        Ok(Received { len: message.len, files: message.files, lost_files: message.lost, cut: message.cut })
+    }
+
+    /// Words that the sender takes beside a message, if the kernel names it. No file has room there.
+    pub(crate) fn room_for_sender(&self) -> usize {
+        // Relaxed: whoever reads is the one who has asked, or comes after it.
+        if self.names_senders.load(Ordering::Relaxed) { SENDER } else { 0 }
+    }
+
+    /// From now on the kernel names senders.
+    pub(crate) fn sets_names_senders(&self) {
+        self.names_senders.store(true, Ordering::Relaxed);
     }
 
     /// The next message, with what fits into so many words beside it.
@@ -314,8 +323,7 @@ impl Socket {
 
     /// Ends the connection in both directions.
     pub fn hang_up(&self) {
-        // A connection that is gone already is as good.
-        let _ = shutdown(&self.fd, Shutdown::Both);
+        hang_up(&self.fd);
     }
 
     /// Waits until a message or the peer's end has come; `false` if `deadline_ns` passes first.
@@ -333,6 +341,27 @@ impl Socket {
                 Err(e) => return Err(e.into()),
             }
         }
+    }
+}
+
+pub(crate) fn send(socket: impl AsFd, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() && !control.push(SendAncillaryMessage::ScmRights(files)) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many files for one message"));
+    }
+    sendmsg(&socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
+    Ok(())
+}
+
+pub(crate) fn hang_up(socket: impl AsFd) {
+    // A connection that is gone already is as good.
+    let _ = shutdown(socket, Shutdown::Both);
+}
+
+impl From<Socket> for OwnedFd {
+    fn from(socket: Socket) -> Self {
+        socket.fd.into()
     }
 }
 
@@ -366,7 +395,8 @@ fn connect_through(directory: &Directory, path: &Path, fd: Vital) -> io::Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use crate::Connected;
+    use std::sync::atomic::AtomicU32;
 
     fn directory() -> Directory {
         static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -2,7 +2,11 @@
 //!
 //! The client numbers those of a slot as it makes them. A server that has mapped one says its number in the slot's kept word, before the reply of the call that
 //! brought it; so between two calls over a slot both know which annex is its. All of this is on the way of large arguments and results alone.
+//!
+//! A client that drops an annex between two calls clears the kept word; the server sees that before it uses the annex again, or when it counts. Nobody gives pages
+//! back in place: the peer could hold the file's lock for ever (decision 0056).
 
+use crate::file_thread;
 use crate::room::Room;
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,15 +23,22 @@ const NONE: u16 = 0;
 /// An annex, and its bytes of the budget.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    annex: Annex,
+    /// There until it is dropped.
+    annex: Option<Annex>,
     room: Room,
+    /// The peer's user.
+    user: u32,
     /// Of the server: there is no room for it any more, or another is in its place, and it goes when its call has been read.
     last_time: AtomicBool,
 }
 
 impl Kept {
-    fn new(annex: Annex, room: Room) -> Self {
-        Self { annex, room, last_time: AtomicBool::new(false) }
+    fn new(annex: Annex, room: Room, user: u32) -> Self {
+        Self { annex: Some(annex), room, user, last_time: AtomicBool::new(false) }
+    }
+
+    fn annex(&self) -> &Annex {
+        self.annex.as_ref().expect("it is there until it is dropped")
     }
 
     /// Of the server: nobody has use for it once it has been read here.
@@ -36,33 +47,35 @@ impl Kept {
         self.last_time.store(true, Ordering::Relaxed);
     }
 
-    /// Of the server: counts the pages that are there, between two calls. Whether they are more than any annex is counted for.
-    fn count(&self) -> bool {
-        let resident = self.annex.resident().unwrap_or(self.annex.room());
+    /// Of the server: counts the pages that are there, between two calls.
+    fn count(&self) {
+        let resident = self.annex().resident().unwrap_or(self.annex().room());
         let counted = resident.max(*ANNEX.start());
         self.room.set(counted as u64);
-        counted > *ANNEX.start()
     }
 
     /// Of the server: counts all of it, for a call that may touch all of it; `false` if there is no room.
     fn count_all(&self) -> bool {
-        self.room.set(self.annex.room() as u64)
+        self.room.set(self.annex().room() as u64)
     }
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
         // Relaxed: who has the last share of it was told by who set it.
-        if self.last_time.load(Ordering::Relaxed) {
-            // Pages that the reading has taken would be this domain's for as long as the client likes.
-            self.annex.give_back();
+        if self.last_time.load(Ordering::Relaxed)
+            && let Some(annex) = self.annex.take()
+        {
+            // Pages that the reading has taken would be this domain's for as long as the client likes. The
+            // client can hold the lock that this takes.
+            file_thread::run(self.user, move || annex.give_back());
         }
     }
 }
 
 impl AsRef<Annex> for Kept {
     fn as_ref(&self) -> &Annex {
-        &self.annex
+        self.annex()
     }
 }
 
@@ -86,7 +99,7 @@ struct Place {
     refused: bool,
     /// The number of the last one made.
     last: u16,
-    /// It was used since it was looked at, and since its pages were given back, or counted as few.
+    /// It was used since it was looked at; of the client, and there is one.
     used: bool,
     filled: bool,
 }
@@ -97,6 +110,26 @@ impl Place {
         if self.offered.as_ref().is_some_and(|offered| offered.number == number) {
             self.common = self.offered.take();
         }
+    }
+
+    /// Of the server: lets go of the one that its client has dropped, which the slot's word says.
+    fn is_dropped(&mut self, channel: &Channel, slot: u16) {
+        if self.common.as_ref().is_some_and(|common| common.number != channel.kept(slot)) {
+            self.common = None;
+        }
+    }
+
+    /// Of the client: lets go of those that the server has, or has refused. An annex that was offered
+    /// for results stays: the server may use it yet.
+    fn drop_unused(&mut self, channel: &Channel, slot: u16) {
+        self.learn(channel.kept(slot));
+        if self.common.take().is_some() {
+            channel.keep(slot, NONE);
+        }
+        if self.with_arguments {
+            self.offered = None;
+        }
+        self.filled = false;
     }
 
     fn common(&self, number: u16) -> Option<&Numbered> {
@@ -116,6 +149,8 @@ pub(crate) struct Annexes {
     /// Bytes that they take, of `most`: of the client's user, at the server; of this channel, at the client.
     budget: Arc<AtomicU64>,
     most: u64,
+    /// The client's user, at the server.
+    user: u32,
     places: OnceLock<Box<[Mutex<Place>]>>,
     /// Somebody will look for such as nobody uses.
     watched: AtomicBool,
@@ -128,6 +163,7 @@ impl Default for Annexes {
             maps: false,
             budget: Arc::default(),
             most: ANNEXES as u64,
+            user: u32::MAX,
             places: OnceLock::new(),
             watched: AtomicBool::new(false),
         }
@@ -135,9 +171,9 @@ impl Default for Annexes {
 }
 
 impl Annexes {
-    /// Those of a server for a client whose user may have so many bytes of them.
-    pub(crate) fn of_server(budget: Arc<AtomicU64>, most: u64) -> Self {
-        Self { maps: true, budget, most, ..Self::default() }
+    /// Those of a server for a client of `user`, who may have so many bytes of them.
+    pub(crate) fn of_server(user: u32, budget: Arc<AtomicU64>, most: u64) -> Self {
+        Self { maps: true, budget, most, user, ..Self::default() }
     }
 
     /// Whether it is the server's end that has them.
@@ -171,6 +207,7 @@ impl Annexes {
 
     /// Of the server: the one of a slot over which a call has come. Where there is no room for all of it any more this is the last time, of which its client is told.
     fn for_call(&self, place: &mut Place, channel: &Channel, slot: u16) -> Option<Numbered> {
+        place.is_dropped(channel, slot);
         let common = place.common.clone()?;
         if !common.kept.count_all() {
             common.kept.goes_when_read();
@@ -192,7 +229,7 @@ impl Annexes {
         self.at(slot, |place| {
             place.learn(number);
             if let Some(common) =
-                place.common(number).filter(|common| common.kept.annex.room() >= size).cloned()
+                place.common(number).filter(|common| common.kept.annex().room() >= size).cloned()
             {
                 return Some((place.use_now(&common), None));
             }
@@ -220,7 +257,7 @@ impl Annexes {
             place.learn(number);
             // One at a time: the server may take it whenever it has results for it.
             if place.offered.is_some()
-                || place.common(number).is_some_and(|annex| annex.kept.annex.room() >= size)
+                || place.common(number).is_some_and(|annex| annex.kept.annex().room() >= size)
             {
                 return None;
             }
@@ -237,7 +274,7 @@ impl Annexes {
         let (annex, file) = Annex::create(size).ok()??;
         let room = Room::take(&self.budget, annex.room() as u64, self.most)?;
         place.last = place.last.checked_add(1).unwrap_or(1);
-        let made = Numbered { kept: Arc::new(Kept::new(annex, room)), number: place.last };
+        let made = Numbered { kept: Arc::new(Kept::new(annex, room, self.user)), number: place.last };
         place.offered = Some(made.clone());
         Some((made, file))
     }
@@ -261,7 +298,7 @@ impl Annexes {
             // No memory to map it: the bytes can be read from it all the same.
             Err(_) => return Ok(None),
         };
-        let kept = Arc::new(Kept::new(annex, taken));
+        let kept = Arc::new(Kept::new(annex, taken, self.user));
         let before = self.at(slot, |place| {
             (place.used, place.filled) = (true, true);
             place.common.replace(Numbered { kept: kept.clone(), number })
@@ -283,7 +320,8 @@ impl Annexes {
         offered: impl FnOnce() -> Option<(u16, OwnedFd)>,
     ) -> Option<Numbered> {
         let common = self.at(slot, |place| {
-            let common = place.common.clone().filter(|common| common.kept.annex.room() >= size)?;
+            place.is_dropped(channel, slot);
+            let common = place.common.clone().filter(|common| common.kept.annex().room() >= size)?;
             common.kept.count_all().then(|| place.use_now(&common))
         });
         if common.is_some() {
@@ -292,7 +330,7 @@ impl Annexes {
         let (number, file) = offered()?;
         // One that no honest client makes is as good as none.
         let kept = self.map(channel, slot, number, &file).ok()??;
-        (kept.annex.room() >= size).then_some(Numbered { kept, number })
+        (kept.annex().room() >= size).then_some(Numbered { kept, number })
     }
 
     /// Whether somebody is to look after them from now on, who was not before.
@@ -301,18 +339,17 @@ impl Annexes {
         !self.watched.swap(true, Ordering::Relaxed)
     }
 
-    /// Of the client: gives the pages back of those that were not used since this was last asked, and whose slots are free; says whether others have some.
-    pub(crate) fn sweep(&self, is_free: impl Fn(u16) -> bool) -> bool {
+    /// Of the client: drops those that were not used since this was last asked, and whose slots are
+    /// free; says whether others are left.
+    pub(crate) fn sweep(&self, channel: &Channel, is_free: impl Fn(u16) -> bool) -> bool {
         self.watched.store(false, Ordering::Relaxed);
         let mut more = false;
         for slot in 0..SLOTS as u16 {
             more |= self.at(slot, |place| {
                 place.refused = false;
-                // Whoever leases the slot from now on waits for this place before it writes there.
+                // A call over the slot from now on waits for this place before it looks for an annex.
                 if place.filled && !std::mem::take(&mut place.used) && is_free(slot) {
-                    place.filled = false;
-                    let all = place.common.iter().chain(&place.offered);
-                    all.for_each(|annex| annex.kept.annex.give_back());
+                    place.drop_unused(channel, slot);
                 }
                 place.filled
             });
@@ -320,18 +357,20 @@ impl Annexes {
         more
     }
 
-    /// Of the server: counts for their user the pages that are there of those that no call has used since this was last asked, and whose slots are free, instead of all that could be; says
-    /// whether it may be fewer later.
-    pub(crate) fn count(&self, is_free: impl Fn(u16) -> bool) -> bool {
+    /// Of the server: of those that no call has used since this was last asked, and whose slots are
+    /// free, lets go of the ones that the client has dropped. Of the others it counts the pages that are
+    /// there for their user, instead of all that could be. Says whether any are left.
+    pub(crate) fn count(&self, channel: &Channel, is_free: impl Fn(u16) -> bool) -> bool {
         self.watched.store(false, Ordering::Relaxed);
         let mut more = false;
         for slot in 0..SLOTS as u16 {
             more |= self.at(slot, |place| {
                 // A call that begins from now on waits for this place, and counts all.
-                if place.filled && !std::mem::take(&mut place.used) && is_free(slot) {
-                    place.filled = place.common.as_ref().is_some_and(|common| common.kept.count());
+                if place.common.is_some() && !std::mem::take(&mut place.used) && is_free(slot) {
+                    place.is_dropped(channel, slot);
+                    place.common.iter().for_each(|common| common.kept.count());
                 }
-                place.filled
+                place.common.is_some()
             });
         }
         more

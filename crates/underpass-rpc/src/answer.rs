@@ -5,7 +5,7 @@ use crate::client::ClientEnd;
 use crate::error::{CallError, Outcome};
 use crate::incoming::Status;
 use crate::linkage::Linkage;
-use crate::message::{Bytes, NO_FILE, Unread};
+use crate::message::{Bytes, LATE, NO_FILE, Unread};
 use std::cell::Cell;
 use underpass_channel::{self as channel, INLINE, Payload, Place, RegionSource, Slot};
 use underpass_os::failpoint;
@@ -195,10 +195,11 @@ impl<'a> Answer<'a> {
     where
         'a: 'b,
     {
-        Bytes::of(self.end.channel(), self.end.mailbox(), reply, |news| self.end.news(news)).map_err(|e| {
+        Bytes::of(self.end.channel(), self.end.mailbox(), reply).map_err(|e| {
             Box::new(match e {
                 Unread::Violation(e) => self.end.violated(&format!("a reply of which {e}")),
                 Unread::NoFile => CallError::NoResources(NO_FILE.to_owned()),
+                Unread::Late => CallError::NoResources(LATE.to_owned()),
             })
         })
     }

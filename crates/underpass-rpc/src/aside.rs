@@ -1,7 +1,7 @@
 //! Values with files, and values larger than an A-stack: into a parcel and out of one.
 
 use crate::annexes::{Kept, Numbered};
-use crate::closer::Foreign;
+use crate::passed_file::PassedFiles;
 use crate::mailbox::Mailbox;
 use crate::message::Unsent;
 use crate::parcel::{Lie, Parcel};
@@ -126,7 +126,7 @@ fn annex_for(
 #[derive(Debug)]
 pub(crate) struct Aside<'a> {
     bytes: Bytes<'a>,
-    files: Option<Foreign>,
+    files: Option<PassedFiles>,
 }
 
 #[derive(Debug)]
@@ -142,7 +142,7 @@ impl<'a> Aside<'a> {
         channel: &'a Channel,
         mailbox: &Mailbox,
         slot: u16,
-        parcel: Parcel<Foreign>,
+        parcel: Parcel<PassedFiles>,
     ) -> Result<Self, DecodeError> {
         let whole = |length| usize::try_from(length).map_err(|_| DecodeError::TooLong);
         let bytes = match parcel.bytes {
@@ -189,7 +189,7 @@ impl<'a> Aside<'a> {
 
     /// Files that nobody has taken yet.
     pub(crate) fn files_left(&self) -> usize {
-        self.files.as_ref().map_or(0, Foreign::len)
+        self.files.as_ref().map_or(0, PassedFiles::len)
     }
 }
 
@@ -230,6 +230,7 @@ impl Source for Aside<'_> {
     }
 
     fn take_file(&mut self) -> Result<OwnedFd, DecodeError> {
-        self.files.as_mut().and_then(Foreign::take).ok_or(DecodeError::NoFile)
+        let file = self.files.as_mut().and_then(PassedFiles::take).ok_or(DecodeError::NoFile)?;
+        file.map_err(|_| DecodeError::NoRoomForFile)
     }
 }

@@ -15,9 +15,10 @@ use crate::client::ClientEnd;
 use crate::counters;
 use crate::deathwatch::Deathwatch;
 use crate::family::Family;
+use crate::file_thread::{self, FileThread};
 use crate::server::ServerEnd;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -71,7 +72,9 @@ impl Clerk {
             return Err(io::ErrorKind::NotFound.into());
         }
         let key = table.next_key();
-        self.poller.add(row.file(), key)?;
+        if let Some(file) = row.file() {
+            self.poller.add(file, key)?;
+        }
         table.insert(key, row, clock::now_ns());
         Ok(key)
     }
@@ -88,7 +91,29 @@ impl Clerk {
         let gone = table.keys(|row_key, row| row_key == key || newcomer(row));
         let gone: Vec<_> = gone.into_iter().filter_map(|key| table.remove(key)).collect();
         drop(table);
-        gone.iter().for_each(|row| self.poller.remove(row.file()));
+        gone.iter().for_each(|row| self.ignore(row));
+    }
+
+    /// Nothing is heard of a row any more.
+    fn ignore(&self, row: &Watched) {
+        if let Some(file) = row.file() {
+            self.poller.remove(file);
+        }
+    }
+
+    /// Hears no more of a binding's socket, while a file thread receives from it, but its end.
+    pub(crate) fn quieten(&self, socket: impl AsFd, key: u64) {
+        self.poller.quieten(socket, key);
+    }
+
+    /// Hears of it again.
+    pub(crate) fn listen_again(&self, socket: impl AsFd, key: u64) {
+        self.poller.listen_again(socket, key);
+    }
+
+    /// Hears of a file thread, until that has ended.
+    pub(crate) fn hear_exchange(&self, thread: &Arc<FileThread>) -> io::Result<u64> {
+        self.watch(Watched::FileThread(thread.clone()), None)
     }
 
     /// The bindings of these exports.
@@ -107,10 +132,14 @@ impl Clerk {
 
     /// A row is watched no more.
     fn end(&self, row: Watched) {
-        self.poller.remove(row.file());
+        self.ignore(&row);
         if let Watched::Server { end, line, .. } = row {
             end.close();
             forget(&line);
+            let further = if end.is_further() { Vec::new() } else { end.family().take_keys() };
+            for row in further.into_iter().filter_map(|key| self.table().remove(key)) {
+                self.end(row);
+            }
         }
     }
 
@@ -120,16 +149,24 @@ impl Clerk {
         // Before the clerk can hear of its end.
         lines::add(line.clone());
         counters::enlist(Arc::downgrade(end) as _);
-        self.watch(Watched::Client { end: end.clone(), line: line.clone() }, None)
-            .inspect_err(|_| forget(&line))
+        let key = self
+            .watch(Watched::Client { end: end.clone(), line: line.clone() }, None)
+            .inspect_err(|_| forget(&line))?;
+        if !end.is_further() {
+            end.mailbox().control().watched_as(key);
+        }
+        Ok(key)
     }
 
     /// The client wants no more of a binding.
     pub(crate) fn released(&self, key: u64) {
         let gone = self.table().remove(key);
         if let Some(Watched::Client { end, line }) = gone {
-            self.poller.remove(end.mailbox());
-            end.mailbox().hang_up();
+            if !end.is_further() {
+                self.poller.remove(end.mailbox());
+                end.mailbox().hang_up();
+                end.end_further().into_iter().for_each(|key| self.released(key));
+            }
             forget(&line);
         }
     }
@@ -227,15 +264,23 @@ impl Clerk {
                 drop(table);
                 if let Some(Watched::Ticket { socket, by, seat }) = ticket {
                     self.poller.remove(&*socket);
-                    // Who uses it has a seat of his own.
+                    // Whoever uses it has a seat of its own.
                     drop(seat);
-                    self.redeem(socket, &by);
+                    self.redeem(&socket, by);
+                }
+            }
+            Some(Watched::FileThread(thread)) => {
+                let thread = thread.clone();
+                drop(table);
+                if !thread.hear() {
+                    file_thread::forget(&thread);
+                    self.unwatch(key);
                 }
             }
             Some(Watched::Client { end, .. }) => {
                 let end = end.clone();
                 drop(table);
-                end.news(end.mailbox().empty());
+                end.mailbox().control().attend();
                 if end.is_closed() {
                     self.released(key);
                 }
@@ -243,7 +288,7 @@ impl Clerk {
             Some(Watched::Server { end, .. }) => {
                 let end = end.clone();
                 drop(table);
-                end.news(end.mailbox().empty());
+                end.mailbox().control().attend();
                 let gone = if end.is_closed() { self.table().remove(key) } else { None };
                 if let Some(row) = gone {
                     self.end(row);
@@ -269,7 +314,13 @@ impl Clerk {
         let line: Arc<dyn Line> = end.clone();
         let export = end.family().export();
         let row = Watched::Server { end: end.clone(), line, export };
-        let enrolled = end.family().join(end) && self.watch(row, Some(export)).is_ok();
+        let key = if end.family().join(end) { self.watch(row, Some(export)).ok() } else { None };
+        let enrolled = key.is_some();
+        match key {
+            Some(key) if end.is_further() => end.family().has_key(key),
+            Some(key) => end.mailbox().control().watched_as(key),
+            None => {}
+        }
         if !enrolled {
             // Nobody would hear of the client's death: better no binding.
             end.close();

@@ -118,7 +118,9 @@ impl ClientEnd {
     }
 
     fn beside(first: Option<Weak<Self>>, channel: Channel, mailbox: Mailbox, meeting: Meeting) -> Arc<Self> {
-        Arc::new_cyclic(|own| Self {
+        Arc::new_cyclic(|own: &Weak<Self>| {
+            mailbox.heard_by(own.clone());
+            Self {
             lock: Spin::new(),
             channel,
             mailbox,
@@ -148,11 +150,17 @@ impl ClientEnd {
             first,
             sharing: Box::default(),
             own: own.clone(),
+            }
         })
     }
 
     pub(crate) fn mailbox(&self) -> &Mailbox {
         &self.mailbox
+    }
+
+    /// Whether it is that of a channel beside the first.
+    pub(crate) fn is_further(&self) -> bool {
+        self.first.is_some()
     }
 
     pub(crate) fn channel(&self) -> &Channel {
@@ -200,7 +208,7 @@ impl Counted for ClientEnd {
         let mut sum = Counters::default();
         self.linkage.iter().for_each(|linkage| linkage.count.add_to(&mut sum));
         self.kernel.add_to(&mut sum);
-        sum.of_channel(self.first.is_some())
+        sum.of_channel(self.is_further())
     }
 
     fn cut_off(&self) {

@@ -1,10 +1,10 @@
-//! What travels over a channel's socket once the channel is made: bells for rings that were put aside, files, and further channels.
+//! What travels over a binding's socket once the binding is made: bells for rings that were put aside,
+//! files, and further channels.
 
-use std::io;
-use std::os::fd::BorrowedFd;
-use underpass_os::Socket;
+use underpass_channel::layout::CHANNELS;
 
-/// One message, 16 bytes: kind, where the bytes lie, slot, files, the annex's number, length.
+/// One message, 16 bytes: kind, where the bytes lie and the channel's number in one byte, slot, files,
+/// the annex's number, length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Control {
     /// There is a message in the ring that the receiver has put aside.
@@ -27,7 +27,7 @@ pub(crate) enum Control {
     NoTicket { may: bool },
     /// Client to server: it wants another channel for this binding.
     Ask,
-    /// The answer: the files that come along are the new channel's region and socket.
+    /// The answer: the file that comes along is the region of the new channel, whose number this is.
     Opened,
     /// The answer if there is no memory, or no file left.
     Refused,
@@ -49,8 +49,13 @@ pub(crate) enum Lies {
 /// Bytes of a message.
 pub(crate) const CONTROL: usize = 16;
 
+/// Bits of a byte that say where the bytes lie; the others are the channel's number.
+const LIES: u8 = 0xf;
+const _: () = assert!(CHANNELS <= 16, "a channel's number has four bits");
+
 impl Control {
-    pub(crate) fn send(self, socket: &Socket, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    /// The message for `channel`.
+    pub(crate) fn to_bytes(self, channel: u8) -> [u8; CONTROL] {
         let mut bytes = [0u8; CONTROL];
         match self {
             Self::Bell => {}
@@ -86,21 +91,22 @@ impl Control {
             Self::Ticket => bytes[0] = 8,
             Self::NoTicket { may } => (bytes[0], bytes[2]) = (9, may.into()),
         }
-        socket.send(&bytes, files)
+        bytes[1] |= channel << 4;
+        bytes
     }
 
-    /// Reads a message; nothing if no honest peer writes such.
-    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+    /// Reads a message, and which channel it is for; nothing if no honest peer writes such.
+    pub(crate) fn read(bytes: &[u8]) -> Option<(u8, Self)> {
         let bytes: &[u8; CONTROL] = bytes.try_into().ok()?;
         let number = u16::from_le_bytes([bytes[6], bytes[7]]);
         let slot = u16::from_le_bytes([bytes[2], bytes[3]]);
         let long = u64::from_le_bytes(bytes[8..].try_into().ok()?);
-        match bytes[0] {
-            0 => Some(Self::Bell),
-            1 => Some(Self::Parcel {
+        let control = match bytes[0] {
+            0 => Self::Bell,
+            1 => Self::Parcel {
                 slot,
                 files: u16::from_le_bytes([bytes[4], bytes[5]]),
-                lies: match bytes[1] {
+                lies: match bytes[1] & LIES {
                     0 => Lies::Blob,
                     1 => Lies::Stack,
                     2 => Lies::Annex,
@@ -108,18 +114,19 @@ impl Control {
                     _ => return None,
                 },
                 length: long,
-            }),
-            2 => Some(Self::Closing),
-            3 => Some(Self::Ask),
-            4 => Some(Self::Opened),
-            5 => Some(Self::Refused),
-            6 => Some(Self::Revoked),
-            7 => Some(Self::Share),
-            8 => Some(Self::Ticket),
-            9 => Some(Self::NoTicket { may: bytes[2] != 0 }),
-            10 if number != 0 => Some(Self::Annex { slot, number }),
-            11 => Some(Self::Unwanted { slots: long }),
-            _ => None,
-        }
+            },
+            2 => Self::Closing,
+            3 => Self::Ask,
+            4 => Self::Opened,
+            5 => Self::Refused,
+            6 => Self::Revoked,
+            7 => Self::Share,
+            8 => Self::Ticket,
+            9 => Self::NoTicket { may: bytes[2] != 0 },
+            10 if number != 0 => Self::Annex { slot, number },
+            11 => Self::Unwanted { slots: long },
+            _ => return None,
+        };
+        Some((bytes[1] >> 4, control))
     }
 }

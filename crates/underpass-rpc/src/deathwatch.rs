@@ -5,27 +5,20 @@
 //! sent lies in the sockets' queues. They are hung up on from this side then, which ends them as the kernel would have: what is in the queues comes first.
 
 use crate::clerk::clerk;
-use crate::closer::Connection;
+use crate::control_socket::ControlSocket;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use underpass_os::Other;
 use underpass_threads::critical;
 
-/// That of one binding, which its channels share.
+/// That of one binding.
 #[derive(Debug)]
 pub(crate) struct Deathwatch {
-    /// Of the first channel, of which the kernel knows who is at its other end. The others are pairs, which their maker passes on.
-    first: Weak<Connection>,
-    state: Mutex<State>,
+    /// The binding's, of which the kernel knows who is at its other end.
+    control: Weak<ControlSocket>,
+    stage: Mutex<Stage>,
     own: Weak<Self>,
-}
-
-#[derive(Debug)]
-struct State {
-    /// Of all channels.
-    sockets: Vec<Weak<Connection>>,
-    stage: Stage,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,41 +34,31 @@ enum Stage {
 }
 
 impl Deathwatch {
-    /// That of a binding of which `first` is the first channel's socket.
-    pub(crate) fn new(first: &Arc<Connection>) -> Arc<Self> {
-        let first = Arc::downgrade(first);
-        let state = State { sockets: vec![first.clone()], stage: Stage::Idle };
-        Arc::new_cyclic(|own| Self { first, state: Mutex::new(state), own: own.clone() })
+    /// That of the binding whose socket `control` is.
+    pub(crate) fn new(control: Weak<ControlSocket>) -> Arc<Self> {
+        Arc::new_cyclic(|own| Self { control, stage: Mutex::new(Stage::Idle), own: own.clone() })
     }
 
     /// Whoever holds it keeps its processor, since the clerk waits for it.
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The binding has one more channel.
-    pub(crate) fn join(&self, socket: &Arc<Connection>) {
-        let _held = critical();
-        let mut state = self.state();
-        state.sockets.retain(|socket| socket.strong_count() > 0);
-        state.sockets.push(Arc::downgrade(socket));
-        if let Stage::Over = state.stage {
-            socket.hang_up();
-        }
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Something has come that could hide the peer's death; `false` if it must not be let in, since that would not be heard of for want of files or memory.
     pub(crate) fn begin(&self) -> bool {
         let _held = critical();
-        let mut state = self.state();
-        let (Stage::Idle, Some(first)) = (state.stage, self.first.upgrade()) else { return true };
-        match first.other() {
+        let mut stage = self.stage();
+        let (Stage::Idle, Some(control)) = (*stage, self.control.upgrade()) else { return true };
+        match control.peer_process() {
             Ok(Other::Process(process)) => match self.watch(process) {
-                Ok(key) => state.stage = Stage::Watched(key),
+                Ok(key) => *stage = Stage::Watched(key),
                 Err(_) => return false,
             },
-            Ok(Other::Ended) => state.end(),
-            Ok(Other::This | Other::Unknown) => state.stage = Stage::Unknown,
+            Ok(Other::Ended) => {
+                *stage = Stage::Over;
+                control.hang_up_alone();
+            }
+            Ok(Other::This | Other::Unknown) => *stage = Stage::Unknown,
             Err(_) => return false,
         }
         true
@@ -88,16 +71,16 @@ impl Deathwatch {
     /// The process has ended.
     pub(crate) fn ended(&self) {
         let _held = critical();
-        self.state().end();
+        *self.stage() = Stage::Over;
+        if let Some(control) = self.control.upgrade() {
+            control.hang_up_alone();
+        }
     }
 
-    /// The channel of `socket` has ended; with the first, so has the binding.
-    pub(crate) fn leave(&self, socket: &Arc<Connection>) {
-        if !std::ptr::eq(self.first.as_ptr(), Arc::as_ptr(socket)) {
-            return;
-        }
+    /// The binding has ended.
+    pub(crate) fn leave(&self) {
         let held = critical();
-        let before = std::mem::replace(&mut self.state().stage, Stage::Over);
+        let before = std::mem::replace(&mut *self.stage(), Stage::Over);
         drop(held);
         if let (Stage::Watched(key), Ok(clerk)) = (before, clerk()) {
             clerk.unwatch(key);
@@ -105,60 +88,31 @@ impl Deathwatch {
     }
 }
 
-impl State {
-    fn end(&mut self) {
-        self.stage = Stage::Over;
-        self.sockets.iter().filter_map(Weak::upgrade).for_each(|socket| socket.hang_up());
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::{Connection, Link};
     use underpass_os::Socket;
 
-    fn pair() -> (Arc<Connection>, Socket) {
+    fn pair() -> (Arc<ControlSocket>, Socket) {
         let (ours, theirs) = Socket::pair().unwrap();
-        (Connection::new(ours), Socket::adopt(theirs).unwrap())
-    }
-
-    fn is_hung_up(socket: &Socket) -> bool {
-        socket.receive(&mut [0; 8]).is_ok_and(|received| received.len == 0)
+        (ControlSocket::new(Link::new(Connection::new(ours)), None), Socket::adopt(theirs).unwrap())
     }
 
     #[test]
     fn who_made_both_ends_is_not_watched() {
         let (ours, _theirs) = pair();
-        let watch = Deathwatch::new(&ours);
+        let watch = Deathwatch::new(Arc::downgrade(&ours));
         assert!(watch.begin() && watch.begin());
-        assert!(matches!(watch.state().stage, Stage::Unknown), "its own process would never end");
+        assert!(matches!(*watch.stage(), Stage::Unknown), "its own process would never end");
     }
 
     #[test]
-    fn a_death_ends_all_channels_those_that_come_late_too_and_what_was_said_comes_first() {
-        let ((first, its), (second, seconds), (late, lates)) = (pair(), pair(), pair());
-        let watch = Deathwatch::new(&first);
-        watch.join(&second);
-        its.send(b"last", &[]).unwrap();
+    fn a_death_ends_the_connection_for_both_sides() {
+        let (ours, theirs) = pair();
+        let watch = Deathwatch::new(Arc::downgrade(&ours));
         watch.ended();
-        watch.join(&late);
-        let mut buffer = [0; 8];
-        assert_eq!(first.receive(&mut buffer).unwrap().len, 4);
-        assert!([&first, &second, &late].iter().all(|socket| is_hung_up(socket)));
-        assert!(
-            its.send(b"more", &[]).is_err() && [&seconds, &lates].iter().all(|theirs| is_hung_up(theirs))
-        );
-    }
-
-    #[test]
-    fn the_binding_ends_with_its_first_channel_alone() {
-        let ((first, its), (second, _seconds)) = (pair(), pair());
-        let watch = Deathwatch::new(&first);
-        watch.join(&second);
-        watch.leave(&second);
-        assert!(matches!(watch.state().stage, Stage::Idle));
-        watch.leave(&first);
-        assert!(matches!(watch.state().stage, Stage::Over) && watch.begin());
-        assert!(its.send(b"x", &[]).is_ok(), "who leaves hangs up by himself");
+        assert!(theirs.send(b"more", &[]).is_err());
+        assert!(theirs.receive(&mut [0; 8]).is_ok_and(|received| received.len == 0));
     }
 }

@@ -141,7 +141,10 @@ impl std::error::Error for CallError {}
 
 impl From<DecodeError> for CallError {
     fn from(e: DecodeError) -> Self {
-        Self::Decode(e.to_string())
+        match e {
+            DecodeError::NoRoomForFile => Self::NoResources(e.to_string()),
+            _ => Self::Decode(e.to_string()),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::binding::Binding;
 use crate::clocks::Shift;
-use crate::closer::Connection;
+use crate::connection::Connection;
 use crate::server::ServerEnd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use underpass_channel::layout::CHANNELS;
@@ -24,6 +24,8 @@ pub(crate) struct Family {
 #[derive(Debug, Default)]
 struct Members {
     ends: Vec<Weak<ServerEnd>>,
+    /// The clerk's keys of the further channels.
+    keys: Vec<u64>,
     /// Those by which it may be passed on, while it lasts.
     tickets: Vec<Weak<Connection>>,
     /// Channels that were asked for beside the first, whether they are there or not.
@@ -58,12 +60,13 @@ impl Family {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The client asks for one more channel; `false` if no honest client asks for so many. Those that failed or have gone count too.
-    pub(crate) fn grants(&self) -> bool {
+    /// The client asks for one more channel: its number. Nothing if no honest client asks for so many;
+    /// those that failed count too.
+    pub(crate) fn grants(&self) -> Option<u8> {
         let _held = critical();
         let mut members = self.members();
         members.asked += 1;
-        members.asked < CHANNELS
+        u8::try_from(members.asked).ok().filter(|&number| usize::from(number) < CHANNELS)
     }
 
     /// One more end; `false` if the binding is closed.
@@ -74,6 +77,18 @@ impl Family {
             members.ends.push(Arc::downgrade(end));
         }
         !members.closed
+    }
+
+    /// The clerk has this key for one of its further channels.
+    pub(crate) fn has_key(&self, key: u64) {
+        let _held = critical();
+        self.members().keys.push(key);
+    }
+
+    /// The clerk's keys of its further channels, which end.
+    pub(crate) fn take_keys(&self) -> Vec<u64> {
+        let _held = critical();
+        std::mem::take(&mut self.members().keys)
     }
 
     /// It may be passed on by `ticket` as well, which ends with it.
@@ -144,15 +159,16 @@ fn hang_up(tickets: &[Weak<Connection>]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::Link;
     use crate::peer::Peer;
     use underpass_os::Socket;
 
     #[test]
     fn so_many_channels_are_granted() {
         let (ours, _theirs) = Socket::pair().unwrap();
-        let peer = Peer::of(&Connection::new(ours)).unwrap();
+        let peer = Peer::of(&Link::new(Connection::new(ours))).unwrap();
         let family = Family::new(0, Binding::new("name".into(), peer, None), false, Shift::default());
-        assert!((1..CHANNELS).all(|_| family.grants()));
-        assert!(!family.grants() && !family.grants());
+        assert!((1..CHANNELS).all(|number| family.grants() == Some(number as u8)));
+        assert!(family.grants().is_none() && family.grants().is_none());
     }
 }

@@ -5,8 +5,9 @@ use crate::answer::Results;
 use crate::binding::Binding;
 use crate::client::{ClientEnd, Terms};
 use crate::clocks::Shift;
-use crate::closer::Connection;
+use crate::connection::{Connection, Link};
 use crate::control::{CONTROL, Control};
+use crate::control_socket::ControlSocket;
 use crate::error::CallError;
 use crate::family::Family;
 use crate::handshake::{Answer, Hello, LONGEST, Meeting};
@@ -61,12 +62,13 @@ impl ServerDoor {
         let stack = stack_of(service.descriptor.astack());
         let (channel, file) = Channel::create(Fence::Full, stack)?;
         let (ours, theirs) = Socket::pair()?;
-        let ours = Connection::new(ours);
+        let ours = Link::new(Connection::new(ours));
         let binding = Binding::new("fuzz".into(), Peer::of(&ours)?, None);
         let quotas = Quotas::new(Limits::NONE, HashMap::new());
         let seat = quotas.admit(0, region(stack) as u64).map_err(io::Error::other)?;
         let (family, stub) = (Family::new(0, binding, false, Shift::default()), service.stub.clone());
-        let end = ServerEnd::new(channel, Mailbox::new(ours), stub, MEETING, family.clone(), seat);
+        let mailbox = Mailbox::of_server(ControlSocket::new(ours, Some(&seat)), &seat);
+        let end = ServerEnd::new(channel, mailbox, stub, MEETING, family.clone(), seat);
         family.join(&end);
         Ok((Self { end }, file, theirs))
     }
@@ -76,9 +78,10 @@ impl ServerDoor {
         &*self.end
     }
 
-    /// Hears what came over the socket, as the clerk does.
+    /// Hears what came over the socket, as the clerk does, with the files.
     pub fn hear(&self) {
-        self.end.news(self.end.mailbox().empty());
+        self.end.mailbox().read();
+        self.end.mailbox().control().settle();
     }
 
     /// Whether the binding is closed.
@@ -100,9 +103,9 @@ impl ClientDoor {
     /// They are none.
     pub fn new(region: BorrowedFd<'_>, socket: OwnedFd) -> io::Result<Self> {
         let channel = Channel::adopt(region, Fence::Full, STACK)?;
-        Ok(Self {
-            end: ClientEnd::new(channel, Mailbox::new(Connection::new(Socket::adopt(socket)?)), MEETING),
-        })
+        let link = Link::new(Connection::new(Socket::adopt(socket)?));
+        let mailbox = Mailbox::of_client(ControlSocket::new(link, None));
+        Ok(Self { end: ClientEnd::new(channel, mailbox, MEETING) })
     }
 
     /// A call, as a client stub makes it, that waits for no moment.
@@ -125,9 +128,10 @@ impl ClientDoor {
         &*self.end
     }
 
-    /// Hears what came over the socket, as the clerk does.
+    /// Hears what came over the socket, as the clerk does, with the files.
     pub fn hear(&self) {
-        self.end.news(self.end.mailbox().empty());
+        self.end.mailbox().read();
+        self.end.mailbox().control().settle();
     }
 
     /// Whether the binding is closed.

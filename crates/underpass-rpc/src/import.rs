@@ -3,11 +3,14 @@
 use crate::clerk::clerk;
 use crate::client::ClientEnd;
 use crate::clocks::Clock;
-use crate::closer::{Connection, is_behind};
+use crate::connection::{Connection, Link};
+use crate::control_socket::ControlSocket;
 use crate::error::ImportError;
+use crate::file_thread::{self, Message, is_behind};
 use crate::handshake::{Answer, Hello, LONGEST, Manner};
 use crate::mailbox::Mailbox;
 use crate::name;
+use crate::passed_file::{PassedFiles, PassedSocket};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -15,7 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use underpass_channel::Channel;
 use underpass_channel::layout::stack_of;
-use underpass_os::{Directory, Socket, Watch, clock, failpoint, fork};
+use underpass_os::{Connected, Directory, Socket, Watch, clock, failpoint, fork};
+use underpass_sync::mpsc;
 use underpass_threads::{on_user_thread, sleep};
 use underpass_wire::Descriptor;
 
@@ -103,7 +107,7 @@ fn attempt(
         _ => ImportError::System("the server can't be connected to", e),
     })?;
     failpoint!("import-connected");
-    if is_behind(&socket) {
+    if socket.peer().is_ok_and(|peer| is_behind(peer.uid)) {
         let why = "what its user has passed before is still being closed";
         return Err(ImportError::System("nothing more is imported from there now", io::Error::other(why)));
     }
@@ -114,7 +118,7 @@ fn attempt(
 pub(crate) fn redeem(ticket: OwnedFd, descriptor: &Descriptor) -> Result<Bound, ImportError> {
     let system = |e| ImportError::System("what was passed on is no binding, or can't be used", e);
     fork::check().map_err(system)?;
-    let ticket = Socket::adopt(ticket).map_err(system)?;
+    let ticket = PassedSocket::adopt(ticket).map_err(system)?;
     let (socket, theirs) = Socket::pair().map_err(system)?;
     let path = Path::new("a binding that was passed on");
     introduce(socket, Some((ticket, theirs)), path, descriptor).map_err(|e| match e {
@@ -126,11 +130,10 @@ pub(crate) fn redeem(ticket: OwnedFd, descriptor: &Descriptor) -> Result<Bound, 
 /// Says hello over `socket`, or over a ticket to which the other end of `socket` goes along, and makes the binding that is the answer.
 fn introduce(
     socket: Socket,
-    by: Option<(Socket, OwnedFd)>,
+    by: Option<(PassedSocket, OwnedFd)>,
     path: &Path,
     descriptor: &Descriptor,
 ) -> Result<Bound, ImportError> {
-    let system = |what| move |e| ImportError::System(what, e);
     let own = Manner::own();
     let hello = Hello { hash: descriptor.hash, manner: own, clock: Clock::own() };
     // A server that ends in the middle is as dead as one that had ended before.
@@ -140,10 +143,15 @@ fn introduce(
             _ => ImportError::System(what, e),
         }
     };
+    let socket = Connection::new(socket);
     let said = match &by {
         None => socket.send(&hello.to_bytes(), &[]),
-        Some((ticket, theirs)) => ticket.send(&hello.to_bytes(), &[theirs.as_fd()]),
+        Some((ticket, theirs)) => {
+            socket.counts_for(ticket.unclosed());
+            ticket.end().send(&hello.to_bytes(), &[theirs.as_fd()])
+        }
     };
+    let by_ticket = by.is_some();
     // What the server has of it is its own from now on.
     drop(by);
     said.map_err(heard("the server can't be spoken to"))?;
@@ -151,27 +159,16 @@ fn introduce(
     if !answered(&socket).map_err(heard("the server can't be heard"))? {
         return Err(ImportError::NoAnswer(path.into(), PATIENCE));
     }
-    let mut buffer = vec![0; LONGEST];
-    let received = socket.receive(&mut buffer).map_err(heard("the server's answer can't be had"))?;
-    if received.len == 0 {
+    let received = receive_answer(&socket).map_err(heard("the server's answer can't be had"))?;
+    if received.bytes.is_empty() {
         // It hung up without an answer: it ended, or took us for late.
         return Err(ImportError::Dead(path.into()));
     }
-    let answer = Answer::from_bytes(&buffer[..received.len]);
+    let answer = Answer::from_bytes(&received.bytes);
     match answer.map_err(|e| ImportError::Refused(path.into(), e.to_string()))? {
         Answer::Welcome { manner } => {
-            let file = received.files.first().ok_or_else(|| {
-                // The kernel drops files that this domain has no room for.
-                ImportError::System("the server's memory did not arrive", io::Error::from_raw_os_error(24))
-            })?;
-            let channel = Channel::adopt(file.as_fd(), own.fence(manner), stack_of(descriptor.astack()))
-                .map_err(system("the server's memory can't be used"))?;
-            failpoint!("import-mapped");
-            let end = ClientEnd::new(channel, Mailbox::new(Connection::new(socket)), own.meeting(manner));
-            let key = clerk()
-                .and_then(|clerk| clerk.bound(&end))
-                .map_err(system("the binding can't be watched"))?;
-            Ok(Bound { end, key })
+            let files = PassedFiles::new(received.files, &socket.unclosed());
+            bound(socket, by_ticket, files, own, manner, descriptor)
         }
         Answer::OtherVersion { version } => Err(ImportError::Version(format!(
             "{} speaks version {version} of the channel, this domain speaks {}",
@@ -188,6 +185,55 @@ fn introduce(
         Answer::Denied { why } => Err(ImportError::NotAuthorized(path.into(), why)),
         Answer::Limit { why } => Err(ImportError::Limit(path.into(), why)),
     }
+}
+
+/// The binding of which the server has sent the region and, by a ticket, where it hears.
+fn bound(
+    socket: Arc<Connection>,
+    by_ticket: bool,
+    mut files: PassedFiles,
+    own: Manner,
+    theirs: Manner,
+    descriptor: &Descriptor,
+) -> Result<Bound, ImportError> {
+    let system = |what| move |e| ImportError::System(what, e);
+    // The kernel drops files that this domain has no room for.
+    let missing =
+        || ImportError::System("the server's memory did not arrive", io::Error::from_raw_os_error(24));
+    let file = files.take_memory().ok_or_else(missing)?;
+    let link = match by_ticket {
+        false => Link::new(socket),
+        true => Link::of_two(socket, files.take_socket().ok_or_else(missing)?, None),
+    };
+    let channel = Channel::adopt(file.as_fd(), own.fence(theirs), stack_of(descriptor.astack()))
+        .map_err(system("the server's memory can't be used"))?;
+    failpoint!("import-mapped");
+    let control = ControlSocket::new(link, None);
+    let end = ClientEnd::new(channel, Mailbox::of_client(control), own.meeting(theirs));
+    let key = clerk()
+        .and_then(|clerk| clerk.bound(&end))
+        .map_err(system("the binding can't be watched"))?;
+    Ok(Bound { end, key })
+}
+
+/// The server's answer, which has come. Its files are received by the server's user's file thread.
+fn receive_answer(socket: &Connection) -> io::Result<Message> {
+    let too_long = || io::Error::new(io::ErrorKind::InvalidData, "the peer sent a message that is too long");
+    let message = match socket.look()?.with_files {
+        true => {
+            let (tell, told) = mpsc::channel();
+            let then = move |message| drop(tell.send(message));
+            file_thread::receive(socket.unclosed().user(), socket, LONGEST, then)?;
+            told.recv_timeout(PATIENCE).map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??
+        }
+        false => {
+            let mut buffer = vec![0; LONGEST];
+            let received = socket.receive_plain(&mut buffer)?;
+            buffer.truncate(received.len);
+            Message { bytes: buffer, cut: received.cut, ..Message::default() }
+        }
+    };
+    if message.cut { Err(too_long()) } else { Ok(message) }
 }
 
 /// Waits for the server's answer; `false` if none comes. A user-level thread blocks nobody but itself.

@@ -66,7 +66,11 @@ pub struct Refused {
 impl From<DecodeError> for Refused {
     #[cold]
     fn from(e: DecodeError) -> Self {
-        Self { status: Status::BadArguments, why: e.to_string() }
+        let status = match e {
+            DecodeError::NoRoomForFile => Status::NoResources,
+            _ => Status::BadArguments,
+        };
+        Self { status, why: e.to_string() }
     }
 }
 

@@ -18,8 +18,9 @@ mod binding;
 mod clerk;
 mod client;
 mod clocks;
-mod closer;
+mod connection;
 mod control;
+mod control_socket;
 mod counters;
 mod deadline;
 mod deathwatch;
@@ -27,6 +28,7 @@ mod desk;
 mod error;
 mod export;
 mod family;
+mod file_thread;
 mod forked;
 #[cfg(fuzzing)]
 #[doc(hidden)]
@@ -43,7 +45,9 @@ mod linkage;
 mod mailbox;
 mod message;
 mod name;
+mod news;
 mod parcel;
+mod passed_file;
 mod peer;
 mod queue;
 mod registry;

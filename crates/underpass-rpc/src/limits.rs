@@ -1,7 +1,7 @@
 //! How much of a server one user may have.
 
 use crate::annexes::Annexes;
-use crate::closer::Tally;
+use crate::passed_file::Unclosed;
 use crate::server::ServerEnd;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -204,14 +204,14 @@ impl Seat {
         &self.account
     }
 
-    /// What of the channel is still to be closed.
-    pub(crate) fn tally(&self) -> Arc<Tally> {
-        Tally::new(self.account.uid, Some(self.place.clone()))
+    /// What of the binding is still to be closed.
+    pub(crate) fn unclosed(&self) -> Arc<Unclosed> {
+        Unclosed::new(self.account.uid, Some(self.place.clone()))
     }
 
     /// The annexes of a channel of this user's.
     pub(crate) fn annexes(&self) -> Annexes {
-        Annexes::of_server(self.account.annexes.clone(), self.account.limits.annexes)
+        Annexes::of_server(self.account.uid, self.account.annexes.clone(), self.account.limits.annexes)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Bytes into and out of a message, wherever they lie.
 
 use crate::aside::{Aside, fill_aside};
-use crate::mailbox::{Mailbox, News};
+use crate::mailbox::Mailbox;
 use crate::parcel::Came;
 use std::io;
 use underpass_channel::{Cell, Channel, INLINE, PayloadSink, Place, RegionSource};
@@ -81,10 +81,15 @@ pub(crate) enum Unread {
     Violation(DecodeError),
     /// This domain had no file left for them.
     NoFile,
+    /// They did not come in time.
+    Late,
 }
 
 /// What a domain without files says.
 pub(crate) const NO_FILE: &str = "too many open files where they should arrive";
+
+/// What a domain says whose file thread is held up.
+pub(crate) const LATE: &str = "the files did not arrive in time: another file that a domain of the same user has passed holds them up";
 
 impl From<DecodeError> for Unread {
     fn from(e: DecodeError) -> Self {
@@ -101,18 +106,17 @@ pub(crate) enum Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    /// The bytes that `cell` names; what came over the socket meanwhile is `heard`.
+    /// The bytes that `cell` names. Where they come over the socket the calling thread may wait.
     #[inline(always)]
     pub(crate) fn of(
         channel: &'a Channel,
         mailbox: &Mailbox,
         cell: &'a Cell,
-        heard: impl FnOnce(News),
     ) -> Result<Self, Unread> {
         match cell.place {
             Place::Inline => Ok(Self::Inline(cell.bytes())),
             Place::Stack => Ok(Self::Stack(channel.stack_source(cell.slot(), cell.length as usize)?)),
-            Place::Aside => Self::beside(channel, mailbox, cell.slot(), heard),
+            Place::Aside => Self::beside(channel, mailbox, cell.slot()),
             Place::Annex => {
                 Ok(Self::Aside(Box::new(Aside::in_annex(channel, mailbox, cell.slot(), cell.length)?)))
             }
@@ -121,17 +125,13 @@ impl<'a> Bytes<'a> {
 
     /// Those that came in a parcel.
     #[inline(never)]
-    fn beside(
-        channel: &'a Channel,
-        mailbox: &Mailbox,
-        slot: u16,
-        heard: impl FnOnce(News),
-    ) -> Result<Self, Unread> {
-        match mailbox.take(slot, heard) {
+    fn beside(channel: &'a Channel, mailbox: &Mailbox, slot: u16) -> Result<Self, Unread> {
+        match mailbox.take(slot) {
             Some(Came::Parcel(parcel)) => {
                 Ok(Self::Aside(Box::new(Aside::of(channel, mailbox, slot, parcel)?)))
             }
             Some(Came::NoFile) => Err(Unread::NoFile),
+            Some(Came::Late) => Err(Unread::Late),
             None => Err(Unread::Violation(DecodeError::Truncated)),
         }
     }

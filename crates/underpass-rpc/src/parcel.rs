@@ -1,6 +1,6 @@
 //! What goes over the socket beside a message, and who it is for: the bytes that found no room elsewhere, and open files.
 
-use crate::closer::Foreign;
+use crate::passed_file::PassedFiles;
 use crate::control::{Control, Lies};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -30,12 +30,14 @@ pub(crate) enum Lie {
 /// What came for a slot.
 #[derive(Debug)]
 pub(crate) enum Came {
-    Parcel(Parcel<Foreign>),
+    Parcel(Parcel<PassedFiles>),
     /// The word of a parcel, for whose files this domain had no room.
     NoFile,
+    /// It did not come in time: another file of the same user holds up the thread that receives it.
+    Late,
 }
 
-impl Parcel<Foreign> {
+impl Parcel<PassedFiles> {
     /// Open files in it.
     pub(crate) fn count(&self) -> usize {
         self.files.len() + usize::from(matches!(self.bytes, Lie::Blob(..) | Lie::NewAnnex(..)))
@@ -65,13 +67,13 @@ impl Came {
     pub(crate) fn held(&self) -> usize {
         match self {
             Self::Parcel(parcel) => parcel.count(),
-            Self::NoFile => 0,
+            Self::NoFile | Self::Late => 0,
         }
     }
 
     /// The parcel that `announced` files beside that of the bytes make, of which these have come, or some have been `lost`; nothing if no honest peer sends such.
     pub(crate) fn of(
-        mut files: Foreign,
+        mut files: PassedFiles,
         lost: bool,
         announced: u16,
         lies: Lies,
@@ -94,42 +96,77 @@ impl Came {
     }
 }
 
-/// What has come and waits for its message: one thing for each slot at the most, and one annex.
+/// What has come for the slots of one channel and waits for its message: one parcel for each slot at
+/// the most, and one annex.
+///
+/// A peer passes a parcel before it posts the message that goes with it. So the parcels and the
+/// messages of a slot come in the same order, each over its own way, and are counted: the parcel of a
+/// message that nobody waits for is not mistaken for that of the next.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    places: Box<[Option<Came>]>,
+    places: Box<[Place]>,
     /// Annexes for results, and the slots that they are of.
     offered: Vec<(u16, u16, OwnedFd)>,
 }
 
+/// Of one slot.
+#[derive(Debug, Default)]
+struct Place {
+    came: Option<Came>,
+    /// Parcels that have come.
+    arrived: u32,
+    /// Parcels that were taken, or that nobody waits for.
+    consumed: u32,
+    /// The last was dropped before its message was seen.
+    forgotten: bool,
+}
+
+impl Place {
+    /// Takes out the parcel that came, which is that of the next message.
+    fn take(&mut self) -> Option<Came> {
+        let came = self.came.take()?;
+        self.consumed = self.arrived;
+        Some(came)
+    }
+}
+
 impl Default for Waiting {
     fn default() -> Self {
-        Self { places: (0..SLOTS).map(|_| None).collect(), offered: Vec::new() }
+        Self { places: (0..SLOTS).map(|_| Place::default()).collect(), offered: Vec::new() }
     }
 }
 
 impl Waiting {
-    /// Keeps what came for `slot`, in place of what came before; `false` if there is no such slot. If more files would wait then than `most`, they are closed.
+    /// Keeps what came for `slot`, in place of what came before; `false` if there is no such slot.
+    /// Where more files than `most` would wait then, they are closed.
     pub(crate) fn put(&mut self, slot: u16, came: Came, most: usize) -> bool {
         let Some(place) = self.places.get_mut(usize::from(slot)) else { return false };
-        *place = None;
+        place.came = None;
+        place.forgotten = false;
+        place.arrived = place.arrived.wrapping_add(1);
+        // Its message came first, and nobody waits for it.
+        if place.consumed.wrapping_sub(place.arrived).cast_signed() >= 0 {
+            return true;
+        }
         let kept = if self.held() + came.held() > most { Came::NoFile } else { came };
-        self.places[usize::from(slot)] = Some(kept);
+        self.places[usize::from(slot)].came = Some(kept);
         true
     }
 
     /// Files that wait.
     fn held(&self) -> usize {
-        self.places.iter().flatten().map(Came::held).sum::<usize>() + self.offered.len()
+        self.places.iter().filter_map(|place| place.came.as_ref()).map(Came::held).sum::<usize>()
+            + self.offered.len()
     }
 
-    /// Keeps an annex of `slot` that came with one file, in place of the one before; `false` if no honest client sends such. If more files would wait then than
-    /// `most`, it is closed, and so is one that is no memory.
+    /// Keeps an annex of `slot` that came with one file, in place of the one before; `false` if no
+    /// honest client sends such. Where more files than `most` would wait then, it is closed, and so is
+    /// one that is no memory.
     pub(crate) fn offer(
         &mut self,
         slot: u16,
         number: u16,
-        mut files: Foreign,
+        mut files: PassedFiles,
         lost: bool,
         most: usize,
     ) -> bool {
@@ -156,35 +193,55 @@ impl Waiting {
         Some((number, file))
     }
 
-    /// Takes out what came for `slot`.
+    /// Takes out the parcel of the message of `slot` that has come.
     ///
     /// # Panics
     /// If there is no such slot.
     pub(crate) fn take(&mut self, slot: u16) -> Option<Came> {
         self.places[usize::from(slot)].take()
     }
+
+    /// The parcel of `slot` that has come is dropped: nobody waits for its message any more, which has
+    /// not been seen yet.
+    ///
+    /// # Panics
+    /// If there is no such slot.
+    pub(crate) fn forget(&mut self, slot: u16) -> Option<Came> {
+        let place = &mut self.places[usize::from(slot)];
+        let came = place.take();
+        place.forgotten |= came.is_some();
+        came
+    }
+
+    /// The message of `slot` was seen, and nobody waits for its parcel, which may still come if `more`
+    /// does.
+    ///
+    /// # Panics
+    /// If there is no such slot.
+    pub(crate) fn discard(&mut self, slot: u16, more: bool) -> Option<Came> {
+        let place = &mut self.places[usize::from(slot)];
+        let came = place.take();
+        if !std::mem::take(&mut place.forgotten) && came.is_none() && more {
+            place.consumed = place.consumed.wrapping_add(1);
+        }
+        came
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::closer::Tally;
 
-    fn file() -> OwnedFd {
-        std::io::pipe().unwrap().0.into()
+    fn memory_file() -> OwnedFd {
+        Blob::create("test").unwrap().as_fd().try_clone_to_owned().unwrap()
     }
 
-    fn foreign(files: Vec<OwnedFd>) -> Foreign {
-        Foreign::new(files, &Tally::new(0, None))
+    fn files(count: usize) -> PassedFiles {
+        PassedFiles::of_memory((0..count).map(|_| memory_file()).collect())
     }
 
-    fn files(count: usize) -> Foreign {
-        foreign((0..count).map(|_| file()).collect())
-    }
-
-    /// An annex, or what could be one.
-    fn memory() -> Foreign {
-        foreign(vec![Blob::create("test").unwrap().as_fd().try_clone_to_owned().unwrap()])
+    fn memory() -> PassedFiles {
+        files(1)
     }
 
     fn parcel(count: usize) -> Came {
@@ -201,8 +258,6 @@ mod tests {
                 "{announced} {came} {lost}"
             );
         }
-        assert!(Came::of(files(1), false, 0, Lies::Blob, 0).is_none(), "a blob that is no memory");
-        assert!(Came::of(files(1), false, 0, Lies::NewAnnex(1), 0).is_none(), "an annex that is no memory");
         assert!(Came::of(memory(), false, 0, Lies::NewAnnex(1), 0).is_some_and(|came| came.held() == 1));
         assert!(Came::of(files(FILES + 1), false, FILES as u16 + 1, Lies::Stack, 0).is_none(), "too many");
         assert!(Came::of(files(0), true, u16::MAX, Lies::Stack, 0).is_none(), "far too many");
@@ -224,14 +279,31 @@ mod tests {
     }
 
     #[test]
+    fn a_parcel_that_nobody_waits_for_is_not_that_of_the_next_message() {
+        let mut waiting = Waiting::default();
+        let held = |came: Option<Came>| came.map(|came| came.held());
+        // Its message is seen first, while something is under way.
+        assert!(waiting.discard(1, true).is_none());
+        assert!(waiting.put(1, parcel(1), 8) && waiting.take(1).is_none());
+        assert!(waiting.put(1, parcel(2), 8));
+        assert_eq!(held(waiting.take(1)), Some(2));
+        // It is forgotten before its message is seen.
+        assert!(waiting.put(1, parcel(3), 8));
+        assert_eq!((held(waiting.forget(1)), held(waiting.discard(1, true))), (Some(3), None));
+        assert!(waiting.put(1, parcel(4), 8));
+        assert_eq!(held(waiting.take(1)), Some(4));
+        // Nothing is under way: a liar's, and not waited for.
+        assert!(waiting.discard(1, false).is_none() && waiting.put(1, parcel(5), 8));
+        assert_eq!(held(waiting.discard(1, false)), Some(5));
+    }
+
+    #[test]
     fn the_last_annex_that_was_offered_waits() {
         let mut waiting = Waiting::default();
         assert!(waiting.offer(3, 1, memory(), false, 8) && waiting.offer(3, 2, memory(), false, 8));
         assert!(waiting.offer(4, 1, memory(), false, 1), "closed");
         assert!(waiting.take_offer(4).is_none());
         assert_eq!(waiting.take_offer(3).map(|(number, _)| number), Some(2));
-        assert!(waiting.take_offer(3).is_none());
-        assert!(waiting.offer(3, 1, files(1), false, 8), "no memory, and closed");
         assert!(waiting.take_offer(3).is_none());
         assert!(waiting.offer(3, 3, files(0), true, 8) && waiting.take_offer(3).is_none(), "no room");
         for (slot, count) in [(SLOTS as u16, 1), (3, 0), (3, 2)] {

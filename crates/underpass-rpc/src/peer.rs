@@ -1,6 +1,6 @@
 //! Who a client is: what the kernel says of it, and nothing that it says itself.
 
-use crate::closer::Connection;
+use crate::connection::Link;
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
@@ -28,17 +28,17 @@ pub(crate) struct Known {
     groups: Vec<u32>,
     label: Option<String>,
     /// Of the binding: nothing once that is gone.
-    socket: Weak<Connection>,
+    link: Weak<Link>,
 }
 
 impl Peer {
-    /// Who made the connection `socket`.
-    pub(crate) fn of(socket: &Arc<Connection>) -> io::Result<Self> {
+    /// Who is at the other end of `link`.
+    pub(crate) fn of(link: &Arc<Link>) -> io::Result<Self> {
         Ok(Self(Arc::new(Known {
-            who: socket.peer()?,
-            groups: socket.peer_groups()?,
-            label: socket.peer_label()?,
-            socket: Arc::downgrade(socket),
+            who: link.peer()?,
+            groups: link.peer_groups()?,
+            label: link.peer_label()?,
+            link: Arc::downgrade(link),
         })))
     }
 
@@ -78,7 +78,7 @@ impl Peer {
     /// # Errors
     /// `NotConnected` if the binding is gone; Linux before 6.5 has none; too many open files.
     pub fn pidfd(&self) -> io::Result<OwnedFd> {
-        self.0.socket.upgrade().ok_or(io::ErrorKind::NotConnected)?.peer_process()
+        self.0.link.upgrade().ok_or(io::ErrorKind::NotConnected)?.peer_process()
     }
 }
 

@@ -15,8 +15,9 @@ use crate::family::Family;
 use crate::handshake::Meeting;
 use crate::incoming::{Dispatch, Incoming, Refused, Replied, Status};
 use crate::limits::Seat;
-use crate::mailbox::{Mailbox, News};
-use crate::message::{Bytes, NO_FILE, Unread, fill};
+use crate::mailbox::Mailbox;
+use crate::news::{Hears, News};
+use crate::message::{Bytes, LATE, NO_FILE, Unread, fill};
 use crate::unrung::Unrung;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -114,8 +115,9 @@ impl ServerEnd {
     }
 
     /// The end of one more channel of the same binding.
-    pub(crate) fn another(&self, channel: Channel, mailbox: Mailbox, seat: Seat) -> Arc<Self> {
+    pub(crate) fn another(&self, number: u8, channel: Channel, seat: Seat) -> Arc<Self> {
         let (stub, family) = (self.stub.clone(), self.family.clone());
+        let mailbox = self.mailbox.another(number, seat.annexes());
         Self::beside(true, channel, mailbox, stub, self.meeting, family, seat)
     }
 
@@ -128,27 +130,29 @@ impl ServerEnd {
         family: Arc<Family>,
         seat: Seat,
     ) -> Arc<Self> {
-        let mailbox = mailbox.of_server(&seat);
-        Arc::new_cyclic(|own| Self {
-            lock: Spin::new(),
-            gate: AtomicU32::new(gate::OPEN),
-            under_way: AtomicU32::new(0),
-            channel,
-            mailbox,
-            stub,
-            slots: (0..SLOTS).map(|_| Served::default()).collect(),
-            meeting,
-            family,
-            further,
-            seat,
-            keeper: Keeper::default(),
-            unrung: Unrung::default(),
-            lent: AtomicU32::new(0),
-            listening: AtomicU64::new(0),
-            kernel: KernelCount::default(),
-            seen: AtomicU32::new(FRESH),
-            unwanted: Mutex::default(),
-            own: own.clone(),
+        Arc::new_cyclic(|own: &Weak<Self>| {
+            mailbox.heard_by(own.clone());
+            Self {
+                lock: Spin::new(),
+                gate: AtomicU32::new(gate::OPEN),
+                under_way: AtomicU32::new(0),
+                channel,
+                mailbox,
+                stub,
+                slots: (0..SLOTS).map(|_| Served::default()).collect(),
+                meeting,
+                family,
+                further,
+                seat,
+                keeper: Keeper::default(),
+                unrung: Unrung::default(),
+                lent: AtomicU32::new(0),
+                listening: AtomicU64::new(0),
+                kernel: KernelCount::default(),
+                seen: AtomicU32::new(FRESH),
+                unwanted: Mutex::default(),
+                own: own.clone(),
+            }
         })
     }
 
@@ -195,35 +199,11 @@ impl ServerEnd {
         self.gate.load(Ordering::Relaxed) == gate::CLOSED
     }
 
-    /// Something came over the socket.
-    pub(crate) fn news(&self, news: News) {
-        if news.bell {
-            self.heard();
-        }
-        if news.unwanted != 0 {
-            self.unwanted(news.unwanted);
-        }
-        for _ in 0..news.asked {
-            self.asked();
-        }
-        for _ in 0..news.shares {
-            self.share();
-        }
-        if news.nonsense || news.opened.is_some() || !news.tickets.is_empty() {
-            self.violated();
-        }
-        if news.gone || news.closing || news.revoked {
-            self.close();
-        }
-    }
-
     /// The client asks for another channel.
     fn asked(&self) {
-        if !self.family.grants() {
-            return self.violated();
-        }
+        let Some(number) = self.family.grants() else { return self.violated() };
         match clerk() {
-            Ok(clerk) if !self.is_closed() => clerk.open(self),
+            Ok(clerk) if !self.is_closed() => clerk.open(self, number),
             _ => {}
         }
     }
@@ -260,11 +240,12 @@ impl ServerEnd {
     /// Runs any other call, and posts its reply.
     #[inline(never)]
     fn run_other(&self, cell: &Cell, slot: &Served) {
-        let bytes = match Bytes::of(&self.channel, &self.mailbox, cell, |news| self.news(news)) {
+        let bytes = match Bytes::of(&self.channel, &self.mailbox, cell) {
             Ok(bytes) => bytes,
             Err(Unread::Violation(_)) => return self.violated(),
-            Err(Unread::NoFile) => {
-                let reply = self.refuse(cell.slot(), Status::NoResources, NO_FILE);
+            Err(why) => {
+                let why = if let Unread::Late = why { LATE } else { NO_FILE };
+                let reply = self.refuse(cell.slot(), Status::NoResources, why);
                 return self.reply_apart(&reply, slot);
             }
         };
@@ -417,6 +398,29 @@ impl ServerEnd {
     fn violated(&self) {
         self.close();
         self.mailbox.close();
+    }
+}
+
+impl Hears for ServerEnd {
+    fn news(&self, news: News) {
+        if news.bell {
+            self.heard();
+        }
+        if news.unwanted != 0 {
+            self.unwanted(news.unwanted);
+        }
+        for _ in 0..news.asked {
+            self.asked();
+        }
+        for _ in 0..news.shares {
+            self.share();
+        }
+        if news.nonsense || news.opened.is_some() || !news.tickets.is_empty() {
+            self.violated();
+        }
+        if news.gone || news.closing || news.revoked {
+            self.close();
+        }
     }
 }
 

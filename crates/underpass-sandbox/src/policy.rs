@@ -21,6 +21,7 @@ const FREE: &[&str] = &[
     "pwrite64",
     "lseek",
     "close",
+    "close_range",
     "dup",
     "dup2",
     "dup3",
@@ -212,7 +213,7 @@ fn allowed(process: u32) -> Result<Rules, seccompiler::BackendError> {
     add(&mut rules, "mprotect", vec![all(vec![has_not(2, PROT_EXEC)?])?]);
     let thread = Condition::new(0, Len::Qword, Op::MaskedEq(LOOKED_AT), THREAD)?;
     add(&mut rules, "clone", vec![all(vec![thread])?]);
-    // A further channel of a binding. Messages over such a pair take no address, as datagrams would.
+    // The way to a file thread. Messages over such a pair take no address, as datagrams would.
     let kind = Condition::new(1, Len::Dword, Op::MaskedEq(SOCKET_TYPES), SEQPACKET)?;
     add(&mut rules, "socketpair", vec![all(vec![is(0, AF_UNIX)?, kind])?]);
     // Who has sent what lies in a socket.

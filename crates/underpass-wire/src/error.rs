@@ -34,6 +34,8 @@ pub enum DecodeError {
     LeftOver(usize),
     /// A file that belongs to the value did not come along.
     NoFile,
+    /// A file has come, and this domain has no room for one more: close some, or raise `ulimit -n`.
+    NoRoomForFile,
     /// Files came along that belong to no value; so many.
     FilesLeftOver(usize),
     /// Values nested deeper than [`DEEPEST`](crate::DEEPEST).
@@ -52,6 +54,7 @@ impl fmt::Display for DecodeError {
             Self::BadTag { of, tag } => write!(f, "{tag} stands for no variant of {of}"),
             Self::BadValue { of } => write!(f, "the bytes are no value of {of}"),
             Self::LeftOver(n) => write!(f, "{n} bytes are left over after the value"),
+            Self::NoRoomForFile => f.write_str("too many open files where a file should arrive"),
             Self::NoFile => f.write_str("a file that belongs to the value did not come along"),
             Self::FilesLeftOver(n) => write!(f, "{n} files came along that belong to no value"),
             Self::TooDeep => write!(f, "values are nested deeper than {}", crate::DEEPEST),

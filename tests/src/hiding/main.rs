@@ -16,7 +16,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::time::Duration;
 use underpass::{CallError, Server};
-use underpass_os::Socket;
+use underpass_os::{Connected, Socket};
 use underpass_tests::{Board, Shelf, ShelfClient};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -43,9 +43,17 @@ fn sockets() -> io::Result<BTreeSet<RawFd>> {
     Ok(sockets.filter_map(|file| file.file_name().to_str()?.parse().ok()).collect())
 }
 
-/// Its ends of the bindings that have come since there were those sockets alone.
+/// Its ends of the bindings that have come since there were those sockets alone: not the pairs that
+/// this process has made for itself.
 fn own_since(before: &BTreeSet<RawFd>) -> io::Result<Vec<OwnedFd>> {
-    sockets()?.difference(before).map(|&number| raw::another(number)).collect()
+    let mut own = Vec::new();
+    for &number in sockets()?.difference(before) {
+        let socket = Socket::adopt(raw::another(number)?)?;
+        if socket.peer()?.pid.cast_unsigned() != std::process::id() {
+            own.push(socket.into());
+        }
+    }
+    Ok(own)
 }
 
 /// A socket in whose queue these lie, and in no other place.

@@ -45,5 +45,5 @@ pub fn import_by(name: &str, hello: &[u8]) -> End {
     let (head, kind): (_, u8) = from_bytes(&said[..17]).unwrap();
     assert_eq!((head, kind, files.len()), (HEAD, 0, 1));
     let channel = Channel::adopt(files[0].as_fd(), Fence::Full, STACK).unwrap();
-    End { socket, channel, region: Arc::new(Region::adopt(files[0].as_fd(), STACK).unwrap()) }
+    End { socket, number: 0, channel, region: Arc::new(Region::adopt(files[0].as_fd(), STACK).unwrap()) }
 }

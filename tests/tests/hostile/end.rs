@@ -51,7 +51,10 @@ pub fn blob(bytes: &[u8]) -> Blob {
 
 /// One end of a channel, in the hands of somebody who keeps to no rule.
 pub struct End {
+    /// The binding's, which all of its channels share.
     pub socket: Socket,
+    /// The number of the channel.
+    pub number: u8,
     pub channel: Channel,
     /// The same memory, to write at will.
     pub region: Arc<Region>,
@@ -76,7 +79,11 @@ impl End {
             Bell::Silent => {}
             Bell::Wake => self.channel.wake_peer(),
             // A full socket has bells enough in it; a peer that has hung up needs none.
-            Bell::Socket => drop(self.socket.send(&[0; 16], &[])),
+            Bell::Socket => {
+                let mut bell = [0; 16];
+                bell[1] = self.number << 4;
+                drop(self.socket.send(&bell, &[]));
+            }
         }
     }
 

@@ -4,7 +4,8 @@ use super::table::{Exported, Offer, Watched};
 use super::{Clerk, clerk};
 use crate::binding::Binding;
 use crate::clocks::{Clock, Shift};
-use crate::closer::Connection;
+use crate::connection::{Connection, Link};
+use crate::control_socket::ControlSocket;
 use crate::family::Family;
 use crate::grant::Grant;
 use crate::handshake::{Answer, Hello, LONGEST_HELLO, Manner, Meeting};
@@ -19,7 +20,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, PoisonError};
 use underpass_channel::Channel;
 use underpass_channel::layout::{region, stack_of};
-use underpass_os::{Socket, clock, failpoint};
+use underpass_os::{clock, failpoint};
 use underpass_threads::panic_message;
 
 /// How long to wait for files to come free before accepting again, in ns.
@@ -29,7 +30,7 @@ pub(super) const NEWCOMERS: usize = 256;
 
 /// A client that has said hello and wants a binding that there is.
 struct Visitor {
-    socket: Arc<Connection>,
+    link: Arc<Link>,
     manner: Manner,
     shift: Shift,
     peer: Peer,
@@ -64,7 +65,7 @@ impl Clerk {
         if table.count_newcomers() >= NEWCOMERS
             && let Some(row) = table.dismiss_oldest()
         {
-            self.poller.remove(row.file());
+            self.ignore(&row);
         }
     }
 
@@ -77,32 +78,36 @@ impl Clerk {
     /// A newcomer has said hello, or is about to, or has gone again.
     pub(super) fn greet(&self, socket: Arc<Connection>, export: u64) {
         let mut buffer = [0; LONGEST_HELLO];
-        // Who brings files with it has no good in mind: they are left where they are.
-        if socket.brings_files() {
-            return;
-        }
-        match socket.receive(&mut buffer) {
-            Ok(received) if received.len > 0 => self.hear(socket, export, &buffer[..received.len], None),
+        match socket.look() {
+            // No honest client brings files: they are left where they are.
+            Ok(hello) if hello.with_files => return,
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 // A newcomer that can't be watched is sent off.
                 let _ = self.watch(Watched::Newcomer { socket, export }, Some(export));
+                return;
+            }
+            _ => {}
+        }
+        match socket.receive_plain(&mut buffer) {
+            Ok(received) if received.len > 0 && !received.cut => {
+                self.hear(Link::new(socket), export, &buffer[..received.len], None);
             }
             _ => {}
         }
     }
 
-    /// Whoever is at the other end of `socket` has said `hello`, and is to have nothing longer than `until`.
-    pub(super) fn hear(&self, socket: Arc<Connection>, export: u64, hello: &[u8], until: Option<u64>) {
+    /// Whoever is at the other end of `link` has said `hello`, and is to have nothing longer than `until`.
+    pub(super) fn hear(&self, link: Arc<Link>, export: u64, hello: &[u8], until: Option<u64>) {
         let offer = match self.table().row(export) {
             Some(Watched::Export(exported)) => exported.offer.clone(),
             _ => return,
         };
         failpoint!("greet-heard");
         let hello = Hello::from_bytes(hello);
-        let visitor = hello.and_then(|hello| Visitor::new(socket.clone(), hello, export, offer, until));
+        let visitor = hello.and_then(|hello| Visitor::new(link.clone(), hello, export, offer, until));
         match visitor {
             Ok(visitor) => self.decide(visitor),
-            Err(answer) => tell(&socket, &answer),
+            Err(answer) => tell(&link, &answer),
         }
     }
 
@@ -111,7 +116,7 @@ impl Clerk {
         let Some(authorize) = visitor.offer.terms.authorize.clone() else {
             return self.welcome(visitor, &Grant::allow());
         };
-        let socket = visitor.socket.clone();
+        let link = visitor.link.clone();
         let ask = move || {
             let asked = catch_unwind(AssertUnwindSafe(|| authorize(&visitor.peer)));
             let grant = asked.unwrap_or_else(|panic| {
@@ -122,7 +127,7 @@ impl Clerk {
             }
         };
         if !self.porter().is_ok_and(|porter| porter.try_send(Box::new(ask)).is_ok()) {
-            tell(&socket, &Answer::Failed { why: "too many clients ask to be let in".to_owned() });
+            tell(&link, &Answer::Failed { why: "too many clients ask to be let in".to_owned() });
         }
     }
 
@@ -141,14 +146,14 @@ impl Clerk {
 
     /// Makes the binding, or tells the visitor why there is none.
     fn welcome(&self, visitor: Visitor, grant: &Grant) {
-        let Visitor { socket, manner, shift, peer, seat, export, offer, until } = visitor;
+        let Visitor { link, manner, shift, peer, seat, export, offer, until } = visitor;
         let made = match &grant.refusal {
             Some(why) => Err(Answer::Denied { why: why.clone() }),
             None => make(manner, stack_of(offer.service.descriptor.astack())),
         };
         let (channel, file, meeting) = match made {
             Ok(made) => made,
-            Err(answer) => return tell(&socket, &answer),
+            Err(answer) => return tell(&link, &answer),
         };
         failpoint!("greet-made");
         let expires = grant.expires.or(offer.terms.expires).map(clock::deadline_ns);
@@ -156,17 +161,20 @@ impl Clerk {
         let shareable = grant.shareable.unwrap_or(offer.terms.shareable);
         let binding = Binding::new(offer.name.clone(), peer, expires);
         let family = Family::new(export, binding, shareable, shift);
-        let (mailbox, stub) = (Mailbox::new(socket.clone()), offer.service.stub.clone());
+        let control = ControlSocket::new(link.clone(), Some(&seat));
+        let (mailbox, stub) = (Mailbox::of_server(control, &seat), offer.service.stub.clone());
         let end = ServerEnd::new(channel, mailbox, stub, meeting, family, seat);
         // Before the client can have it: what is revoked from then on may be this.
         if !self.enrol(&end) {
             return;
         }
-        let welcome = Answer::Welcome { manner: Manner::own() };
-        let sent = socket.send(&welcome.to_bytes(), &[file.as_fd()]).is_ok();
+        let welcome = Answer::Welcome { manner: Manner::own() }.to_bytes();
+        let own_end = link.take_to_pass();
+        let files: Vec<_> = [&file].into_iter().chain(&own_end).map(AsFd::as_fd).collect();
+        let sent = link.send(&welcome, &files).is_ok();
         failpoint!("greet-welcomed");
         // Before the first call: then what is open is the binding's own.
-        drop(file);
+        drop((file, own_end));
         if sent {
             self.serve(&end);
         } else {
@@ -177,20 +185,18 @@ impl Clerk {
     }
 
     /// The client of `end` has asked for another channel.
-    pub(crate) fn open(&self, end: &ServerEnd) {
+    pub(crate) fn open(&self, end: &ServerEnd, number: u8) {
         let made = end.seat().another().map_err(io::Error::other).and_then(|seat| {
             let (channel, region) = Channel::create(end.channel().fence(), end.channel().stack())?;
-            Ok((seat, channel, region, Socket::pair()?))
+            Ok((seat, channel, region))
         });
-        let Ok((seat, channel, region, (ours, theirs))) = made else { return end.mailbox().refuse() };
-        let sent = end.mailbox().open(&region, &theirs).is_ok();
-        drop((region, theirs));
-        // A client that can't take it goes on without.
-        if sent {
-            let end = end.another(channel, end.mailbox().another(ours), seat);
-            if self.enrol(&end) {
-                self.serve(&end);
-            }
+        let Ok((seat, channel, region)) = made else { return end.mailbox().refuse() };
+        // Before the client knows of it: what it says of the channel comes after that.
+        let further = end.another(number, channel, seat);
+        if self.enrol(&further) {
+            // A client that can't take it goes on without.
+            let _ = end.mailbox().open(number, &region);
+            self.serve(&further);
         }
     }
 }
@@ -198,7 +204,7 @@ impl Clerk {
 impl Visitor {
     /// Somebody who says `hello`; or the answer to give instead.
     fn new(
-        socket: Arc<Connection>,
+        link: Arc<Link>,
         hello: Hello,
         export: u64,
         offer: Arc<Offer>,
@@ -209,20 +215,20 @@ impl Visitor {
             return Err(Answer::OtherInterface { hash: descriptor.hash, text: descriptor.text() });
         }
         let shift = Clock::own().shift_from(hello.clock).map_err(|why| Answer::Failed { why })?;
-        let peer = Peer::of(&socket)
+        let peer = Peer::of(&link)
             .map_err(|e| Answer::Failed { why: format!("the server can't learn who you are: {e}") })?;
         let seat = offer
             .quotas
             .admit(peer.uid(), region(stack_of(descriptor.astack())) as u64)
             .map_err(|why| Answer::Limit { why })?;
-        Ok(Self { socket, manner: hello.manner, shift, peer, seat, export, offer, until })
+        Ok(Self { link, manner: hello.manner, shift, peer, seat, export, offer, until })
     }
 }
 
 /// Answers who gets no binding.
-fn tell(socket: &Socket, answer: &Answer) {
+fn tell(link: &Link, answer: &Answer) {
     // A client that can't take the answer is gone.
-    let _ = socket.send(&answer.to_bytes(), &[]);
+    let _ = link.send(&answer.to_bytes(), &[]);
 }
 
 /// Makes the server's end of a channel.

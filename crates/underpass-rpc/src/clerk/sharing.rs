@@ -1,19 +1,28 @@
-//! Bindings that are passed on: from a client that may, to a third domain, which becomes a client of its own.
+//! Bindings that are passed on: from a client that may, to a third domain, which becomes a client of
+//! its own.
 //!
-//! The client gets a *ticket*: one end of a connection, whose other end the clerk watches. Whoever it passes that to sends a hello over it, with one end of a pair of sockets of
-//! its own: the new binding's connection. The kernel says who sent the hello and who made the pair, and these must be the same living process. So neither a pair that was made by
-//! somebody else, nor a hello that was, makes anybody whom it is not. A ticket ends with the binding of which it was made, and what comes of it expires no later. See decision 0024.
+//! The client gets a *ticket*: one end of a connection, whose other end the clerk watches. Whoever it
+//! passes that to makes a pair of sockets, and sends a hello over the ticket with one end of the pair:
+//! there the server is to send. The server answers there, with one end of a pair of its own, over which
+//! it hears. So each side reads from what it has made itself.
+//!
+//! The kernel says who sent the hello and who made the pair, and these must be the same living process.
+//! So neither a pair that somebody else made, nor a hello that somebody else sent, makes anybody whom it
+//! is not. A ticket ends with the binding of which it was made, and what comes of it expires no later.
+//! See decision 0024.
 
-use super::Clerk;
 use super::table::Watched;
-use crate::closer::{Connection, Foreign};
+use super::{Clerk, clerk};
+use crate::connection::{Connection, Link};
 use crate::family::Family;
+use crate::file_thread::{self, Message};
 use crate::handshake::LONGEST_HELLO;
-use crate::mailbox::NoTicket;
+use crate::news::NoTicket;
+use crate::passed_file::{PassedFiles, Unclosed};
 use crate::server::ServerEnd;
 use std::io;
 use std::sync::Arc;
-use underpass_os::{Socket, peer::lives};
+use underpass_os::{Connected, Socket, peer::lives};
 
 impl Clerk {
     /// The client of `end` has asked for a ticket.
@@ -26,7 +35,7 @@ impl Clerk {
             // Before anybody can send.
             socket.ask_for_senders()?;
             let (socket, by) = (Connection::new(socket), end.family().clone());
-            socket.counts_for(&seat.tally());
+            socket.counts_for(&seat.unclosed());
             let (export, ends_with) = (by.export(), Arc::downgrade(&socket));
             self.watch(Watched::Ticket { socket, by, seat }, Some(export))?;
             end.family().shared(ends_with);
@@ -36,22 +45,35 @@ impl Clerk {
     }
 
     /// Somebody uses a ticket, or nobody has it any more.
-    pub(super) fn redeem(&self, ticket: Arc<Connection>, by: &Family) {
-        let mut buffer = [0; LONGEST_HELLO];
-        let Ok(signed) = ticket.receive_signed(&mut buffer) else { return };
-        let mut files = Foreign::new(signed.files, &ticket.tally());
-        let (Some(file), Some(sender)) = (files.take_if(Socket::is_one), signed.sender) else { return };
-        let Ok(socket) = Socket::adopt(file) else { return };
+    pub(super) fn redeem(&self, ticket: &Arc<Connection>, by: Arc<Family>) {
+        let Ok(hello) = ticket.look() else { return };
+        let (true, Some(sender)) = (hello.with_files, hello.sender) else { return };
+        let held = ticket.clone();
+        let then = move |message: io::Result<Message>| {
+            if let (Ok(clerk), Ok(message)) = (clerk(), message) {
+                clerk.hear_ticket(message, &by);
+            }
+            drop(held);
+        };
+        // The sender's user may be another than the one that the ticket was made for.
+        let _ = file_thread::receive(sender.uid, &**ticket, LONGEST_HELLO, then);
+    }
+
+    /// The hello of whoever uses a ticket has been received.
+    fn hear_ticket(&self, message: Message, by: &Family) {
+        let Some(sender) = message.sender.filter(|sender| sender.pid != 0) else { return };
+        let mut files = PassedFiles::new(message.files, &Unclosed::new(sender.uid, None));
+        let Some(sending) = files.take_socket() else { return };
         // Who made the pair, if that process has not ended: then its number is nobody else's.
-        let maker = socket.peer_process().and_then(|process| Ok((socket.peer()?, lives(&process)?)));
-        let known = sender.pid != 0 && maker.is_ok_and(|maker| maker == (sender, true));
+        let pair = sending.end();
+        let maker = pair.peer_process().and_then(|process| Ok((pair.peer()?, lives(&process)?)));
+        let known = maker.is_ok_and(|maker| maker == (sender, true));
         // What was revoked, or has expired, lets nobody in any more.
-        if !known || by.is_closed() {
-            // It may be a connection of others: nothing is done to it.
-            return ticket.tally().let_go(socket);
+        if !known || message.cut || by.is_closed() {
+            return;
         }
-        // Who uses it has a seat of his own: but for what is still to be closed, the ticket's is free from now on.
-        drop((files, ticket));
-        self.hear(Connection::new(socket), by.export(), &buffer[..signed.len], by.binding().expires);
+        let Ok((reading, theirs)) = Socket::pair() else { return };
+        let link = Link::of_two(Connection::new(reading), sending, Some(theirs));
+        self.hear(link, by.export(), &message.bytes, by.binding().expires);
     }
 }

@@ -1,9 +1,10 @@
 //! What the clerk watches.
 
 use crate::client::ClientEnd;
-use crate::closer::Connection;
+use crate::connection::Connection;
 use crate::deathwatch::Deathwatch;
 use crate::family::Family;
+use crate::file_thread::FileThread;
 use crate::grant::Grant;
 use crate::limits::{Quotas, Seat};
 use crate::peer::Peer;
@@ -75,6 +76,8 @@ pub(super) enum Watched {
         line: Arc<dyn Line>,
         export: u64,
     },
+    /// What one user's domains pass.
+    FileThread(Arc<FileThread>),
     /// The process of a binding's peer: see there.
     Process {
         process: OwnedFd,
@@ -83,15 +86,19 @@ pub(super) enum Watched {
 }
 
 impl Watched {
-    pub(super) fn file(&self) -> BorrowedFd<'_> {
-        match self {
+    /// What there is to hear of it. A further channel has the socket of its binding's first.
+    pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
+        Some(match self {
             Self::Export(exported) => exported.listening.as_fd(),
             Self::Newcomer { socket, .. } => socket.as_fd(),
             Self::Ticket { socket, .. } => socket.as_fd(),
+            Self::Client { end, .. } if end.is_further() => return None,
             Self::Client { end, .. } => end.mailbox().as_fd(),
+            Self::Server { end, .. } if end.is_further() => return None,
             Self::Server { end, .. } => end.mailbox().as_fd(),
+            Self::FileThread(thread) => thread.exchange().as_fd(),
             Self::Process { process, .. } => process.as_fd(),
-        }
+        })
     }
 
     /// Whether it is a binding of `of`, or on the way to one.
@@ -99,7 +106,7 @@ impl Watched {
         match self {
             Self::Newcomer { export, .. } | Self::Server { export, .. } => *export == of,
             Self::Ticket { by, .. } => by.export() == of,
-            Self::Export(_) | Self::Client { .. } | Self::Process { .. } => false,
+            Self::Export(_) | Self::Client { .. } | Self::FileThread(_) | Self::Process { .. } => false,
         }
     }
 }

@@ -303,7 +303,7 @@ impl ClientEnd {
             }
             Unsent::NoPeer => {
                 // Perhaps it said that it closes, and the clerk has not heard yet.
-                self.news(self.mailbox.empty());
+                self.mailbox.read();
                 self.reason(Outcome::NotStarted)
             }
             Unsent::NoResources(e) => Box::new(CallError::NoResources(e.to_string())),

@@ -3,7 +3,7 @@
 use super::ClientEnd;
 use crate::error::{CallError, Outcome};
 use crate::linkage::Delivered;
-use crate::mailbox::News;
+use crate::news::{Hears, News};
 use crate::summons::wake_task;
 use crate::waiting::wake;
 use std::iter;
@@ -19,9 +19,8 @@ pub(super) struct Ending {
     takes_no_more: bool,
 }
 
-impl ClientEnd {
-    /// Something came over the socket.
-    pub(crate) fn news(&self, news: News) {
+impl Hears for ClientEnd {
+    fn news(&self, news: News) {
         self.parcels(news.parcels);
         if news.bell || news.gone {
             // What the server answered before it died counts.
@@ -31,8 +30,8 @@ impl ClientEnd {
             // The bell was for one of those that wait; the others need theirs again.
             self.rearm();
         }
-        if let Some(files) = news.opened {
-            self.opened(files);
+        if let Some((number, files)) = news.opened {
+            self.opened(number, files);
         }
         if !self.handed(news.tickets) || news.shares > 0 {
             self.violated("a ticket that nobody asked for");
@@ -52,7 +51,9 @@ impl ClientEnd {
             self.end(CallError::PeerDied(Outcome::Unknown), !news.unsure);
         }
     }
+}
 
+impl ClientEnd {
     /// The peer broke the rules: closes the binding.
     #[cold]
     pub(crate) fn violated(&self, what: &str) -> CallError {
@@ -96,13 +97,13 @@ impl ClientEnd {
 
     /// Closes the files of replies that nobody takes any more; those that were answered are left to their callers.
     fn close_files(&self) {
-        self.mailbox.empty_to_the_end();
+        self.mailbox.read();
         for (number, linkage) in (0..).zip(&self.linkage) {
             let inside = self.lock();
             let unwanted = self.slots.is_free(number) || linkage.is_lost();
             drop(inside);
             if unwanted {
-                drop(self.mailbox.forget(number));
+                self.mailbox.forget(number);
                 self.mailbox.annexes().forget(number);
             }
         }

@@ -1,12 +1,13 @@
 //! The further channels of a binding, so that each activation that calls over it has one of its own.
 //!
 //! A binding begins with one channel, and most stay so. Where activations contend for it, the client asks the server for another over the first channel's socket, and the
-//! clerk hears the answer; meanwhile all go on as before. Each channel is whole: it has a region, a socket and an end on each side of its own, which are looked at, put away, and donate as if they
-//! were a binding's only ones. They have their end in common.
+//! clerk hears the answer; meanwhile all go on as before. Each channel has a region and an end on each side of its own, which are looked at, put away, and donate as if they
+//! were a binding's only ones. They have the binding's socket, and their end, in common.
 
 use super::ClientEnd;
 use crate::clerk::clerk;
-use crate::closer::Foreign;
+use crate::annexes::Annexes;
+use crate::passed_file::PassedFiles;
 use crate::counters::{Counted, Counters};
 use crate::desk::{DESKS, desk};
 use std::io;
@@ -14,7 +15,6 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use underpass_channel::Channel;
 use underpass_channel::layout::CHANNELS;
-use underpass_os::Socket;
 use underpass_seam::atomic::{AtomicU32, Ordering, fence};
 use underpass_threads::critical;
 
@@ -158,9 +158,9 @@ impl ClientEnd {
         }
     }
 
-    /// The server has answered, with a region and a socket, or with nothing.
+    /// The server has answered, with the region of a channel of this number, or with nothing.
     #[cold]
-    pub(super) fn opened(&self, mut files: Foreign) {
+    pub(super) fn opened(&self, number: u8, mut files: PassedFiles) {
         let asked = self.further.get().filter(|further| {
             let _held = critical();
             further.plan().asker.is_some()
@@ -169,13 +169,12 @@ impl ClientEnd {
             self.violated("a channel that nobody asked for");
             return;
         };
-        if files.len() != 2 {
+        if files.len() != 1 {
             // Files have run out, there or here: the binding stays as it is.
             return;
         }
-        let made = self.adopt(&mut files);
-        match made {
-            Ok((channel, socket)) => self.add(further, channel, socket),
+        match self.adopt(&mut files) {
+            Ok(channel) => self.add(further, number, channel),
             Err(e) if e.kind() == io::ErrorKind::InvalidData => {
                 self.violated("a channel of which a file is none");
             }
@@ -183,17 +182,15 @@ impl ClientEnd {
         }
     }
 
-    /// The channel of which these are the files.
-    fn adopt(&self, files: &mut Foreign) -> io::Result<(Channel, Socket)> {
-        let none = || io::Error::from(io::ErrorKind::InvalidData);
-        let region = files.take_memory().ok_or_else(none)?;
-        let channel = Channel::adopt(region.as_fd(), self.channel.fence(), self.channel.stack())?;
-        let socket = files.take_if(Socket::is_one).ok_or_else(none)?;
-        Ok((channel, Socket::adopt(socket)?))
+    /// The channel whose region came.
+    fn adopt(&self, files: &mut PassedFiles) -> io::Result<Channel> {
+        let region = files.take_memory().ok_or(io::ErrorKind::InvalidData)?;
+        Channel::adopt(region.as_fd(), self.channel.fence(), self.channel.stack())
     }
 
-    fn add(&self, further: &Further, channel: Channel, socket: Socket) {
-        let end = Self::beside(Some(self.own.clone()), channel, self.mailbox.another(socket), self.meeting);
+    fn add(&self, further: &Further, number: u8, channel: Channel) {
+        let mailbox = self.mailbox.another(number, Annexes::default());
+        let end = Self::beside(Some(self.own.clone()), channel, mailbox, self.meeting);
         end.quarantine.store(self.quarantine.load(Ordering::Relaxed), Ordering::Relaxed);
         let Ok(clerk) = clerk() else { return };
         let Ok(key) = clerk.bound(&end) else { return };

@@ -33,7 +33,7 @@ impl ClientEnd {
             let _inside = self.lock();
             self.slots.is_free(slot)
         };
-        if self.mailbox.annexes().sweep(free) {
+        if self.mailbox.annexes().sweep(&self.channel, free) {
             self.watch_annexes();
         }
     }

@@ -41,7 +41,7 @@ impl ClientEnd {
         while slots != 0 {
             let number = slots.trailing_zeros() as u16;
             slots &= slots - 1;
-            drop(self.mailbox.forget_if(number, || self.linkage(number).is_abandoned()));
+            self.mailbox.forget_if(number, || self.linkage(number).is_abandoned());
         }
     }
 
@@ -228,7 +228,7 @@ impl ClientEnd {
     #[cold]
     fn reclaim(&self, cell: &Cell) {
         if cell.place == Place::Aside {
-            drop(self.mailbox.take(cell.slot(), |news| self.news(news)));
+            self.mailbox.discard(cell.slot());
         }
         let inside = self.lock();
         self.back_from_quarantine(cell.slot());

@@ -2,7 +2,7 @@
 
 use super::ClientEnd;
 use crate::error::{Outcome, ShareError};
-use crate::mailbox::{NoTicket, Ticket};
+use crate::news::{NoTicket, Ticket};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
@@ -45,7 +45,7 @@ impl ClientEnd {
         });
         asked.ok_or_else(closed)?.map_err(ShareError::System)?;
         match answer.recv_timeout(PATIENCE) {
-            Ok(Ok(mut ticket)) => ticket.take().ok_or(ShareError::NoRoom),
+            Ok(Ok(mut ticket)) => ticket.take().and_then(Result::ok).ok_or(ShareError::NoRoom),
             Ok(Err(NoTicket::NotAllowed)) => Err(ShareError::NotAllowed),
             Ok(Err(NoTicket::NoRoom)) => Err(ShareError::NoRoom),
             Err(_) if self.is_closed() => Err(closed()),

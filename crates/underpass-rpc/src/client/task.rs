@@ -186,7 +186,7 @@ impl Drop for Pending<'_> {
             && let Some(reply) = answer.linkage().take()
             && reply.place == Place::Aside
         {
-            drop(answer.end.mailbox().take(answer.number, |news| answer.end.news(news)));
+            answer.end.mailbox().discard(answer.number);
             answer.end.count_entries(answer.end.mailbox().entries());
         }
     }

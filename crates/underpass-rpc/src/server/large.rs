@@ -32,7 +32,7 @@ impl ServerEnd {
             let _inside = self.lock.enter();
             !Served::is_busy(&self.slots[usize::from(slot)])
         };
-        if self.mailbox.annexes().count(free) && !self.is_closed() {
+        if self.mailbox.annexes().count(&self.channel, free) && !self.is_closed() {
             self.watch_annexes();
         }
     }

@@ -167,6 +167,8 @@ mod tests {
     use crate::handshake::Meeting;
     use crate::incoming::{Dispatch, Incoming, Refused};
     use crate::limits::{Limits, Quotas};
+    use crate::connection::{Connection, Link};
+    use crate::control_socket::ControlSocket;
     use crate::mailbox::Mailbox;
     use crate::peer::Peer;
     use std::collections::HashMap;
@@ -186,12 +188,13 @@ mod tests {
     fn end() -> Arc<ServerEnd> {
         let (channel, _file) = Channel::create(Fence::Full, STACK).unwrap();
         let (ours, _theirs) = Socket::pair().unwrap();
-        let ours = crate::closer::Connection::new(ours);
+        let ours = Link::new(Connection::new(ours));
         let binding = Binding::new("unwanted".into(), Peer::of(&ours).unwrap(), None);
         let seat = Quotas::new(Limits::NONE, HashMap::new()).admit(0, region(STACK) as u64).unwrap();
         let family = Family::new(0, binding, false, Shift::default());
         let meeting = Meeting { elsewhere: false, shares: false, defers: false };
-        ServerEnd::new(channel, Mailbox::new(ours), Arc::new(Nothing), meeting, family, seat)
+        let mailbox = Mailbox::of_server(ControlSocket::new(ours, Some(&seat)), &seat);
+        ServerEnd::new(channel, mailbox, Arc::new(Nothing), meeting, family, seat)
     }
 
     #[test]
@@ -210,7 +213,7 @@ mod tests {
         for call in 1..=2 {
             (0..1000).for_each(|_| end.unwanted(1 << 3));
             assert_eq!(Arc::strong_count(&end.slots), 1 + call, "errands that wait hold on to the slots");
-            assert_eq!((Arc::strong_count(&end), Arc::weak_count(&end)), (1, 1), "and to nothing else");
+            assert_eq!((Arc::strong_count(&end), Arc::weak_count(&end)), (1, 2), "and to nothing else");
             slot.count.out(0);
         }
         release.send(()).unwrap();

@@ -1,0 +1,459 @@
+//! Descriptors that a peer has made, and the kernel threads that may be lost to one.
+//!
+//! A peer can hold a kernel lock of any object that it can reach, for ever: it makes a system call
+//! that takes the lock and then faults on a page that never comes. Whoever calls the kernel for the
+//! same object then waits, and not even SIGKILL ends that. So such descriptors live in a kernel
+//! thread that may be lost, with a descriptor table of its own: what SIGKILL closes in the process
+//! is closed also while that thread hangs.
+//!
+//! [`ForeignFile`] is such a descriptor. It can't leave its kernel thread, and gives its number to
+//! nobody who does not show a [`Table`], which only such a thread has.
+
+use crate::control_message::{ALL, receive};
+use crate::fork::Vital;
+use crate::kind;
+use crate::peer::Connected;
+use crate::socket;
+use crate::{Credentials, Socket};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sendmsg,
+    socketpair,
+};
+use std::io::{self, IoSlice};
+use std::marker::PhantomData;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+
+/// The most files that any message can carry (`SCM_MAX_FD`).
+const MOST: usize = 253;
+
+/// A descriptor that a peer has made or can reach, in the table of the kernel thread that received
+/// it. To close it may take for ever, and so may any other use of it.
+#[derive(Debug)]
+pub struct ForeignFile {
+    fd: OwnedFd,
+    /// Its number means something else on any other kernel thread.
+    _stays: PhantomData<*const ()>,
+}
+
+impl ForeignFile {
+    fn new(fd: OwnedFd) -> Self {
+        Self { fd, _stays: PhantomData }
+    }
+
+    /// Whether it is memory (`memfd`). Its descriptor may go anywhere: to map it, to read it by
+    /// offset and to close it waits for no lock that a peer can hold.
+    pub fn is_memory(&self) -> bool {
+        kind::is_memory(&self.fd)
+    }
+
+    /// Whether its closing waits for nothing while there is another copy.
+    pub fn copies_close_at_once(&self) -> bool {
+        kind::copies_close_at_once(&self.fd)
+    }
+
+    /// Whether it is an end of a connection, such as a [`SendingEnd`] is made of.
+    pub fn is_connection(&self) -> bool {
+        Socket::is_one(&self.fd)
+    }
+
+    /// Whether it may keep others open: see [`kind::may_keep_others`].
+    pub fn may_keep_others(&self) -> bool {
+        kind::may_keep_others(&self.fd)
+    }
+}
+
+/// The descriptor table of a kernel thread that may be lost to a peer, and its way to the rest of
+/// the process: one end of a connection that this process has made.
+#[derive(Debug)]
+pub struct Table {
+    exchange: OwnedFd,
+    is_own: bool,
+    _stays: PhantomData<*const ()>,
+}
+
+/// What the kernel thread of a [`Table`] has received.
+#[derive(Debug)]
+pub struct Arrived {
+    /// The bytes, as many as there was room for.
+    pub bytes: Vec<u8>,
+    /// The message was longer than that.
+    pub cut: bool,
+    /// More files were sent: the kernel closed them, for want of room.
+    pub lost_files: bool,
+    /// Who sent it, if the socket was [told to ask](Socket::ask_for_senders) before.
+    pub sender: Option<Credentials>,
+    /// What came along.
+    pub files: Vec<ForeignFile>,
+}
+
+impl Table {
+    /// From now on the calling kernel thread has a descriptor table of its own, in which nothing is
+    /// but `exchange`, under its own number. The caller closes the other copy of it, which has the
+    /// same number in the table of the process, if [`is_own`](Self::is_own) says so.
+    ///
+    /// Before Linux 5.9, and where `close_range` is refused, the thread goes on sharing the table of
+    /// its process: then a lost thread keeps all descriptors open when the process is killed.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub fn of_this_thread(exchange: BorrowedFd<'_>) -> io::Result<Self> {
+        let number = exchange.as_raw_fd() as u32;
+        let is_own = close_range(number + 1, u32::MAX, libc::CLOSE_RANGE_UNSHARE).is_ok()
+            && (number == 0 || close_range(0, number - 1, 0).is_ok());
+        let exchange = match is_own {
+            // SAFETY: the copy under this number is in the table of this thread alone, which nobody
+            // else closes.
+            true => unsafe { OwnedFd::from_raw_fd(number as i32) },
+            false => exchange.try_clone_to_owned()?,
+        };
+        if is_own {
+            keep_standard_numbers()?;
+        }
+        Ok(Self { exchange, is_own, _stays: PhantomData })
+    }
+
+    /// Whether it is not that of the process.
+    pub fn is_own(&self) -> bool {
+        self.is_own
+    }
+
+    /// The descriptor that came next over the exchange: nothing if the other end is gone.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub fn take(&self) -> io::Result<Option<ForeignFile>> {
+        loop {
+            match receive(self.exchange.as_fd(), &mut [0; 1], ALL, 0) {
+                Ok(message) => return Ok(message.files.into_iter().next().map(ForeignFile::new)),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => wait(&self.exchange, PollFlags::IN)?,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// Gives copies of `files` to the process, with one byte; the thread has its own still.
+    ///
+    /// # Errors
+    /// The other end is gone; too many files are under way (`ETOOMANYREFS`).
+    pub fn give(&self, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !files.is_empty() && !control.push(SendAncillaryMessage::ScmRights(files)) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many files for one message"));
+        }
+        loop {
+            match sendmsg(&self.exchange, &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL) {
+                Ok(_) => return Ok(()),
+                Err(Errno::AGAIN) => wait(&self.exchange, PollFlags::OUT)?,
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+
+    /// The descriptor itself, for a system call that may wait for ever.
+    pub fn reach<'a>(&self, file: &'a ForeignFile) -> BorrowedFd<'a> {
+        file.fd.as_fd()
+    }
+
+    /// Receives the next message of `socket`, of which `room` bytes are kept.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is none.
+    pub fn receive(&self, socket: &ForeignFile, room: usize) -> io::Result<Arrived> {
+        let mut bytes = vec![0; room];
+        let message = receive(socket.fd.as_fd(), &mut bytes, ALL, 0)?;
+        bytes.truncate(message.len);
+        Ok(Arrived {
+            bytes,
+            cut: message.cut,
+            lost_files: message.lost || message.unknown,
+            sender: message.sender.as_ref().map(Credentials::of),
+            files: message.files.into_iter().map(ForeignFile::new).collect(),
+        })
+    }
+
+    /// Puts a copy of `file` into an [`Envelope`] for the process. Its closing stays with this thread
+    /// for as long as it keeps the copy of the envelope that comes back.
+    ///
+    /// # Errors
+    /// Too many open files; too many files under way.
+    pub fn seal(&self, file: &ForeignFile) -> io::Result<ForeignFile> {
+        let (envelope, into) = plain_pair()?;
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let files = [file.fd.as_fd()];
+        let pushed = control.push(SendAncillaryMessage::ScmRights(&files));
+        debug_assert!(pushed, "there is room for one");
+        sendmsg(&into, &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL)?;
+        Ok(ForeignFile::new(envelope))
+    }
+}
+
+/// Descriptors 0 to 2 are nobody's standard streams in a table of its own: a peer's file must not
+/// become one of them.
+fn keep_standard_numbers() -> io::Result<()> {
+    loop {
+        let file = ManuallyDrop::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        if file.as_raw_fd() > 2 {
+            drop(ManuallyDrop::into_inner(file));
+            return Ok(());
+        }
+    }
+}
+
+/// Both ends of a connection for a file, which no death is told by.
+fn plain_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
+}
+
+fn close_range(first: u32, last: u32, flags: libc::c_uint) -> io::Result<()> {
+    // SAFETY: it closes descriptors of a table that the caller has just made, or makes.
+    match unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn wait(file: impl AsFd, what: PollFlags) -> io::Result<()> {
+    match poll(&mut [PollFd::new(&file, what)], None) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// The kernel thread that closes for a [`Table`], whose descriptors it shares. It may be lost; the
+/// thread of the table goes on receiving.
+#[derive(Debug)]
+pub struct Closer {
+    work: Sender<Work>,
+    /// What is not done yet.
+    undone: Arc<AtomicUsize>,
+}
+
+/// What may take for ever, and what is dropped after it.
+struct Work {
+    act: Box<dyn FnOnce() + Send>,
+    _undone: Undone,
+}
+
+struct Undone(Arc<AtomicUsize>);
+
+impl Drop for Undone {
+    fn drop(&mut self) {
+        // Relaxed: a count.
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Closer {
+    /// Starts one for the table of the calling thread.
+    ///
+    /// # Errors
+    /// No kernel thread.
+    pub fn start(_of: &Table) -> io::Result<Self> {
+        let (sender, work) = channel::<Work>();
+        let builder = std::thread::Builder::new().name("underpass-closer".to_owned());
+        builder.stack_size(64 * 1024).spawn(move || work.iter().for_each(|work| (work.act)()))?;
+        Ok(Self { work: sender, undone: Arc::default() })
+    }
+
+    /// Closes `file`, and then drops `after`.
+    pub fn close<T: Send + 'static>(&self, file: ForeignFile, after: T) {
+        // It goes to a thread that has the same table, and to no other.
+        let file = file.fd;
+        self.run(move || {
+            drop(file);
+            drop(after);
+        });
+    }
+
+    /// Does what may take for ever.
+    pub fn run(&self, act: impl FnOnce() + Send + 'static) {
+        // Relaxed: a count.
+        self.undone.fetch_add(1, Ordering::Relaxed);
+        let work = Work { act: Box::new(act), _undone: Undone(self.undone.clone()) };
+        // The thread lives as long as this sender.
+        let _ = self.work.send(work);
+    }
+
+    /// Whether all is done.
+    pub fn is_idle(&self) -> bool {
+        self.undone.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// A file in the queue of a connection that this process has made, of which nobody has taken it
+/// yet. To close the envelope waits for nothing while its kernel thread has a copy.
+#[derive(Debug)]
+pub struct Envelope(OwnedFd);
+
+impl Envelope {
+    /// One that came from [`Table::give`], sealed by [`Table::seal`].
+    pub fn new(file: OwnedFd) -> Self {
+        Self(file)
+    }
+
+    /// Takes the file out. From then on the caller's system calls may wait for its maker.
+    ///
+    /// # Errors
+    /// Too many open files.
+    pub fn open(self) -> io::Result<OwnedFd> {
+        let message = receive(self.0.as_fd(), &mut [0; 1], ALL, 0)?;
+        // The kernel drops a file that this process has no room for.
+        message.files.into_iter().next().ok_or(io::Error::from_raw_os_error(libc::EMFILE))
+    }
+}
+
+/// The end of a connection that a peer has made and passed: to send, and for nothing else. Whoever
+/// else has it could hold the lock that a receipt takes; a message is sent without waiting.
+#[derive(Debug)]
+pub struct SendingEnd {
+    fd: Vital,
+}
+
+impl SendingEnd {
+    /// That in `file`.
+    ///
+    /// # Errors
+    /// `InvalidData` if it is none.
+    pub fn adopt(file: OwnedFd) -> io::Result<Self> {
+        match Socket::is_one(&file) {
+            true => Ok(Self { fd: Vital::new(file) }),
+            false => {
+                let why = "the peer passed a file that is no connection";
+                Err(io::Error::new(io::ErrorKind::InvalidData, why))
+            }
+        }
+    }
+}
+
+impl SendingEnd {
+    /// Sends one message, with files.
+    ///
+    /// # Errors
+    /// As [`Socket::send`].
+    pub fn send(&self, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
+        socket::send(&self.fd, bytes, files)
+    }
+
+    /// Ends the connection in both directions.
+    pub fn hang_up(&self) {
+        socket::hang_up(&self.fd);
+    }
+}
+
+impl From<SendingEnd> for OwnedFd {
+    fn from(end: SendingEnd) -> Self {
+        end.fd.into()
+    }
+}
+
+impl AsFd for SendingEnd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Connected for SendingEnd {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{PipeReader, Read, pipe};
+
+    /// Runs `act` on a kernel thread with a table of its own, and gives the process's end.
+    fn beside<R: Send + 'static>(act: impl FnOnce(Table) -> R + Send + 'static) -> (Socket, R) {
+        let (ours, theirs) = Socket::pair().unwrap();
+        let done = std::thread::spawn(move || {
+            let table = Table::of_this_thread(theirs.as_fd()).unwrap();
+            assert!(table.is_own(), "this system has `close_range`");
+            // The other copy is the process's to close, which ends with this test.
+            std::mem::forget(theirs);
+            act(table)
+        });
+        (ours, done.join().unwrap())
+    }
+
+    fn is_closed(mut reader: PipeReader) -> bool {
+        reader.read(&mut [0]).unwrap() == 0
+    }
+
+    #[test]
+    fn a_table_has_nothing_of_the_process() {
+        let (_reader, writer) = pipe().unwrap();
+        let number = writer.as_raw_fd();
+        let (_ours, open) = beside(move |_table| {
+            let tid = rustix::thread::gettid().as_raw_pid();
+            let files = std::fs::read_dir(format!("/proc/self/task/{tid}/fd")).unwrap();
+            let names = files.flatten().filter_map(|file| file.file_name().into_string().ok());
+            let mut numbers: Vec<i32> = names.filter_map(|name| name.parse().ok()).collect();
+            numbers.retain(|&open| open > 2);
+            numbers.len() <= 2 && !numbers.contains(&number)
+        });
+        assert!(open, "the exchange, and the directory that was read");
+    }
+
+    #[test]
+    fn files_come_and_go_over_the_exchange() {
+        let (reader, writer) = pipe().unwrap();
+        let (from, to) = plain_pair().unwrap();
+        let to = Socket::adopt(to).unwrap();
+        to.send(b"with a file", &[writer.as_fd()]).unwrap();
+        drop(writer);
+        let (ours, theirs) = Socket::pair().unwrap();
+        ours.send(&[0], &[from.as_fd()]).unwrap();
+        let (given, taken) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let table = Table::of_this_thread(theirs.as_fd()).unwrap();
+            let socket = table.take().unwrap().unwrap();
+            let arrived = table.receive(&socket, 4).unwrap();
+            assert_eq!((&arrived.bytes[..], arrived.cut, arrived.lost_files), (&b"with"[..], true, false));
+            let file = arrived.files.into_iter().next().unwrap();
+            assert!(!file.is_memory() && file.copies_close_at_once() && !file.may_keep_others());
+            let envelope = table.seal(&file).unwrap();
+            Closer::start(&table).unwrap().close(file, ());
+            table.give(&[table.reach(&envelope)]).unwrap();
+            taken.recv().unwrap();
+            std::mem::forget(theirs);
+        });
+        let envelope = loop {
+            match ours.receive(&mut [0; 1]) {
+                Ok(mut received) => break Envelope::new(received.files.remove(0)),
+                Err(e) => assert_eq!(e.kind(), io::ErrorKind::WouldBlock),
+            }
+            std::thread::yield_now();
+        };
+        let file = envelope.open().unwrap();
+        rustix::io::write(&file, b"x").unwrap();
+        drop(file);
+        given.send(()).unwrap();
+        thread.join().unwrap();
+        let mut read = Vec::new();
+        let mut reader = reader;
+        reader.read_to_end(&mut read).unwrap();
+        assert_eq!(read, b"x");
+    }
+
+    #[test]
+    fn what_a_thread_keeps_is_closed_with_it() {
+        let (reader, writer) = pipe().unwrap();
+        let (ours, theirs) = Socket::pair().unwrap();
+        ours.send(&[0], &[writer.as_fd()]).unwrap();
+        drop(writer);
+        let thread = std::thread::spawn(move || {
+            let table = Table::of_this_thread(theirs.as_fd()).unwrap();
+            std::mem::forget((table.take().unwrap(), theirs));
+        });
+        thread.join().unwrap();
+        assert!(is_closed(reader));
+    }
+}

@@ -1,0 +1,570 @@
+//! The kernel thread that receives, keeps and closes the files that one user's domains pass.
+//!
+//! A peer can hold the kernel locks of a file that it has passed for ever, so whoever closes or reads
+//! such a file may be lost (decision 0056). The clerk and the workers must not be. So they leave each
+//! message that brings files in its socket, and have the *file thread* of the sender's user receive
+//! it. A file thread has a descriptor table of its own: if its closer is lost, SIGKILL still closes all
+//! that the process has in common with other users.
+//!
+//! *The exchange.* A pair of sockets connects the two tables. The process sends a copy of a socket
+//! along with the job that needs it. The file thread sends back what the process may have: memory, and
+//! envelopes with any other file. The jobs and their outcomes themselves lie
+//! in memory, in the same order; one lock covers the queue and the sending.
+//!
+//! *Closing.* What may wait for a peer is done by a second kernel thread, the *closer*, which shares the
+//! file thread's table. So one of a user's files that is slow to close does not hold up the user's
+//! other domains: the file thread itself waits for nothing.
+//!
+//! *Its life.* It is started for the first job of its user, and ends when it has kept nothing and
+//! heard nothing for a while. The clerk hears that by the end of the exchange.
+
+use crate::alarm;
+use crate::clerk::clerk;
+use crate::passed_file::{Counted, PassedFile};
+use std::cell::Cell;
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use underpass_os::foreign::{Arrived, Closer, ForeignFile, Table};
+use underpass_os::{Credentials, Socket, clock, fork};
+use underpass_threads::critical;
+
+/// How long a file thread waits for its next job before it ends.
+const LINGER: Duration = Duration::from_millis(20);
+/// How long it waits at once, at the most, while its closer is busy, of whose end nobody tells it.
+const HELD_UP: Duration = Duration::from_secs(1);
+/// After what time it is tried again to send a descriptor, if too many are under way in all.
+const AGAIN: Duration = Duration::from_millis(20);
+/// Descriptors that may be under way to a file thread at once. A socket's buffer has room for more.
+const UNDER_WAY: usize = 64;
+/// A user who leaves so many jobs undone gets no further bindings: several bindings' worth of files.
+const BEHIND: usize = 1024;
+
+/// A message as the process gets it.
+#[derive(Debug, Default)]
+pub(crate) struct Message {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) cut: bool,
+    pub(crate) lost_files: bool,
+    pub(crate) sender: Option<Credentials>,
+    pub(crate) files: Vec<PassedFile>,
+}
+
+/// What the clerk does with a message that was received.
+type Then = Box<dyn FnOnce(io::Result<Message>) + Send>;
+
+/// What a file thread is to do.
+enum Job {
+    /// To receive the next message of the socket that comes over the exchange.
+    Receive { room: usize, then: Then },
+    /// To close what it has kept under this number.
+    Close { number: u64, counted: Option<Counted> },
+    /// To close what comes over the exchange.
+    CloseThis { counted: Counted },
+    /// To do what may wait for a peer, and needs no descriptor.
+    Run(Box<dyn FnOnce() + Send>),
+}
+
+/// How a file that was kept goes to the process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    /// It is memory, and was not kept.
+    Memory,
+    /// An envelope, of which this is the number.
+    Sealed(u64),
+}
+
+/// Of a file that has arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Described {
+    pub(crate) kind: Kind,
+    /// It is an end of a connection such as a domain passes to be sent to.
+    pub(crate) is_connection: bool,
+    pub(crate) may_keep_others: bool,
+}
+
+/// What the thread tells the clerk, one thing with each message over the exchange.
+enum Outcome {
+    /// It has a descriptor table of its own.
+    HasTable,
+    /// There is room for one more descriptor.
+    HasRoom,
+    /// It has received a message, or found none. The message's files come along.
+    Received { message: io::Result<Message>, files: Vec<Described>, then: Then },
+}
+
+#[derive(Default)]
+struct Queue {
+    /// Those whose descriptors are under way, or that need none.
+    jobs: VecDeque<Job>,
+    /// Descriptors under way to the thread.
+    under_way: usize,
+    /// Those that wait for room on the exchange.
+    unsent: VecDeque<(Job, OwnedFd)>,
+    outcomes: VecDeque<Outcome>,
+    /// The thread's end of the exchange, until the thread has a table of its own.
+    theirs: Option<OwnedFd>,
+    /// What could not be sent is tried again by an alarm.
+    tries_again: bool,
+    /// It takes no more jobs.
+    ended: bool,
+}
+
+/// The file thread of one user, as the process has it. No share of it goes to the thread, which could
+/// not close the process's end of the exchange.
+pub(crate) struct FileThread {
+    exchange: Socket,
+    shared: Arc<Shared>,
+}
+
+/// What the process and the thread have in common.
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    jobs_came: Condvar,
+}
+
+#[derive(Default)]
+struct Threads {
+    by_user: HashMap<u32, Arc<FileThread>>,
+    /// What no thread could be started for: it is closed when one can.
+    left: Vec<(u32, Job, OwnedFd)>,
+}
+
+/// The file threads that there are.
+static THREADS: Mutex<Option<Threads>> = Mutex::new(None);
+
+/// Whoever holds it keeps its processor, since the clerk waits for it.
+fn threads() -> MutexGuard<'static, Option<Threads>> {
+    THREADS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether so much of what `user`'s domains have passed waits to be received or closed that the user
+/// has to wait.
+pub(crate) fn is_behind(user: u32) -> bool {
+    if fork::check().is_err() {
+        return false;
+    }
+    let _held = critical();
+    threads().as_ref().and_then(|threads| threads.by_user.get(&user)).is_some_and(|thread| {
+        let queue = thread.queue();
+        queue.jobs.len() + queue.unsent.len() > BEHIND
+    })
+}
+
+/// The file thread has ended.
+pub(crate) fn forget(thread: &Arc<FileThread>) {
+    let _held = critical();
+    if let Some(threads) = threads().as_mut() {
+        threads.by_user.retain(|_, other| !Arc::ptr_eq(thread, other));
+    }
+}
+
+/// Has `user`'s file thread receive the next message of `socket`, of which `room` bytes are kept. The
+/// clerk does `then` with it.
+///
+/// # Errors
+/// No kernel thread, or no file; `then` is dropped.
+pub(crate) fn receive(
+    user: u32,
+    socket: impl AsFd,
+    room: usize,
+    then: impl FnOnce(io::Result<Message>) + Send + 'static,
+) -> io::Result<()> {
+    fork::check()?;
+    let _held = critical();
+    let mut threads = threads();
+    let thread = threads.get_or_insert_default().of(user)?;
+    thread.push_with(Job::Receive { room, then: Box::new(then) }, socket.as_fd())
+}
+
+/// Has `user`'s file thread close a socket whose queue may hold files, or that others can reach.
+pub(crate) fn close(user: u32, file: OwnedFd, counted: Counted) {
+    // In a child that was forked off it is a copy, and there are no other kernel threads.
+    if fork::check().is_err() {
+        return;
+    }
+    let _held = critical();
+    let mut threads = threads();
+    let threads = threads.get_or_insert_default();
+    let job = Job::CloseThis { counted };
+    match threads.of(user) {
+        Ok(thread) => thread.push_file(job, file),
+        Err(_) => threads.left.push((user, job, file)),
+    }
+}
+
+/// Has `user`'s file thread do what may wait for a peer. Without a kernel thread for it, it is not done.
+pub(crate) fn run(user: u32, act: impl FnOnce() + Send + 'static) {
+    if fork::check().is_err() {
+        return;
+    }
+    let _held = critical();
+    if let Ok(thread) = threads().get_or_insert_default().of(user) {
+        thread.push(Job::Run(Box::new(act)));
+    }
+}
+
+impl Threads {
+    /// The file thread of `user`, which is started if there is none.
+    fn of(&mut self, user: u32) -> io::Result<Arc<FileThread>> {
+        if let Some(thread) = self.by_user.get(&user)
+            && !thread.queue().ended
+        {
+            return Ok(thread.clone());
+        }
+        let thread = FileThread::start()?;
+        self.by_user.insert(user, thread.clone());
+        for (_, job, file) in self.left.extract_if(.., |(of, ..)| *of == user) {
+            thread.push_file(job, file);
+        }
+        Ok(thread)
+    }
+}
+
+impl FileThread {
+    fn start() -> io::Result<Arc<Self>> {
+        let (exchange, theirs) = Socket::pair()?;
+        let shared = Arc::new(Shared::default());
+        shared.queue().theirs = Some(theirs);
+        let thread = Arc::new(Self { exchange, shared: shared.clone() });
+        let clerk = clerk()?;
+        let key = clerk.hear_exchange(&thread)?;
+        let builder = std::thread::Builder::new().name("underpass-files".to_owned());
+        match builder.stack_size(64 * 1024).spawn(move || shared.run()) {
+            Ok(_) => Ok(thread),
+            Err(e) => {
+                clerk.unwatch(key);
+                Err(e)
+            }
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.shared.queue()
+    }
+
+    pub(crate) fn exchange(&self) -> &Socket {
+        &self.exchange
+    }
+
+    fn push(&self, job: Job) {
+        self.queue().jobs.push_back(job);
+        self.shared.jobs_came.notify_one();
+    }
+
+    /// A job for a copy of `file`.
+    fn push_with(self: &Arc<Self>, job: Job, file: BorrowedFd<'_>) -> io::Result<()> {
+        let mut queue = self.queue();
+        if !self.send_now(&mut queue, file) {
+            let copy = file.try_clone_to_owned()?;
+            queue.unsent.push_back((job, copy));
+            self.send(&mut queue);
+            return Ok(());
+        }
+        queue.jobs.push_back(job);
+        drop(queue);
+        self.shared.jobs_came.notify_one();
+        Ok(())
+    }
+
+    /// A job for `file`, of which the process has no copy then.
+    fn push_file(self: &Arc<Self>, job: Job, file: OwnedFd) {
+        self.queue().unsent.push_back((job, file));
+        self.send(&mut self.queue());
+        self.shared.jobs_came.notify_one();
+    }
+
+    /// Sends `file`, unless there is no room for it, or others wait for some.
+    fn send_now(&self, queue: &mut Queue, file: BorrowedFd<'_>) -> bool {
+        let first = queue.unsent.is_empty() && queue.under_way < UNDER_WAY;
+        let sent = first && self.exchange.send(&[0], &[file]).is_ok();
+        queue.under_way += usize::from(sent);
+        sent
+    }
+
+    /// Sends what there is room for. The thread says when there is more.
+    fn send(self: &Arc<Self>, queue: &mut Queue) {
+        while queue.under_way < UNDER_WAY
+            && let Some((job, file)) = queue.unsent.pop_front()
+        {
+            if self.exchange.send(&[0], &[file.as_fd()]).is_err() {
+                queue.unsent.push_front((job, file));
+                return self.try_again(queue);
+            }
+            queue.under_way += 1;
+            queue.jobs.push_back(job);
+        }
+    }
+
+    /// Too many files are under way in all (`ETOOMANYREFS`).
+    #[cold]
+    fn try_again(self: &Arc<Self>, queue: &mut Queue) {
+        if !std::mem::replace(&mut queue.tries_again, true) {
+            let own = self.clone();
+            alarm::set(clock::deadline_ns(AGAIN), move || {
+                let _held = critical();
+                let mut queue = own.queue();
+                queue.tries_again = false;
+                own.send(&mut queue);
+                drop(queue);
+                own.shared.jobs_came.notify_one();
+            });
+        }
+    }
+
+    /// Hears what the thread has done, on the clerk's thread; `false` if it has ended.
+    pub(crate) fn hear(self: &Arc<Self>) -> bool {
+        loop {
+            let received = match self.exchange.receive_any(&mut [0; 1]) {
+                Ok(received) if received.len > 0 => received,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                _ => return false,
+            };
+            let held = critical();
+            let mut queue = self.queue();
+            let outcome = queue.outcomes.pop_front();
+            self.send(&mut queue);
+            let theirs = queue.theirs.take_if(|_| matches!(outcome, Some(Outcome::HasTable)));
+            drop(queue);
+            drop(held);
+            self.shared.jobs_came.notify_one();
+            drop(theirs);
+            if let Some(Outcome::Received { message, files, then }) = outcome {
+                then(message.map(|message| self.assemble(message, files, received.files)));
+            }
+        }
+    }
+
+    /// Puts the descriptors into a message, each as what it is.
+    fn assemble(self: &Arc<Self>, message: Message, of: Vec<Described>, came: Vec<OwnedFd>) -> Message {
+        let lost_files = message.lost_files || came.len() < of.len();
+        let mut came = came.into_iter();
+        let files = of.into_iter().filter_map(|file| PassedFile::new(came.next(), file, self)).collect();
+        Message { lost_files, files, ..message }
+    }
+
+    /// The process needs what was kept under `number` no more.
+    pub(crate) fn close_kept(&self, number: u64, counted: Option<Counted>) {
+        // A child that was forked off has none of it.
+        if fork::check().is_ok() {
+            let _held = critical();
+            self.push(Job::Close { number, counted });
+        }
+    }
+
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the thread does.
+    fn run(&self) {
+        let Some(mut keeper) = FileKeeper::new(self) else { return };
+        while let Some(job) = self.next(|| keeper.patience()) {
+            keeper.work(job);
+        }
+    }
+
+    /// The next job; nothing once the thread is to end. `patience` is how long it waits for one, if
+    /// not for ever.
+    fn next(&self, patience: impl Fn() -> Option<Duration>) -> Option<Job> {
+        let mut queue = self.queue();
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                return Some(job);
+            }
+            let Some(span) = patience() else {
+                queue = self.jobs_came.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let (again, waited) =
+                self.jobs_came.wait_timeout(queue, span).unwrap_or_else(PoisonError::into_inner);
+            queue = again;
+            if waited.timed_out() && span == LINGER {
+                // Nobody pushes meanwhile: whoever does, and is no holder of what this one keeps, has
+                // the lock of all threads.
+                drop(queue);
+                let _all = threads();
+                queue = self.queue();
+                let idle = patience() == Some(LINGER);
+                if idle && queue.jobs.is_empty() && queue.unsent.is_empty() {
+                    queue.ended = true;
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Tells the clerk, and gives it `files`.
+    fn tell(&self, table: &Table, outcome: Outcome, files: &[BorrowedFd<'_>]) {
+        self.queue().outcomes.push_back(outcome);
+        if table.give(files).is_err() {
+            // Too many files are under way: they are lost. Without any it fails only if the process ends.
+            let _ = table.give(&[]);
+        }
+    }
+}
+
+/// What a file thread has, none of which leaves it.
+struct FileKeeper<'a> {
+    of: &'a Shared,
+    table: Table,
+    closer: Option<Closer>,
+    /// How long it waits next while that is busy.
+    held_up: Cell<Duration>,
+    kept: HashMap<u64, ForeignFile>,
+    last: u64,
+}
+
+impl<'a> FileKeeper<'a> {
+    /// Nothing if the process ends.
+    fn new(of: &'a Shared) -> Option<Self> {
+        let table = loop {
+            let queue = of.queue();
+            let Some(theirs) = &queue.theirs else { return None };
+            match Table::of_this_thread(theirs.as_fd()) {
+                Ok(table) => break table,
+                // The system has run out of files or memory: some come free again.
+                Err(_) => drop(queue),
+            }
+            std::thread::sleep(LINGER);
+        };
+        of.tell(&table, Outcome::HasTable, &[]);
+        Some(Self { of, table, closer: None, held_up: Cell::new(LINGER), kept: HashMap::new(), last: 0 })
+    }
+
+    fn work(&mut self, job: Job) {
+        match job {
+            Job::Receive { room, then } => {
+                let received = self.taken().and_then(|socket| self.table.receive(&socket, room));
+                match received {
+                    Ok(arrived) => self.pass_on(arrived, then),
+                    Err(e) => {
+                        let nothing = Outcome::Received { message: Err(e), files: Vec::new(), then };
+                        self.of.tell(&self.table, nothing, &[]);
+                    }
+                }
+            }
+            Job::Close { number, counted } => {
+                if let Some(file) = self.kept.remove(&number) {
+                    self.close(file, counted);
+                }
+            }
+            Job::CloseThis { counted } => {
+                if let Ok(file) = self.taken() {
+                    self.close(file, Some(counted));
+                }
+            }
+            Job::Run(act) => match self.closer() {
+                Some(closer) => closer.run(act),
+                None => act(),
+            },
+        }
+    }
+
+    /// How long to wait for a job: for ever while it keeps something, as only a job changes that.
+    fn patience(&self) -> Option<Duration> {
+        match (self.closer.as_ref().is_none_or(Closer::is_idle), self.kept.is_empty()) {
+            (true, true) => {
+                self.held_up.set(LINGER);
+                Some(LINGER)
+            }
+            (true, false) => None,
+            (false, _) => {
+                let longer = (2 * self.held_up.get()).min(HELD_UP);
+                Some(self.held_up.replace(longer))
+            }
+        }
+    }
+
+    /// The thread that may be lost. Where none can be started, it is this one.
+    fn closer(&mut self) -> Option<&Closer> {
+        if self.closer.is_none() {
+            self.closer = Closer::start(&self.table).ok();
+        }
+        self.closer.as_ref()
+    }
+
+    /// Has `file` closed, which counts until then.
+    fn close(&mut self, file: ForeignFile, counted: Option<Counted>) {
+        match self.closer() {
+            Some(closer) => closer.close(file, counted),
+            None => drop((file, counted)),
+        }
+    }
+
+    /// What came next over the exchange.
+    fn taken(&self) -> io::Result<ForeignFile> {
+        let taken = self.table.take();
+        let mut queue = self.of.queue();
+        queue.under_way -= 1;
+        let others_wait = !queue.unsent.is_empty();
+        drop(queue);
+        if others_wait {
+            self.of.tell(&self.table, Outcome::HasRoom, &[]);
+        }
+        // Nothing comes if there was no room for it in this thread's table.
+        taken?.ok_or(io::Error::from_raw_os_error(24))
+    }
+
+    /// Gives the process what it may have of a message.
+    fn pass_on(&mut self, arrived: Arrived, then: Then) {
+        let Arrived { bytes, cut, lost_files, sender, files } = arrived;
+        let (mut described, mut given, mut lost_files) = (Vec::new(), Vec::new(), lost_files);
+        for file in files {
+            let (is_connection, may_keep_others) = (file.is_connection(), file.may_keep_others());
+            let (kind, file) = if file.is_memory() {
+                (Kind::Memory, Given::Away(file))
+            } else {
+                let sealed = self.table.seal(&file);
+                // A copy lies in the envelope. If it does not, this may be the last.
+                match sealed.is_ok() && file.copies_close_at_once() {
+                    true => drop(file),
+                    false => self.close(file, None),
+                }
+                let Ok(envelope) = sealed else {
+                    lost_files = true;
+                    continue;
+                };
+                self.keep(envelope)
+            };
+            described.push(Described { kind, is_connection, may_keep_others });
+            given.push(file);
+        }
+        let given: Vec<_> = given
+            .iter()
+            .map(|given| match given {
+                Given::Away(file) => self.table.reach(file),
+                Given::Kept(number) => self.table.reach(&self.kept[number]),
+            })
+            .collect();
+        let message = Message { bytes, cut, lost_files, sender, files: Vec::new() };
+        let outcome = Outcome::Received { message: Ok(message), files: described, then };
+        self.of.tell(&self.table, outcome, &given);
+    }
+
+    fn keep(&mut self, envelope: ForeignFile) -> (Kind, Given) {
+        self.last += 1;
+        self.kept.insert(self.last, envelope);
+        (Kind::Sealed(self.last), Given::Kept(self.last))
+    }
+}
+
+/// What the process gets a copy of.
+enum Given {
+    Away(ForeignFile),
+    Kept(u64),
+}
+
+impl fmt::Debug for FileThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileThread").finish_non_exhaustive()
+    }
+}
