@@ -99,6 +99,7 @@ const ROOMS: &[Room] = &[
     Room {
         name: "underpass-tracing",
         rooms: &["underpass-threads"],
+        tests: &["underpass-sync"],
         outside: None,
         because: "it tells a subscriber which thread runs; what that drags in stays out of the core",
         ..BARE

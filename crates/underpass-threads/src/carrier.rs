@@ -261,14 +261,14 @@ fn finish(control: &'static Control, end: End) -> Finished {
     // SAFETY: the thread runs, so its home is this very kernel thread.
     let place = unsafe { control.context.get() };
     let context = place.take().expect("a thread that runs has a context");
-    hooks::pauses(control);
+    hooks::pauses(own, control);
     control.expire();
     if end == End::Unheeded {
         handle::release(control);
     } else if !handle::tell_end(control) {
         *place = Some(context);
         control.settle(own.number());
-        hooks::resumes(control);
+        hooks::resumes(own, control);
         preempt::enable();
         return Finished::Unheeded;
     }

@@ -52,6 +52,8 @@ pub(crate) struct Scheduler {
     /// The number of the line whose turn it is to be served.
     pub(crate) line_turn: Cell<usize>,
     pub(crate) listener: Listener,
+    /// A watcher of switches is being told.
+    pub(crate) hook: Cell<bool>,
 }
 
 thread_local! {
@@ -112,6 +114,7 @@ impl Scheduler {
             waits: Cell::new(0),
             line_turn: Cell::new(0),
             listener: Listener::default(),
+            hook: Cell::new(false),
         }));
         OWN.set(Some(own));
         own
@@ -299,7 +302,7 @@ impl Scheduler {
             return self.outside.ready.push(control);
         };
         self.take_over(control);
-        hooks::resumes(control);
+        hooks::resumes(self, control);
         // SAFETY: only its home resumes it, and pinned threads have but one; migrating ones have vouched for themselves.
         let why = unsafe { self.base.enter(context, Resume::GoOn) };
         // Others may have gone on in its place.
@@ -314,7 +317,7 @@ impl Scheduler {
             return;
         };
         self.outside.current.clear();
-        hooks::pauses(control);
+        hooks::pauses(self, control);
         if self.serving.is_some() {
             self.dispatcher_paused(control);
         }

@@ -10,6 +10,7 @@
 use crate::control::{Control, flag};
 use crate::current::{control, kernel};
 use crate::deadlock;
+use crate::hooks;
 use crate::registry;
 use crate::scheduler::{self, Scheduler};
 use crate::timers::Timer;
@@ -230,6 +231,7 @@ fn in_kernel(me: &'static Control, wait: &dyn Wait, deadline_ns: Option<u64>, en
     if me.take_woken() {
         return Woken::Woken;
     }
+    hooks::refuse_waiting(wait);
     let for_good = ended_by == 0 && deadline_ns.is_none();
     if ended_by == 0 {
         deadlock::about_to_wait(me, wait);

@@ -3,6 +3,7 @@
 use crate::control::Control;
 use crate::current::control;
 use crate::hold::critical;
+use crate::hooks;
 use crate::latch::Latch;
 use crate::scheduler::{self, Scheduler};
 use crate::suspend::{Wait, Woken, on_activation, suspend, suspend_unless};
@@ -289,6 +290,7 @@ fn sleep_by_habit(habit: &Habit, what: &impl Opens, line: &dyn Line, deadline_ns
             return Woken::Woken;
         }
         registered = true;
+        hooks::refuse_waiting(what);
         line.enter();
         // Whoever wakes this thread calls its parker, by a full fence.
         let donee = line.owed().then_some(Donee { line, forced: false });

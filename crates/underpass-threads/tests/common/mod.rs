@@ -91,3 +91,30 @@ pub fn with_settings(processors: &[u32], settings: &[(&str, &str)], body: impl F
         );
     }
 }
+
+/// Runs the calling test's `body` in a process of its own with one processor, where it ends the process (`abort`). Gives what it
+/// said.
+///
+/// # Panics
+/// If the process ends in another way.
+pub fn aborts(body: impl FnOnce()) -> String {
+    if std::env::var_os(INSIDE).is_some() {
+        let _dog = watchdog();
+        body();
+        std::process::exit(0);
+    }
+    let test = std::thread::current().name().expect("tests have names").to_owned();
+    let output = Command::new(std::env::current_exe().expect("a test has a file"))
+        .args(["--exact", &test, "--nocapture"])
+        .env(INSIDE, "1")
+        .env("UNDERPASS_PROCESSORS", "1")
+        .output()
+        .expect("a test can be run again");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
+    assert!(signal == Some(ABORT) && !said.contains("hangs:"), "{test}: {}\n{said}", output.status);
+    said
+}
+
+/// `SIGABRT`.
+const ABORT: i32 = 6;
