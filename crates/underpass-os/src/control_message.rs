@@ -1,14 +1,17 @@
-//! Receiving a message with what comes beside it. Every receipt of this workspace goes through [`receive`].
+//! Receiving a message with what comes beside it. Every receipt of this workspace goes through
+//! [`receive`].
 //!
-//! The kernel opens a descriptor here for each file in a control message (`SCM_RIGHTS`), and one for the sender's
-//! process if the socket asks for that (`SCM_PIDFD`). Whoever made the socket may have switched such an option on.
-//! So each descriptor becomes an [`OwnedFd`], whether anybody wants it or not.
+//! The kernel opens a descriptor here for each file in a control message (`SCM_RIGHTS`), and one
+//! for the sender's process if the socket asks for that (`SCM_PIDFD`). Whoever made the socket may
+//! have switched such an option on. So each descriptor becomes an [`OwnedFd`], whether anybody
+//! wants it or not.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// The most files that any message can carry (`SCM_MAX_FD`). There is room for all of them: the kernel closes those for
-/// which there is none on the thread that receives, however long that takes.
+/// The most files that any message can carry (`SCM_MAX_FD`). There is room for all of them: the
+/// kernel closes those for which there is none on the thread that receives, however long that
+/// takes.
 const ALL_FILES: usize = 253;
 
 /// Words of room for a head with `bytes` of data.
@@ -45,15 +48,16 @@ pub(crate) struct Message {
     pub unknown: bool,
 }
 
-/// Receives the next message into `buffer`, and beside it what fits into `room` words, of [`ALL`] at the most. It never
-/// blocks. `flags` is 0 or `MSG_PEEK`.
+/// Receives the next message into `buffer`, and beside it what fits into `room` words, of [`ALL`]
+/// at the most. It never blocks. `flags` is 0 or `MSG_PEEK`.
 ///
 /// What is done with each kind of control message:
 /// * `SCM_RIGHTS`: the caller gets its files, also those of a truncated one.
 /// * `SCM_PIDFD`: its descriptor is closed at once. That takes no time.
 /// * `SCM_CREDENTIALS`: the caller gets it.
-/// * any other: reported as [`unknown`](Message::unknown). Those of Linux 6.18 (labels, times) hold no descriptor. One of
-///   a later kernel might, and which of its bytes that is can't be told: so the caller has to end the connection.
+/// * any other: reported as [`unknown`](Message::unknown). Those of Linux 6.18 (labels, times) hold
+///   no descriptor. One of a later kernel might, and which of its bytes that is can't be told: so
+///   the caller has to end the connection.
 ///
 /// # Errors
 /// `WouldBlock` if there is none.
@@ -85,7 +89,8 @@ pub(crate) fn receive(
     for (to, word) in written.as_chunks_mut().0.iter_mut().zip(&*control) {
         *to = word.to_ne_bytes();
     }
-    // SAFETY: the kernel has just written this many bytes of control messages, and nobody has read them before.
+    // SAFETY: the kernel has just written this many bytes of control messages, and nobody has read
+    // them before.
     unsafe { message.own(&written[..(head.msg_controllen as usize).min(written.len())]) };
     Ok(message)
 }
@@ -94,7 +99,8 @@ impl Message {
     /// Takes what the control messages in `left` hold. Each begins at a word.
     ///
     /// # Safety
-    /// The kernel has written `left` for this process, and it is read once: its descriptors belong to nobody yet.
+    /// The kernel has written `left` for this process, and it is read once: its descriptors belong
+    /// to nobody yet.
     unsafe fn own(&mut self, mut left: &[u8]) {
         while let Some((head, rest)) = left.split_first_chunk::<HEAD>() {
             let (of_len, kind) = head.split_at(size_of::<usize>());
@@ -108,7 +114,8 @@ impl Message {
             let kind = kind.first_chunk().map(|kind| i32::from_ne_bytes(*kind));
             match (i32::from_ne_bytes(*level), kind) {
                 (libc::SOL_SOCKET, Some(libc::SCM_RIGHTS)) => {
-                    // SAFETY: they are descriptors that the kernel has just opened, which the caller vouches for.
+                    // SAFETY: they are descriptors that the kernel has just opened, which the
+                    // caller vouches for.
                     self.files.extend(unsafe { descriptors(data) });
                 }
                 (libc::SOL_SOCKET, Some(SCM_PIDFD)) => {
@@ -126,7 +133,8 @@ impl Message {
 /// `SCM_PIDFD` of the kernel's `socket.h`, Linux 6.5.
 const SCM_PIDFD: libc::c_int = 4;
 
-/// The descriptors in `data`. In place of a process's the kernel may write an error, which is negative.
+/// The descriptors in `data`. In place of a process's the kernel may write an error, which is
+/// negative.
 ///
 /// # Safety
 /// They are open, and belong to nobody.

@@ -12,14 +12,16 @@ use underpass_processor::Pool;
 
 /// Told of each switch, on the kernel thread on which it happens.
 ///
-/// Both methods run between two threads, on behalf of the scheduler: no user-level thread is there that could be suspended. So
-/// they count as a plain kernel thread ([`current`](crate::current()) is not the thread that is switched), and every other
-/// thread of the activation waits until they return. They may take free locks, start threads and wake them.
+/// Both methods run between two threads, on behalf of the scheduler: no user-level thread is there
+/// that could be suspended. So they count as a plain kernel thread ([`current`](crate::current())
+/// is not the thread that is switched), and every other thread of the activation waits until they
+/// return. They may take free locks, start threads and wake them.
 ///
 /// What they can't do ends the process with a message (`abort`):
-/// * **Waiting** for anything of this package or of what is built on it: a lock that another thread holds, a channel, a join,
-///   [`sleep`](crate::sleep()), a call into another domain. Who would end the wait may live on this very activation, which
-///   waits itself. *Remedy:* a lock of `std` that is held for moments, or `try_lock`.
+/// * **Waiting** for anything of this package or of what is built on it: a lock that another thread
+///   holds, a channel, a join, [`sleep`](crate::sleep()), a call into another domain. Who would end
+///   the wait may live on this very activation, which waits itself. *Remedy:* a lock of `std` that
+///   is held for moments, or `try_lock`.
 /// * **Panicking**: nobody is there to be told. *Remedy:* `catch_unwind` in the method.
 ///
 /// [`yield_now`](crate::yield_now()) lets other kernel threads go first, and no user-level thread.
@@ -69,7 +71,8 @@ pub(crate) fn set() -> bool {
     SET.load(Ordering::Relaxed)
 }
 
-/// Calls the hook for `control`, in the name of the kernel thread: whoever asks finds no user-level thread here that it could suspend.
+/// Calls the hook for `control`, in the name of the kernel thread: whoever asks finds no user-level
+/// thread here that it could suspend.
 #[cold]
 fn call(own: &'static Scheduler, control: &'static Control, what: fn(&dyn Switches, ThreadId)) {
     let Some(hook) = HOOK.get() else { return };
@@ -81,7 +84,8 @@ fn call(own: &'static Scheduler, control: &'static Control, what: fn(&dyn Switch
     if let Some(current) = current {
         own.outside.current.set(current);
         if own.busy() {
-            // The hook has made others ready, which was no reason to call anybody while no thread ran.
+            // The hook has made others ready, which was no reason to call anybody while no thread
+            // ran.
             Pool::heed();
         }
     }

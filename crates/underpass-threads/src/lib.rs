@@ -5,9 +5,12 @@
 //!
 //! *Must not know:* channels. What an idle activation looks at is a [`Line`](underpass_processor::Line).
 //!
-//! A thread that has started stays on its activation, so `thread_local!`, `Rc` and guards across a blocking call are
-//! as sound as with kernel threads; only threads that have not started yet are stolen, and those that were made
-//! [`migrating`](Builder::migrating). Plain kernel threads may use everything here too: they sleep in the kernel.
+//! A thread that has started stays on its activation, so a reference to a `std::thread_local!`, an
+//! `Rc` and a guard stay on their kernel thread across a wait. Only threads that have not started
+//! yet are stolen, and those that were made [`migrating`](Builder::migrating). One thing is not as
+//! with kernel threads: the threads of an activation interleave on one kernel thread, which the
+//! crate `scoped-tls` does not expect ([`thread_local!`] has the remedy). Plain kernel threads may
+//! use everything here too: they sleep in the kernel.
 //!
 //! *Read first:* `control.rs`, then `suspend.rs`, then `scheduler.rs`.
 

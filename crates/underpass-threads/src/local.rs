@@ -164,6 +164,23 @@ pub(crate) fn begin(control: &'static Control) {
 ///
 /// Threads of one activation share the variables of `std::thread_local!`; with this macro they don't.
 ///
+/// # Scoped variables
+/// Some libraries set a `std::thread_local!` for a scope and put the value before it back at the
+/// scope's end. Among kernel threads such scopes are nested. Threads of one activation that wait
+/// within their scopes interleave them: the second thread puts back what the first had set, after
+/// the first one's scope has ended. The crate `scoped-tls` (and `scoped-tls-hkt`) keeps a
+/// *reference* so, and reads memory that is gone: **undefined behaviour, from safe code**. Nothing
+/// here can prevent it, as the variable is the library's. Others that keep values so (a current
+/// runtime, a default logger) tell one thread of another's.
+///
+/// *Remedy*, any of these:
+/// * Nothing in the scope waits: no lock, channel, call, sleep or yield of this package. (A thread
+///   is not switched otherwise.)
+/// * The thread has an activation for itself: [`Builder::dedicated`](crate::Builder::dedicated).
+/// * The scope is within [`blocking`](crate::blocking()), or on a kernel thread
+///   (`std::thread::spawn`).
+/// * The variable is one of this macro, which may be set for a scope as one likes.
+///
 /// # Examples
 /// ```
 /// use std::cell::RefCell;

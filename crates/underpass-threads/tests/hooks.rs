@@ -36,7 +36,8 @@ fn watch(resumes: bool, what: impl Fn() + Send + Sync + 'static) {
     assert!(watch_switches(Box::leak(Box::new(Does { what, resumes }))), "nobody else watches");
 }
 
-/// Threads of all kinds that are switched: they pause, end with and without a handle, and have stacks of their own.
+/// Threads of all kinds that are switched: they pause, end with and without a handle, and have
+/// stacks of their own.
 fn switches() {
     let ended = Arc::new(AtomicU32::new(0));
     let threads = (0..60).map(|i| {

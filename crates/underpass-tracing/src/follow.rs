@@ -13,9 +13,10 @@ pub(crate) type Link = OnceLock<WeakDispatch>;
 /// A layer by which the spans of a subscriber follow the user-level thread. See the [crate]'s documentation.
 ///
 /// The layers beside it see each switch: the spans of the thread that is switched out are exited, the innermost first, and entered
-/// again when it goes on. The scheduler waits meanwhile. A layer that then waits for a lock, a channel or a call of
-/// Underpass, or panics, ends the process with a message; see [`Switches`](underpass_threads::Switches). *Remedy:* a lock
-/// of `std` that is held for moments, or a queue that is emptied elsewhere.
+/// again when it goes on. The scheduler waits meanwhile. A layer that then waits for a lock, a
+/// channel or a call of Underpass, or panics, ends the process with a message; see
+/// [`Switches`](underpass_threads::Switches). *Remedy:* a lock of `std` that is held for moments,
+/// or a queue that is emptied elsewhere.
 ///
 /// Spans are not seen in [`blocking`](underpass_threads::blocking) calls that run on a spare kernel thread, and a subscriber that is the
 /// default only of a scope (`with_default`) is that of its kernel thread: use a global one.

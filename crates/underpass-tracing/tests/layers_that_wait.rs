@@ -27,7 +27,8 @@ fn watchdog() -> Sender<()> {
     calm
 }
 
-/// Runs the calling test's `body` in a process of its own with one processor. Says whether it ended well, and what it said.
+/// Runs the calling test's `body` in a process of its own with one processor. Says whether it ended
+/// well, and what it said.
 fn alone(body: impl FnOnce()) -> (bool, String) {
     if std::env::var_os(INSIDE).is_some() {
         let _dog = watchdog();
@@ -41,7 +42,8 @@ fn alone(body: impl FnOnce()) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// A layer that does something where a span is entered and exited: by its own thread, or at a switch.
+/// A layer that does something where a span is entered and exited: by its own thread, or at a
+/// switch.
 struct Does<F>(F);
 
 impl<S: Subscriber, F: Fn(bool) + 'static> tracing_subscriber::Layer<S> for Does<F> {

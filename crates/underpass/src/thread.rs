@@ -5,9 +5,12 @@
 //!
 //! # What is different from `std::thread`
 //!
-//! * A thread starts on whichever activation is free, and *stays* on it. So `std::thread_local!`, `Rc`, and `std` guards across a
-//!   wait are as sound as ever; but all threads of an activation share a `std::thread_local!`. A variable of each thread's own is
-//!   made by [`thread_local!`](crate::thread_local).
+//! * A thread starts on whichever activation is free, and *stays* on it. So a reference to a
+//!   `std::thread_local!`, an `Rc` and a guard of `std` stay on their kernel thread across a wait.
+//! * All threads of an activation share a `std::thread_local!`. A variable of each thread's own is
+//!   made by [`thread_local!`](crate::thread_local). What others set in a `std::thread_local!`
+//!   **for a scope** is not safe across a wait: the crate `scoped-tls` then reads memory that is
+//!   gone. See [there](crate::thread_local#scoped-variables) for the remedy.
 //! * What blocks in the kernel blocks the activation. [`sync`](crate::sync) and [`io`](crate::io) don't; anything else goes into
 //!   [`blocking`]. Where that was forgotten, a monitor finds out within milliseconds, has another activation run, and
 //!   [`dump`](dump()) names the thread.

@@ -92,8 +92,8 @@ pub fn with_settings(processors: &[u32], settings: &[(&str, &str)], body: impl F
     }
 }
 
-/// Runs the calling test's `body` in a process of its own with one processor, where it ends the process (`abort`). Gives what it
-/// said.
+/// Runs the calling test's `body` in a process of its own with one processor, where it ends the
+/// process (`abort`). Gives what it said.
 ///
 /// # Panics
 /// If the process ends in another way.
