@@ -12,7 +12,7 @@ macro_rules! calls {
         /// ```
         pub fn number(name: &str) -> Option<i64> {
             match name {
-                $($(#[$when])? stringify!($name) => Some(libc::$number),)*
+                $($(#[$when])? stringify!($name) => Some(numbers::$number),)*
                 _ => None,
             }
         }
@@ -20,11 +20,19 @@ macro_rules! calls {
         /// The name of the system call `number`, if this table knows it.
         pub fn name(number: i64) -> Option<&'static str> {
             match number {
-                $($(#[$when])? libc::$number => Some(stringify!($name)),)*
+                $($(#[$when])? numbers::$number => Some(stringify!($name)),)*
                 _ => None,
             }
         }
     };
+}
+
+/// Those of `libc`, and what it lacks.
+pub(crate) mod numbers {
+    pub use libc::*;
+    /// Linux 6.5, the same on all processors.
+    #[allow(non_upper_case_globals, reason = "as `libc` names them")]
+    pub const SYS_cachestat: c_long = 451;
 }
 
 calls! {
@@ -59,6 +67,7 @@ calls! {
     madvise => SYS_madvise
     mlock => SYS_mlock
     mincore => SYS_mincore
+    cachestat => SYS_cachestat
     brk => SYS_brk
     futex => SYS_futex
     futex_waitv => SYS_futex_waitv

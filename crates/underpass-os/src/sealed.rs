@@ -1,12 +1,13 @@
 //! Memory that nobody can change any more: passed from process to process without a copy, and read in place.
 
+use crate::calls::numbers::SYS_cachestat;
 use crate::memory::{TMPFS, create, fits};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::Deref;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::slice;
 
@@ -54,14 +55,62 @@ impl Write for Unsealed {
     }
 }
 
+/// Whether all pages of a file are in memory or swapped out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pages {
+    AllThere,
+    Missing,
+    /// The kernel doesn't say: before Linux 6.5, or where it may not be asked.
+    Unknown,
+}
+
+impl Pages {
+    /// Of the first `len` bytes of `file`: those that it has, less those that lie beyond. So nothing
+    /// is counted of a file that ends where it should, however large it is.
+    ///
+    /// The kernel answers without the inode's lock. `SEEK_HOLE` takes that lock, under which a
+    /// peer's `pwrite` may wait for ever for the page that it writes from, also when the file is
+    /// sealed.
+    fn of(file: &OwnedFd, len: usize) -> io::Result<Self> {
+        // SAFETY: it has no preconditions.
+        let page = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(1).max(1);
+        let len = (len as u64).next_multiple_of(page);
+        // Those beyond are counted last: what its maker adds meanwhile counts against the maker.
+        let bytes = (fstat(file)?.st_blocks as u64).saturating_mul(512);
+        if bytes < len {
+            return Ok(Self::Missing);
+        }
+        Ok(match pages_from(file, len) {
+            None => Self::Unknown,
+            Some(beyond) if bytes.saturating_sub(beyond.saturating_mul(page)) < len => Self::Missing,
+            Some(_) => Self::AllThere,
+        })
+    }
+}
+
+/// How many pages of `file` from byte `begin` on are in memory or swapped out (`cachestat`).
+fn pages_from(file: &OwnedFd, begin: u64) -> Option<u64> {
+    // `struct cachestat_range`: the beginning, and the length, of which 0 means all.
+    let range = [begin, 0];
+    // `struct cachestat`: cached, dirty, written back, evicted, and lately evicted.
+    let mut told = [0u64; 5];
+    // SAFETY: both structs are as long as the kernel's, and outlive the call.
+    let done =
+        unsafe { libc::syscall(SYS_cachestat, file.as_raw_fd(), range.as_ptr(), told.as_mut_ptr(), 0) };
+    (done == 0).then(|| told[0] + told[3])
+}
+
 /// A sealed `memfd`, mapped to be read.
 ///
 /// Its bytes are an ordinary slice, though another process may have made them and have them mapped too, for nobody can write or unmap what is behind them:
 /// * `F_SEAL_WRITE` is refused by the kernel while a writable mapping or a write under way exists, and forbids writing, writable mappings and holes made
 ///   later; no seal can be taken back.
 /// * `F_SEAL_SHRINK` keeps every page within the file, so that none of them faults for lying beyond its end (`SIGBUS`).
-/// * Its pages are ordinary ones, since those of huge pages can run out under a reader, who then faults. So many of them were there when it was mapped as it has bytes: a
-///   file of holes, which costs its maker nothing, would cost its reader memory.
+/// * Its pages are ordinary ones, since those of huge pages can run out under a reader, who then
+///   faults. All of them were there when it was mapped: a hole, which costs its maker nothing, would
+///   cost its reader memory, and kills the reader where that is short (`vm.overcommit_memory` of 2).
+///   Where the kernel doesn't say which are there, it fills the holes as the file is mapped
+///   ([decision 0055](../../../doc/decisions/0055-holes-in-sealed-memory.md)).
 #[derive(Debug)]
 pub struct SealedMemory {
     base: NonNull<u8>,
@@ -91,7 +140,8 @@ impl SealedMemory {
         let found = fstat(&file)?;
         let len = usize::try_from(found.st_size).ok().filter(|&len| len <= isize::MAX as usize);
         let len = len.ok_or_else(|| refused("memory larger than an address space"))?;
-        if (found.st_blocks as u64).saturating_mul(512) < len as u64 {
+        let pages = Pages::of(&file, len)?;
+        if pages == Pages::Missing {
             return Err(refused("memory that is not all there"));
         }
         if len == 0 {
@@ -101,7 +151,24 @@ impl SealedMemory {
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of ours.
         let base = unsafe { mmap(ptr::null_mut(), len, ProtFlags::READ, MapFlags::PRIVATE, &file, 0) }?;
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, len, file })
+        let mapped = Self { base, len, file };
+        if pages == Pages::Unknown {
+            mapped.fill()?;
+        }
+        Ok(mapped)
+    }
+
+    /// Has the kernel fill the holes, if there are any, so that want of memory for them is an error
+    /// here and no fault (`SIGBUS`) of the reader. Takes the longer the larger it is.
+    fn fill(&self) -> io::Result<()> {
+        // SAFETY: the mapping is ours, and its bytes stay what they are: a hole is read as zeros.
+        let filled = unsafe { libc::madvise(self.base.as_ptr().cast(), self.len, libc::MADV_POPULATE_READ) };
+        match io::Error::last_os_error() {
+            _ if filled == 0 => Ok(()),
+            // Before Linux 5.14 it can't.
+            e if e.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+            e => Err(e),
+        }
     }
 
     /// The file, to have it.
@@ -143,6 +210,7 @@ impl Drop for SealedMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{FallocateFlags, fallocate};
     use std::os::unix::fs::FileExt;
 
     fn refused(file: impl Into<OwnedFd>) -> String {
@@ -194,6 +262,66 @@ mod tests {
         if let Ok(huge) = create("test", MemfdFlags::ALLOW_SEALING.union(MemfdFlags::HUGETLB)) {
             fcntl_add_seals(&huge, SEALS).unwrap();
             assert!(refused(huge).contains("huge"));
+        }
+    }
+
+    #[test]
+    fn pages_beyond_the_end_do_not_stand_for_holes() {
+        const LEN: usize = 1 << 20;
+        let kept = memory(MemfdFlags::ALLOW_SEALING);
+        kept.set_len(LEN as u64).unwrap();
+        kept.write_at(b"x", 1 << 19).unwrap();
+        fallocate(&kept, FallocateFlags::KEEP_SIZE, LEN as u64, LEN as u64).unwrap();
+        assert!(fstat(&kept).unwrap().st_blocks as usize * 512 >= LEN, "their number alone tells nothing");
+        fcntl_add_seals(&kept, SEALS).unwrap();
+        let kept = OwnedFd::from(kept);
+        match Pages::of(&kept, LEN).unwrap() {
+            // Before Linux 6.5 nobody says.
+            Pages::Unknown => assert!(pages_from(&kept, 0).is_none()),
+            _ => assert!(refused(kept).contains("not all there")),
+        }
+    }
+
+    #[test]
+    fn pages_beyond_the_end_do_no_harm_by_themselves() {
+        let file = memory(MemfdFlags::ALLOW_SEALING);
+        file.write_at(&[7; 10_000], 0).unwrap();
+        fallocate(&file, FallocateFlags::KEEP_SIZE, 1 << 20, 1 << 20).unwrap();
+        fcntl_add_seals(&file, SEALS).unwrap();
+        assert_eq!(SealedMemory::adopt(file.into()).unwrap().len(), 10_000);
+    }
+
+    #[test]
+    fn holes_that_nobody_tells_of_are_filled() {
+        const LEN: usize = 1 << 20;
+        let file = memory(MemfdFlags::ALLOW_SEALING);
+        file.set_len(LEN as u64).unwrap();
+        fcntl_add_seals(&file, SEALS).unwrap();
+        let file = OwnedFd::from(file);
+        let fd = file.try_clone().unwrap();
+        assert_eq!(Pages::of(&fd, LEN).unwrap(), Pages::Missing);
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of ours.
+        let base = unsafe { mmap(ptr::null_mut(), LEN, ProtFlags::READ, MapFlags::PRIVATE, &file, 0) };
+        let mapped = SealedMemory { base: NonNull::new(base.unwrap().cast()).unwrap(), len: LEN, file };
+        mapped.fill().unwrap();
+        // Before Linux 6.5 nobody says more than their number.
+        assert_ne!(Pages::of(&fd, LEN).unwrap(), Pages::Missing);
+        assert!(mapped.iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn memory_that_is_all_there_is_taken_however_it_was_filled() {
+        // Written, given in advance, and of a size that ends within a page.
+        for (given, len) in [(0, 1), (0, 4096), (0, 4097), (1 << 20, 1 << 20), (1 << 21, (1 << 21) - 7)] {
+            let file = memory(MemfdFlags::ALLOW_SEALING);
+            if given > 0 {
+                fallocate(&file, FallocateFlags::empty(), 0, given).unwrap();
+                file.set_len(len).unwrap();
+            } else {
+                file.write_at(&vec![7; len as usize], 0).unwrap();
+            }
+            fcntl_add_seals(&file, SEALS).unwrap();
+            assert_eq!(SealedMemory::adopt(file.into()).unwrap().len(), len as usize);
         }
     }
 

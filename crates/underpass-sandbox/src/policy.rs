@@ -71,6 +71,7 @@ const FREE: &[&str] = &[
     "mremap",
     "madvise",
     "mincore",
+    "cachestat",
     "brk",
     // Kernel threads, processors, signals to itself.
     "set_robust_list",
