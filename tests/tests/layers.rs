@@ -102,7 +102,6 @@ const ROOMS: &[Room] = &[
         tests: &["underpass-sync"],
         outside: None,
         because: "it tells a subscriber which thread runs; what that drags in stays out of the core",
-        ..BARE
     },
     Room {
         name: "underpass-threads",
@@ -198,6 +197,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
         &[
             "confine.rs",
             "control_message.rs",
+            "damage.rs",
             "fault.rs",
             "forbidden.rs",
             "fork.rs",

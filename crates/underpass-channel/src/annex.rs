@@ -48,6 +48,11 @@ impl Annex {
         self.memory.len()
     }
 
+    /// Whether the system has refused a page of it: as [`Memory::is_damaged`].
+    pub fn is_damaged(&self) -> bool {
+        self.memory.is_damaged()
+    }
+
     /// Writes from its beginning.
     pub fn sink(&self) -> RegionSink<'_> {
         RegionSink::over(&self.memory)
@@ -92,6 +97,11 @@ impl<A: AsRef<Annex>> AnnexSource<A> {
             true => Ok(Self { annex, at: 0, end: len }),
             false => Err(DecodeError::Truncated),
         }
+    }
+
+    /// Whether the system has refused a page of it: what was read may be any bytes then.
+    pub fn is_damaged(&self) -> bool {
+        (*self.annex).as_ref().is_damaged()
     }
 
     /// The next `len` bytes, left where they lie.

@@ -38,6 +38,8 @@ impl Region {
     pub fn create(stack: usize) -> io::Result<(Self, OwnedFd)> {
         assert_eq!(stack, layout::stack_of(stack));
         let (memory, file) = Memory::create("underpass-binding", layout::region(stack))?;
+        // What is posted there must come to the other side, or there is no binding.
+        memory.fill(layout::STACKS)?;
         Ok((Self { memory, stack }, file))
     }
 
@@ -78,7 +80,7 @@ impl Region {
     /// # Panics
     /// If there is no such slot.
     pub fn stack_sink(&self, slot: u16) -> RegionSink<'_> {
-        RegionSink { to: self.stack(slot), left: self.stack, overflowed: false, memory: PhantomData }
+        RegionSink { to: self.stack(slot), left: self.stack, overflowed: false, memory: &self.memory }
     }
 
     /// Reads `len` bytes from the A-stack of `slot`.
@@ -96,7 +98,7 @@ impl Region {
         for offset in (0..len.min(SOON)).step_by(LINE) {
             want_to_write(from.wrapping_add(offset));
         }
-        Ok(RegionSource { from, left: len, memory: PhantomData })
+        Ok(RegionSource { from, left: len, memory: &self.memory })
     }
 
     /// Has the processor put what was written of the A-stack of `slot`, `len` bytes, where another finds it sooner than in this one's cache: a hint.
@@ -177,18 +179,32 @@ pub struct RegionSink<'a> {
     to: *mut u8,
     left: usize,
     overflowed: bool,
-    memory: PhantomData<&'a Memory>,
+    memory: &'a Memory,
 }
 
 impl<'a> RegionSink<'a> {
     /// Writes into all of `memory`.
     pub(crate) fn over(memory: &'a Memory) -> Self {
-        Self { to: memory.base().as_ptr(), left: memory.len(), overflowed: false, memory: PhantomData }
+        Self { to: memory.base().as_ptr(), left: memory.len(), overflowed: false, memory }
     }
 
     /// Whether more was put than an A-stack holds, which is an `Encode` whose `size` said too little; or a file, which none does.
     pub fn overflowed(&self) -> bool {
         self.overflowed
+    }
+
+    /// Whether the system has had no page for what was put, or for something before it: the peer
+    /// may not see it.
+    ///
+    /// # Errors
+    /// `OutOfMemory` if so. It stays so for this memory.
+    pub fn is_written(&self) -> io::Result<()> {
+        if self.memory.is_damaged() {
+            let why = "the system has refused a page of the memory that both sides share; where the machine has memory \
+                left, see `vm.overcommit_memory`, and import the binding again";
+            return Err(io::Error::new(io::ErrorKind::OutOfMemory, why));
+        }
+        Ok(())
     }
 }
 
@@ -218,7 +234,7 @@ impl Sink for RegionSink<'_> {
 pub struct RegionSource<'a> {
     from: *const u8,
     left: usize,
-    memory: PhantomData<&'a Memory>,
+    memory: &'a Memory,
 }
 
 impl<'a> RegionSource<'a> {
@@ -232,11 +248,16 @@ impl<'a> RegionSource<'a> {
         }
         // SAFETY: in bounds as checked.
         let from = unsafe { memory.base().as_ptr().add(at) };
-        Ok(Self { from, left: len, memory: PhantomData })
+        Ok(Self { from, left: len, memory })
     }
 }
 
 impl<'a> RegionSource<'a> {
+    /// Whether the system has refused a page of the memory: what was read may be any bytes then.
+    pub fn is_damaged(&self) -> bool {
+        self.memory.is_damaged()
+    }
+
     /// The next `len` bytes, left where they lie.
     ///
     /// # Errors

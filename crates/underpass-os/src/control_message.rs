@@ -38,7 +38,7 @@ pub(crate) struct Message {
     pub len: usize,
     /// The files that came along.
     pub files: Vec<OwnedFd>,
-    /// Who sent it, if the socket asks for that.
+    /// The sender, if the socket asks for it.
     pub sender: Option<Sender>,
     /// There was more beside it than there was room for. The kernel has closed it.
     pub lost: bool,

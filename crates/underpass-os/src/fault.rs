@@ -75,7 +75,19 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut li
         let address = unsafe { info.si_addr() } as usize;
         handler(Fault { address, instruction: instruction(context) });
     }
-    let Some(before) = BEFORE.get() else { return };
+    if let Some(before) = BEFORE.get() {
+        pass_on(before, signal, info, context);
+    }
+}
+
+/// Does what was done about `signal` `before` a handler of this process was installed, in that
+/// handler.
+pub(crate) fn pass_on(
+    before: &libc::sigaction,
+    signal: i32,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
     match before.sa_sigaction {
         libc::SIG_DFL | libc::SIG_IGN => {
             // SAFETY: the default action takes no handler. The fault comes again at once, and the process dies of it.

@@ -14,6 +14,7 @@ pub mod clock;
 pub mod confine;
 mod control_message;
 pub mod cpu;
+mod damage;
 pub mod descriptor;
 mod directory;
 pub mod failpoint;

@@ -1,5 +1,6 @@
 //! Memory that two domains share: a sealed `memfd`.
 
+use crate::damage::Slot;
 use rustix::buffer::spare_capacity;
 use rustix::fs::{
     MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate, memfd_create,
@@ -13,7 +14,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 
-/// What keeps a mapping of a peer's file from ever faulting: its size is fixed, and so are its seals.
+/// What keeps a mapping of a peer's file from faulting for lying beyond its end: its size is fixed,
+/// and so are its seals. A hole faults where the system has no page for it; see
+/// [`Memory::is_damaged`].
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 /// The type of the file system in which memory files are, `TMPFS_MAGIC` of the kernel's `magic.h`.
@@ -24,6 +27,7 @@ pub(crate) const TMPFS: u64 = 0x0102_1994;
 pub struct Memory {
     base: NonNull<u8>,
     len: usize,
+    slot: &'static Slot,
 }
 
 // SAFETY: the mapping has no owner thread; how its bytes may be accessed is `base`'s contract.
@@ -90,17 +94,43 @@ impl Memory {
     }
 
     fn map(file: impl AsFd, len: usize) -> io::Result<Self> {
-        // SAFETY: a fresh shared mapping at an address of the kernel's choice overlaps nothing of ours, and the
-        // seal against shrinking means that no access to it can fault.
+        // SAFETY: a fresh shared mapping at an address of the kernel's choice overlaps nothing of
+        // ours. The seal against shrinking means that no page lies beyond the end; of a hole that
+        // can't be filled see `is_damaged`.
         let base = unsafe {
             mmap(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)
         }?;
-        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let memory = Self { base, len };
+        let base: NonNull<u8> = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let slot = Slot::take(base.as_ptr() as usize, len).inspect_err(|_| {
+            // SAFETY: the mapping is ours, and nobody has used it.
+            let _ = unsafe { munmap(base.as_ptr().cast(), len) };
+        })?;
+        let memory = Self { base, len, slot };
         // A process that is forked off would write what its parent shares with the peer.
         // SAFETY: the mapping is ours, and stays as it is here.
         unsafe { madvise(base.as_ptr().cast(), len, Advice::LinuxDontFork) }?;
         Ok(memory)
+    }
+
+    /// Has the system fill the pages of the first `len` bytes, so that want of memory for them is
+    /// an error now. A system that can't (before Linux 5.14) leaves them for who touches them.
+    ///
+    /// # Errors
+    /// `OutOfMemory`, or what `madvise` says.
+    ///
+    /// # Panics
+    /// If it has fewer bytes.
+    pub fn fill(&self, len: usize) -> io::Result<()> {
+        assert!(len <= self.len, "{len} of {} bytes", self.len);
+        // SAFETY: the mapping is ours whole, and no byte of it changes.
+        let filled = unsafe { libc::madvise(self.base.as_ptr().cast(), len, libc::MADV_POPULATE_WRITE) };
+        match io::Error::last_os_error() {
+            _ if filled == 0 => Ok(()),
+            e if e.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+            // A page that the system refuses, as a fault would (`SIGBUS`).
+            e if e.raw_os_error() == Some(libc::EFAULT) => Err(io::ErrorKind::OutOfMemory.into()),
+            e => Err(e),
+        }
     }
 
     /// Gives all pages back to the system: what is read afterwards is zeros.
@@ -134,6 +164,16 @@ impl Memory {
         self.base
     }
 
+    /// Whether the system has refused a page of it, which this domain has touched (`SIGBUS`). From
+    /// then on other memory is in the place of that page: what is written there doesn't come to
+    /// the peer, and what is read there are any bytes, as of a peer that lies.
+    ///
+    /// It stays so.
+    #[inline]
+    pub fn is_damaged(&self) -> bool {
+        self.slot.is_damaged()
+    }
+
     /// Bytes mapped.
     #[inline]
     pub fn len(&self) -> usize {
@@ -149,6 +189,8 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
+        // Before another mapping can have the address.
+        self.slot.give_back();
         // SAFETY: the mapping is ours, and borrows of `base` end with `self`.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
         debug_assert!(unmapped.is_ok());
@@ -280,6 +322,29 @@ mod tests {
         fcntl_add_seals(&file, SealFlags::FUTURE_WRITE).unwrap();
         mapped.give_back();
         assert_eq!(mapped.resident().unwrap(), 4096, "it could not");
+    }
+
+    #[test]
+    fn a_page_that_is_refused_is_exchanged_and_its_memory_damaged() {
+        const LEN: usize = 4 * 4096;
+        let file = create("test", MemfdFlags::empty()).unwrap();
+        ftruncate(&file, LEN as u64).unwrap();
+        let (cut, whole) = (Memory::map(&file, LEN).unwrap(), Memory::create("test", LEN).unwrap().0);
+        // SAFETY: in bounds; nobody else has the memory.
+        let byte = |memory: &Memory, at| unsafe { memory.base().add(at).as_ptr() };
+        // SAFETY: mapped for writing.
+        unsafe { byte(&cut, 4096).write_volatile(1) };
+        // Its third page can't be had from here on, as if the system refused it.
+        ftruncate(&file, 2 * 4096).unwrap();
+        assert!(!cut.is_damaged());
+        // SAFETY: as above.
+        unsafe { byte(&cut, 2 * 4096 + 7).write_volatile(2) };
+        assert!(cut.is_damaged() && !whole.is_damaged());
+        // SAFETY: as above.
+        assert_eq!(unsafe { byte(&cut, 4096).read_volatile() }, 1, "the others stay");
+        drop(cut);
+        // Whoever has its place in the list is not damaged.
+        assert!(!Memory::create("test", LEN).unwrap().0.is_damaged());
     }
 
     #[test]

@@ -65,8 +65,8 @@ enum Pages {
 }
 
 impl Pages {
-    /// Of the first `len` bytes of `file`: those that it has, less those that lie beyond. So nothing
-    /// is counted of a file that ends where it should, however large it is.
+    /// Of the first `len` bytes of `file`: those that it has, less those that lie beyond. So
+    /// nothing is counted of a file that ends where it should, however large it is.
     ///
     /// The kernel answers without the inode's lock. `SEEK_HOLE` takes that lock, under which a
     /// peer's `pwrite` may wait for ever for the page that it writes from, also when the file is
@@ -107,9 +107,9 @@ fn pages_from(file: &OwnedFd, begin: u64) -> Option<u64> {
 ///   later; no seal can be taken back.
 /// * `F_SEAL_SHRINK` keeps every page within the file, so that none of them faults for lying beyond its end (`SIGBUS`).
 /// * Its pages are ordinary ones, since those of huge pages can run out under a reader, who then
-///   faults. All of them were there when it was mapped: a hole, which costs its maker nothing, would
-///   cost its reader memory, and kills the reader where that is short (`vm.overcommit_memory` of 2).
-///   Where the kernel doesn't say which are there, it fills the holes as the file is mapped
+///   faults. All of them were there when it was mapped: a hole, which costs its maker nothing,
+///   would cost its reader memory, and kills the reader where that is short (`vm.overcommit_memory`
+///   of 2). Where the kernel doesn't say which are there, it fills the holes as the file is mapped
 ///   ([decision 0055](../../../doc/decisions/0055-holes-in-sealed-memory.md)).
 #[derive(Debug)]
 pub struct SealedMemory {
@@ -167,6 +167,8 @@ impl SealedMemory {
             _ if filled == 0 => Ok(()),
             // Before Linux 5.14 it can't.
             e if e.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+            // A page that the system refuses, as a fault would (`SIGBUS`).
+            e if e.raw_os_error() == Some(libc::EFAULT) => Err(io::ErrorKind::OutOfMemory.into()),
             e => Err(e),
         }
     }

@@ -156,6 +156,10 @@ impl<'a> Answer<'a> {
         let linkage = self.linkage();
         let len = linkage.stacked(Status::Done as u16)?;
         let source = self.end.channel().stack_source(self.number, len).ok()?;
+        if source.is_damaged() {
+            // Told in `read`.
+            return None;
+        }
         linkage.clear();
         linkage.count.come_in(len as u64);
         Some(source)

@@ -70,6 +70,7 @@ pub(crate) fn fill_aside<T: Encode + ?Sized>(
         if sink.overflowed() || files.is_empty() {
             return Err(Unsent::Inconsistent);
         }
+        sink.is_written().map_err(Unsent::NoResources)?;
         Parcel { bytes: Lie::Stack(size as u64), files }
     } else if let Some((annex, file)) = annex_for(channel, mailbox, cell.slot(), size) {
         let mut packing = Packing::new((*annex.kept).as_ref().sink());
@@ -78,6 +79,7 @@ pub(crate) fn fill_aside<T: Encode + ?Sized>(
         if sink.overflowed() {
             return Err(Unsent::Inconsistent);
         }
+        sink.is_written().map_err(Unsent::NoResources)?;
         let bytes = match file {
             None if files.is_empty() => {
                 cell.place = Place::Annex;
@@ -116,10 +118,12 @@ fn annex_for(
     slot: u16,
     size: usize,
 ) -> Option<(Numbered, Option<OwnedFd>)> {
-    match mailbox.annexes().maps() {
+    let found = match mailbox.annexes().maps() {
         true => Some((mailbox.annex_for_reply(channel, slot, size)?, None)),
         false => mailbox.annexes().for_arguments(channel, slot, size),
-    }
+    };
+    // What is written into a damaged one may not come to the peer.
+    found.filter(|(annex, _)| !(*annex.kept).as_ref().is_damaged())
 }
 
 /// What came in a parcel or an annex, for who decodes it. Files that nobody takes are closed with it.
@@ -190,6 +194,15 @@ impl<'a> Aside<'a> {
     /// Files that nobody has taken yet.
     pub(crate) fn files_left(&self) -> usize {
         self.files.as_ref().map_or(0, PassedFiles::len)
+    }
+
+    /// Whether the system has refused a page of the memory in which the bytes lie.
+    pub(crate) fn is_damaged(&self) -> bool {
+        match &self.bytes {
+            Bytes::Stack(source) => source.is_damaged(),
+            Bytes::Blob(_) => false,
+            Bytes::Annex(source) => source.is_damaged(),
+        }
     }
 }
 

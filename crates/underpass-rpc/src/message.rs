@@ -66,6 +66,7 @@ fn fill_elsewhere<T: Encode + ?Sized>(
         if sink.overflowed() {
             return fill_aside(channel, mailbox, cell, value, size);
         }
+        sink.is_written().map_err(Unsent::NoResources)?;
         channel.send_on_stack(cell.slot(), size);
         cell.place = Place::Stack;
         cell.length = size as u32;
@@ -164,9 +165,17 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// Checks that everything was read.
+    /// Checks that everything was read, and was what the peer has written.
     #[inline]
     pub(crate) fn check_end(&self) -> Result<(), DecodeError> {
+        let damaged = match self {
+            Self::Inline(_) => false,
+            Self::Stack(source) => source.is_damaged(),
+            Self::Aside(source) => source.is_damaged(),
+        };
+        if damaged {
+            return Err(DecodeError::BadValue { of: "memory of which the system has refused a page" });
+        }
         match (self.left(), self) {
             (0, Self::Aside(source)) if source.files_left() > 0 => {
                 Err(DecodeError::FilesLeftOver(source.files_left()))

@@ -9,6 +9,7 @@ mod fork;
 mod group;
 mod grouped;
 mod memory;
+mod refused_pages;
 mod stopped;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
