@@ -2,7 +2,7 @@
 //! [`receive`].
 //!
 //! The kernel opens a descriptor here for each file in a control message (`SCM_RIGHTS`), and one
-//! for the sender's process if the socket asks for that (`SCM_PIDFD`). Whoever made the socket may
+//! for the sender's process if the socket asks for that (`SCM_PIDFD`). The maker of the socket may
 //! have switched such an option on. So each descriptor becomes an [`OwnedFd`], whether anybody
 //! wants it or not.
 

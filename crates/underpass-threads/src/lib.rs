@@ -9,8 +9,8 @@
 //! `Rc` and a guard stay on their kernel thread across a wait. Only threads that have not started
 //! yet are stolen, and those that were made [`migrating`](Builder::migrating). One thing is not as
 //! with kernel threads: the threads of an activation interleave on one kernel thread, which the
-//! crate `scoped-tls` does not expect ([`thread_local!`] has the remedy). Plain kernel threads may
-//! use everything here too: they sleep in the kernel.
+//! crate `scoped-tls` does not expect ([`thread_local!`](crate::thread_local) has the remedy).
+//! Plain kernel threads may use everything here too: they sleep in the kernel.
 //!
 //! *Read first:* `control.rs`, then `suspend.rs`, then `scheduler.rs`.
 
