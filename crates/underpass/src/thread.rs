@@ -56,6 +56,7 @@
 pub use underpass_threads::{
     AccessError, Awaited, Builder, Deadlock, Deadlocked, Dump, Found, HeldUp, JoinHandle, LocalKey,
     NoPreempt, Scope, ScopedJoinHandle, State, Switches, Thread, ThreadId, ThreadReport, Trace, blocking,
-    cancelled, checkpoint, current, current_id, deadlocks, dump, dump_on_quit, no_preempt, on_user_thread,
-    panic_message, panicking, park, park_timeout, scope, sleep, spawn, trim, watch_switches, yield_now,
+    blocking_here, cancelled, checkpoint, current, current_id, deadlocks, dump, dump_on_quit, no_preempt,
+    on_user_thread, panic_message, panicking, park, park_timeout, scope, sleep, spawn, trim, watch_switches,
+    with_stack, yield_now,
 };
