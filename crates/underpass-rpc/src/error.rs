@@ -141,8 +141,20 @@ impl std::error::Error for CallError {}
 
 impl From<DecodeError> for CallError {
     fn from(e: DecodeError) -> Self {
-        Self::Decode(e.to_string())
+        match e {
+            DecodeError::NoStack { .. } => Self::NoResources(no_stack(&e)),
+            _ => Self::Decode(e.to_string()),
+        }
     }
+}
+
+/// What to do about a value that is nested too deeply for a stack.
+#[cold]
+pub(crate) fn no_stack(e: &DecodeError) -> String {
+    format!(
+        "{e}; a server has larger ones for an interface by `Server::stack_size`, a calling thread by `Builder::stack_size` or \
+         `thread::with_stack`"
+    )
 }
 
 impl CallError {

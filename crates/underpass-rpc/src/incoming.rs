@@ -1,5 +1,6 @@
 //! A call as the server stub sees it.
 
+use crate::error::no_stack;
 use crate::later::{Later, Spawn};
 use crate::message::{Bytes, Unsent, fill};
 use crate::server::ServerEnd;
@@ -66,7 +67,10 @@ pub struct Refused {
 impl From<DecodeError> for Refused {
     #[cold]
     fn from(e: DecodeError) -> Self {
-        Self { status: Status::BadArguments, why: e.to_string() }
+        match e {
+            DecodeError::NoStack { .. } => Self { status: Status::NoResources, why: no_stack(&e) },
+            _ => Self { status: Status::BadArguments, why: e.to_string() },
+        }
     }
 }
 
