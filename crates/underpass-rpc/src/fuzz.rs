@@ -65,8 +65,9 @@ impl ServerDoor {
         let binding = Binding::new("fuzz".into(), Peer::of(&ours)?, None);
         let quotas = Quotas::new(Limits::NONE, HashMap::new());
         let seat = quotas.admit(0, region(stack) as u64).map_err(io::Error::other)?;
-        let (family, stub) = (Family::new(0, binding, false, Shift::default()), service.stub.clone());
-        let end = ServerEnd::new(channel, Mailbox::new(ours), stub, MEETING, family.clone(), seat);
+        let family = Family::new(0, binding, false, Shift::default());
+        let mailbox = Mailbox::new(ours);
+        let end = ServerEnd::new(channel, mailbox, service, MEETING, family.clone(), seat);
         family.join(&end);
         Ok((Self { end }, file, theirs))
     }

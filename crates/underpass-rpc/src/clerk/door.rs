@@ -156,8 +156,8 @@ impl Clerk {
         let shareable = grant.shareable.unwrap_or(offer.terms.shareable);
         let binding = Binding::new(offer.name.clone(), peer, expires);
         let family = Family::new(export, binding, shareable, shift);
-        let (mailbox, stub) = (Mailbox::new(socket.clone()), offer.service.stub.clone());
-        let end = ServerEnd::new(channel, mailbox, stub, meeting, family, seat);
+        let mailbox = Mailbox::new(socket.clone());
+        let end = ServerEnd::new(channel, mailbox, &offer.service, meeting, family, seat);
         // Before the client can have it: what is revoked from then on may be this.
         if !self.enrol(&end) {
             return;
