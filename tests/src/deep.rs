@@ -1,4 +1,5 @@
 //! An interface whose calls go deep, by recursion and by their values.
+#![allow(clippy::missing_errors_doc, reason = "what the tests call")]
 
 use std::hint::black_box;
 use std::sync::Mutex;

@@ -33,7 +33,8 @@
 //! `underpass-test-server NAME few-bindings N` exports a `Porter` whose user may have N bindings;
 //! `underpass-test-server NAME few-annexes N` exports a `Probe` whose user may have N bytes of annexes; `underpass-test-server NAME large N` makes N large calls.
 //!
-//! `underpass-test-server NAME deep [N]` exports a `Deep` whose calls have stacks of the usual size, or of N bytes.
+//! `underpass-test-server NAME deep [N]` exports a `Deep` whose calls have stacks of the usual
+//! size, or of N bytes.
 //!
 //! With `$UNDERPASS_TEST_CPU` it uses that CPU only.
 #![forbid(unsafe_code)]
@@ -80,10 +81,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         "tight" => Tight::serve(Gathering::default()),
         "deep" => {
             let server = Server::new().export(name, Deep::serve(Diver::default()));
-            return Ok(match number() {
-                Ok(bytes) => server.stack_size(bytes.parse()?).run()?,
-                Err(_) => server.run()?,
-            });
+            let sized = match number() {
+                Ok(bytes) => server.stack_size(bytes.parse()?),
+                Err(_) => server,
+            };
+            return Ok(sized.run()?);
         }
         "scales" => Scales::serve(Weigher::default()),
         "porter" => Porter::serve(Hall::default()),

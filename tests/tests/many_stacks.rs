@@ -1,4 +1,5 @@
-//! What many calls that wait in their handlers take. Alone in its process, whose memory it counts.
+//! The memory and the mappings that many calls take which wait in their handlers. This test counts
+//! what its process has in all, so it is alone in it.
 
 use std::sync::atomic::Ordering;
 use underpass::{Limits, Server, estacks};

@@ -38,7 +38,8 @@ type Body = Box<dyn FnOnce() -> &'static Base>;
 #[derive(Debug)]
 pub struct Context {
     suspended: Suspended,
-    /// Its own, or the one on which [`run_on`](Self::run_on) runs something: whoever runs on it changes it.
+    /// Its own stack, or the one on which [`run_on`](crate::run_on) runs a closure for it. The code
+    /// that runs on the context changes it.
     stack: UnsafeCell<Stack>,
 }
 
@@ -112,7 +113,8 @@ impl Context {
 
     /// Exchanges the stacks of both, as far as anybody is told of them.
     pub(crate) fn swap_stacks(&self, other: &Self) {
-        // SAFETY: both are whole, and only who runs on one of them comes here; no reference to either is kept anywhere.
+        // SAFETY: both are whole, and only who runs on one of them comes here; no reference to
+        // either is kept anywhere.
         unsafe { std::ptr::swap(self.stack.get(), other.stack.get()) };
     }
 

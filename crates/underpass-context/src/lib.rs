@@ -1,6 +1,7 @@
 //! Execution contexts: stacks with guard pages, and the switch between them.
 //!
-//! *Decides:* how a stack is had, kept warm and given back ([`Stacks`]), how a closure runs on another one ([`run_on`]), and what a switch is ([`Context`]): an indirect jump of our own on
+//! *Decides:* how a stack is had, kept warm and given back ([`Stacks`]), how a closure runs on
+//! another one ([`run_on`]), and what a switch is ([`Context`]): an indirect jump of our own on
 //! x86-64, `corosensei` elsewhere, under sanitizers, and with `--cfg underpass_portable`.
 //!
 //! *Must not know:* threads and why they pause.

@@ -1,7 +1,8 @@
 //! A closure on a stack of its own, which its caller waits for.
 //!
-//! The closure runs in a context of its own, entered from a base on the caller's stack. If the caller is itself a context that
-//! pauses, it does so with what it has on both stacks: a pause keeps nothing but the stack pointer.
+//! The closure runs in a context of its own, entered from a base on the caller's stack. If the
+//! caller is itself a context that pauses, it does so with what it has on both stacks: a pause
+//! keeps nothing but the stack pointer.
 
 use crate::{Base, Context, Pause, Resume, Stack};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -16,8 +17,8 @@ struct Job<F, T> {
 
 /// Runs `body` on `stack`, which is unmapped afterwards.
 ///
-/// `own` is the context on which the caller runs, or nothing on a kernel thread's own stack. Until `body` has ended, that context
-/// tells the size and the bounds of `stack` as its own.
+/// `own` is the context on which the caller runs, or nothing on a kernel thread's own stack. Until
+/// `body` has ended, that context tells the size and the bounds of `stack` as its own.
 ///
 /// # Panics
 /// With what `body` panics.
@@ -47,9 +48,10 @@ pub unsafe fn run_on<F: FnOnce() -> T, T>(stack: Stack, own: Option<&Context>, b
     // SAFETY: `place` is a job of these types, which lives until the context has ended, below.
     let context = Context::new(stack, move || unsafe { run(place) });
     own.inspect(|own| own.swap_stacks(&context));
-    // SAFETY: the base is the job's, whose other fields the context alone uses until it has ended.
+    // SAFETY: this is the job's base. Until the context has ended, it alone uses the other fields.
     let base = unsafe { &(*own_job).base };
-    // SAFETY: nobody else knows of the context, and its body bears to run where its caller does. The base is used for nothing else.
+    // SAFETY: nobody else knows of the context, and its body bears to run where its caller does.
+    // The base is used for nothing else.
     let why = unsafe { base.enter(&context, Resume::GoOn) };
     own.inspect(|own| own.swap_stacks(&context));
     debug_assert_eq!(why, Pause::Ended);
@@ -62,7 +64,8 @@ pub unsafe fn run_on<F: FnOnce() -> T, T>(stack: Stack, own: Option<&Context>, b
 /// The body of the context; gives the base to come back to.
 ///
 /// # Safety
-/// `place` is a [`Job`] of these types, which nobody else uses but for its base, and which lives until the context has ended.
+/// `place` is a [`Job`] of these types, which nobody else uses but for its base, and which lives
+/// until the context has ended.
 unsafe fn run<F: FnOnce() -> T, T>(place: *mut ()) -> &'static Base {
     let job: *mut Job<F, T> = place.cast();
     // SAFETY: as the caller says.

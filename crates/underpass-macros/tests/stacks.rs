@@ -54,7 +54,8 @@ fn on<T: Send>(bytes: usize, body: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// How many levels of a type have room on a stack of so many bytes: those are encoded and dropped there too.
+/// How many levels of a type have room on a stack of so many bytes: those are encoded and dropped
+/// there too.
 fn levels<T: Encode + Decode + Debug + PartialEq + Send>(bytes: usize, of: impl Fn(u32) -> T + Sync) -> u32 {
     let mut most = 0;
     for levels in 1..=DEEPEST {

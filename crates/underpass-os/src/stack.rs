@@ -86,21 +86,24 @@ impl StackMemory {
     }
 }
 
-/// Gives the pages of a stack back to the kernel, all but the uppermost `kept` bytes, if the stack was ever used below those.
+/// Gives the pages of a stack back to the kernel, all but the uppermost `kept` bytes, if the stack
+/// was ever used below those.
 ///
-/// It looks for that at the page below the kept bytes, so a stack of which less was used costs no system call. A use that leaves
-/// nothing but zeros in that page is not noticed. The page above the guard is the lowest that goes.
+/// It looks for that at the page below the kept bytes, so a stack of which less was used costs no
+/// system call. A use that leaves nothing but zeros in that page is not noticed. The page above the
+/// guard is the lowest that goes.
 ///
 /// # Safety
-/// `low` and `high` are where the guard of a [`StackMemory`] begins and where that ends. Nothing below `high - kept` is needed any
-/// more, and nobody reads or writes there meanwhile.
+/// `low` and `high` are where the guard of a [`StackMemory`] begins and where that ends. Nothing
+/// below `high - kept` is needed any more, and nobody reads or writes there meanwhile.
 pub unsafe fn give_back_deep((low, high): (usize, usize), kept: usize) {
     let (lowest, below) = (low + GUARD, high.saturating_sub(kept) & !(PAGE - 1));
     if below < lowest + PAGE {
         return;
     }
     let page = ptr::with_exposed_provenance::<u64>(below - PAGE);
-    // SAFETY: the page lies in the mapping and above its guard, is aligned, and nobody writes it meanwhile.
+    // SAFETY: the page lies in the mapping and above its guard, is aligned, and nobody writes it
+    // meanwhile.
     let words = unsafe { std::slice::from_raw_parts(page, PAGE / size_of::<u64>()) };
     if words.iter().fold(0, |any, word| any | word) == 0 {
         return;
@@ -111,7 +114,8 @@ pub unsafe fn give_back_deep((low, high): (usize, usize), kept: usize) {
     debug_assert!(given.is_ok());
 }
 
-/// Where the stack of the calling kernel thread begins, above its guard, and where it ends. `None` if the system does not say.
+/// Where the stack of the calling kernel thread begins, above its guard, and where it ends. `None`
+/// if the system does not say.
 ///
 /// The first kernel thread of a process reads `/proc/self/maps` for this.
 ///
@@ -137,13 +141,14 @@ pub fn kernel_stack() -> Option<(usize, usize)> {
     (told == 0).then(|| (low.addr(), low.addr() + size))
 }
 
-/// Bytes of address space or of private memory that this process may have: the least that its limits say (`ulimit -v`, `ulimit -d`).
-/// `None` if they say nothing.
+/// Bytes of address space or of private memory that this process may have: the least that its
+/// limits say (`ulimit -v`, `ulimit -d`). `None` if they say nothing.
 pub fn most_private() -> Option<u64> {
     [Resource::As, Resource::Data].into_iter().filter_map(|of| getrlimit(of).current).min()
 }
 
-/// Whether the kernel promises memory for all of a mapping when that is made (`vm.overcommit_memory` is 2). `false` if it does not say.
+/// Whether the kernel promises memory for all of a mapping when that is made
+/// (`vm.overcommit_memory` is 2). `false` if it does not say.
 pub fn promises_memory() -> bool {
     fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|mode| mode.trim() == "2")
 }

@@ -128,18 +128,25 @@ impl Server {
         self
     }
 
-    /// Has calls of the interface exported last run on stacks of at least `bytes`; 2 MiB if nothing is said.
+    /// Has calls of the interface exported last run on stacks of at least `bytes`; 2 MiB if nothing
+    /// is said.
     ///
-    /// These are bytes of address space. A stack takes memory for the pages that its calls have touched, and a call that went deep
-    /// gives back what it used beyond 256 KiB. A handler that needs more than its stack has aborts the process, and a message names
-    /// the interface, the method and this setting. [`with_stack`](underpass_threads::with_stack) gives a part of a handler a larger
-    /// stack instead.
+    /// These are bytes of address space. A stack takes memory for the pages that its calls have
+    /// touched, and a call that went deep gives back what it used beyond 256 KiB. A handler that
+    /// needs more than its stack has aborts the process, and a message names the interface, the
+    /// method and this setting. [`with_stack`](underpass_threads::with_stack) gives a part of a
+    /// handler a larger stack instead.
     ///
-    /// The calls of a domain run on stacks of one size, the largest that its interfaces ask for. Where nothing is said that is less
-    /// than 2 MiB, but at least 256 KiB, if this process is limited as it starts to serve: 1/4096 of what `ulimit -v` and `ulimit -d`
-    /// allow, and 256 KiB where the kernel promises memory for all that is mapped (`vm.overcommit_memory` is 2).
+    /// The calls of a domain run on stacks of one size, the largest that its interfaces ask for.
+    /// Where nothing is said that is less than 2 MiB, but at least 256 KiB, if this process is
+    /// limited as it starts to serve: 1/4096 of what `ulimit -v` and `ulimit -d` allow, and 256 KiB
+    /// where the kernel promises memory for all that is mapped (`vm.overcommit_memory` is 2).
     ///
-    /// [`start`](Self::start) fails with [`ExportError::System`] if there is no address space for one such stack.
+    /// Async handlers run on the stacks of their executor, and importers in this very domain call
+    /// on their own.
+    ///
+    /// [`start`](Self::start) fails with [`ExportError::System`] if there is no address space for
+    /// one such stack.
     ///
     /// # Examples
     /// ```no_run

@@ -40,7 +40,8 @@ struct Served {
     /// By whom its call is run: the number of a thread, or what [`by`] says. Under the lock, where it passes from [`by::NOBODY`] and to it.
     by: AtomicU64,
     count: SlotCount,
-    /// The procedure of its last call, as the client says. Written by whoever takes that call; for people.
+    /// The procedure of its last call, as the client says. The thread that takes the call writes
+    /// it, for people.
     procedure: AtomicU32,
 }
 

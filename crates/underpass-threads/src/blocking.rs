@@ -39,17 +39,19 @@ where
     }
 }
 
-/// Runs `call`, which may block in the kernel, on the calling thread's own kernel thread: for what can't go to another one.
+/// Runs `call`, which may block in the kernel, on the calling thread's own kernel thread: for what
+/// can't go to another one.
 ///
-/// That is a closure that is not `Send`, or one that uses something which belongs to its kernel thread: a `thread_local!` of `std`,
-/// a connection of a C library, `errno`.
+/// That is a closure that is not `Send`, or one that uses something which belongs to its kernel
+/// thread: a `thread_local!` of `std`, a connection of a C library, `errno`.
 ///
-/// The other threads that have started on this activation wait until `call` returns, and so do their timers. Threads that have not
-/// started, calls that come, and threads of other activations go on: somebody else gets the processor if `call` lasts and others wait
-/// for one. Where no other thread has started here it is the same as [`blocking`].
+/// The other threads that have started on this activation wait until `call` returns, and so do
+/// their timers. Threads that have not started, calls that come, and threads of other activations
+/// go on: somebody else gets the processor if `call` lasts and others wait for one. Where no other
+/// thread has started here it is the same as [`blocking`].
 ///
-/// Inside, the caller counts as a plain kernel thread: what blocks there blocks in the kernel. So `call` must not wait for another
-/// thread of this activation, which can't run meanwhile.
+/// Inside, the caller counts as a plain kernel thread: what blocks there blocks in the kernel. So
+/// `call` must not wait for another thread of this activation, which can't run meanwhile.
 ///
 /// # Panics
 /// With what `call` panics.

@@ -16,7 +16,8 @@ use underpass_processor::preempt;
 pub(crate) const STACK: usize = 256 * 1024;
 /// Carriers of each kind that an activation keeps, warm, while nobody uses them.
 const WARM: usize = 64;
-/// Bytes of a handler's stack that stay in memory when its call has ended. More of them go back to the kernel.
+/// Bytes of a handler's stack that stay in memory when its call has ended. More of them go back to
+/// the kernel.
 const KEPT: usize = 256 * 1024;
 
 /// What a carrier's stack is for.
@@ -65,7 +66,7 @@ impl Shelf {
     /// When to look for unused ones.
     #[inline]
     fn due(&self) -> Option<u64> {
-        // Relaxed: who keeps carriers sees to it that one comes to look, itself or another that it calls.
+        // Relaxed: an activation that keeps carriers looks later, or calls another that does.
         Some(self.due.load(Ordering::Relaxed)).filter(|&due| due != 0)
     }
 }
@@ -213,7 +214,8 @@ fn fresh(size: usize) -> Option<Box<Context>> {
 
 /// Unmaps the stacks that are kept for later threads.
 ///
-/// A thread's stack is kept when it ends, and a call's: of each kind up to 64 on each activation, and 1024 besides, of which the kernel may take most of the memory
+/// A thread's stack is kept when it ends, and a call's: of each kind up to 64 on each activation,
+/// and 1024 besides, of which the kernel may take most of the memory
 /// whenever it is short of some, and of which all but 64 go once they lie unused for a second or two. After a burst of threads a program that goes on for long with
 /// few may give all of it back at once; each activation does so when it next comes between two threads. Control blocks stay for good, some 500 bytes for each of the most threads
 /// that there ever were at once.
@@ -304,13 +306,15 @@ enum Finished {
     Unheeded,
 }
 
-/// Usable bytes of the stack of a thread that lives on the calling activation; nothing if it has none yet.
+/// Usable bytes of the stack of a thread that lives on the calling activation; nothing if it has
+/// none yet.
 pub(crate) fn size_of(control: &Control) -> Option<usize> {
     // SAFETY: its home, this very kernel thread, owns it.
     unsafe { control.context.get() }.as_deref().map(Context::size)
 }
 
-/// The calling thread, `dispatcher`, has served all that came: what a deep call has used of its stack goes back to the kernel.
+/// The calling thread, `dispatcher`, has served all that came: what a deep call has used of its
+/// stack goes back to the kernel.
 pub(crate) fn give_back_deep(dispatcher: &Control) {
     // SAFETY: it runs, so its home is this very kernel thread.
     if let Some(context) = unsafe { dispatcher.context.get() } {
@@ -318,9 +322,11 @@ pub(crate) fn give_back_deep(dispatcher: &Control) {
     }
 }
 
-/// Gives back what a deep call has used of the caller's stack, when the caller has no more than the frames of the runtime on it.
+/// Gives back what a deep call has used of the caller's stack, when the caller has no more than the
+/// frames of the runtime on it.
 fn shed(context: &Context) {
-    // SAFETY: the caller runs on it, with frames of far fewer bytes than are kept, and nothing else is on it.
+    // SAFETY: the caller runs on it, with frames of far fewer bytes than are kept, and nothing else
+    // is on it.
     unsafe { underpass_os::give_back_deep(context.bounds(), KEPT) };
 }
 

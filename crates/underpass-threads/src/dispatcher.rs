@@ -212,7 +212,8 @@ impl Drop for Office {
             self.own.serving.ends();
             self.own.retire_dispatcher();
         } else {
-            // It has paused in a call, or its stack has become too small: another dispatches, or none.
+            // It has paused in a call, or its stack has become too small: another dispatches, or
+            // none.
             estacks::released();
         }
     }
@@ -303,8 +304,8 @@ impl Scheduler {
         call.ends().then_some(served)
     }
 
-    /// The lines have changed. If there is an interface among them that asks for larger stacks than the dispatcher has, another
-    /// dispatches from now on: this one ends as if it had paused.
+    /// The lines have changed. If there is an interface among them that asks for larger stacks than
+    /// the dispatcher has, another dispatches from now on: this one ends as if it had paused.
     pub(crate) fn leave_small_stack(&self) {
         let Some(dispatcher) = self.dispatcher.get() else { return };
         if carrier::size_of(dispatcher).is_some_and(|size| size < estacks::stack_size()) {

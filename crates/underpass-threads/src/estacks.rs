@@ -27,7 +27,8 @@ static SHORTAGES: AtomicU64 = AtomicU64::new(0);
 const SIZE: usize = 2 << 20;
 /// What is used of that if a limit is in the way.
 const SMALL: usize = carrier::STACK;
-/// All E-stacks that a user's calls may hold by default take no more than all of what a limit allows.
+/// All E-stacks that a user's calls may hold by default take no more than all of what a limit
+/// allows.
 const USERS_CALLS: u64 = 4096;
 
 /// Usable bytes of the E-stacks that are made from now on; 0 until somebody asks.
@@ -38,7 +39,7 @@ static WITHIN: AtomicU64 = AtomicU64::new(u64::MAX);
 /// Usable bytes that each E-stack has at the least.
 #[inline]
 pub(crate) fn stack_size() -> usize {
-    // SYNC: none; who exports an interface makes its lines known afterwards, by a lock.
+    // Relaxed: an export makes its lines known afterwards, under a lock.
     match EACH.load(Ordering::Relaxed) {
         0 => EACH.fetch_max(usual_size(), Ordering::Relaxed).max(EACH.load(Ordering::Relaxed)),
         size => size,
@@ -57,12 +58,14 @@ fn size_within(bytes: u64) -> usize {
     usize::try_from(bytes / USERS_CALLS).unwrap_or(SIZE).clamp(SMALL, SIZE)
 }
 
-/// This process will be limited to so many bytes of private memory: E-stacks of the usual size will leave most of it to others.
+/// This process will be limited to so many bytes of private memory: E-stacks of the usual size will
+/// leave most of it to others.
 pub fn e_stacks_within(bytes: u64) {
     WITHIN.fetch_min(bytes, Ordering::Relaxed);
 }
 
-/// Sees to it that calls which come over lines that are made known later have stacks of at least `bytes`, or of the usual size.
+/// Sees to it that calls which come over lines that are made known later have stacks of at least
+/// `bytes`, or of the usual size.
 ///
 /// The stacks of calls are all of one size: the largest that anybody has asked for.
 ///
@@ -99,7 +102,8 @@ pub struct EStacks {
     pub associated: usize,
     /// The most that they ever held at once.
     pub most_associated: usize,
-    /// Stacks that take address space: these, those of threads, and those of either kind that are kept for later.
+    /// Stacks that take address space: these, those of threads, and those of either kind that are
+    /// kept for later.
     pub exist: u64,
     /// Stacks that were given back to the system: beyond the number that is kept, unused for long, or needed when memory was short.
     pub reclaimed: u64,

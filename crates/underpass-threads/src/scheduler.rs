@@ -81,8 +81,9 @@ pub(crate) fn anew() -> &'static Scheduler {
     OWN.get().expect("a user-level thread runs on an activation")
 }
 
-/// The activation on whose kernel thread the caller is, the thread that it runs or is in a blocking call for, and the context of
-/// that thread. Nothing on a plain kernel thread. A handler of signals may ask for what it has interrupted.
+/// The activation of this kernel thread, the thread that it runs or is in a blocking call for, and
+/// the context of that thread. Nothing on a plain kernel thread. A handler of signals may ask for
+/// what it has interrupted.
 pub(crate) fn here() -> Option<(&'static Scheduler, &'static Control, &'static Context)> {
     let own = OWN.get()?;
     let me = own.current_if_any().or_else(|| own.outside.out.get())?;

@@ -7,16 +7,18 @@ use std::io;
 use underpass_context::{Stacks, run_on};
 use underpass_os::{GUARD, kernel_stack};
 
-/// Runs `body` on a stack of its own, of at least `bytes`, and unmaps that afterwards: for what recurses deeper than its caller's
-/// stack has room for.
+/// Runs `body` on a stack of its own, of at least `bytes`, and unmaps that afterwards: for what
+/// recurses deeper than its caller's stack has room for.
 ///
-/// It stays on the calling thread, so it need not be `Send`, and may do whatever its caller may: block, call, be cancelled, and see
-/// who calls. Only pages that it touches take memory. It costs a few system calls. One that overflows this stack is told as any other
-/// on a user-level thread; on a plain kernel thread the process dies by `SIGSEGV`. Backtraces and dumps taken inside end where `body`
-/// begins.
+/// It stays on the calling thread, so it need not be `Send`, and may do whatever its caller may:
+/// block, call, be cancelled, and see who calls. Only pages that it touches take memory. It costs a
+/// few system calls. One that overflows this stack is told as any other on a user-level thread; on
+/// a plain kernel thread the process dies by `SIGSEGV`. Backtraces and dumps taken inside end where
+/// `body` begins.
 ///
 /// # Errors
-/// `OutOfMemory`: there is no address space for it (`ulimit -v`, `vm.overcommit_memory`), or too many mappings (`vm.max_map_count`).
+/// `OutOfMemory`: there is no address space for it (`ulimit -v`, `vm.overcommit_memory`), or too
+/// many mappings (`vm.max_map_count`).
 ///
 /// # Panics
 /// With what `body` panics.
@@ -28,14 +30,16 @@ use underpass_os::{GUARD, kernel_stack};
 ///     if left == 0 { 0 } else { depth(left - 1) + frame[7] }
 /// }
 /// // A stack of 256 KiB has room for a few hundred of these.
-/// let thread = underpass_threads::spawn(|| underpass_threads::with_stack(64 << 20, || depth(10_000)));
+/// let body = || underpass_threads::with_stack(64 << 20, || depth(10_000));
+/// let thread = underpass_threads::spawn(body);
 /// assert_eq!(thread.join().unwrap()?, 10_000);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn with_stack<T>(bytes: usize, body: impl FnOnce() -> T) -> io::Result<T> {
     let stack = Stacks::new(bytes.clamp(LEAST, isize::MAX as usize), 0).take()?;
     let own = scheduler::here().map(|(.., context)| context);
-    // SAFETY: a thread that its kernel thread runs, or is in a blocking call for, runs on its context.
+    // SAFETY: a thread that its kernel thread runs, or is in a blocking call for, runs on its
+    // context.
     Ok(unsafe { run_on(stack, own, body) })
 }
 
@@ -44,7 +48,8 @@ thread_local! {
     static OWN: Cell<Option<Option<(usize, usize)>>> = const { Cell::new(None) };
 }
 
-/// The addresses between which the calling thread may use its stack, a kernel thread's included. Nothing if they can't be known.
+/// The addresses between which the calling thread may use its stack, a kernel thread's included.
+/// Nothing if they can't be known.
 ///
 /// # Examples
 /// ```

@@ -9,10 +9,12 @@ use std::sync::OnceLock;
 /// The stack on which a message is decoded may be too small for so many: see [`watch_stacks`].
 pub const DEEPEST: u32 = 64;
 
-/// Bytes of the stack that are left to what is decoded inside; but no more than a quarter of a small stack.
+/// Bytes of the stack that are left to what is decoded inside; but no more than a quarter of a
+/// small stack.
 const ROOM: usize = 32 * 1024;
-/// Bytes of the stack that are left for each byte of the value that is decoded next. The functions between two levels of derived
-/// types have up to 13 copies of it without optimization, 4 with some; builds without optimization have debug assertions.
+/// Bytes of the stack that are left for each byte of the value that is decoded next. The functions
+/// between two levels of derived types have up to 13 copies of it without optimization, 4 with
+/// some; builds without optimization have debug assertions.
 const FRAMES: usize = if cfg!(debug_assertions) { 16 } else { 6 };
 
 /// Tells where the calling thread's stack begins and ends.
@@ -20,7 +22,9 @@ type Bounds = fn() -> Option<(usize, usize)>;
 
 static BOUNDS: OnceLock<Bounds> = OnceLock::new();
 
-/// Has [`deeper`] ask `bounds` where the calling thread's stack begins and where it ends, and refuse values for which it has no room. `bounds` says `None` where it doesn't know. Of several calls the first counts.
+/// Has [`deeper`] ask `bounds` where the calling thread's stack begins and where it ends, and
+/// refuse values for which it has no room. `bounds` says `None` where it doesn't know. Of several
+/// calls the first counts.
 ///
 /// # Examples
 /// ```standalone_crate
@@ -60,12 +64,13 @@ struct Where {
 /// `Box`, the collections and `Serde` do so; a type with a pointer of its own (`Rc`, an arena) has to. The depth is counted
 /// for each kernel thread, so `decode` must not wait for anything: it takes bytes that are there.
 ///
-/// A thread whose stack is known ([`watch_stacks`]) keeps room on it for a value of type `T`: six times its size, 16 times with
-/// debug assertions, and at least 32 KiB or a quarter of the stack, whichever is less. What decodes a `T` by hand has to do with
-/// that until it comes here again.
+/// A thread whose stack is known ([`watch_stacks`]) keeps room on it for a value of type `T`: six
+/// times its size, 16 times with debug assertions, and at least 32 KiB or a quarter of the stack,
+/// whichever is less. What decodes a `T` by hand has to do with that until it comes here again.
 ///
 /// # Errors
-/// [`DecodeError::TooDeep`] inside [`DEEPEST`] others; [`DecodeError::NoStack`] if there is not so much room; else as `decode`.
+/// [`DecodeError::TooDeep`] inside [`DEEPEST`] others; [`DecodeError::NoStack`] if there is not so
+/// much room; else as `decode`.
 ///
 /// # Examples
 /// ```
@@ -113,7 +118,8 @@ impl Level {
             (now.low, now.size) = stack();
         }
         let left = (&raw const now).addr().wrapping_sub(now.low);
-        // On another stack than the outermost level was, this is a very large number: nothing is known of that stack.
+        // On another stack than the outermost level was, this is a very large number: nothing is
+        // known of that stack.
         if left < room.max(ROOM.min(now.size / 4)) {
             return Err(DecodeError::NoStack { size: now.size });
         }

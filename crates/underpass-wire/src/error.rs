@@ -5,8 +5,9 @@ use std::fmt;
 
 /// Why bytes are not a value of the type that was asked for.
 ///
-/// Whatever the bytes are, decoding ends with a value or with one of these. But for [`NoStack`](Self::NoStack), of which a larger
-/// stack is the remedy, there is none at this end: the other side is damaged, hostile, or speaks of another interface.
+/// Whatever the bytes are, decoding ends with a value or with one of these. But for
+/// [`NoStack`](Self::NoStack), of which a larger stack is the remedy, there is none at this end:
+/// the other side is damaged, hostile, or speaks of another interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeError {

@@ -8,9 +8,13 @@
 //! * A thread starts on whichever activation is free, and *stays* on it. So `std::thread_local!`, `Rc`, and `std` guards across a
 //!   wait are as sound as ever; but all threads of an activation share a `std::thread_local!`. A variable of each thread's own is
 //!   made by [`thread_local!`](crate::thread_local).
-//! * What blocks in the kernel blocks the activation. [`sync`](crate::sync) and [`io`](crate::io) don't; anything else goes into
-//!   [`blocking`]. Where that was forgotten, a monitor finds out within milliseconds, has another activation run, and
-//!   [`dump`](dump()) names the thread.
+//! * What blocks in the kernel blocks the activation. [`sync`](crate::sync) and [`io`](crate::io)
+//!   don't; anything else goes into [`blocking`], or into [`blocking_here`] if it can't go to
+//!   another kernel thread. Where that was forgotten, a monitor finds out within milliseconds, has
+//!   another activation run, and [`dump`](dump()) names the thread.
+//! * A thread has a stack of 256 KiB ([`Builder::stack_size`] says another), and a call that comes
+//!   has 2 MiB ([`Server::stack_size`](crate::Server::stack_size)). What recurses deeper runs by
+//!   [`with_stack`].
 //! * A thread that computes is preempted when its time slice is over, for the sake of threads that have not started and of other
 //!   activations. Those that live on its own activation wait until it yields; in long computations call [`checkpoint`], or give
 //!   the thread an activation by [`Builder::dedicated`].
