@@ -4,6 +4,7 @@
 mod callers;
 mod captive;
 mod crowd;
+mod deep;
 mod desk;
 mod entries;
 mod errands;
@@ -22,6 +23,7 @@ mod works;
 pub use callers::{Callers, CallersProcess, MARKS, call_by_order};
 pub use captive::{Captive, CaptiveClient};
 pub use crowd::{Meeting, crowd};
+pub use deep::{Deep, DeepClient, Diver, Nest};
 pub use desk::{ANOTHER, Clerk, Desk, DeskClient, PublicRoom, Puppet, SOMEBODY, Who, listen, obey};
 pub use entries::{Entries, Seen};
 pub use errands::{Errands, ErrandsAsync, ErrandsClient};

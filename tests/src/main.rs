@@ -33,6 +33,9 @@
 //! `underpass-test-server NAME few-bindings N` exports a `Porter` whose user may have N bindings;
 //! `underpass-test-server NAME few-annexes N` exports a `Probe` whose user may have N bytes of annexes; `underpass-test-server NAME large N` makes N large calls.
 //!
+//! `underpass-test-server NAME deep [N]` exports a `Deep` whose calls have stacks of the usual
+//! size, or of N bytes.
+//!
 //! With `$UNDERPASS_TEST_CPU` it uses that CPU only.
 #![forbid(unsafe_code)]
 
@@ -43,9 +46,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use underpass::{CallError, Limits, Server, thread};
 use underpass_tests::{
-    Board, Diligent, Entries, Errands, ErrandsClient, Files, Gathering, Hall, Other, Porter, PorterClient,
-    Probe, ProbeClient, Scales, Shelf, Subject, Tight, Unlike, Weigher, Worker, WorkerClient, call_by_order,
-    crowd, obey, until,
+    Board, Deep, Diligent, Diver, Entries, Errands, ErrandsClient, Files, Gathering, Hall, Other, Porter,
+    PorterClient, Probe, ProbeClient, Scales, Shelf, Subject, Tight, Unlike, Weigher, Worker, WorkerClient,
+    call_by_order, crowd, obey, until,
 };
 
 /// Calls before those that are counted: as many as both sides need to find their ways of waiting.
@@ -76,6 +79,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Ok(WorkerClient::import(&name)?.with_deadline(Duration::from_secs(3600)).persist(0)?);
         }
         "tight" => Tight::serve(Gathering::default()),
+        "deep" => {
+            let server = Server::new().export(name, Deep::serve(Diver::default()));
+            let sized = match number() {
+                Ok(bytes) => server.stack_size(bytes.parse()?),
+                Err(_) => server,
+            };
+            return Ok(sized.run()?);
+        }
         "scales" => Scales::serve(Weigher::default()),
         "porter" => Porter::serve(Hall::default()),
         "shelf" => Shelf::serve(Board::default()),

@@ -55,8 +55,9 @@ fn ten_thousand_clients_hold_a_bounded_number_of_stacks() {
     let census = estacks::census();
     assert!(census.most_associated <= BOUND + activations(), "{census:?}");
     until("those that are not needed to go", || {
-        let census = estacks::census();
-        (census.exist <= KEPT * (activations() as u64 + 1) && census.reclaimed > 0).then_some(())
+        let (census, kept) = (estacks::census(), KEPT * (activations() as u64 + 1));
+        // Where the handlers waited on many activations, each may keep all of its own.
+        (census.exist <= kept && (census.reclaimed > 0 || BOUND as u64 <= kept)).then_some(())
     });
 }
 

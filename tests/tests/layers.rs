@@ -189,7 +189,16 @@ const UNSAFE: &[(&str, &[&str])] = &[
     ("underpass-channel", &["copying.rs", "lines.rs", "region.rs"]),
     (
         "underpass-context",
-        &["context.rs", "fiber.rs", "portable.rs", "stack.rs", "switch.rs", "tests.rs", "trace.rs"],
+        &[
+            "context.rs",
+            "fiber.rs",
+            "nested.rs",
+            "portable.rs",
+            "stack.rs",
+            "switch.rs",
+            "tests.rs",
+            "trace.rs",
+        ],
     ),
     ("underpass-io", &["registration.rs", "waiting.rs"]),
     (
@@ -237,6 +246,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
             "scope.rs",
             "served.rs",
             "spare.rs",
+            "stacks.rs",
             "suspend.rs",
             "switching.rs",
             "wait.rs",

@@ -3,6 +3,7 @@
 use crate::switch::{self, Suspended};
 use crate::trace::{self, Walk};
 use crate::{Pause, Resume, Stack};
+use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Where a kernel thread leaves off when it enters a context, to come back to when the context pauses.
@@ -37,7 +38,9 @@ type Body = Box<dyn FnOnce() -> &'static Base>;
 #[derive(Debug)]
 pub struct Context {
     suspended: Suspended,
-    stack: Stack,
+    /// Its own stack, or the one on which [`run_on`](crate::run_on) runs a closure for it. The code
+    /// that runs on the context changes it.
+    stack: UnsafeCell<Stack>,
 }
 
 // SAFETY: a paused context is memory like any other, and who resumes it vouches for its body.
@@ -48,7 +51,7 @@ impl Context {
     pub fn new(stack: Stack, body: impl FnOnce() -> &'static Base + 'static) -> Box<Self> {
         let body: Box<Body> = Box::new(Box::new(body));
         let suspended = Suspended::begin(&stack, first, Box::into_raw(body).expose_provenance());
-        Box::new(Self { suspended, stack })
+        Box::new(Self { suspended, stack: UnsafeCell::new(stack) })
     }
 
     /// Pauses this context: goes back to the base that it was last entered from, or to which that went over.
@@ -100,7 +103,19 @@ impl Context {
     /// It is paused or has not begun, and nobody enters it meanwhile.
     pub unsafe fn lend(&self) {
         // SAFETY: what is suspended lies above; below is what its frames have left behind.
-        unsafe { self.stack.lend_below(self.suspended.lowest()) };
+        unsafe { self.stack().lend_below(self.suspended.lowest()) };
+    }
+
+    fn stack(&self) -> &Stack {
+        // SAFETY: only `swap_stacks` changes it, and keeps no reference; nor do those who ask here.
+        unsafe { &*self.stack.get() }
+    }
+
+    /// Exchanges the stacks of both, as far as anybody is told of them.
+    pub(crate) fn swap_stacks(&self, other: &Self) {
+        // SAFETY: both are whole, and only who runs on one of them comes here; no reference to
+        // either is kept anywhere.
+        unsafe { std::ptr::swap(self.stack.get(), other.stack.get()) };
     }
 
     /// Whether a kernel thread that was interrupted at the instruction `ip` is just switching: then unwinders don't find its way.
@@ -115,12 +130,12 @@ impl Context {
 
     /// Bytes of its stack that can be used.
     pub fn size(&self) -> usize {
-        self.stack.size()
+        self.stack().size()
     }
 
     /// Where the guard below its stack begins and where the stack ends.
     pub fn bounds(&self) -> (usize, usize) {
-        self.stack.bounds()
+        self.stack().bounds()
     }
 }
 

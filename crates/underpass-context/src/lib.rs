@@ -1,12 +1,14 @@
 //! Execution contexts: stacks with guard pages, and the switch between them.
 //!
-//! *Decides:* how a stack is had, kept warm and given back ([`Stacks`]), and what a switch is ([`Context`]): an indirect jump of our own on
+//! *Decides:* how a stack is had, kept warm and given back ([`Stacks`]), how a closure runs on
+//! another one ([`run_on`]), and what a switch is ([`Context`]): an indirect jump of our own on
 //! x86-64, `corosensei` elsewhere, under sanitizers, and with `--cfg underpass_portable`.
 //!
 //! *Must not know:* threads and why they pause.
 //!
 //! *Read first:* `context.rs`, then `switch.rs`.
 
+mod nested;
 mod stack;
 mod trace;
 mod why;
@@ -23,6 +25,7 @@ mod switch;
 
 #[cfg(all(target_arch = "x86_64", not(underpass_portable)))]
 pub use context::{Base, Context};
+pub use nested::run_on;
 #[cfg(any(not(target_arch = "x86_64"), underpass_portable))]
 pub use portable::{Base, Context};
 pub use stack::{Stack, Stacks};

@@ -23,8 +23,8 @@ type Switch = Yielder<Resume, Leaving>;
 pub struct Context {
     coroutine: UnsafeCell<Option<Coroutine<Resume, Leaving, (), Stack>>>,
     switch: Box<Cell<*const Switch>>,
-    size: usize,
-    bounds: (usize, usize),
+    size: Cell<usize>,
+    bounds: Cell<(usize, usize)>,
 }
 
 // SAFETY: a paused context is memory like any other, and who resumes it vouches for its body.
@@ -33,7 +33,7 @@ unsafe impl Send for Context {}
 impl Context {
     /// Will run `body` on `stack`.
     pub fn new(stack: Stack, body: impl FnOnce() -> &'static Base + 'static) -> Box<Self> {
-        let (size, bounds) = (stack.size(), stack.bounds());
+        let (size, bounds) = (Cell::new(stack.size()), Cell::new(stack.bounds()));
         let switch = Box::new(Cell::new(ptr::null()));
         let own = ptr::from_ref(&*switch);
         let coroutine = Coroutine::with_stack(stack, move |yielder: &Switch, _| {
@@ -91,6 +91,12 @@ impl Context {
     /// It is paused or has not begun, and nobody enters it meanwhile.
     pub unsafe fn lend(&self) {}
 
+    /// Exchanges the stacks of both, as far as anybody is told of them.
+    pub(crate) fn swap_stacks(&self, other: &Self) {
+        self.size.swap(&other.size);
+        self.bounds.swap(&other.bounds);
+    }
+
     /// Whether a kernel thread that was interrupted at the instruction `ip` is just switching: not known here.
     pub fn switches_at(_ip: usize) -> bool {
         false
@@ -98,12 +104,12 @@ impl Context {
 
     /// Bytes of its stack that can be used.
     pub fn size(&self) -> usize {
-        self.size
+        self.size.get()
     }
 
     /// Where the guard below its stack begins and where the stack ends.
     pub fn bounds(&self) -> (usize, usize) {
-        self.bounds
+        self.bounds.get()
     }
 }
 

@@ -48,6 +48,6 @@ pub use peer::{Connected, Credentials, Other};
 pub use poller::{Poller, Ready};
 pub use sealed::{SealedMemory, Unsealed};
 pub use socket::{Listening, MOST_FILES, Received, Socket, Standing};
-pub use stack::{GUARD, StackMemory};
+pub use stack::{GUARD, StackMemory, give_back_deep, kernel_stack, most_private, promises_memory};
 pub use stamp::Stamp;
 pub use watch::Watch;

@@ -1,9 +1,12 @@
 //! Memory for an execution stack, with a guard below it.
 
-use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
+use rustix::process::{Resource, getrlimit};
 use std::ffi::c_void;
+use std::fs;
 use std::io;
-use std::ptr::NonNull;
+use std::mem::MaybeUninit;
+use std::ptr::{self, NonNull};
 
 /// `MADV_GUARD_INSTALL`, Linux 6.13: guard pages without a mapping of their own.
 const MADV_GUARD_INSTALL: i32 = 102;
@@ -83,10 +86,124 @@ impl StackMemory {
     }
 }
 
+/// Gives the pages of a stack back to the kernel, all but the uppermost `kept` bytes, if the stack
+/// was ever used below those.
+///
+/// It looks for that at the page below the kept bytes, so a stack of which less was used costs no
+/// system call. A use that leaves nothing but zeros in that page is not noticed. The page above the
+/// guard is the lowest that goes.
+///
+/// # Safety
+/// `low` and `high` are where the guard of a [`StackMemory`] begins and where that ends. Nothing
+/// below `high - kept` is needed any more, and nobody reads or writes there meanwhile.
+pub unsafe fn give_back_deep((low, high): (usize, usize), kept: usize) {
+    let (lowest, below) = (low + GUARD, high.saturating_sub(kept) & !(PAGE - 1));
+    if below < lowest + PAGE {
+        return;
+    }
+    let page = ptr::with_exposed_provenance::<u64>(below - PAGE);
+    // SAFETY: the page lies in the mapping and above its guard, is aligned, and nobody writes it
+    // meanwhile.
+    let words = unsafe { std::slice::from_raw_parts(page, PAGE / size_of::<u64>()) };
+    if words.iter().fold(0, |any, word| any | word) == 0 {
+        return;
+    }
+    let pages = ptr::with_exposed_provenance_mut(lowest);
+    // SAFETY: the pages lie in the mapping, and the caller needs nothing of what is there.
+    let given = unsafe { madvise(pages, below - lowest, Advice::LinuxDontNeed) };
+    debug_assert!(given.is_ok());
+}
+
+/// Where the stack of the calling kernel thread begins, above its guard, and where it ends. `None`
+/// if the system does not say.
+///
+/// The first kernel thread of a process reads `/proc/self/maps` for this.
+///
+/// # Examples
+/// ```
+/// let here = 0u8;
+/// let (low, high) = underpass_os::kernel_stack().unwrap();
+/// assert!((low..high).contains(&(&raw const here).addr()));
+/// ```
+pub fn kernel_stack() -> Option<(usize, usize)> {
+    let mut attributes = MaybeUninit::uninit();
+    // SAFETY: it has no preconditions.
+    let own = unsafe { libc::pthread_self() };
+    // SAFETY: the thread lives, and the attributes are a whole struct that is initialized here.
+    if unsafe { libc::pthread_getattr_np(own, attributes.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    let (mut low, mut size) = (ptr::null_mut(), 0);
+    // SAFETY: they were initialized just now.
+    let told = unsafe { libc::pthread_attr_getstack(attributes.as_ptr(), &mut low, &mut size) };
+    // SAFETY: they are used no more.
+    unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
+    (told == 0).then(|| (low.addr(), low.addr() + size))
+}
+
+/// Bytes of address space or of private memory that this process may have: the least that its
+/// limits say (`ulimit -v`, `ulimit -d`). `None` if they say nothing.
+pub fn most_private() -> Option<u64> {
+    [Resource::As, Resource::Data].into_iter().filter_map(|of| getrlimit(of).current).min()
+}
+
+/// Whether the kernel promises memory for all of a mapping when that is made
+/// (`vm.overcommit_memory` is 2). `false` if it does not say.
+pub fn promises_memory() -> bool {
+    fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|mode| mode.trim() == "2")
+}
+
 impl Drop for StackMemory {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and the owner of a stack drops it only when nothing runs on it.
         let unmapped = unsafe { munmap(self.low.as_ptr(), self.len) };
         debug_assert!(unmapped.is_ok());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the page at `address` is in memory.
+    fn resident(address: usize) -> bool {
+        let mut page = 0u8;
+        let place = ptr::with_exposed_provenance_mut(address & !(PAGE - 1));
+        // SAFETY: there is a byte for the one page, which lies in a mapping of the caller's.
+        assert_eq!(unsafe { libc::mincore(place, PAGE, &mut page) }, 0);
+        page & 1 != 0
+    }
+
+    fn write(address: usize) {
+        // SAFETY: the address lies in a mapping of the caller's, above its guard.
+        unsafe { ptr::with_exposed_provenance_mut::<u8>(address).write_volatile(7) };
+    }
+
+    #[test]
+    fn what_lies_below_the_kept_part_goes_if_it_was_used() {
+        const KEPT: usize = 4 * PAGE;
+        let stack = StackMemory::new(16 * PAGE).unwrap();
+        let (low, high) = (stack.bottom(), stack.top());
+        let deep = [low + PAGE, high - KEPT - PAGE, high - KEPT - 1];
+        let kept = [high - KEPT, high - 1];
+        deep.iter().chain(&kept).for_each(|&address| write(address));
+        // SAFETY: nothing runs on it.
+        unsafe { give_back_deep((low, high), KEPT) };
+        assert!(!deep.iter().any(|&address| resident(address)));
+        assert!(kept.iter().all(|&address| resident(address)));
+        // A stack that has no more than the kept part stays as it is.
+        write(low + PAGE);
+        // SAFETY: as above.
+        unsafe { give_back_deep((low, high), 16 * PAGE) };
+        // SAFETY: as above.
+        unsafe { give_back_deep((low, high), usize::MAX) };
+        assert!(resident(low + PAGE));
+    }
+
+    #[test]
+    fn a_kernel_thread_knows_its_stack() {
+        let size = |bounds: Option<(usize, usize)>| bounds.map(|(low, high)| high - low).unwrap();
+        let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(kernel_stack).unwrap();
+        assert!((1 << 20..2 << 20).contains(&size(thread.join().unwrap())));
     }
 }

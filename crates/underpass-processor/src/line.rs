@@ -178,6 +178,14 @@ pub trait Line: Send + Sync {
         let _ = paid;
     }
 
+    /// The interface and the method whose call the thread `by` runs, if it was taken by
+    /// [`serve`](Self::serve): for people. It takes no lock and no memory, since the caller may
+    /// have interrupted anything.
+    fn runs(&self, by: u64) -> Option<(&'static str, &'static str)> {
+        let _ = by;
+        None
+    }
+
     /// Itself, for the room that made the line.
     fn itself(self: Arc<Self>) -> Option<Arc<dyn Any + Send + Sync>> {
         None

@@ -46,6 +46,7 @@ pub(crate) fn clerk() -> io::Result<&'static Clerk> {
         return Ok(clerk);
     }
     crate::forked::watch()?;
+    underpass_wire::watch_stacks(underpass_threads::stack_bounds);
     // Now: later a sandbox may stand around this domain.
     clock::ahead_ns();
     let clerk: &'static Clerk = Box::leak(Box::new(Clerk {

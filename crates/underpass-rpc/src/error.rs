@@ -143,9 +143,19 @@ impl From<DecodeError> for CallError {
     fn from(e: DecodeError) -> Self {
         match e {
             DecodeError::NoRoomForFile => Self::NoResources(e.to_string()),
+            DecodeError::NoStack { .. } => Self::NoResources(no_stack(&e)),
             _ => Self::Decode(e.to_string()),
         }
     }
+}
+
+/// What to do about a value that is nested too deeply for a stack.
+#[cold]
+pub(crate) fn no_stack(e: &DecodeError) -> String {
+    format!(
+        "{e}; a server has larger ones for an interface by `Server::stack_size`, a calling thread by `Builder::stack_size` or \
+         `thread::with_stack`"
+    )
 }
 
 impl CallError {

@@ -128,6 +128,41 @@ impl Server {
         self
     }
 
+    /// Has calls of the interface exported last run on stacks of at least `bytes`; 2 MiB if nothing
+    /// is said.
+    ///
+    /// These are bytes of address space. A stack takes memory for the pages that its calls have
+    /// touched, and a call that went deep gives back what it used beyond 256 KiB. A handler that
+    /// needs more than its stack has aborts the process, and a message names the interface, the
+    /// method and this setting. [`with_stack`](underpass_threads::with_stack) gives a part of a
+    /// handler a larger stack instead.
+    ///
+    /// The calls of a domain run on stacks of one size, the largest that its interfaces ask for.
+    /// Where nothing is said that is less than 2 MiB, but at least 256 KiB, if this process is
+    /// limited as it starts to serve: 1/4096 of what `ulimit -v` and `ulimit -d` allow, and 256 KiB
+    /// where the kernel promises memory for all that is mapped (`vm.overcommit_memory` is 2).
+    ///
+    /// Async handlers run on the stacks of their executor, and importers in this very domain call
+    /// on their own.
+    ///
+    /// [`start`](Self::start) fails with [`ExportError::System`] if there is no address space for
+    /// one such stack.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn server(sql: underpass_rpc::Service) -> underpass_rpc::Server {
+    /// // A parser that recurses for each level of an expression.
+    /// underpass_rpc::Server::new().export("sql", sql).stack_size(64 << 20)
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// If nothing was exported before.
+    pub fn stack_size(mut self, bytes: usize) -> Self {
+        self.last().stack = Some(bytes);
+        self
+    }
+
     fn last(&mut self) -> &mut Terms {
         let last = self.exports.last_mut().expect("what this is about is exported before it: `.export(..)`");
         &mut last.terms
@@ -158,6 +193,11 @@ impl Server {
         barrier::register();
         underpass_threads::start().listen();
         let quotas = Arc::new(Quotas::new(self.limits, self.limits_of));
+        for Export { terms, .. } in &self.exports {
+            underpass_threads::provide_e_stacks(terms.stack).map_err(|e| {
+                ExportError::System("there is no room for a stack as large as `Server::stack_size` says", e)
+            })?;
+        }
         for Export { name, service, terms } in self.exports {
             let path = self.directory.join(&name);
             let stand = if self.replace { Listening::replace } else { Listening::bind };

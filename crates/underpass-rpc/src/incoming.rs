@@ -1,5 +1,6 @@
 //! A call as the server stub sees it.
 
+use crate::error::no_stack;
 use crate::later::{Later, Spawn};
 use crate::message::{Bytes, Unsent, fill};
 use crate::server::ServerEnd;
@@ -66,11 +67,12 @@ pub struct Refused {
 impl From<DecodeError> for Refused {
     #[cold]
     fn from(e: DecodeError) -> Self {
-        let status = match e {
-            DecodeError::NoRoomForFile => Status::NoResources,
-            _ => Status::BadArguments,
+        let (status, why) = match e {
+            DecodeError::NoStack { .. } => (Status::NoResources, no_stack(&e)),
+            DecodeError::NoRoomForFile => (Status::NoResources, e.to_string()),
+            _ => (Status::BadArguments, e.to_string()),
         };
-        Self { status, why: e.to_string() }
+        Self { status, why }
     }
 }
 

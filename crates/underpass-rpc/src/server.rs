@@ -16,8 +16,9 @@ use crate::handshake::Meeting;
 use crate::incoming::{Dispatch, Incoming, Refused, Replied, Status};
 use crate::limits::Seat;
 use crate::mailbox::Mailbox;
-use crate::news::{Hears, News};
 use crate::message::{Bytes, LATE, NO_FILE, Unread, fill};
+use crate::news::{Hears, News};
+use crate::service::Service;
 use crate::unrung::Unrung;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,6 +30,7 @@ use underpass_processor::{Keeper, Line, lines};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_sync::Spin;
 use underpass_threads::{invite, lent_by, on_user_thread, panic_message, rouse_all};
+use underpass_wire::Descriptor;
 
 /// A number of calls that none come to at once: a new line counts as used.
 const FRESH: u32 = u32::MAX;
@@ -39,9 +41,19 @@ struct Served {
     /// By whom its call is run: the number of a thread, or what [`by`] says. Under the lock, where it passes from [`by::NOBODY`] and to it.
     by: AtomicU64,
     count: SlotCount,
+    /// The procedure of its last call, as the client says. The thread that takes the call writes
+    /// it, for people.
+    procedure: AtomicU32,
 }
 
 impl Served {
+    /// Thread `who` runs the next call, of `procedure`. Under the lock, and with no call under way.
+    #[inline(always)]
+    fn begins(&self, who: u64, procedure: u16) {
+        self.by.store(who, Ordering::Relaxed);
+        self.procedure.store(procedure.into(), Ordering::Relaxed);
+    }
+
     /// Whether a call is under way.
     fn is_busy(&self) -> bool {
         !matches!(self.by.load(Ordering::Relaxed), by::NOBODY | by::WARY)
@@ -97,6 +109,8 @@ pub(crate) struct ServerEnd {
     kernel: KernelCount,
     /// How many calls had come when `used` was last asked.
     seen: AtomicU32,
+    /// Of its interface, for people.
+    descriptor: &'static Descriptor,
     /// Of its calls that nobody waits for any more.
     unwanted: Mutex<Unwanted>,
     own: Weak<Self>,
@@ -106,26 +120,27 @@ impl ServerEnd {
     pub(crate) fn new(
         channel: Channel,
         mailbox: Mailbox,
-        stub: Arc<dyn Dispatch>,
+        service: &Service,
         meeting: Meeting,
         family: Arc<Family>,
         seat: Seat,
     ) -> Arc<Self> {
-        Self::beside(false, channel, mailbox, stub, meeting, family, seat)
+        let service = (service.descriptor, service.stub.clone());
+        Self::beside(false, channel, mailbox, service, meeting, family, seat)
     }
 
     /// The end of one more channel of the same binding.
     pub(crate) fn another(&self, number: u8, channel: Channel, seat: Seat) -> Arc<Self> {
-        let (stub, family) = (self.stub.clone(), self.family.clone());
+        let (service, family) = ((self.descriptor, self.stub.clone()), self.family.clone());
         let mailbox = self.mailbox.another(number, seat.annexes());
-        Self::beside(true, channel, mailbox, stub, self.meeting, family, seat)
+        Self::beside(true, channel, mailbox, service, self.meeting, family, seat)
     }
 
     fn beside(
         further: bool,
         channel: Channel,
         mailbox: Mailbox,
-        stub: Arc<dyn Dispatch>,
+        (descriptor, stub): (&'static Descriptor, Arc<dyn Dispatch>),
         meeting: Meeting,
         family: Arc<Family>,
         seat: Seat,
@@ -150,6 +165,7 @@ impl ServerEnd {
                 listening: AtomicU64::new(0),
                 kernel: KernelCount::default(),
                 seen: AtomicU32::new(FRESH),
+                descriptor,
                 unwanted: Mutex::default(),
                 own: own.clone(),
             }

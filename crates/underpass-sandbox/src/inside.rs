@@ -76,6 +76,8 @@ impl Inside {
     /// # Errors
     /// As [`inside`]; [`Failed`](StartError::Failed) with what [`Server::start`] says. The starter is told too. Some of the walls may stand then: the process can only end.
     pub fn serve(mut self, server: Server) -> Result<Infallible, StartError> {
+        // The limits come when the exports are made.
+        underpass_threads::e_stacks_within(self.spec.memory);
         let running = server.start().map_err(|e| self.failed(StartError::Failed(e.to_string())))?;
         keep_processors();
         let names: Vec<PathBuf> = running.paths().map(PathBuf::from).collect();

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 /// The smallest stack that is given: below this a panic's message alone overflows it.
-const LEAST: usize = 16 * 1024;
+pub(crate) const LEAST: usize = 16 * 1024;
 
 /// A thread to be started.
 ///

@@ -4,28 +4,80 @@ use crate::control::{Control, flag};
 use crate::hold::critical;
 use crate::kept::Kept;
 use crate::scheduler::{self, Scheduler};
-use crate::{handle, hooks, local, outside};
+use crate::{estacks, handle, hooks, local, outside};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use underpass_context::{Base, Context, Pause, Resume, Stacks};
 use underpass_os::clock::now_ns;
 use underpass_processor::preempt;
 
 /// Usable bytes of a thread's stack, unless it asks for others. Only pages that were touched cost memory.
 pub(crate) const STACK: usize = 256 * 1024;
-/// Carriers that an activation keeps, warm, while nobody uses them.
+/// Carriers of each kind that an activation keeps, warm, while nobody uses them.
 const WARM: usize = 64;
+/// Bytes of a handler's stack that stay in memory when its call has ended. More of them go back to
+/// the kernel.
+const KEPT: usize = 256 * 1024;
 
-/// Those that all activations share.
-static COMMON: Mutex<Kept> = Mutex::new(Kept::new());
-/// When to look in `COMMON` for those that are unused; 0: not at all.
-static DUE: AtomicU64 = AtomicU64::new(0);
-/// Stacks of the usual size that were made, and those of them that were given back.
+/// What a carrier's stack is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A thread that somebody has started.
+    Thread,
+    /// The calls that come: an E-stack.
+    Handler,
+}
+
+impl Kind {
+    const ALL: [Self; 2] = [Self::Thread, Self::Handler];
+
+    /// What the stack of this thread is for.
+    #[inline]
+    pub(crate) fn of(control: &Control) -> Self {
+        if control.has(flag::SERVES) { Self::Handler } else { Self::Thread }
+    }
+
+    /// Whether a carrier of this kind can be used again.
+    fn keeps(self, context: &Context) -> bool {
+        match self {
+            Self::Thread => context.size() == STACK,
+            Self::Handler => context.size() >= estacks::stack_size(),
+        }
+    }
+}
+
+/// The idle carriers of one kind that all activations share.
+struct Shelf {
+    kept: Mutex<Kept>,
+    /// When to look for those that are unused; 0: not at all.
+    due: AtomicU64,
+}
+
+impl Shelf {
+    const fn new() -> Self {
+        Self { kept: Mutex::new(Kept::new()), due: AtomicU64::new(0) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When to look for unused ones.
+    #[inline]
+    fn due(&self) -> Option<u64> {
+        // Relaxed: an activation that keeps carriers looks later, or calls another that does.
+        Some(self.due.load(Ordering::Relaxed)).filter(|&due| due != 0)
+    }
+}
+
+/// One for each [`Kind`].
+static COMMON: [Shelf; 2] = [const { Shelf::new() }; 2];
+/// Stacks that were made for carriers, and those of them that were given back.
 static MADE: AtomicU64 = AtomicU64::new(0);
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
-/// How many stacks of the usual size were made, and how many of them were given back.
+/// How many stacks were made for carriers, and how many of them were given back.
 pub(crate) fn made_and_ended() -> (u64, u64) {
     // Relaxed, as where they are written: statistics. In this order, so that no more seem to have ended than were made.
     let ended = ENDED.load(Ordering::Relaxed);
@@ -35,15 +87,14 @@ pub(crate) fn made_and_ended() -> (u64, u64) {
 /// When an activation has to be awake to [`reclaim`](Carriers::reclaim), in ns of the monotonic clock.
 #[inline]
 pub(crate) fn due() -> Option<u64> {
-    // Relaxed: who keeps carriers sees to it that one comes to look, itself or another that it calls.
-    Some(DUE.load(Ordering::Relaxed)).filter(|&due| due != 0)
+    COMMON.iter().filter_map(Shelf::due).min()
 }
 
-/// The idle carriers of one activation.
+/// The idle carriers of one activation, of each [`Kind`].
 #[derive(Default)]
 pub(crate) struct Carriers {
     #[allow(clippy::vec_box, reason = "what runs on a context knows its address")]
-    idle: RefCell<Vec<Box<Context>>>,
+    idle: [RefCell<Vec<Box<Context>>>; 2],
 }
 
 impl Carriers {
@@ -53,35 +104,20 @@ impl Carriers {
         // Relaxed: set before the thread was left for any to take.
         let size = control.stack.load(Ordering::Relaxed) as usize;
         if size != 0 && size != STACK {
-            return self.fresh(size);
+            return fresh(size);
         }
-        let warm = self.idle.borrow_mut().pop();
-        warm.or_else(|| self.take_common())
-    }
-
-    #[cold]
-    fn take_common(&self) -> Option<Box<Context>> {
-        let _held = critical();
-        let idle = COMMON.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.or_else(|| self.fresh(STACK))
-    }
-
-    #[cold]
-    fn fresh(&self, size: usize) -> Option<Box<Context>> {
-        let stack = Stacks::new(size, 0).take().ok()?;
-        if size == STACK {
-            MADE.fetch_add(1, Ordering::Relaxed);
-        }
-        Some(Context::new(stack, carry))
+        let kind = Kind::of(control);
+        let warm = self.idle[kind as usize].borrow_mut().pop_if(|context| kind.keeps(context));
+        warm.or_else(|| take_common(kind))
     }
 
     /// Keeps one that is about to pause with nothing to do: for this kernel thread, which runs it, alone to use.
     ///
     /// # Errors
     /// The context, if enough are kept or it is of an unusual size.
-    fn keep_near(&self, context: Box<Context>) -> Result<(), Box<Context>> {
-        let mut idle = self.idle.borrow_mut();
-        if context.size() != STACK || idle.len() >= WARM {
+    fn keep_near(&self, kind: Kind, context: Box<Context>) -> Result<(), Box<Context>> {
+        let mut idle = self.idle[kind as usize].borrow_mut();
+        if !kind.keeps(&context) || idle.len() >= WARM {
             return Err(context);
         }
         idle.push(context);
@@ -90,14 +126,15 @@ impl Carriers {
 
     /// Keeps one that has paused with nothing to do, for any activation, or lets it go if enough are kept. Says whether somebody has to look for unused ones from
     /// now on, where nobody had to.
-    pub(crate) fn keep(&self, context: Box<Context>) -> bool {
-        if context.size() != STACK {
+    pub(crate) fn keep(&self, kind: Kind, context: Box<Context>) -> bool {
+        if !kind.keeps(&context) {
             end(context);
             return false;
         }
-        let mut common = COMMON.lock().unwrap_or_else(PoisonError::into_inner);
+        let shelf = &COMMON[kind as usize];
+        let mut common = shelf.lock();
         let left = common.push(context);
-        let anew = DUE.swap(common.due(), Ordering::Relaxed) == 0 && common.due() != 0;
+        let anew = shelf.due.swap(common.due(), Ordering::Relaxed) == 0 && common.due() != 0;
         drop(common);
         if let Err(context) = left {
             end(context);
@@ -107,11 +144,14 @@ impl Carriers {
 
     /// Gives the memory of all idle carriers back to the kernel. Between two threads.
     pub(crate) fn trim(&self) {
-        let mut kept = COMMON.lock().unwrap_or_else(PoisonError::into_inner);
-        let common = kept.take_all();
-        DUE.store(kept.due(), Ordering::Relaxed);
-        drop(kept);
-        self.idle.take().into_iter().chain(common).for_each(end);
+        for kind in Kind::ALL {
+            let shelf = &COMMON[kind as usize];
+            let mut kept = shelf.lock();
+            let common = kept.take_all();
+            shelf.due.store(kept.due(), Ordering::Relaxed);
+            drop(kept);
+            self.idle[kind as usize].take().into_iter().chain(common).for_each(end);
+        }
     }
 
     /// Gives those back to the kernel that lie unused for long, as long as nothing else is `wanted`. Between two threads.
@@ -142,18 +182,40 @@ impl Carriers {
 #[cold]
 fn reclaim(wanted: impl Fn() -> bool) {
     let now = now_ns();
-    while due().is_some_and(|due| due <= now) && !wanted() {
-        let mut kept = COMMON.lock().unwrap_or_else(PoisonError::into_inner);
-        let unused = kept.unused(now);
-        DUE.store(kept.due(), Ordering::Relaxed);
-        drop(kept);
-        unused.into_iter().for_each(end);
+    for shelf in &COMMON {
+        while shelf.due().is_some_and(|due| due <= now) && !wanted() {
+            let mut kept = shelf.lock();
+            let unused = kept.unused(now);
+            shelf.due.store(kept.due(), Ordering::Relaxed);
+            drop(kept);
+            unused.into_iter().for_each(end);
+        }
     }
+}
+
+#[cold]
+fn take_common(kind: Kind) -> Option<Box<Context>> {
+    let _held = critical();
+    let idle = COMMON[kind as usize].lock().pop_if(|context| kind.keeps(context));
+    idle.or_else(|| {
+        fresh(match kind {
+            Kind::Thread => STACK,
+            Kind::Handler => estacks::stack_size(),
+        })
+    })
+}
+
+#[cold]
+fn fresh(size: usize) -> Option<Box<Context>> {
+    let stack = Stacks::new(size, 0).take().ok()?;
+    MADE.fetch_add(1, Ordering::Relaxed);
+    Some(Context::new(stack, carry))
 }
 
 /// Unmaps the stacks that are kept for later threads.
 ///
-/// A thread's stack is kept when it ends: up to 64 on each activation, and 1024 besides, of which the kernel may take most of the memory
+/// A thread's stack is kept when it ends, and a call's: of each kind up to 64 on each activation,
+/// and 1024 besides, of which the kernel may take most of the memory
 /// whenever it is short of some, and of which all but 64 go once they lie unused for a second or two. After a burst of threads a program that goes on for long with
 /// few may give all of it back at once; each activation does so when it next comes between two threads. Control blocks stay for good, some 500 bytes for each of the most threads
 /// that there ever were at once.
@@ -171,9 +233,7 @@ pub fn trim() {
 
 /// Ends an idle carrier.
 fn end(context: Box<Context>) {
-    if context.size() == STACK {
-        ENDED.fetch_add(1, Ordering::Relaxed);
-    }
+    ENDED.fetch_add(1, Ordering::Relaxed);
     // SAFETY: nobody else has it, and it holds nothing but the loop of `carry`; called between two threads.
     let why = unsafe { scheduler::anew().base().enter(&context, Resume::End) };
     debug_assert_eq!(why, Pause::Ended);
@@ -246,6 +306,30 @@ enum Finished {
     Unheeded,
 }
 
+/// Usable bytes of the stack of a thread that lives on the calling activation; nothing if it has
+/// none yet.
+pub(crate) fn size_of(control: &Control) -> Option<usize> {
+    // SAFETY: its home, this very kernel thread, owns it.
+    unsafe { control.context.get() }.as_deref().map(Context::size)
+}
+
+/// The calling thread, `dispatcher`, has served all that came: what a deep call has used of its
+/// stack goes back to the kernel.
+pub(crate) fn give_back_deep(dispatcher: &Control) {
+    // SAFETY: it runs, so its home is this very kernel thread.
+    if let Some(context) = unsafe { dispatcher.context.get() } {
+        shed(context);
+    }
+}
+
+/// Gives back what a deep call has used of the caller's stack, when the caller has no more than the
+/// frames of the runtime on it.
+fn shed(context: &Context) {
+    // SAFETY: the caller runs on it, with frames of far fewer bytes than are kept, and nothing else
+    // is on it.
+    unsafe { underpass_os::give_back_deep(context.bounds(), KEPT) };
+}
+
 /// By now another kernel thread may run this; the compiler doesn't know.
 #[inline(never)]
 fn preempt_enable() {
@@ -257,7 +341,7 @@ fn preempt_enable() {
 fn finish(control: &'static Control, end: End) -> Finished {
     // Not `disable`: sections that the thread has forgotten end with it.
     preempt::suspend();
-    let own = scheduler::anew();
+    let (own, kind) = (scheduler::anew(), Kind::of(control));
     // SAFETY: the thread runs, so its home is this very kernel thread.
     let place = unsafe { control.context.get() };
     let context = place.take().expect("a thread that runs has a context");
@@ -280,8 +364,11 @@ fn finish(control: &'static Control, end: End) -> Finished {
         return Finished::Next;
     }
     let here = std::ptr::from_ref(&*context);
-    match own.carriers.keep_near(context) {
-        Err(context) => own.done(context),
+    if kind == Kind::Handler {
+        shed(&context);
+    }
+    match own.carriers.keep_near(kind, context) {
+        Err(context) => own.done(kind, context),
         Ok(()) => {
             own.outside().current.clear();
             if let Some(next) = own.next_after_end() {

@@ -14,6 +14,7 @@
 //! that leads, as long as it takes calls of them; who has nothing to do takes over where a call waits all the same. It gives its lines back when it
 //! serves no more. So those who serve are at different lines, under load, and one that is alone serves them all.
 
+use crate::carrier;
 use crate::control::Control;
 use crate::estacks;
 use crate::idle::persists;
@@ -45,6 +46,9 @@ pub(crate) fn run(own: &'static Scheduler) {
     loop {
         if own.stale() {
             own.lines();
+            if !own.is_dispatcher(me) {
+                return;
+            }
         }
         let (mut served, mut pays, mut shares) = (false, false, false);
         let lent = own.activation().is_lent();
@@ -93,11 +97,14 @@ pub(crate) fn run(own: &'static Scheduler) {
         }
         if own.wanted_soon() || (passes.is_multiple_of(GLANCE) && own.wanted()) {
             own.yield_now();
+            if !own.is_dispatcher(me) {
+                return;
+            }
             spin.reset();
         } else if served {
             spin.reset();
         } else if !pays {
-            if !own.next_loan(me) {
+            if !own.next_loan(me) || !own.is_dispatcher(me) {
                 return;
             }
             spin.reset();
@@ -122,6 +129,9 @@ pub(crate) fn run(own: &'static Scheduler) {
                     own.passed(Spin::BATCH);
                     if own.wanted() {
                         own.yield_now();
+                        if !own.is_dispatcher(me) {
+                            return;
+                        }
                         spin.reset();
                     }
                 } else if let (None, Some(line)) = (watched, &sole) {
@@ -202,7 +212,8 @@ impl Drop for Office {
             self.own.serving.ends();
             self.own.retire_dispatcher();
         } else {
-            // It has paused in a call, and another dispatches, or none.
+            // It has paused in a call, or its stack has become too small: another dispatches, or
+            // none.
             estacks::released();
         }
     }
@@ -291,6 +302,15 @@ impl Scheduler {
         let call = self.serving.begins(line, self, me);
         let served = serve();
         call.ends().then_some(served)
+    }
+
+    /// The lines have changed. If there is an interface among them that asks for larger stacks than
+    /// the dispatcher has, another dispatches from now on: this one ends as if it had paused.
+    pub(crate) fn leave_small_stack(&self) {
+        let Some(dispatcher) = self.dispatcher.get() else { return };
+        if carrier::size_of(dispatcher).is_some_and(|size| size < estacks::stack_size()) {
+            self.dispatcher_paused(dispatcher);
+        }
     }
 
     /// The dispatcher ends, having spun in vain or panicked.

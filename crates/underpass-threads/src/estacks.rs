@@ -3,8 +3,12 @@
 //! A call takes no stack before it runs, and holds one for longer than its dispatcher has it only if its handler pauses. So what is counted is counted at pauses,
 //! and a call that doesn't pause pays for nothing of this.
 
+use crate::builder::LEAST;
 use crate::{carrier, outside};
+use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use underpass_context::Stacks;
+use underpass_os::{most_private, promises_memory};
 
 /// The bound if nobody sets one: several users, each with all the calls under way that a user has by default, and little memory yet, since a stack takes
 /// the pages that were touched.
@@ -18,6 +22,69 @@ static ASSOCIATED: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 /// How often the bound was reached.
 static SHORTAGES: AtomicU64 = AtomicU64::new(0);
+
+/// Usable bytes of an E-stack if nobody asks for others, and no limit is in the way.
+const SIZE: usize = 2 << 20;
+/// What is used of that if a limit is in the way.
+const SMALL: usize = carrier::STACK;
+/// All E-stacks that a user's calls may hold by default take no more than all of what a limit
+/// allows.
+const USERS_CALLS: u64 = 4096;
+
+/// Usable bytes of the E-stacks that are made from now on; 0 until somebody asks.
+static EACH: AtomicUsize = AtomicUsize::new(0);
+/// Bytes of private memory that this process will be limited to.
+static WITHIN: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// Usable bytes that each E-stack has at the least.
+#[inline]
+pub(crate) fn stack_size() -> usize {
+    // Relaxed: an export makes its lines known afterwards, under a lock.
+    match EACH.load(Ordering::Relaxed) {
+        0 => EACH.fetch_max(usual_size(), Ordering::Relaxed).max(EACH.load(Ordering::Relaxed)),
+        size => size,
+    }
+}
+
+/// The size of an E-stack for which nobody has asked.
+fn usual_size() -> usize {
+    let within = most_private().unwrap_or(u64::MAX).min(WITHIN.load(Ordering::Relaxed));
+    // Where the kernel promises memory, it counts all of a stack, touched or not.
+    if promises_memory() { SMALL } else { size_within(within) }
+}
+
+/// The same, if this process may have so many bytes of memory.
+fn size_within(bytes: u64) -> usize {
+    usize::try_from(bytes / USERS_CALLS).unwrap_or(SIZE).clamp(SMALL, SIZE)
+}
+
+/// This process will be limited to so many bytes of private memory: E-stacks of the usual size will
+/// leave most of it to others.
+pub fn e_stacks_within(bytes: u64) {
+    WITHIN.fetch_min(bytes, Ordering::Relaxed);
+}
+
+/// Sees to it that calls which come over lines that are made known later have stacks of at least
+/// `bytes`, or of the usual size.
+///
+/// The stacks of calls are all of one size: the largest that anybody has asked for.
+///
+/// # Errors
+/// `OutOfMemory` if there is no address space for one of that size.
+pub fn provide_e_stacks(bytes: Option<usize>) -> io::Result<()> {
+    /// As large as all addresses that a process has.
+    const MOST: usize = 1 << 47;
+    let size = bytes.map_or_else(usual_size, |bytes| bytes.clamp(LEAST, MOST));
+    if bytes.is_some() {
+        drop(Stacks::new(size, 0).take()?);
+    }
+    // Relaxed: see `stack_size`.
+    if (1..size).contains(&EACH.fetch_max(size, Ordering::Relaxed)) {
+        // Those that are kept are of no more use.
+        carrier::trim();
+    }
+    Ok(())
+}
 
 /// What there is of E-stacks at one moment.
 ///
@@ -35,7 +102,8 @@ pub struct EStacks {
     pub associated: usize,
     /// The most that they ever held at once.
     pub most_associated: usize,
-    /// Stacks that take address space: these, those of threads, which are of the same pool, and those that are kept for later.
+    /// Stacks that take address space: these, those of threads, and those of either kind that are
+    /// kept for later.
     pub exist: u64,
     /// Stacks that were given back to the system: beyond the number that is kept, unused for long, or needed when memory was short.
     pub reclaimed: u64,
@@ -99,5 +167,28 @@ pub(crate) fn released() {
     let before = ASSOCIATED.fetch_sub(1, Ordering::SeqCst);
     if before >= BOUND.load(Ordering::Relaxed) {
         outside::invite();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_limit_leaves_of_the_usual_size() {
+        assert_eq!(size_within(u64::MAX), SIZE);
+        assert_eq!(size_within(8 << 30), SIZE);
+        assert_eq!(size_within(4 << 30), 1 << 20);
+        assert_eq!((size_within(1 << 30), size_within(0)), (SMALL, SMALL));
+    }
+
+    #[test]
+    fn the_largest_size_that_anybody_asks_for_counts() {
+        provide_e_stacks(Some(8 << 20)).unwrap();
+        provide_e_stacks(Some(1 << 20)).unwrap();
+        provide_e_stacks(None).unwrap();
+        assert_eq!(stack_size(), 8 << 20);
+        assert_eq!(provide_e_stacks(Some(usize::MAX)).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+        assert_eq!(stack_size(), 8 << 20, "what can't be had changes nothing");
     }
 }

@@ -72,6 +72,7 @@ impl Scheduler {
             let new: Lines = self.view.borrow_mut().get().iter().cloned().map(Rc::new).collect();
             let gone = missing(&self.lines.borrow(), &new);
             self.lines.replace(new);
+            self.leave_small_stack();
             if !gone.is_empty() {
                 // Maybe the last of a line, and so of an implementation, whose destructor wants a thread to run on.
                 // SAFETY: the thread borrows nothing.

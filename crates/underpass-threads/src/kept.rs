@@ -51,9 +51,9 @@ impl Kept {
         Ok(())
     }
 
-    /// The one that came last.
-    pub(crate) fn pop(&mut self) -> Option<Box<Context>> {
-        let last = self.idle.pop();
+    /// The one that came last, if it is still of use.
+    pub(crate) fn pop_if(&mut self, of_use: impl Fn(&Context) -> bool) -> Option<Box<Context>> {
+        let last = self.idle.pop_if(|context| of_use(context));
         self.lent = self.lent.min(self.idle.len());
         self.fewest = self.fewest.min(self.idle.len());
         last
@@ -108,17 +108,17 @@ mod tests {
         let refused = (0..MOST + 5).filter(|_| kept.push(context()).is_err()).count();
         assert_eq!((refused, kept.lent), (5, MOST - WARM));
         for _ in 0..WARM + 10 {
-            assert!(kept.pop().is_some());
+            assert!(kept.pop_if(|_| true).is_some());
         }
         assert_eq!(kept.lent, MOST - WARM - 10);
         // Breathing is free.
         for _ in 0..3 {
             (0..WARM).for_each(|_| assert!(kept.push(context()).is_ok()));
             assert_eq!(kept.lent, MOST - WARM - 10);
-            (0..WARM).for_each(|_| assert!(kept.pop().is_some()));
+            (0..WARM).for_each(|_| assert!(kept.pop_if(|_| true).is_some()));
         }
         assert_eq!(kept.take_all().len(), MOST - WARM - 10);
-        assert!(kept.pop().is_none() && kept.lent == 0);
+        assert!(kept.pop_if(|_| true).is_none() && kept.lent == 0);
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
         let second = kept.due();
         assert!(second > first);
         // A hundred are in use at some time.
-        let used: Vec<_> = (0..100).map(|_| kept.pop().unwrap()).collect();
+        let used: Vec<_> = (0..100).map(|_| kept.pop_if(|_| true).unwrap()).collect();
         used.into_iter().for_each(|context| assert!(kept.push(context).is_ok()));
         let given = [(); 5].map(|()| kept.unused(second).len());
         assert_eq!(given, [BATCH, BATCH, BATCH, 299 - 100 - 3 * BATCH, 0]);

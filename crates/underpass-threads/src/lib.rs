@@ -99,6 +99,8 @@ mod show;
 #[cfg(not(underpass_loom))]
 mod spare;
 #[cfg(not(underpass_loom))]
+mod stacks;
+#[cfg(not(underpass_loom))]
 mod suspend;
 #[cfg(not(underpass_loom))]
 mod switching;
@@ -124,7 +126,7 @@ pub mod ready;
 pub mod ring;
 
 #[cfg(not(underpass_loom))]
-pub use blocking::blocking;
+pub use blocking::{blocking, blocking_here};
 #[cfg(not(underpass_loom))]
 pub use builder::{Builder, spawn};
 #[cfg(not(underpass_loom))]
@@ -142,7 +144,7 @@ pub use dispatcher::SHARE;
 #[cfg(not(underpass_loom))]
 pub use dump::{Dump, ThreadReport, deadlocks, dump};
 #[cfg(not(underpass_loom))]
-pub use estacks::{EStacks, bound_e_stacks, e_stacks, short_of_e_stacks};
+pub use estacks::{EStacks, bound_e_stacks, e_stacks, e_stacks_within, provide_e_stacks, short_of_e_stacks};
 #[cfg(not(underpass_loom))]
 pub use findings::Found;
 #[cfg(not(underpass_loom))]
@@ -169,6 +171,8 @@ pub use report::State;
 pub use scope::{Scope, ScopedJoinHandle, scope};
 #[cfg(not(underpass_loom))]
 pub use served::served;
+#[cfg(not(underpass_loom))]
+pub use stacks::{stack_bounds, with_stack};
 #[cfg(not(underpass_loom))]
 pub use suspend::{Awaited, Wait, Woken, me, suspend};
 #[cfg(not(underpass_loom))]

@@ -4,6 +4,7 @@
 //! that this processor can do nothing for (3.1.3). A listener that calls on to another domain donates the processor to that one, and has it back for
 //! what remains to be done: so one processor goes along a chain of calls and back. Between two loans it listens on the stack of its dispatcher, where it has one (`next_loan`).
 
+use crate::carrier;
 use crate::control::Control;
 use crate::hold::critical;
 use crate::outside;
@@ -93,6 +94,7 @@ impl Scheduler {
         self.outside().current.clear();
         self.outside().out.set(dispatcher);
         if !self.lent_pending() {
+            carrier::give_back_deep(dispatcher);
             self.stop_serving();
             self.hand_back(true);
             self.listen(cpu);

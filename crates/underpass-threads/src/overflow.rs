@@ -5,8 +5,9 @@
 
 use crate::control::Control;
 use crate::handle::ThreadId;
+use crate::scheduler::{self, Scheduler};
 use crate::show::Named;
-use crate::{scheduler, trace};
+use crate::trace;
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use underpass_context::Context;
@@ -38,15 +39,16 @@ pub(crate) fn begin() {
 
 /// On the kernel thread that has the fault, in its handler.
 fn told(fault: Fault) {
-    let Some((me, (low, high))) = scheduler::interrupted() else { return };
+    let Some((own, me, context)) = scheduler::here() else { return };
+    let (low, high) = context.bounds();
     if !(low..low + GUARD).contains(&fault.address) {
         return;
     }
     preempt::disable();
-    overflow(me, high - low - GUARD, fault);
+    overflow(own, me, high - low - GUARD, fault);
 }
 
-fn overflow(me: &Control, size: usize, fault: Fault) -> ! {
+fn overflow(own: &Scheduler, me: &'static Control, size: usize, fault: Fault) -> ! {
     let mut out = Out;
     let id = ThreadId(me.id());
     // Output that fails can't be helped.
@@ -58,7 +60,17 @@ fn overflow(me: &Control, size: usize, fault: Fault) -> ! {
             size / 1024
         )
     });
-    let _ = writeln!(out, "It can have a larger one: `Builder::stack_size`. It is here:");
+    let _ = match own.served_by(me).and_then(|line| line.runs(me.id())) {
+        Some((interface, method)) => writeln!(
+            out,
+            "It runs `{interface}::{method}` for a client. The server sets the size after it exports that interface: \
+             `Server::stack_size`. A part of the method can have a larger stack: `thread::with_stack`. It is here:"
+        ),
+        None => writeln!(
+            out,
+            "It can have a larger one: `Builder::stack_size`, or `thread::with_stack` for a part. It is here:"
+        ),
+    };
     let mut frames = [0; FRAMES + 8];
     let switches = Context::switches_at(fault.instruction);
     let found = if switches { 0 } else { underpass_context::trace_here(&mut frames) };

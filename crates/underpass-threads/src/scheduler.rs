@@ -1,6 +1,6 @@
 //! One activation from the inside: which of its threads runs next.
 
-use crate::carrier::Carriers;
+use crate::carrier::{Carriers, Kind};
 use crate::control::{Control, flag};
 use crate::free;
 use crate::handle::Thread;
@@ -39,7 +39,7 @@ pub(crate) struct Scheduler {
     pub(crate) tired: Cell<bool>,
     pub(crate) carriers: Carriers,
     /// A context that is about to pause with nothing to do.
-    pub(crate) done: Cell<Option<Box<Context>>>,
+    pub(crate) done: Cell<Option<(Kind, Box<Context>)>>,
     unused: Unused,
     timers: RefCell<Timers>,
     pub(crate) view: RefCell<View>,
@@ -83,13 +83,15 @@ pub(crate) fn anew() -> &'static Scheduler {
     OWN.get().expect("a user-level thread runs on an activation")
 }
 
-/// The thread that this kernel thread runs, or is in a blocking call for, and the bounds of its stack: in a handler of signals that has interrupted it.
-pub(crate) fn interrupted() -> Option<(&'static Control, (usize, usize))> {
+/// The activation of this kernel thread, the thread that it runs or is in a blocking call for, and
+/// the context of that thread. Nothing on a plain kernel thread. A handler of signals may ask for
+/// what it has interrupted.
+pub(crate) fn here() -> Option<(&'static Scheduler, &'static Control, &'static Context)> {
     let own = OWN.get()?;
     let me = own.current_if_any().or_else(|| own.outside.out.get())?;
     // SAFETY: its home is this very kernel thread, which does nothing else meanwhile.
     let context = unsafe { me.context.get() }.as_deref()?;
-    Some((me, context.bounds()))
+    Some((own, me, context))
 }
 
 impl Scheduler {
@@ -307,8 +309,8 @@ impl Scheduler {
         let why = unsafe { self.base.enter(context, Resume::GoOn) };
         // Others may have gone on in its place.
         let Some(control) = self.current_if_any() else {
-            if let Some(context) = self.done.take()
-                && self.carriers.keep(context)
+            if let Some((kind, context)) = self.done.take()
+                && self.carriers.keep(kind, context)
                 && self.is_listener()
             {
                 // It looks for unused ones when it comes to a processor, which may be never.

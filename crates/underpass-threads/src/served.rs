@@ -93,7 +93,7 @@ pub fn served() -> Option<Arc<dyn Line>> {
 }
 
 impl Scheduler {
-    fn served_by(&self, me: &'static Control) -> Option<Arc<dyn Line>> {
+    pub(crate) fn served_by(&self, me: &'static Control) -> Option<Arc<dyn Line>> {
         match self.is_dispatcher(me) {
             true => self.serving.line(),
             // SAFETY: the calling thread's own; no reference outlives the statement.

@@ -1,5 +1,6 @@
 //! The switch from one thread to the next: straight, where the next is at hand, or by way of the scheduler.
 
+use crate::carrier::Kind;
 use crate::control::{Control, flag};
 use crate::scheduler::{Scheduler, TURNS};
 use crate::{hooks, panicking};
@@ -114,9 +115,9 @@ impl Scheduler {
     }
 
     /// A context ran out of threads and is about to pause.
-    pub(crate) fn done(&self, context: Box<Context>) {
+    pub(crate) fn done(&self, kind: Kind, context: Box<Context>) {
         self.outside.current.clear();
-        self.done.set(Some(context));
+        self.done.set(Some((kind, context)));
     }
 
     /// `control` is the thread that runs from now on.

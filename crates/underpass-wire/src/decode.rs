@@ -1,6 +1,6 @@
 //! From bytes to a value.
 
-use crate::{DecodeError, Source, deeper, length};
+use crate::{DecodeError, Source, deeper_to, length};
 
 /// A value that can be received from another domain.
 ///
@@ -66,7 +66,7 @@ pub trait Decode: Sized {
     /// # Errors
     /// As [`decode`](Self::decode).
     fn decode_all<S: Source + ?Sized>(count: usize, from: &mut S) -> Result<Vec<Self>, DecodeError> {
-        deeper(|| {
+        deeper_to::<Self, _>(|| {
             let mut items = Vec::with_capacity(length::capacity::<Self>(count, from.remaining()));
             for _ in 0..count {
                 items.push(Self::decode(from)?);

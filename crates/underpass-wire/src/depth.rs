@@ -2,14 +2,61 @@
 
 use crate::DecodeError;
 use std::cell::Cell;
+use std::sync::OnceLock;
 
 /// How many boxes, lists, maps and sets may stand one inside the other in a message.
 ///
-/// Small, because handlers run on stacks that are small.
+/// The stack on which a message is decoded may be too small for so many: see [`watch_stacks`].
 pub const DEEPEST: u32 = 64;
 
+/// Bytes of the stack that are left to what is decoded inside; but no more than a quarter of a
+/// small stack.
+const ROOM: usize = 32 * 1024;
+/// Bytes of the stack that are left for each byte of the value that is decoded next. The functions
+/// between two levels of derived types have up to 13 copies of it without optimization, 4 with
+/// some; builds without optimization have debug assertions.
+const FRAMES: usize = if cfg!(debug_assertions) { 16 } else { 6 };
+
+/// Tells where the calling thread's stack begins and ends.
+type Bounds = fn() -> Option<(usize, usize)>;
+
+static BOUNDS: OnceLock<Bounds> = OnceLock::new();
+
+/// Has [`deeper`] ask `bounds` where the calling thread's stack begins and where it ends, and
+/// refuse values for which it has no room. `bounds` says `None` where it doesn't know. Of several
+/// calls the first counts.
+///
+/// # Examples
+/// ```standalone_crate
+/// use underpass_wire::{DecodeError, from_bytes, to_bytes, watch_stacks};
+/// let bytes = to_bytes(&Box::new(1u64));
+/// assert_eq!(from_bytes(&bytes), Ok(Box::new(1u64)));
+///
+/// // As if all but one KiB of this stack were used.
+/// watch_stacks(|| {
+///     let here = 0u8;
+///     let low = (&raw const here).addr() - 1024;
+///     Some((low, low + (1 << 20)))
+/// });
+/// assert_eq!(from_bytes::<Box<u64>>(&bytes), Err(DecodeError::NoStack { size: 1 << 20 }));
+/// ```
+pub fn watch_stacks(bounds: Bounds) {
+    // Later ones are as good.
+    let _ = BOUNDS.set(bounds);
+}
+
 thread_local! {
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
+    static WHERE: Cell<Where> = const { Cell::new(Where { depth: 0, low: 0, size: 0 }) };
+}
+
+/// Where the decoding of a message is.
+#[derive(Clone, Copy)]
+struct Where {
+    /// So many levels have been entered.
+    depth: u32,
+    /// Where the stack begins, and how large it is. Zeros if that isn't known.
+    low: usize,
+    size: usize,
 }
 
 /// Decodes something that may hold others of its own type: everything behind a pointer passes through here.
@@ -17,8 +64,13 @@ thread_local! {
 /// `Box`, the collections and `Serde` do so; a type with a pointer of its own (`Rc`, an arena) has to. The depth is counted
 /// for each kernel thread, so `decode` must not wait for anything: it takes bytes that are there.
 ///
+/// A thread whose stack is known ([`watch_stacks`]) keeps room on it for a value of type `T`: six
+/// times its size, 16 times with debug assertions, and at least 32 KiB or a quarter of the stack,
+/// whichever is less. What decodes a `T` by hand has to do with that until it comes here again.
+///
 /// # Errors
-/// [`DecodeError::TooDeep`] inside [`DEEPEST`] others; else as `decode`.
+/// [`DecodeError::TooDeep`] inside [`DEEPEST`] others; [`DecodeError::NoStack`] if there is not so
+/// much room; else as `decode`.
 ///
 /// # Examples
 /// ```
@@ -38,7 +90,13 @@ thread_local! {
 /// ```
 #[inline]
 pub fn deeper<T>(decode: impl FnOnce() -> Result<T, DecodeError>) -> Result<T, DecodeError> {
-    let _level = Level::enter()?;
+    deeper_to::<T, T>(decode)
+}
+
+/// As [`deeper`], for a `T` that is put together of values of type `Part`.
+#[inline]
+pub(crate) fn deeper_to<Part, T>(decode: impl FnOnce() -> Result<T, DecodeError>) -> Result<T, DecodeError> {
+    let _level = Level::enter(FRAMES * size_of::<Part>())?;
     decode()
 }
 
@@ -48,21 +106,40 @@ struct Level {
 }
 
 impl Level {
+    /// Enters the next one, for which `room` is needed.
     #[inline]
-    fn enter() -> Result<Self, DecodeError> {
-        let outer = DEPTH.get();
+    fn enter(room: usize) -> Result<Self, DecodeError> {
+        let mut now = WHERE.get();
+        let outer = now.depth;
         if outer >= DEEPEST {
             return Err(DecodeError::TooDeep);
         }
-        DEPTH.set(outer + 1);
+        if outer == 0 {
+            (now.low, now.size) = stack();
+        }
+        let left = (&raw const now).addr().wrapping_sub(now.low);
+        // On another stack than the outermost level was, this is a very large number: nothing is
+        // known of that stack.
+        if left < room.max(ROOM.min(now.size / 4)) {
+            return Err(DecodeError::NoStack { size: now.size });
+        }
+        now.depth += 1;
+        WHERE.set(now);
         Ok(Self { outer })
     }
+}
+
+/// Where the calling thread's stack begins, and its size.
+#[inline(never)]
+fn stack() -> (usize, usize) {
+    let bounds = BOUNDS.get().and_then(|bounds| bounds());
+    bounds.map_or((0, 0), |(low, high)| (low, high - low))
 }
 
 impl Drop for Level {
     #[inline]
     fn drop(&mut self) {
-        DEPTH.set(self.outer);
+        WHERE.set(Where { depth: self.outer, ..WHERE.get() });
     }
 }
 

@@ -5,8 +5,9 @@ use std::fmt;
 
 /// Why bytes are not a value of the type that was asked for.
 ///
-/// Whatever the bytes are, decoding ends with a value or with one of these. There is no remedy at this end: the other
-/// side is damaged, hostile, or speaks of another interface.
+/// Whatever the bytes are, decoding ends with a value or with one of these. But for
+/// [`NoStack`](Self::NoStack), of which a larger stack is the remedy, there is none at this end:
+/// the other side is damaged, hostile, or speaks of another interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeError {
@@ -40,6 +41,11 @@ pub enum DecodeError {
     FilesLeftOver(usize),
     /// Values nested deeper than [`DEEPEST`](crate::DEEPEST).
     TooDeep,
+    /// Values nested more deeply than the stack has room for on which they are decoded.
+    NoStack {
+        /// Bytes of that stack.
+        size: usize,
+    },
     /// `serde` or the type's own `Deserialize` refused the bytes, or its `Serialize` refused the value.
     Serde,
 }
@@ -58,6 +64,9 @@ impl fmt::Display for DecodeError {
             Self::NoFile => f.write_str("a file that belongs to the value did not come along"),
             Self::FilesLeftOver(n) => write!(f, "{n} files came along that belong to no value"),
             Self::TooDeep => write!(f, "values are nested deeper than {}", crate::DEEPEST),
+            Self::NoStack { size } => {
+                write!(f, "a value is nested more deeply than a stack of {} KiB has room for", size / 1024)
+            }
             Self::Serde => f.write_str("serde refused the value or its bytes"),
         }
     }

@@ -1,6 +1,6 @@
 //! Maps and sets, of either kind: a `HashMap` is read as a `BTreeMap` if the other side likes that better.
 
-use crate::{Decode, DecodeError, Encode, Schema, Sink, Source, TypeName, Types, deeper, length};
+use crate::{Decode, DecodeError, Encode, Schema, Sink, Source, TypeName, Types, deeper_to, length};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, Hash};
 
@@ -60,7 +60,7 @@ fn decode_into<T: Decode, C, S: Source + ?Sized>(
     mut insert: impl FnMut(&mut C, T) -> bool,
 ) -> Result<C, DecodeError> {
     let len = length::decode::<T, S>(from)?;
-    deeper(|| {
+    deeper_to::<T, _>(|| {
         let mut all = make(length::capacity::<T>(len, from.remaining()));
         for _ in 0..len {
             if !insert(&mut all, T::decode(from)?) {

@@ -3,6 +3,8 @@
 //! A call takes no stack while it waits in its A-stack. When its turn comes it runs on that of the thread that takes calls, and keeps it only if its handler waits. So a server
 //! with ten thousand clients has as many stacks as calls wait in their handlers at once, up to the bound; and of those that are not needed any more it keeps a few for the next ones
 //! and gives the others back to the system, within seconds or as soon as memory is short.
+//!
+//! How large they are, [`Server::stack_size`](crate::Server::stack_size) says.
 
 pub use underpass_threads::EStacks;
 

@@ -11,9 +11,13 @@
 //!   made by [`thread_local!`](crate::thread_local). What others set in a `std::thread_local!`
 //!   **for a scope** is not safe across a wait: the crate `scoped-tls` then reads memory that is
 //!   gone. See [there](crate::thread_local#scoped-variables) for the remedy.
-//! * What blocks in the kernel blocks the activation. [`sync`](crate::sync) and [`io`](crate::io) don't; anything else goes into
-//!   [`blocking`]. Where that was forgotten, a monitor finds out within milliseconds, has another activation run, and
-//!   [`dump`](dump()) names the thread.
+//! * What blocks in the kernel blocks the activation. [`sync`](crate::sync) and [`io`](crate::io)
+//!   don't; anything else goes into [`blocking`], or into [`blocking_here`] if it can't go to
+//!   another kernel thread. Where that was forgotten, a monitor finds out within milliseconds, has
+//!   another activation run, and [`dump`](dump()) names the thread.
+//! * A thread has a stack of 256 KiB ([`Builder::stack_size`] says another), and a call that comes
+//!   has 2 MiB ([`Server::stack_size`](crate::Server::stack_size)). What recurses deeper runs by
+//!   [`with_stack`].
 //! * A thread that computes is preempted when its time slice is over, for the sake of threads that have not started and of other
 //!   activations. Those that live on its own activation wait until it yields; in long computations call [`checkpoint`], or give
 //!   the thread an activation by [`Builder::dedicated`].
@@ -59,6 +63,7 @@
 pub use underpass_threads::{
     AccessError, Awaited, Builder, Deadlock, Deadlocked, Dump, Found, HeldUp, JoinHandle, LocalKey,
     NoPreempt, Scope, ScopedJoinHandle, State, Switches, Thread, ThreadId, ThreadReport, Trace, blocking,
-    cancelled, checkpoint, current, current_id, deadlocks, dump, dump_on_quit, no_preempt, on_user_thread,
-    panic_message, panicking, park, park_timeout, scope, sleep, spawn, trim, watch_switches, yield_now,
+    blocking_here, cancelled, checkpoint, current, current_id, deadlocks, dump, dump_on_quit, no_preempt,
+    on_user_thread, panic_message, panicking, park, park_timeout, scope, sleep, spawn, trim, watch_switches,
+    with_stack, yield_now,
 };

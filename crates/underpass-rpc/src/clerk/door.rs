@@ -161,9 +161,8 @@ impl Clerk {
         let shareable = grant.shareable.unwrap_or(offer.terms.shareable);
         let binding = Binding::new(offer.name.clone(), peer, expires);
         let family = Family::new(export, binding, shareable, shift);
-        let control = ControlSocket::new(link.clone(), Some(&seat));
-        let (mailbox, stub) = (Mailbox::of_server(control, &seat), offer.service.stub.clone());
-        let end = ServerEnd::new(channel, mailbox, stub, meeting, family, seat);
+        let mailbox = Mailbox::of_server(ControlSocket::new(link.clone(), Some(&seat)), &seat);
+        let end = ServerEnd::new(channel, mailbox, &offer.service, meeting, family, seat);
         // Before the client can have it: what is revoked from then on may be this.
         if !self.enrol(&end) {
             return;

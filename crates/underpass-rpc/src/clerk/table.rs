@@ -30,6 +30,8 @@ pub(crate) struct Terms {
     pub(crate) expires: Option<Duration>,
     /// Whether clients may pass their bindings on.
     pub(crate) shareable: bool,
+    /// Bytes of stack that each of its calls has at the least, if not as many as usual.
+    pub(crate) stack: Option<usize>,
 }
 
 impl fmt::Debug for Terms {

@@ -45,7 +45,7 @@ impl ServerEnd {
         let Some(slot) = self.slots.get(usize::from(head.slot())).filter(is_free) else {
             return self.takes_odd(inside, head, payload, by);
         };
-        slot.by.store(by, Ordering::Relaxed);
+        slot.begins(by, head.ids().what());
         self.one_more_under_way();
         drop(inside);
         if let Some(len) = head.brief_request() {
@@ -218,6 +218,13 @@ impl Line for ServerEnd {
 
     fn spun(&self, paid: bool) {
         self.kernel.spun(paid);
+    }
+
+    fn runs(&self, by: u64) -> Option<(&'static str, &'static str)> {
+        let slot = &self.slots[usize::from(self.slot_of(by)?)];
+        // Relaxed: `by` has stored it itself.
+        let procedure = self.descriptor.procedures.get(slot.procedure.load(Ordering::Relaxed) as usize)?;
+        Some((self.descriptor.name, procedure.name))
     }
 
     fn itself(self: Arc<Self>) -> Option<Arc<dyn Any + Send + Sync>> {

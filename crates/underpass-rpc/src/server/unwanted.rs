@@ -107,7 +107,7 @@ impl ServerEnd {
             // A slot that there isn't, or that has a call under way.
             return self.takes_nonsense(inside);
         };
-        slot.by.store(by, Ordering::Relaxed);
+        slot.begins(by, head.ids().what());
         self.one_more_under_way();
         drop(inside);
         let mut cell = Cell::came(head, payload);
@@ -171,11 +171,13 @@ mod tests {
     use crate::control_socket::ControlSocket;
     use crate::mailbox::Mailbox;
     use crate::peer::Peer;
+    use crate::service::Service;
     use std::collections::HashMap;
     use std::sync::mpsc::channel;
     use underpass_channel::layout::{STACK, region};
     use underpass_channel::{Channel, Fence};
     use underpass_os::Socket;
+    use underpass_wire::Descriptor;
 
     struct Nothing;
 
@@ -193,8 +195,10 @@ mod tests {
         let seat = Quotas::new(Limits::NONE, HashMap::new()).admit(0, region(STACK) as u64).unwrap();
         let family = Family::new(0, binding, false, Shift::default());
         let meeting = Meeting { elsewhere: false, shares: false, defers: false };
+        let descriptor = Box::leak(Box::new(Descriptor::builder("Nothing", "").finish()));
+        let service = Service::new(descriptor, Arc::new(Nothing), Arc::new(()));
         let mailbox = Mailbox::of_server(ControlSocket::new(ours, Some(&seat)), &seat);
-        ServerEnd::new(channel, mailbox, Arc::new(Nothing), meeting, family, seat)
+        ServerEnd::new(channel, mailbox, &service, meeting, family, seat)
     }
 
     #[test]

@@ -1,0 +1,47 @@
+//! The memory and the mappings that many calls take which wait in their handlers. This test counts
+//! what its process has in all, so it is alone in it.
+
+use std::sync::atomic::Ordering;
+use underpass::{Limits, Server, estacks};
+use underpass_tests::{Clerk, Desk, PublicRoom, Puppet, Room, Watchdog, kib_of, until};
+
+const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
+
+/// Mappings of this process.
+fn mappings() -> usize {
+    std::fs::read_to_string("/proc/self/maps").unwrap().lines().count()
+}
+
+#[test]
+fn ten_thousand_calls_wait_on_stacks_of_their_own() {
+    /// The most that one of them may take beside its binding, in KiB.
+    const MOST: u64 = 32;
+    let _watchdog = Watchdog::new("ten_thousand_calls_wait_on_stacks_of_their_own");
+    let files = underpass_os::process::raise_files().unwrap() as usize;
+    let count = 10_000.min(files.saturating_sub(500));
+    let (name, clerk) = (Room::name("stacks"), Clerk::default());
+    let _running = Server::new()
+        .directory(PublicRoom::directory(SERVER))
+        .limits_of(underpass_os::process::user(), Limits::NONE)
+        .export(&name, Desk::serve(clerk.clone()))
+        .start()
+        .unwrap();
+    estacks::set(count + 1);
+    let mut puppet = Puppet::start(SERVER);
+    assert_eq!(puppet.ask(&format!("import {name} {count}")), "()");
+    let memory = || {
+        let own = std::process::id();
+        kib_of(own, "RssAnon") + kib_of(own, "VmPTE")
+    };
+    let before = (memory(), mappings());
+    assert_eq!(puppet.ask("each"), "begun");
+    until("all to wait", || (estacks::census().associated >= count).then_some(()));
+    let (each, maps) = ((memory() - before.0) as f64 / count as f64, mappings() - before.1);
+    println!("{count} calls wait, with {each:.1} KiB each, and {maps} mappings more");
+    assert!(each <= MOST as f64, "{each} KiB for each call that waits");
+    // Two each where a guard is a mapping of its own. A process may have 65,530 as a rule.
+    assert!(maps <= 2 * count + 1000, "{maps} mappings");
+    clerk.open.store(1, Ordering::SeqCst);
+    assert_eq!(puppet.ask("join"), vec!["()"; count].join(" "), "every call is answered");
+    until("the last to end", || (estacks::census().associated == 0).then_some(()));
+}
