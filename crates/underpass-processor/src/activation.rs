@@ -123,6 +123,12 @@ impl Activation {
         }
     }
 
+    /// Whether the monitor found that its thread blocks without having said so, and the thread has not come to
+    /// a scheduling point since: a hint.
+    pub fn is_blocked(&self) -> bool {
+        self.seat().hint() == state::STUCK
+    }
+
     /// Whether there is something to give way for.
     pub(crate) fn asked(&self) -> bool {
         matches!(self.seat().hint(), state::PREEMPTING | state::STUCK)

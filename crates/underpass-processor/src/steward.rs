@@ -81,6 +81,11 @@ impl Births {
         self.limit.store(limit(maximum), Ordering::Relaxed);
     }
 
+    /// The most activations that there may be.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
+    }
+
     /// Asks for an activation for the slot that the caller has in hand; `false` if there are too many: then it has it still.
     pub(crate) fn beget(&self, now: usize) -> bool {
         let possible = self.possible(now);

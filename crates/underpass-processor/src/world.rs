@@ -60,6 +60,10 @@ impl World for Pool {
         Self::heed();
     }
 
+    fn unstuck(&self) {
+        self.upcall.ended_blocking();
+    }
+
     fn replenish(&self) {
         self.births.call();
     }

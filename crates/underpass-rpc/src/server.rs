@@ -27,7 +27,7 @@ use underpass_os::failpoint;
 use underpass_processor::{Keeper, Line, lines};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_sync::Spin;
-use underpass_threads::{invite, lent_by, on_user_thread, panic_message, rouse_all};
+use underpass_threads::{insist, invite, lent_by, on_user_thread, panic_message, rouse_all};
 
 /// A number of calls that none come to at once: a new line counts as used.
 const FRESH: u32 = u32::MAX;
@@ -96,6 +96,8 @@ pub(crate) struct ServerEnd {
     kernel: KernelCount,
     /// How many calls had come when `used` was last asked.
     seen: AtomicU32,
+    /// How many calls had been taken when `stalls` was last asked. The monitor's.
+    stalled: AtomicU32,
     /// Of its calls that nobody waits for any more.
     unwanted: Mutex<Unwanted>,
     own: Weak<Self>,
@@ -147,6 +149,7 @@ impl ServerEnd {
             listening: AtomicU64::new(0),
             kernel: KernelCount::default(),
             seen: AtomicU32::new(FRESH),
+            stalled: AtomicU32::new(FRESH),
             unwanted: Mutex::default(),
             own: own.clone(),
         })
@@ -193,6 +196,13 @@ impl ServerEnd {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.gate.load(Ordering::Relaxed) == gate::CLOSED
+    }
+
+    /// Whether thread `who` runs a call of this channel.
+    pub(crate) fn runs(&self, who: u64) -> bool {
+        // Relaxed, both: a thread that is blocked has begun its call, and the monitor has told of it, long after.
+        self.under_way.load(Ordering::Relaxed) > 0
+            && self.slots.iter().any(|slot| slot.by.load(Ordering::Relaxed) == who)
     }
 
     /// Something came over the socket.
@@ -244,6 +254,10 @@ impl ServerEnd {
         match own.is_some_and(|own| lines::activate(&own)) {
             true => rouse_all(),
             false => invite(),
+        }
+        // Whoever was called may find no processor free: all may be blocked.
+        if self.pending() {
+            insist();
         }
     }
 

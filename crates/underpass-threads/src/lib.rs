@@ -14,6 +14,8 @@
 #[cfg(not(underpass_loom))]
 mod ask;
 #[cfg(not(underpass_loom))]
+mod blocked;
+#[cfg(not(underpass_loom))]
 mod blocking;
 #[cfg(not(underpass_loom))]
 mod body;
@@ -121,6 +123,8 @@ pub mod ready;
 pub mod ring;
 
 #[cfg(not(underpass_loom))]
+pub use blocked::{Watcher, blocked, watch_blocked};
+
 pub use blocking::blocking;
 #[cfg(not(underpass_loom))]
 pub use builder::{Builder, spawn};
@@ -155,7 +159,7 @@ pub use latch::Latch;
 #[cfg(not(underpass_loom))]
 pub use local::{AccessError, LocalKey};
 #[cfg(not(underpass_loom))]
-pub use outside::{invite, rouse, rouse_all, start};
+pub use outside::{insist, invite, rouse, rouse_all, start};
 #[cfg(not(underpass_loom))]
 pub use panicking::panicking;
 #[cfg(not(underpass_loom))]

@@ -106,6 +106,15 @@ impl Upcall for Threads {
 
     fn found_blocking(&self, activation: &Activation) {
         crate::findings::blocking(activation);
+        crate::blocked::changed();
+    }
+
+    fn ended_blocking(&self) {
+        crate::blocked::changed();
+    }
+
+    fn settled(&self) -> bool {
+        crate::blocked::settled()
     }
 
     fn found_computing(&self, activation: &Activation) {
@@ -170,6 +179,13 @@ pub fn rouse() {
 pub fn invite() {
     barrier::light();
     start().invite();
+}
+
+/// Calls have waited for longer than they should, and their caller says so: calls one activation that sleeps, or has
+/// one take the place of one that is blocked in the kernel.
+pub fn insist() {
+    barrier::light();
+    start().insist();
 }
 
 /// Calls every activation that sleeps: the lines have changed, and what they hold of the old ones is to be let go of.

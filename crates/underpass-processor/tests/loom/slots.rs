@@ -133,6 +133,8 @@ impl World for Place {
 
     fn heed(&self) {}
 
+    fn unstuck(&self) {}
+
     fn replenish(&self) {
         self.short.fetch_add(1, Ordering::AcqRel);
     }

@@ -1,12 +1,17 @@
 //! What idle activations ask the client's end of a binding: to poll, to sleep, to donate.
 
 use super::ClientEnd;
-use underpass_channel::Donee;
+use underpass_channel::{Bell, Donee};
 use underpass_os::{Stamp, cpu, failpoint};
-use underpass_processor::Line;
+use underpass_processor::{Line, patience, prompt_patience};
 use underpass_seam::atomic::{AtomicU32, Ordering, fence};
 
 impl ClientEnd {
+    /// Whether the server has not taken every call that was posted, as it says.
+    pub(super) fn has_untaken(&self) -> bool {
+        self.channel.taken().count() != self.channel.posted()
+    }
+
     /// A processor of this domain is the server's for a while.
     fn lends(&self) {
         if !self.lent.load(Ordering::Relaxed) {
@@ -87,10 +92,23 @@ impl Line for ClientEnd {
         }
     }
 
-    fn insists(&self) -> Option<u32> {
+    fn insists(&self, donated: bool) -> Option<u64> {
+        let awaits = self.slots.leased() > 0;
+        let times = || self.insisted.times(self.channel.posted());
+        if !donated && awaits && self.has_untaken() {
+            return Some(prompt_patience(times()));
+        }
         // Relaxed, here and in `lends`: whoever lends looks at it later by itself.
-        let insists = (self.meeting.defers || self.lent.load(Ordering::Relaxed)) && self.slots.leased() > 0;
-        insists.then(|| self.insisted.times(self.channel.posted()))
+        let lent = || self.meeting.defers || self.lent.load(Ordering::Relaxed);
+        (donated || (awaits && lent())).then(|| patience(times()))
+    }
+
+    fn insist(&self) {
+        Line::call(self);
+        // Where none of the server's processors looks or sleeps, its clerk does.
+        if self.has_untaken() {
+            self.ring(Bell::Socket);
+        }
     }
 
     fn awaits(&self) -> bool {
