@@ -10,9 +10,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Wake};
 use std::time::Duration;
 use underpass::{CallError, Limits, Peer, Running, Server, Wire, processors, thread};
 
@@ -240,6 +242,24 @@ struct Own {
     serving: Vec<Running>,
 }
 
+/// Polls a future on this kernel thread until it is ready.
+fn complete<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(std::thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
 /// Listens at a name that is in no directory.
 ///
 /// # Errors
@@ -279,6 +299,12 @@ impl Own {
         let number = |at: usize| words.get(at).and_then(|word| word.parse::<usize>().ok()).unwrap_or(0);
         match words[0] {
             "import" => shown(self.import(words[1], number(2))),
+            // By a user-level thread, and by a task.
+            "thread" => {
+                let binding = self.bindings[number(1)].clone();
+                shown(thread::spawn(move || binding.add(1, 2)).join().unwrap())
+            }
+            "task" => shown(complete(self.bindings[number(1)].add_async(1, 2))),
             "serve" => shown(self.serve(words[1], number(2))),
             "begun" => shown(self.bindings[number(1)].begun()),
             "workers" => shown(self.bindings[number(1)].workers()),

@@ -1,6 +1,6 @@
 //! Handlers that block in the kernel without having said so: they take the service from nobody else.
 
-use underpass_tests::{ANOTHER, Puppet, Room, SOMEBODY, Watchdog, state_of, switches_of, ticks_of, until};
+use underpass_tests::{Puppet, Room, SOMEBODY, Watchdog, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
@@ -43,6 +43,16 @@ fn workers(client: &mut Puppet) -> (u32, u32) {
     (numbers.0.parse().unwrap(), numbers.1.parse().unwrap())
 }
 
+/// Has `client` make so many calls over its first binding, each of which blocks for so many ms.
+fn doze(client: &mut Puppet, calls: u32, ms: u64) {
+    assert_eq!(client.ask(&format!("doze 0 {calls} {ms}")), "begun");
+}
+
+/// Waits until as many calls of `wait` and `doze` have begun.
+fn all_begun(client: &mut Puppet, calls: u32) {
+    until("all calls to begin", || (begun(client) == calls).then_some(()));
+}
+
 #[test]
 fn more_blocked_handlers_than_processors_take_the_service_from_nobody() {
     let _watchdog = Watchdog::new("more_blocked_handlers_than_processors");
@@ -51,10 +61,94 @@ fn more_blocked_handlers_than_processors_take_the_service_from_nobody() {
         let mut other = client(Puppet::start(SERVER), &name, 1);
         assert_eq!(other.ask("add 0"), "3");
         let mut blocking = client(Puppet::start(SERVER), &name, 1);
-        blocking.ask(&format!("doze 0 {} {FOR_EVER}", processors + 2));
-        until("all of them to block", || (begun(&mut other) == processors + 2).then_some(()));
+        doze(&mut blocking, processors + 2, FOR_EVER);
+        all_begun(&mut other, processors + 2);
         (0..100).for_each(|_| assert_eq!(other.ask("add 0"), "3"));
+        assert_eq!(blocking.ask("add 0"), "3", "its own calls go on too");
         // Who comes only now.
         assert_eq!(client(Puppet::start(SERVER), &name, 1).ask("add 0"), "3");
+    }
+}
+
+/// Each kind of caller is the first that waits while all processors are blocked: nobody else has had them replaced.
+#[test]
+fn whoever_waits_behind_blocked_handlers_has_them_replaced() {
+    let _watchdog = Watchdog::new("whoever_waits_behind_blocked_handlers");
+    // The line of the last binding is dormant from the start.
+    for (how, bindings) in [("add", 1), ("thread", 1), ("task", 1), ("add", 200)] {
+        for processors in [1, 2] {
+            let (_server, name) = server(&format!("{how}-{bindings}"), processors, BLOCKED);
+            let mut other = client(Puppet::start(SERVER), &name, bindings);
+            let mut blocking = client(Puppet::start(SERVER), &name, 1);
+            doze(&mut blocking, processors, FOR_EVER);
+            let last = bindings - 1;
+            assert_eq!(other.ask(&format!("{how} {last}")), "3", "{how}, {bindings}");
+            all_begun(&mut other, processors);
+        }
+    }
+}
+
+#[test]
+fn one_user_s_blocked_handlers_leave_the_others_their_service() {
+    /// Fewer than there may be in all.
+    const FEW: u32 = 3;
+    let _watchdog = Watchdog::new("one_user_s_blocked_handlers");
+    if !is_root() {
+        return;
+    }
+    for processors in [1, 2] {
+        let (_server, name) = server("users", processors, FEW);
+        let mut root = client(Puppet::start(SERVER), &name, 1);
+        let mut same = client(Puppet::of_user(SERVER, SOMEBODY), &name, 1);
+        // More than there are activations, so that without a bound none would be left.
+        let mut greedy = client(Puppet::of_user(SERVER, SOMEBODY), &name, 4);
+        (0..4).for_each(|binding| {
+            greedy.ask(&format!("doze {binding} 50 {FOR_EVER}"));
+        });
+        until("as many to block as may", || (begun(&mut root) >= FEW).then_some(()));
+        until("the user to be held", || (workers(&mut root).1 >= FEW).then_some(()));
+        (0..200).for_each(|_| assert_eq!(root.ask("add 0"), "3"));
+        // One that comes now is held too, also by another process, until others end: see the next test.
+        same.begin("doze 0 1 0");
+        (0..200).for_each(|_| assert_eq!(root.ask("thread 0"), "3"));
+        let all = begun(&mut root);
+        assert!((FEW..=FEW + processors).contains(&all), "{all} have begun, of {processors} processors");
+        drop(greedy);
+    }
+}
+
+#[test]
+fn calls_that_were_held_run_when_others_have_ended() {
+    let _watchdog = Watchdog::new("calls_that_were_held_run_when_others_have_ended");
+    for processors in [1, 2] {
+        let (_server, name) = server("held", processors, 1);
+        let mut greedy = client(Puppet::start(SERVER), &name, 3);
+        (0..3).for_each(|binding| {
+            greedy.ask(&format!("doze {binding} 7 20"));
+        });
+        assert_eq!(greedy.ask("join"), ["()"; 21].join(" "));
+        assert_eq!(begun(&mut greedy), 21);
+        assert_eq!(greedy.ask("add 2"), "3");
+    }
+}
+
+#[test]
+fn workers_that_took_the_places_of_blocked_ones_end_again() {
+    let _watchdog = Watchdog::new("workers_that_took_the_places_of_blocked_ones_end_again");
+    for processors in [1, 2] {
+        let (_server, name) = server("ends", processors, BLOCKED);
+        let mut other = client(Puppet::start(SERVER), &name, 1);
+        let usual = processors + underpass_os::cpu::allowed().unwrap().len() as u32;
+        until("the first to be there", || (workers(&mut other).0 == usual).then_some(()));
+        // Twice, as others then begin in the places of those that have ended.
+        for round in 1..=2 {
+            let mut blocking = client(Puppet::start(SERVER), &name, 1);
+            doze(&mut blocking, processors + 4, 500);
+            all_begun(&mut other, round * (processors + 4));
+            until("others in their places", || (workers(&mut other).0 > usual).then_some(()));
+            blocking.ask("join");
+            until("them to end", || (workers(&mut other).0 == usual).then_some(()));
+            assert_eq!(other.ask("add 0"), "3");
+        }
     }
 }

@@ -171,6 +171,7 @@ impl Monitor {
     /// Its slot is in hand.
     fn began_blocking(&mut self, activation: &'static Activation) {
         tally().compensated();
+        self.pool.births.began_blocking();
         // Before its slot is another's, who may begin one more call of the same user.
         self.upcall.found_blocking(activation);
         turns::see_to_listeners(self.pool);
@@ -221,7 +222,7 @@ impl Monitor {
     fn call_up(&mut self) {
         self.helper = turns::call_up(self.pool).map(|seat| (seat.number(), seat.gains())).or_else(|| {
             let number = self.pool.roster.len();
-            self.pool.births.ask_for_helper(number).then_some((number, 0))
+            self.pool.births.ask_for_helper(self.pool.living()).then_some((number, 0))
         });
     }
 

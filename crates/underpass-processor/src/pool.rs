@@ -12,8 +12,8 @@ use underpass_os::barrier;
 
 /// What runs on activations, and what processors ask of it.
 pub trait Upcall: Send + Sync {
-    /// Runs user-level threads on this activation for ever. Called on its kernel thread, when it has a processor.
-    fn activate(&'static self, activation: &'static Activation) -> !;
+    /// Runs user-level threads on this activation until it has ended in [`idle`](Activation::idle). Called on its kernel thread, when it has a processor.
+    fn activate(&'static self, activation: &'static Activation);
 
     /// Whether threads that have not started, or migrating ones that are ready, wait anywhere: any activation may take them.
     ///

@@ -105,7 +105,7 @@ pub fn detach(world: &impl World) -> bool {
 /// Whether fewer activations could run than there are slots, the others being blocked in the kernel.
 pub fn short(world: &impl World) -> bool {
     let able = |seat: &&Seat| {
-        !matches!(seat.hint(), state::DETACHED | state::STUCK | state::LISTENING | state::LENT)
+        !matches!(seat.hint(), state::DETACHED | state::STUCK | state::LISTENING | state::LENT | state::ENDED)
     };
     (world.seats().filter(able).count() as u32) < world.slots().counts().maximum
 }
@@ -333,6 +333,17 @@ pub fn serve(world: &impl World) {
     if world.slots().counts().free() && world.slots().take() && !hand_to(world, |seat| world.serves(seat)) {
         have_born(world);
     }
+}
+
+/// *End for good*: moves the seat of one that sleeps to `ENDED`; `false` if it was handed a slot, or called up. If it was the
+/// last that went to sleep, another has to know that it is now, and listens.
+pub fn end_for_good(world: &impl World, seat: &Seat) -> bool {
+    let ended = seat.advance(state::ASLEEP, state::ENDED);
+    fence_after_change();
+    if ended && world.slots().counts().running == 0 {
+        invite(world);
+    }
+    ended
 }
 
 /// After the sleep: comes back with a slot, its own or one that it was handed.

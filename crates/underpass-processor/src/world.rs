@@ -41,7 +41,7 @@ impl World for Pool {
     }
 
     fn beget(&self) -> bool {
-        self.births.beget(self.roster.len())
+        self.births.beget(self.living())
     }
 
     fn reclaim(&self) -> bool {

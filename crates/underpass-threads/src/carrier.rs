@@ -166,7 +166,8 @@ fn reclaim(wanted: impl Fn() -> bool) {
 /// trim();
 /// ```
 pub fn trim() {
-    outside::all().for_each(|outside| outside.ask(Box::new(|own| own.carriers.trim())));
+    let living = outside::all().filter(|outside| !outside.activation.has_ended());
+    living.for_each(|outside| outside.ask(Box::new(|own| own.carriers.trim())));
 }
 
 /// Ends an idle carrier.

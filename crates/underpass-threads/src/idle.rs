@@ -202,6 +202,9 @@ impl Scheduler {
         let since = spin.since();
         drop(spin);
         self.sleep(None);
+        if self.ended.get() {
+            return;
+        }
         self.habit.slept(now_ns() - since);
         self.passed(lines::SLEEP);
         // More than one call has come: another processor may help. It looks in the same way whether there are more.
@@ -245,7 +248,8 @@ impl Scheduler {
                 outside::set_watched(true);
             }
             // Unused stacks are given back by whoever is last.
-            let deadline = timer.into_iter().chain(carrier::due().filter(|_| last)).min();
+            let due = carrier::due().filter(|_| last);
+            let deadline = timer.into_iter().chain(due).chain(self.ends_at()).min();
             let donee = donee.map(|line| Donee { line, forced: false });
             sleep_and_donate(self.activation().parker(), watched.clone(), role, donee, deadline, || {
                 // What was added since must be watched too; calls that nobody takes are to be served.
@@ -258,8 +262,11 @@ impl Scheduler {
             if last {
                 outside::set_watched(false);
             }
+            self.is_due()
         };
-        self.activation().idle(rest);
+        if self.activation().idle(rest) {
+            self.ends();
+        }
         tick::set();
     }
 

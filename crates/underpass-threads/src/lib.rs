@@ -98,6 +98,8 @@ mod show;
 #[cfg(not(underpass_loom))]
 mod spare;
 #[cfg(not(underpass_loom))]
+mod surplus;
+#[cfg(not(underpass_loom))]
 mod suspend;
 #[cfg(not(underpass_loom))]
 mod switching;

@@ -5,6 +5,7 @@ use crate::debugger;
 use crate::hold::critical;
 use crate::mailbox::Mailbox;
 use crate::overflow;
+use crate::owned::Owned;
 use crate::ready::Queue;
 use crate::ring::Ring;
 use crate::scheduler::{self, Scheduler};
@@ -38,6 +39,8 @@ pub(crate) struct Outside {
     pub(crate) dedicated: AtomicBool,
     /// Threads that have started and live here. Its own; others read it.
     pub(crate) live: AtomicU32,
+    /// Its inside, once it has begun. Its own kernel thread's; after that has ended, the one's that takes its place.
+    inside: Owned<Option<&'static Scheduler>>,
 }
 
 /// The number of the activation that looks at the lines, or `NOBODY`: while one does, others leave the calls to it, unless
@@ -79,12 +82,12 @@ static OUTSIDES: [OnceLock<Outside>; MOST_ACTIVATIONS] = [const { OnceLock::new(
 struct Threads;
 
 impl Upcall for Threads {
-    fn activate(&'static self, activation: &'static Activation) -> ! {
+    fn activate(&'static self, activation: &'static Activation) {
         let outside = OUTSIDES[activation.number()].get_or_init(|| Outside::new(activation));
         BEGUN.fetch_max(activation.number() + 1, Ordering::AcqRel);
         debugger::begun(activation.number(), outside);
-        overflow::begin();
-        Scheduler::new(outside).run()
+        let _stack = overflow::begin();
+        Scheduler::of(outside).run();
     }
 
     fn unstarted(&self) -> bool {
@@ -235,7 +238,14 @@ impl Outside {
             free: Ring::default(),
             dedicated: AtomicBool::new(false),
             live: AtomicU32::new(0),
+            inside: Owned::new(None),
         }
+    }
+
+    /// Its inside, made by `new` if there is none yet. By its own kernel thread, when it begins.
+    pub(crate) fn inside(&self, new: impl FnOnce() -> &'static Scheduler) -> &'static Scheduler {
+        // SAFETY: the activation's own kernel thread asks, and the one before it has ended its part: the lock of births lies between.
+        unsafe { self.inside.get() }.get_or_insert_with(new)
     }
 
     /// Has the activation look at what was left with it.

@@ -52,6 +52,8 @@ pub(crate) struct Scheduler {
     /// The number of the line whose turn it is to be served.
     pub(crate) line_turn: Cell<usize>,
     pub(crate) listener: Listener,
+    /// Its activation has ended.
+    pub(crate) ended: Cell<bool>,
 }
 
 thread_local! {
@@ -92,8 +94,20 @@ pub(crate) fn interrupted() -> Option<(&'static Control, (usize, usize))> {
 
 impl Scheduler {
     /// The inside of the activation with this outside, for this kernel thread.
-    pub(crate) fn new(outside: &'static Outside) -> &'static Self {
-        let own = Box::leak(Box::new(Self {
+    pub(crate) fn of(outside: &'static Outside) -> &'static Self {
+        let own = outside.inside(|| Self::new(outside));
+        own.ended.set(false);
+        OWN.set(Some(own));
+        own
+    }
+
+    /// This kernel thread is no activation's any more.
+    pub(crate) fn leave() {
+        OWN.set(None);
+    }
+
+    fn new(outside: &'static Outside) -> &'static Self {
+        Box::leak(Box::new(Self {
             number: outside.activation.number(),
             outside,
             base: Base::default(),
@@ -112,15 +126,14 @@ impl Scheduler {
             waits: Cell::new(0),
             line_turn: Cell::new(0),
             listener: Listener::default(),
-        }));
-        OWN.set(Some(own));
-        own
+            ended: Cell::new(false),
+        }))
     }
 
-    /// Runs threads for ever.
-    pub(crate) fn run(&'static self) -> ! {
+    /// Runs threads until it [`end`](Self::end)s.
+    pub(crate) fn run(&'static self) {
         preempt::disable();
-        loop {
+        while !self.ended.get() {
             if self.outside.has_told() || self.outside.activation.summoned() {
                 self.attend();
             }
