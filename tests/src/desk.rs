@@ -304,6 +304,20 @@ impl Own {
                 let binding = self.bindings[number(1)].clone();
                 shown(thread::spawn(move || binding.add(1, 2)).join().unwrap())
             }
+            // By a user-level thread beside another that never lets the activation sleep.
+            "beside" => {
+                let (ends, binding) = (Arc::new(AtomicU32::new(0)), self.bindings[number(1)].clone());
+                let seen = ends.clone();
+                let busy = thread::spawn(move || {
+                    while seen.load(Ordering::SeqCst) == 0 {
+                        thread::yield_now();
+                    }
+                });
+                let sum = thread::spawn(move || binding.add(1, 2)).join().unwrap();
+                ends.store(1, Ordering::SeqCst);
+                busy.join().unwrap();
+                shown(sum)
+            }
             "task" => shown(complete(self.bindings[number(1)].add_async(1, 2))),
             "serve" => shown(self.serve(words[1], number(2))),
             "begun" => shown(self.bindings[number(1)].begun()),

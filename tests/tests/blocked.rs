@@ -75,10 +75,11 @@ fn more_blocked_handlers_than_processors_take_the_service_from_nobody() {
 fn whoever_waits_behind_blocked_handlers_has_them_replaced() {
     let _watchdog = Watchdog::new("whoever_waits_behind_blocked_handlers");
     // The line of the last binding is dormant from the start.
-    for (how, bindings) in [("add", 1), ("thread", 1), ("task", 1), ("add", 200)] {
+    for (how, bindings) in [("add", 1), ("thread", 1), ("beside", 1), ("task", 1), ("add", 200)] {
         for processors in [1, 2] {
             let (_server, name) = server(&format!("{how}-{bindings}"), processors, BLOCKED);
-            let mut other = client(Puppet::start(SERVER), &name, bindings);
+            // Of one processor, so that a thread can keep it busy.
+            let mut other = client(Puppet::with_processors(SERVER, 1), &name, bindings);
             let mut blocking = client(Puppet::start(SERVER), &name, 1);
             doze(&mut blocking, processors, FOR_EVER);
             let last = bindings - 1;

@@ -103,6 +103,10 @@ pub trait Line: Send + Sync {
         self.call();
     }
 
+    /// A processor that is busy with threads asks this each [`PROMPT`](crate::PROMPT) ns or so: calls the peer, as
+    /// [`insist`](Self::insist) does, if it has taken none of our calls for as long as a sleeper would wait.
+    fn insist_if_late(&self) {}
+
     /// Whether calls wait for [`serve`](Self::serve); if so, whether none was taken since the monitor last
     /// asked. The monitor alone asks. Takes neither lock nor memory.
     fn stalls(&self) -> Option<bool> {

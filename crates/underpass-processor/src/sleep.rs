@@ -11,7 +11,7 @@ const PATIENCE: u64 = 20_000_000;
 
 /// The same, in ns, for who awaits a call that the peer has not taken, of a peer that was said to look by
 /// itself: all its processors may be blocked. With a tick of the peer's monitor this stays below 10 ms.
-const PROMPT: u64 = 4_000_000;
+pub const PROMPT: u64 = 4_000_000;
 
 /// It is twice as long each time that the peer was called for the same calls, up to some ten seconds.
 const DOUBLED: [u32; 2] = [9, 11];

@@ -340,8 +340,9 @@ pub fn serve(world: &impl World) {
 pub fn end_for_good(world: &impl World, seat: &Seat) -> bool {
     let ended = seat.advance(state::ASLEEP, state::ENDED);
     fence_after_change();
-    if ended && world.slots().counts().running == 0 {
-        invite(world);
+    let alone = ended && world.slots().counts().running == 0;
+    if alone && world.slots().take() && !hand_to(world, |seat| world.serves(seat)) {
+        free(world);
     }
     ended
 }

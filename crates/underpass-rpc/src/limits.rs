@@ -35,7 +35,8 @@ pub struct Limits {
     /// Activations at once that are blocked in the kernel in calls of this user, without a
     /// [`blocking`](underpass_threads::blocking) around what blocks. Once there are so many, at least one, none of the
     /// user's calls is begun until one of them goes on: the calls wait in their bindings' slots. Calls that were
-    /// begun at that moment may block besides, one for each processor. Never more than half of the activations that
+    /// begun at that moment may block besides, one for each processor. Handlers that block until another call of
+    /// the same user comes need a bound that leaves room for it. Never more than half of the activations that
     /// the domain may have, whatever this says: the others are for other users.
     pub blocked: usize,
 }

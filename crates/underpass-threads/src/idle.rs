@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use underpass_os::clock::now_ns;
-use underpass_processor::{Donee, Line, Role, Spin, give_way, lines, sleep_and_donate};
+use underpass_processor::{Donee, Line, PROMPT, Role, Spin, give_way, lines, sleep_and_donate};
 
 impl Scheduler {
     /// Whether other threads want this processor: a hint for who polls.
@@ -105,11 +105,21 @@ impl Scheduler {
                 line.call();
             }
         });
+        self.insist_in_time(&lines);
         if self.dispatcher.get().is_none()
             && self.calls_pending()
             && (self.activation().is_lent() || self.may_dispatch(&lines))
         {
             self.begin_dispatcher();
+        }
+    }
+
+    /// Threads keep this activation busy, so that it does not sleep over calls that no peer takes: it asks now and then.
+    fn insist_in_time(&self, lines: &Lines) {
+        let now = now_ns();
+        if now - self.insisted.get() >= PROMPT {
+            self.insisted.set(now);
+            lines.iter().for_each(|line| line.insist_if_late());
         }
     }
 

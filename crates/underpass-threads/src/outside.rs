@@ -40,7 +40,7 @@ pub(crate) struct Outside {
     /// Threads that have started and live here. Its own; others read it.
     pub(crate) live: AtomicU32,
     /// Its inside, once it has begun. Its own kernel thread's; after that has ended, the one's that takes its place.
-    inside: Owned<Option<&'static Scheduler>>,
+    pub(crate) inside: Owned<Option<&'static Scheduler>>,
 }
 
 /// The number of the activation that looks at the lines, or `NOBODY`: while one does, others leave the calls to it, unless
@@ -240,12 +240,6 @@ impl Outside {
             live: AtomicU32::new(0),
             inside: Owned::new(None),
         }
-    }
-
-    /// Its inside, made by `new` if there is none yet. By its own kernel thread, when it begins.
-    pub(crate) fn inside(&self, new: impl FnOnce() -> &'static Scheduler) -> &'static Scheduler {
-        // SAFETY: the activation's own kernel thread asks, and the one before it has ended its part: the lock of births lies between.
-        unsafe { self.inside.get() }.get_or_insert_with(new)
     }
 
     /// Has the activation look at what was left with it.

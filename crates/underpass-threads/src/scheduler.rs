@@ -52,6 +52,8 @@ pub(crate) struct Scheduler {
     /// The number of the line whose turn it is to be served.
     pub(crate) line_turn: Cell<usize>,
     pub(crate) listener: Listener,
+    /// When it last asked whether peers take its calls, in ns of the clock.
+    pub(crate) insisted: Cell<u64>,
     /// Its activation has ended.
     pub(crate) ended: Cell<bool>,
 }
@@ -95,7 +97,9 @@ pub(crate) fn interrupted() -> Option<(&'static Control, (usize, usize))> {
 impl Scheduler {
     /// The inside of the activation with this outside, for this kernel thread.
     pub(crate) fn of(outside: &'static Outside) -> &'static Self {
-        let own = outside.inside(|| Self::new(outside));
+        // SAFETY: the activation's own kernel thread asks, and the one before it has ended its part: the lock of births lies between.
+        let inside = unsafe { outside.inside.get() };
+        let own = inside.get_or_insert_with(|| Self::new(outside));
         own.ended.set(false);
         OWN.set(Some(own));
         own
@@ -126,6 +130,7 @@ impl Scheduler {
             waits: Cell::new(0),
             line_turn: Cell::new(0),
             listener: Listener::default(),
+            insisted: Cell::new(0),
             ended: Cell::new(false),
         }))
     }
