@@ -1,4 +1,5 @@
-//! Handlers that block in the kernel without having said so: they take the service from nobody else.
+//! Handlers that block in the kernel without having said so: they take the service from nobody
+//! else.
 
 use underpass_tests::{Puppet, Room, SOMEBODY, Watchdog, until};
 
@@ -70,7 +71,8 @@ fn more_blocked_handlers_than_processors_take_the_service_from_nobody() {
     }
 }
 
-/// Each kind of caller is the first that waits while all processors are blocked: nobody else has had them replaced.
+/// Each kind of caller is the first that waits while all processors are blocked: nobody else has
+/// had them replaced.
 #[test]
 fn whoever_waits_behind_blocked_handlers_has_them_replaced() {
     let _watchdog = Watchdog::new("whoever_waits_behind_blocked_handlers");
@@ -109,7 +111,8 @@ fn one_user_s_blocked_handlers_leave_the_others_their_service() {
         until("as many to block as may", || (begun(&mut root) >= FEW).then_some(()));
         until("the user to be held", || (workers(&mut root).1 >= FEW).then_some(()));
         (0..200).for_each(|_| assert_eq!(root.ask("add 0"), "3"));
-        // One that comes now is held too, also by another process, until others end: see the next test.
+        // One that comes now is held too, also by another process, until others end: see the next
+        // test.
         same.begin("doze 0 1 0");
         (0..200).for_each(|_| assert_eq!(root.ask("thread 0"), "3"));
         let all = begun(&mut root);

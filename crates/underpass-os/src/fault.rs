@@ -59,7 +59,8 @@ pub struct FaultStack {
     _not_send: PhantomData<*const ()>,
 }
 
-/// Gives the calling kernel thread a stack of `size` bytes for handlers of faults, in place of the one that it has: overflows of
+/// Gives the calling kernel thread a stack of `size` bytes for handlers of faults, in place of the
+/// one that it has: overflows of
 /// its usual stack are told there.
 ///
 /// # Errors
@@ -68,7 +69,8 @@ pub fn stack(size: usize) -> io::Result<FaultStack> {
     let memory = StackMemory::new(size)?;
     let usable = ptr::with_exposed_provenance_mut(memory.top() - memory.usable());
     let new = libc::stack_t { ss_sp: usable, ss_flags: 0, ss_size: memory.usable() };
-    // SAFETY: the memory is nobody else's, and stays until `FaultStack` is dropped, which ends this use of it first.
+    // SAFETY: the memory is nobody else's, and stays until `FaultStack` is dropped, which ends this
+    // use of it first.
     if unsafe { libc::sigaltstack(&new, ptr::null_mut()) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -78,7 +80,8 @@ pub fn stack(size: usize) -> io::Result<FaultStack> {
 impl Drop for FaultStack {
     fn drop(&mut self) {
         let none = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
-        // SAFETY: it takes memory out of use, and the calling kernel thread is not on that stack: handlers have returned.
+        // SAFETY: it takes memory out of use, and the calling kernel thread is not on that stack:
+        // handlers have returned.
         let _ = unsafe { libc::sigaltstack(&none, ptr::null_mut()) };
     }
 }

@@ -10,7 +10,8 @@ use underpass_os::thread::{Tid, TidCell};
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// A kernel thread that runs user-level threads. One that is needed no more ends; another may begin in its place, with the same number.
+/// A kernel thread that runs user-level threads. One that is needed no more ends; another may begin
+/// in its place, with the same number.
 ///
 /// `steps` is written by its own kernel thread alone; who moves the seat says the README of this crate.
 #[derive(Debug)]
@@ -87,13 +88,15 @@ impl Activation {
         }
     }
 
-    /// When it may end, in ns of the clock, if it sleeps then and the others are enough for as long. Listeners don't.
+    /// When it may end, in ns of the clock, if it sleeps then and the others are enough for as
+    /// long. Listeners don't.
     #[inline]
     pub fn ends_at(&self) -> Option<u64> {
         if self.cpu.is_some() { None } else { self.pool.surplus_ends_at() }
     }
 
-    /// The calling kernel thread, whose activation has ended in [`idle`](Self::idle), is a plain one from now on.
+    /// The calling kernel thread, whose activation has ended in [`idle`](Self::idle), is a plain
+    /// one from now on.
     pub fn leave(&self) {
         preempt::leave();
         self.thread.set(None);
@@ -137,8 +140,8 @@ impl Activation {
         }
     }
 
-    /// Whether the monitor found that its thread blocks without having said so, and the thread has not come to
-    /// a scheduling point since: a hint.
+    /// Whether the monitor found that its thread blocks without having said so, and the thread has
+    /// not come to a scheduling point since: a hint.
     pub fn is_blocked(&self) -> bool {
         self.seat().hint() == state::STUCK
     }
@@ -159,8 +162,9 @@ impl Activation {
     /// OThreads' `ActivationIdle`: it has no thread that can run. Gives its processor up, calls `sleep`, and comes back with one.
     ///
     /// `sleep` is told whether this was the last that ran, and is to sleep as [`sleep`](crate::sleep()) does: prepare the parker, heavy
-    /// barrier, look for work of this activation and for unstarted work that it would take, sleep only if there is none. Then it
-    /// says whether the activation is to end if it is still too many ([`ends_at`](Self::ends_at)): nobody lives on it, and nothing has come. By its own
+    /// barrier, look for work of this activation and for unstarted work that it would take, sleep
+    /// only if there is none. Then it says whether the activation is to end if it is still too many
+    /// ([`ends_at`](Self::ends_at)): nobody lives on it, and nothing has come. By its own
     /// kernel thread, with preemption disabled.
     ///
     /// Whether it has ended: then it is to [`leave`](Self::leave), and its kernel thread to end.

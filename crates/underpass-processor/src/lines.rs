@@ -122,9 +122,9 @@ pub fn activate(line: &Arc<dyn Line>) -> bool {
     true
 }
 
-/// Whether calls wait on any active line; if so, whether on one of them none was taken since this was asked
-/// last. For the monitor, which waits for no lock and holds no line: where the list is being changed, calls
-/// count as waiting, and the next tick tells more.
+/// Whether calls wait on any active line; if so, whether on one of them none was taken since this
+/// was asked last. For the monitor, which waits for no lock and holds no line: where the list is
+/// being changed, calls count as waiting, and the next tick tells more.
 pub(crate) fn stalls() -> Option<bool> {
     let lines = match LINES.try_lock() {
         Ok(lines) => lines,

@@ -123,10 +123,12 @@ impl Monitor {
         self.quiet = if busy(self.pool, self.upcall) { 0 } else { self.quiet + 1 };
     }
 
-    /// Whether calls have waited for a tick on a line of which nobody has taken any meanwhile. Not before it is
-    /// known for whom those work that were found blocked: else one user's calls might be given all processors.
+    /// Whether calls have waited for a tick on a line of which nobody has taken any meanwhile. Not
+    /// before it is known for whom those work that were found blocked: else one user's calls might
+    /// be given all processors.
     fn calls_stall(&self) -> bool {
-        // Relaxed: the bell, or D2, makes it visible. Cleared first, so that what comes meanwhile is not lost.
+        // Relaxed: the bell, or D2, makes it visible. Cleared first, so that what comes meanwhile
+        // is not lost.
         if !self.pool.calls.swap(false, Ordering::Relaxed) {
             return false;
         }
@@ -137,7 +139,8 @@ impl Monitor {
         stalls == Some(true) && self.upcall.settled()
     }
 
-    /// Unannounced blocking, its end, and slices that are used up. Something is `wanted` that any could do.
+    /// Unannounced blocking, its end, and slices that are used up. Something is `wanted` that any
+    /// could do.
     fn see_to(&mut self, seen: &Seen, wanted: bool) {
         let activation = seen.activation;
         let seat = activation.seat();

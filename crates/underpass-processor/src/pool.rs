@@ -12,7 +12,8 @@ use underpass_os::barrier;
 
 /// What runs on activations, and what processors ask of it.
 pub trait Upcall: Send + Sync {
-    /// Runs user-level threads on this activation until it has ended in [`idle`](Activation::idle). Called on its kernel thread, when it has a processor.
+    /// Runs user-level threads on this activation until it has ended in [`idle`](Activation::idle).
+    /// Called on its kernel thread, when it has a processor.
     fn activate(&'static self, activation: &'static Activation);
 
     /// Whether threads that have not started, or migrating ones that are ready, wait anywhere: any activation may take them.
@@ -41,11 +42,13 @@ pub trait Upcall: Send + Sync {
     /// The monitor found that the thread that runs on `activation` has used up a slice while others wait. Once for each time that it runs.
     fn found_computing(&self, activation: &Activation);
 
-    /// A thread that was [`found_blocking`](Self::found_blocking) does so no more, or says so by now.
+    /// A thread that was [`found_blocking`](Self::found_blocking) does so no more, or says so by
+    /// now.
     fn ended_blocking(&self) {}
 
-    /// Whether what the threads above do about one that was [`found_blocking`](Self::found_blocking) is done:
-    /// until then the monitor calls nobody for calls that wait.
+    /// Whether what the threads above do about one that was
+    /// [`found_blocking`](Self::found_blocking) is done: until then the monitor calls nobody for
+    /// calls that wait.
     fn settled(&self) -> bool {
         true
     }
@@ -73,7 +76,8 @@ pub struct Pool {
     pub(crate) lent: AtomicU32,
     /// The lock of changes of the maximum.
     changes: Mutex<()>,
-    /// Calls wait on the lines, and whoever runs may be blocked: the monitor is to look. It clears this.
+    /// Calls wait on the lines, and whoever runs may be blocked: the monitor is to look. It clears
+    /// this.
     pub(crate) calls: AtomicBool,
 }
 
@@ -202,9 +206,9 @@ impl Pool {
         }
     }
 
-    /// Calls wait, and their caller says that nobody has taken them. Calls an activation that sleeps, as
-    /// [`invite`](Self::invite); if no processor is free for it, has the monitor look whether those that hold
-    /// them are blocked.
+    /// Calls wait, and their caller says that nobody has taken them. Calls an activation that
+    /// sleeps, as [`invite`](Self::invite); if no processor is free for it, has the monitor look
+    /// whether those that hold them are blocked.
     pub fn insist(&self) {
         if self.slots.counts().free() {
             return self.invite();
@@ -214,8 +218,8 @@ impl Pool {
         Self::heed();
     }
 
-    /// Activations that may be blocked without having said so, in calls of one user: half of all that there
-    /// may be, so that the others' calls are served.
+    /// Activations that may be blocked without having said so, in calls of one user: half of all
+    /// that there may be, so that the others' calls are served.
     pub fn most_blocked(&self) -> usize {
         self.births.limit() / 2
     }

@@ -9,8 +9,9 @@ use underpass_os::{Stamp, barrier, clock};
 /// stay on it. Longer than a tick of the kernel's clock, so that to set it and to take it back costs no interrupt.
 const PATIENCE: u64 = 20_000_000;
 
-/// The same, in ns, for who awaits a call that the peer has not taken, of a peer that was said to look by
-/// itself: all its processors may be blocked. With a tick of the peer's monitor this stays below 10 ms.
+/// The same, in ns, for who awaits a call that the peer has not taken, of a peer that was said to
+/// look by itself: all its processors may be blocked. With a tick of the peer's monitor this stays
+/// below 10 ms.
 pub const PROMPT: u64 = 4_000_000;
 
 /// It is twice as long each time that the peer was called for the same calls, up to some ten seconds.

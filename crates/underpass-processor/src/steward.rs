@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use underpass_os::clock::now_ns;
 
-/// For how long there are too many activations before any of them ends, in ns: handlers that block now and then shall not have others
-/// started each time.
+/// For how long there are too many activations before any of them ends, in ns: handlers that block
+/// now and then shall not have others started each time.
 const LINGER: u64 = 1_000_000_000;
 
 /// What the steward is asked to do.
@@ -34,7 +34,8 @@ pub(crate) struct Births {
     /// Since when there are too many, as far as somebody has looked, in ns of the clock; or 0.
     surplus_since: AtomicU64,
     bell: Bell,
-    /// The lock of births and of ends, and activations without a kernel thread: none could be had, or it has ended.
+    /// The lock of births and of ends, and activations without a kernel thread: none could be had,
+    /// or it has ended.
     spare: Mutex<Vec<&'static Activation>>,
 }
 
@@ -237,8 +238,8 @@ impl Pool {
             tally().started();
             match self.roster.get(number) {
                 None => self.roster.push(activation),
-                // It counts from now on, as a new one does. Its kernel thread may have come here first; it can't have ended
-                // again, for that takes this lock.
+                // It counts from now on, as a new one does. Its kernel thread may have come here
+                // first; it can't have ended again, for that takes this lock.
                 Some(_) => drop(activation.seat().advance(state::ENDED, state::ASLEEP)),
             }
             self.note_growth();
@@ -257,7 +258,8 @@ impl Pool {
         self.natives() > self.births.enough(self.maximum()) + blocked
     }
 
-    /// When activations that are too many may end, if there are any: when there have been for [`LINGER`].
+    /// When activations that are too many may end, if there are any: when there have been for
+    /// [`LINGER`].
     #[inline]
     pub(crate) fn surplus_ends_at(&self) -> Option<u64> {
         // Relaxed, here and below: whoever asks asks again.
@@ -277,7 +279,8 @@ impl Pool {
         Some(if begun == 0 { now } else { begun } + LINGER)
     }
 
-    /// Ends an activation that sleeps, unless it is needed. Under the lock of births: of two only one is the last that is too many.
+    /// Ends an activation that sleeps, unless it is needed. Under the lock of births: of two only
+    /// one is the last that is too many.
     pub(crate) fn end(&self, activation: &Activation) -> bool {
         let _spare = self.births.spares();
         let ended = self.has_surplus() && turns::end_for_good(self, activation.seat());
@@ -327,7 +330,8 @@ pub(crate) fn run(pool: &'static Pool) -> ! {
     }
 }
 
-/// Starts a kernel thread, which takes the process with it if it panics; `false` if the kernel gives none.
+/// Starts a kernel thread, which takes the process with it if it panics; `false` if the kernel
+/// gives none.
 pub(crate) fn start(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
     let said = name.to_owned();
     let work = move || {

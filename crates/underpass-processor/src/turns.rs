@@ -327,16 +327,17 @@ pub fn invite(world: &impl World) {
     }
 }
 
-/// *Serve*: calls wait that nobody takes. If a processor is free, calls one that sleeps and serves, or has one
-/// started.
+/// *Serve*: calls wait that nobody takes. If a processor is free, calls one that sleeps and serves,
+/// or has one started.
 pub fn serve(world: &impl World) {
     if world.slots().counts().free() && world.slots().take() && !hand_to(world, |seat| world.serves(seat)) {
         have_born(world);
     }
 }
 
-/// *End for good*: moves the seat of one that sleeps to `ENDED`; `false` if it was handed a slot, or called up. If it was the
-/// last that went to sleep, another has to know that it is now, and listens.
+/// *End for good*: moves the seat of one that sleeps to `ENDED`; `false` if it was handed a slot,
+/// or called up. If it was the last that went to sleep, another has to know that it is now, and
+/// listens.
 pub fn end_for_good(world: &impl World, seat: &Seat) -> bool {
     let ended = seat.advance(state::ASLEEP, state::ENDED);
     fence_after_change();

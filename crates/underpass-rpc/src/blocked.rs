@@ -1,10 +1,11 @@
-//! For whose calls activations work that are blocked in the kernel without having said so; and users for whom so
-//! many do that no more of their calls are begun.
+//! For whose calls activations work that are blocked in the kernel without having said so; and
+//! users for whom so many do that no more of their calls are begun.
 //!
-//! The monitor finds such activations and may take no lock, so it tells the clerk. The clerk counts them anew after
-//! each change, by the slots whose calls these threads run, and shuts or opens the channels of the users concerned.
-//! Until it has done so the monitor starts nobody for calls that wait (`settled`). So beyond its bound a user has
-//! at most one more for each processor: those that took a call of his before his channels were shut.
+//! The monitor finds such activations and may take no lock, so it tells the clerk. The clerk counts
+//! them anew after each change, by the slots whose calls these threads run, and shuts or opens the
+//! channels of the users concerned. Until it has done so the monitor starts nobody for calls that
+//! wait (`settled`). So beyond its bound a user has at most one more for each processor: those that
+//! took a call of his before his channels were shut.
 
 use crate::clerk::Clerk;
 use crate::limits::Account;
@@ -51,7 +52,8 @@ pub(crate) fn begin(clerk: &'static Clerk) {
 /// A user, and how many activations are blocked in his calls.
 type Count = (Arc<Account>, usize);
 
-/// Counts the blocked activations anew, by the clerk, if any change was told. `known` are the users that had some.
+/// Counts the blocked activations anew, by the clerk, if any change was told. `known` are the users
+/// that had some.
 pub(crate) fn recount(clerk: &Clerk, known: &mut Vec<Arc<Account>>) {
     // SYNC with `told` fetch_add in `changed`.
     let told = CHANGES.told.load(Ordering::Acquire);

@@ -294,7 +294,8 @@ impl Clerk {
     fn serve(&self, end: &Arc<ServerEnd>) {
         let line: Arc<dyn Line> = end.clone();
         counters::enlist(Arc::downgrade(end) as _);
-        // It is in the table by now: either this sees that its user's channels are shut, or who shuts them sees it.
+        // It is in the table by now: either this sees that its user's channels are shut, or who
+        // shuts them sees it.
         end.follow();
         let active = lines::add(line.clone());
         if end.is_closed() {

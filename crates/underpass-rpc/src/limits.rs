@@ -33,11 +33,12 @@ pub struct Limits {
     /// by the pages that are there, or at 64 KiB where these are fewer: the client gives back what it has not used for a second or two. Where there is no room for one more, the call goes on without, by a file that is written and read: that takes several times as long.
     pub annexes: u64,
     /// Activations at once that are blocked in the kernel in calls of this user, without a
-    /// [`blocking`](underpass_threads::blocking) around what blocks. Once there are so many, at least one, none of the
-    /// user's calls is begun until one of them goes on: the calls wait in their bindings' slots. Calls that were
-    /// begun at that moment may block besides, one for each processor. Handlers that block until another call of
-    /// the same user comes need a bound that leaves room for it. Never more than half of the activations that
-    /// the domain may have, whatever this says: the others are for other users.
+    /// [`blocking`](underpass_threads::blocking) around what blocks. Once there are so many, at
+    /// least one, none of the user's calls is begun until one of them goes on: the calls wait in
+    /// their bindings' slots. Calls that were begun at that moment may block besides, one for each
+    /// processor. Handlers that block until another call of the same user comes need a bound that
+    /// leaves room for it. Never more than half of the activations that the domain may have,
+    /// whatever this says: the others are for other users.
     pub blocked: usize,
 }
 
@@ -128,8 +129,9 @@ impl Account {
         }
     }
 
-    /// So many activations are blocked in its calls, and `most` may be whatever its limits say. If that changes
-    /// whether its calls are begun: whether its channels are to be shut now. By the clerk.
+    /// So many activations are blocked in its calls, and `most` may be whatever its limits say. If
+    /// that changes whether its calls are begun: whether its channels are to be shut now. By the
+    /// clerk.
     pub(crate) fn set_blocked(&self, count: usize, most: usize) -> Option<bool> {
         let shut = count >= self.limits.blocked.min(most).max(1);
         // SYNC with `shut` load in `is_shut`: see `ServerEnd::follow`.

@@ -200,7 +200,8 @@ impl ServerEnd {
 
     /// Whether thread `who` runs a call of this channel.
     pub(crate) fn runs(&self, who: u64) -> bool {
-        // Relaxed, both: a thread that is blocked has begun its call, and the monitor has told of it, long after.
+        // Relaxed, both: a thread that is blocked has begun its call, and the monitor has told of
+        // it, long after.
         self.under_way.load(Ordering::Relaxed) > 0
             && self.slots.iter().any(|slot| slot.by.load(Ordering::Relaxed) == who)
     }

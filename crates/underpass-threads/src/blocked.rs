@@ -1,5 +1,5 @@
-//! Activations that the monitor found blocked in the kernel though their threads had not said so: what the room
-//! that dispatches wants to know of them, to bound how many work for one user.
+//! Activations that the monitor found blocked in the kernel though their threads had not said so:
+//! what the room that dispatches wants to know of them, to bound how many work for one user.
 
 use crate::outside;
 use std::sync::OnceLock;
@@ -11,8 +11,8 @@ pub trait Watcher: Send + Sync {
     /// An activation was found blocked, or one that was is so no more.
     fn changed(&self);
 
-    /// Whether all is done that follows from the changes so far. Until then no activation is called for calls
-    /// that wait.
+    /// Whether all is done that follows from the changes so far. Until then no activation is called
+    /// for calls that wait.
     fn settled(&self) -> bool;
 }
 
@@ -33,8 +33,8 @@ pub(crate) fn settled() -> bool {
     WATCHER.get().is_none_or(|watcher| watcher.settled())
 }
 
-/// The numbers of the threads that run on activations that were found blocked, as [`Line::serve`] is told them.
-/// A thread that has just come back may be among them, or not.
+/// The numbers of the threads that run on activations that were found blocked, as [`Line::serve`]
+/// is told them. A thread that has just come back may be among them, or not.
 ///
 /// # Examples
 /// ```

@@ -114,7 +114,8 @@ impl Scheduler {
         }
     }
 
-    /// Threads keep this activation busy, so that it does not sleep over calls that no peer takes: it asks now and then.
+    /// Threads keep this activation busy, so that it does not sleep over calls that no peer takes:
+    /// it asks now and then.
     fn insist_in_time(&self, lines: &Lines) {
         let now = now_ns();
         if now - self.insisted.get() >= PROMPT {

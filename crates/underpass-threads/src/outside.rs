@@ -39,7 +39,8 @@ pub(crate) struct Outside {
     pub(crate) dedicated: AtomicBool,
     /// Threads that have started and live here. Its own; others read it.
     pub(crate) live: AtomicU32,
-    /// Its inside, once it has begun. Its own kernel thread's; after that has ended, the one's that takes its place.
+    /// Its inside, once it has begun. Its own kernel thread's; after that has ended, the one's that
+    /// takes its place.
     pub(crate) inside: Owned<Option<&'static Scheduler>>,
 }
 
@@ -184,8 +185,8 @@ pub fn invite() {
     start().invite();
 }
 
-/// Calls have waited for longer than they should, and their caller says so: calls one activation that sleeps, or has
-/// one take the place of one that is blocked in the kernel.
+/// Calls have waited for longer than they should, and their caller says so: calls one activation
+/// that sleeps, or has one take the place of one that is blocked in the kernel.
 pub fn insist() {
     barrier::light();
     start().insist();

@@ -97,7 +97,8 @@ pub(crate) fn interrupted() -> Option<(&'static Control, (usize, usize))> {
 impl Scheduler {
     /// The inside of the activation with this outside, for this kernel thread.
     pub(crate) fn of(outside: &'static Outside) -> &'static Self {
-        // SAFETY: the activation's own kernel thread asks, and the one before it has ended its part: the lock of births lies between.
+        // SAFETY: the activation's own kernel thread asks, and the one before it has ended its
+        // part: the lock of births lies between.
         let inside = unsafe { outside.inside.get() };
         let own = inside.get_or_insert_with(|| Self::new(outside));
         own.ended.set(false);

@@ -7,7 +7,8 @@ use underpass_os::clock::now_ns;
 use underpass_processor::lines::View;
 
 impl Scheduler {
-    /// When this activation is to end, in ns of the clock, if it is needed no more by then. Between two threads.
+    /// When this activation is to end, in ns of the clock, if it is needed no more by then. Between
+    /// two threads.
     pub(crate) fn ends_at(&self) -> Option<u64> {
         self.activation().ends_at().filter(|_| self.has_nothing())
     }
@@ -21,8 +22,8 @@ impl Scheduler {
             && self.timers().borrow().next().is_none()
     }
 
-    /// Takes the replies that have come for others, as this activation may have been woken for them; says whether there is
-    /// anything to do that it was woken for.
+    /// Takes the replies that have come for others, as this activation may have been woken for
+    /// them; says whether there is anything to do that it was woken for.
     fn sees_something(&self) -> bool {
         let lines = self.lines();
         lines.iter().for_each(|line| {
@@ -44,7 +45,8 @@ impl Scheduler {
         self.carriers.trim();
         Self::leave();
         self.activation().leave();
-        // Maybe the last of a line, and so of an implementation: its destructor runs on what is a plain kernel thread by now.
+        // Maybe the last of a line, and so of an implementation: its destructor runs on what is a
+        // plain kernel thread by now.
         drop(lines);
     }
 }

@@ -105,3 +105,23 @@ fn who_ends_as_the_last_leaves_the_lines_to_another() {
         assert_eq!(place.seats[0].get(), state::RUNNING);
     });
 }
+
+#[test]
+fn the_monitor_and_a_stuck_one_that_comes_back() {
+    model(|| {
+        let place = Place::new(1, 0, &[state::STUCK]);
+        let monitor = {
+            let place = place.clone();
+            thread::spawn(move || {
+                if place.slots.take() && !place.seats[0].seat(state::STUCK) {
+                    turns::free(&*place);
+                }
+            })
+        };
+        turns::regain(&*place, &place.seats[0], state::STUCK);
+        assert_eq!(place.seats[0].get(), state::RUNNING);
+        monitor.join().unwrap();
+        place.adds_up();
+        assert_eq!(place.slots.counts().running, 1);
+    });
+}

@@ -406,26 +406,6 @@ fn who_is_called_up_while_it_wakes_waits_for_its_turn() {
 }
 
 #[test]
-fn the_monitor_and_a_stuck_one_that_comes_back() {
-    model(|| {
-        let place = Place::new(1, 0, &[state::STUCK]);
-        let monitor = {
-            let place = place.clone();
-            thread::spawn(move || {
-                if place.slots.take() && !place.seats[0].seat(state::STUCK) {
-                    turns::free(&*place);
-                }
-            })
-        };
-        turns::regain(&*place, &place.seats[0], state::STUCK);
-        assert_eq!(place.seats[0].get(), state::RUNNING);
-        monitor.join().unwrap();
-        place.adds_up();
-        assert_eq!(place.slots.counts().running, 1);
-    });
-}
-
-#[test]
 fn the_monitor_takes_the_slot_of_one_that_goes_out() {
     model(|| {
         let place = Place::new(1, 1, &[]);

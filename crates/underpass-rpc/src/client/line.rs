@@ -6,7 +6,8 @@ use underpass_os::{Stamp, cpu, failpoint};
 use underpass_processor::{Line, patience, prompt_patience};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// A busy processor insists after twice as many looks each time, up to so many times: after 8 s at the most.
+/// A busy processor insists after twice as many looks each time, up to so many times: after 8 s at
+/// the most.
 const MOST_TIMES: u32 = 11;
 
 /// For how many looks in a row the peer has taken no call.
@@ -17,7 +18,8 @@ pub(super) struct Lag {
 }
 
 impl Lag {
-    /// Looks once more, when `taken` calls have been; whether that makes `most` looks since the count changed or this was so before.
+    /// Looks once more, when `taken` calls have been; whether that makes `most` looks since the
+    /// count changed or this was so before.
     fn is_late(&self, taken: u32, most: u32) -> bool {
         // Relaxed, both: how long to wait, and nothing else.
         let seen = self.seen.load(Ordering::Relaxed);

@@ -139,12 +139,14 @@ impl ClientEnd {
         }
     }
 
-    /// Whether what the server runs may hold up calls of ours: it has no processor but this one, or has not taken all.
+    /// Whether what the server runs may hold up calls of ours: it has no processor but this one, or
+    /// has not taken all.
     fn may_be_held_up(&self) -> bool {
         self.meeting.defers || self.has_untaken()
     }
 
-    /// What the server runs may be held up: if it keeps silent it is called again, as who sleeps calls it (N10).
+    /// What the server runs may be held up: if it keeps silent it is called again, as who sleeps
+    /// calls it (N10).
     #[cold]
     fn insist_in_time(&self) {
         // SYNC with the store in `insist`: whichever comes first has set the alarm.

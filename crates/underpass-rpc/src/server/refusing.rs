@@ -94,11 +94,11 @@ impl ServerEnd {
         let _ = self.gate.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Holds calls back if too many of its user's block, else lets them go. Others may do so at the same time, and the
-    /// user's account may change.
+    /// Holds calls back if too many of its user's block, else lets them go. Others may do so at the
+    /// same time, and the user's account may change.
     ///
-    /// This moves the gate and then looks at the account again; whoever changes the account does so before this. So the
-    /// last move is the one that the account says.
+    /// This moves the gate and then looks at the account again; whoever changes the account does so
+    /// before this. So the last move is the one that the account says.
     pub(crate) fn follow(&self) {
         loop {
             let shut = self.seat.account().is_shut();
@@ -106,7 +106,8 @@ impl ServerEnd {
                 true => self.pass(gate::OPEN, gate::HELD),
                 false => self.pass(gate::HELD, gate::OPEN),
             }
-            // SYNC with `shut` swap in `set_blocked`: the account's change, or our move, is seen by the other.
+            // SYNC with `shut` swap in `set_blocked`: the account's change, or our move, is seen by
+            // the other.
             fence(Ordering::SeqCst);
             if self.seat.account().is_shut() == shut {
                 return;
