@@ -239,7 +239,7 @@ impl Drop for Puppet {
 struct Own {
     bindings: Vec<DeskClient>,
     waiting: Vec<thread::JoinHandle<Result<(), CallError>>>,
-    serving: Vec<Running>,
+    serving: Vec<(Running, Clerk)>,
 }
 
 /// Polls a future on this kernel thread until it is ready.
@@ -291,7 +291,8 @@ impl Own {
     fn serve(&mut self, name: &str, blocked: usize) -> Result<(), underpass::Error> {
         let limits = Limits { blocked, ..Limits::default() };
         let server = Server::new().mode(0o666).limits(limits).limits_of(0, limits);
-        self.serving.push(server.export(name, Desk::serve(Clerk::default())).start()?);
+        let clerk = Clerk::default();
+        self.serving.push((server.export(name, Desk::serve(clerk.clone())).start()?, clerk));
         Ok(())
     }
 
@@ -320,6 +321,8 @@ impl Own {
             }
             "task" => shown(complete(self.bindings[number(1)].add_async(1, 2))),
             "serve" => shown(self.serve(words[1], number(2))),
+            // Without a call.
+            "begun-here" => self.serving[0].1.begun.load(Ordering::SeqCst).to_string(),
             "begun" => shown(self.bindings[number(1)].begun()),
             "workers" => shown(self.bindings[number(1)].workers()),
             "add" => shown(self.bindings[number(1)].add(1, 2)),

@@ -79,14 +79,15 @@ fn whoever_waits_behind_blocked_handlers_has_them_replaced() {
     // The line of the last binding is dormant from the start.
     for (how, bindings) in [("add", 1), ("thread", 1), ("beside", 1), ("task", 1), ("add", 200)] {
         for processors in [1, 2] {
-            let (_server, name) = server(&format!("{how}-{bindings}"), processors, BLOCKED);
+            let (mut server, name) = server(&format!("{how}-{bindings}"), processors, BLOCKED);
             // Of one processor, so that a thread can keep it busy.
             let mut other = client(Puppet::with_processors(SERVER, 1), &name, bindings);
             let mut blocking = client(Puppet::start(SERVER), &name, 1);
             doze(&mut blocking, processors, FOR_EVER);
+            let all = processors.to_string();
+            until("all processors to block", || (server.ask("begun-here") == all).then_some(()));
             let last = bindings - 1;
             assert_eq!(other.ask(&format!("{how} {last}")), "3", "{how}, {bindings}");
-            all_begun(&mut other, processors);
         }
     }
 }
