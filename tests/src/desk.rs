@@ -58,8 +58,9 @@ pub trait Desk {
     fn doze(&self, ms: u64) -> Result<(), CallError>;
     /// How many calls of `wait` and `doze` have begun.
     fn begun(&self) -> Result<u32, CallError>;
-    /// How many activations there are, and how many of them are blocked.
-    fn workers(&self) -> Result<(u32, u32), CallError>;
+    /// How many activations there are, how many of them are blocked, and how many listeners run on
+    /// donated processors.
+    fn workers(&self) -> Result<(u32, u32, u32), CallError>;
 }
 
 /// Stands behind [`Desk`].
@@ -103,9 +104,9 @@ impl Desk for Clerk {
         Ok(self.begun.load(Ordering::SeqCst))
     }
 
-    fn workers(&self) -> Result<(u32, u32), CallError> {
+    fn workers(&self) -> Result<(u32, u32, u32), CallError> {
         let census = processors::census().unwrap();
-        Ok((census.activations as u32, census.stuck as u32))
+        Ok((census.activations as u32, census.stuck as u32, census.lent as u32))
     }
 }
 

@@ -37,8 +37,9 @@ pub struct Limits {
     /// least one, none of the user's calls is begun until one of them goes on: the calls wait in
     /// their bindings' slots. Calls that were begun at that moment may block besides, one for each
     /// processor. Handlers that block until another call of the same user comes need a bound that
-    /// leaves room for it. Never more than half of the activations that the domain may have,
-    /// whatever this says: the others are for other users.
+    /// leaves room for it. Calls that run on a processor which the user's own client has donated
+    /// are not counted. Never more than half of the activations that the domain may have, whatever
+    /// this says: the others are for other users.
     pub blocked: usize,
 }
 
