@@ -209,8 +209,8 @@ impl ServerEnd {
     /// Something came over the socket.
     pub(crate) fn news(&self, news: News) {
         if news.bell {
-            // The clerk's, for this line: its wait, the byte, and the look whether there is more.
-            self.kernel.entered(3);
+            // The clerk's, for this line: its wait, two looks at the socket for the byte, and one for more.
+            self.kernel.entered(4);
             self.heard();
         }
         if news.unwanted != 0 {
