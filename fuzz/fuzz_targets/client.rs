@@ -76,7 +76,7 @@ fn does(client: &ClientDoor, own: &Own) {
             line.leave(0);
             line.spare();
             line.look();
-            line.insists();
+            line.insists(false);
         }
         Own::Donate { gives_way } => {
             if gives_way && let Some(cpu) = line.begin_to_give_way() {

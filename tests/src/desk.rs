@@ -10,11 +10,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Wake};
 use std::time::Duration;
-use underpass::{CallError, Peer, Wire, thread};
+use underpass::{CallError, Limits, Peer, Running, Server, Wire, processors, thread};
 
 /// A user who is not root, and has no name on most systems.
 pub const SOMEBODY: u32 = 61_000;
@@ -52,6 +54,13 @@ pub trait Desk {
     fn add(&self, a: u8, b: u8) -> Result<u8, CallError>;
     /// Waits until the desk is opened.
     fn wait(&self) -> Result<(), CallError>;
+    /// Blocks in the kernel for so many ms, and tells nobody.
+    fn doze(&self, ms: u64) -> Result<(), CallError>;
+    /// How many calls of `wait` and `doze` have begun.
+    fn begun(&self) -> Result<u32, CallError>;
+    /// How many activations there are, how many of them are blocked, and how many listeners run on
+    /// donated processors.
+    fn workers(&self) -> Result<(u32, u32, u32), CallError>;
 }
 
 /// Stands behind [`Desk`].
@@ -59,7 +68,7 @@ pub trait Desk {
 pub struct Clerk {
     /// Whether `wait` returns.
     pub open: Arc<AtomicU32>,
-    /// Calls of `wait` that have begun.
+    /// Calls of `wait` and `doze` that have begun.
     pub begun: Arc<AtomicU32>,
 }
 
@@ -83,6 +92,21 @@ impl Desk for Clerk {
             thread::sleep(Duration::from_millis(1));
         }
         Ok(())
+    }
+
+    fn doze(&self, ms: u64) -> Result<(), CallError> {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(ms));
+        Ok(())
+    }
+
+    fn begun(&self) -> Result<u32, CallError> {
+        Ok(self.begun.load(Ordering::SeqCst))
+    }
+
+    fn workers(&self) -> Result<(u32, u32, u32), CallError> {
+        let census = processors::census().unwrap();
+        Ok((census.activations as u32, census.stuck as u32, census.lent as u32))
     }
 }
 
@@ -133,6 +157,16 @@ impl Puppet {
     /// If it doesn't start.
     pub fn start(binary: &str) -> Self {
         Self::run(Self::command(binary))
+    }
+
+    /// Starts one whose domain has so many processors.
+    ///
+    /// # Panics
+    /// If it doesn't start.
+    pub fn with_processors(binary: &str, processors: u32) -> Self {
+        let mut command = Self::command(binary);
+        command.env("UNDERPASS_PROCESSORS", processors.to_string());
+        Self::run(command)
     }
 
     /// Starts one of user and group `uid`. Only root can.
@@ -206,6 +240,25 @@ impl Drop for Puppet {
 struct Own {
     bindings: Vec<DeskClient>,
     waiting: Vec<thread::JoinHandle<Result<(), CallError>>>,
+    serving: Vec<(Running, Clerk)>,
+}
+
+/// Polls a future on this kernel thread until it is ready.
+fn complete<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(std::thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park(),
+        }
+    }
 }
 
 /// Listens at a name that is in no directory.
@@ -235,10 +288,44 @@ impl Own {
         Ok(())
     }
 
+    /// Exports a desk, in whose calls so many activations may be blocked for a user.
+    fn serve(&mut self, name: &str, blocked: usize) -> Result<(), underpass::Error> {
+        let limits = Limits { blocked, ..Limits::default() };
+        let server = Server::new().mode(0o666).limits(limits).limits_of(0, limits);
+        let clerk = Clerk::default();
+        self.serving.push((server.export(name, Desk::serve(clerk.clone())).start()?, clerk));
+        Ok(())
+    }
+
     fn does(&mut self, words: &[&str]) -> String {
         let number = |at: usize| words.get(at).and_then(|word| word.parse::<usize>().ok()).unwrap_or(0);
         match words[0] {
             "import" => shown(self.import(words[1], number(2))),
+            // By a user-level thread, and by a task.
+            "thread" => {
+                let binding = self.bindings[number(1)].clone();
+                shown(thread::spawn(move || binding.add(1, 2)).join().unwrap())
+            }
+            // By a user-level thread beside another that never lets the activation sleep.
+            "beside" => {
+                let (ends, binding) = (Arc::new(AtomicU32::new(0)), self.bindings[number(1)].clone());
+                let seen = ends.clone();
+                let busy = thread::spawn(move || {
+                    while seen.load(Ordering::SeqCst) == 0 {
+                        thread::yield_now();
+                    }
+                });
+                let sum = thread::spawn(move || binding.add(1, 2)).join().unwrap();
+                ends.store(1, Ordering::SeqCst);
+                busy.join().unwrap();
+                shown(sum)
+            }
+            "task" => shown(complete(self.bindings[number(1)].add_async(1, 2))),
+            "serve" => shown(self.serve(words[1], number(2))),
+            // Without a call.
+            "begun-here" => self.serving[0].1.begun.load(Ordering::SeqCst).to_string(),
+            "begun" => shown(self.bindings[number(1)].begun()),
+            "workers" => shown(self.bindings[number(1)].workers()),
             "add" => shown(self.bindings[number(1)].add(1, 2)),
             "who" => shown(self.bindings[number(1)].who()),
             // So many calls at once.
@@ -246,6 +333,15 @@ impl Own {
                 for _ in 0..number(2) {
                     let binding = self.bindings[number(1)].clone();
                     self.waiting.push(thread::spawn(move || binding.wait()));
+                }
+                "begun".to_owned()
+            }
+            // So many calls at once, which block for so many ms.
+            "doze" => {
+                let ms = number(3) as u64;
+                for _ in 0..number(2) {
+                    let binding = self.bindings[number(1)].clone();
+                    self.waiting.push(thread::spawn(move || binding.doze(ms)));
                 }
                 "begun".to_owned()
             }

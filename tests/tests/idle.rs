@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use underpass::{CallError, thread};
 use underpass_tests::{
-    Entries, Probe, ProbeClient, Room, ServerProcess, Watchdog, kernel_threads_of, state_of, switches_of,
-    ticks_of, until,
+    Entries, Probe, ProbeClient, Puppet, Room, ServerProcess, Watchdog, kernel_threads_of, state_of,
+    switches_of, ticks_of, until,
 };
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
@@ -24,8 +24,13 @@ const STRETCHES: u32 = 20;
 
 /// Waits until all kernel threads of `pid` sleep and go on doing so.
 fn idles(pid: u32) {
+    idles_within(pid, STRETCHES);
+}
+
+/// The same, where more may come first.
+fn idles_within(pid: u32, stretches: u32) {
     let mut woken = Vec::new();
-    for _ in 0..STRETCHES {
+    for _ in 0..stretches {
         // One reading is no moment: a thread may wake another between two lines of it. Two that agree are.
         let asleep = until("all kernel threads to sleep", || {
             let (before, now) = (state(pid), state(pid));
@@ -125,6 +130,22 @@ fn a_server_whose_calls_all_sleep_sleeps_too() {
     for call in calls {
         assert!(matches!(call.join().unwrap(), Err(CallError::PeerDied(_))));
     }
+}
+
+#[test]
+fn a_server_whose_handlers_all_block_and_hold_others_back_sleeps_too() {
+    let _watchdog = Watchdog::new("a_server_whose_handlers_all_block");
+    let name = Room::name("blocked");
+    let mut server = Puppet::with_processors(SERVER, 1);
+    assert_eq!(server.ask(&format!("serve {name} 2")), "()");
+    let mut client = Puppet::start(SERVER);
+    assert_eq!(client.ask(&format!("import {name} 1")), "()");
+    // More than may block: the others are held back, and their client asks less and less often, ten
+    // times in 4 s.
+    client.ask("doze 0 8 3600000");
+    until("as many to block as may", || (!["0", "1"].contains(&&*server.ask("begun-here"))).then_some(()));
+    idles_within(server.pid(), 10 * STRETCHES);
+    idles_within(client.pid(), 10 * STRETCHES);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::StackMemory;
 use std::io;
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::OnceLock;
@@ -50,21 +51,39 @@ pub fn install(handler: fn(Fault)) -> io::Result<()> {
     }
 }
 
-/// Gives the calling kernel thread, which never ends, a stack of `size` bytes for handlers of faults, in place of the one that it has: overflows of
+/// A kernel thread's stack for handlers of faults, until dropped by that kernel thread.
+#[derive(Debug)]
+pub struct FaultStack {
+    _memory: StackMemory,
+    /// It is this kernel thread's.
+    _not_send: PhantomData<*const ()>,
+}
+
+/// Gives the calling kernel thread a stack of `size` bytes for handlers of faults, in place of the
+/// one that it has: overflows of
 /// its usual stack are told there.
 ///
 /// # Errors
 /// `OutOfMemory`.
-pub fn stack(size: usize) -> io::Result<()> {
+pub fn stack(size: usize) -> io::Result<FaultStack> {
     let memory = StackMemory::new(size)?;
     let usable = ptr::with_exposed_provenance_mut(memory.top() - memory.usable());
     let new = libc::stack_t { ss_sp: usable, ss_flags: 0, ss_size: memory.usable() };
-    // SAFETY: the memory is nobody else's, and stays for ever.
+    // SAFETY: the memory is nobody else's, and stays until `FaultStack` is dropped, which ends this
+    // use of it first.
     if unsafe { libc::sigaltstack(&new, ptr::null_mut()) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    std::mem::forget(memory);
-    Ok(())
+    Ok(FaultStack { _memory: memory, _not_send: PhantomData })
+}
+
+impl Drop for FaultStack {
+    fn drop(&mut self) {
+        let none = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+        // SAFETY: it takes memory out of use, and the calling kernel thread is not on that stack:
+        // handlers have returned.
+        let _ = unsafe { libc::sigaltstack(&none, ptr::null_mut()) };
+    }
 }
 
 extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {

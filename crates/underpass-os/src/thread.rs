@@ -4,6 +4,7 @@ use rustix::fs::{Mode, OFlags, open};
 use std::ffi::CStr;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// The number of a kernel thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,6 +65,37 @@ pub fn here() -> usize {
     struct Place(#[allow(dead_code)] u8);
     thread_local!(static PLACE: Place = const { Place(0) });
     PLACE.with(|place| std::ptr::from_ref(place).addr())
+}
+
+/// Where others find the number of a kernel thread that runs something, if one does.
+///
+/// # Examples
+/// ```
+/// use underpass_os::thread::{TidCell, current};
+/// let runs = TidCell::new();
+/// assert_eq!(runs.get(), None);
+/// runs.set(Some(current()));
+/// assert_eq!(runs.get(), Some(current()));
+/// ```
+#[derive(Debug, Default)]
+pub struct TidCell(AtomicI32);
+
+impl TidCell {
+    /// Nobody's yet.
+    pub const fn new() -> Self {
+        Self(AtomicI32::new(0))
+    }
+
+    /// From now on it is this one, or none.
+    pub fn set(&self, tid: Option<Tid>) {
+        // Relaxed, here and below: a number by itself.
+        self.0.store(tid.map_or(0, |tid| tid.0), Ordering::Relaxed);
+    }
+
+    /// The kernel thread.
+    pub fn get(&self) -> Option<Tid> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|&number| number != 0).map(Tid)
+    }
 }
 
 impl Tid {

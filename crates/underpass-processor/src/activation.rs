@@ -2,16 +2,16 @@
 
 use crate::seat::{Seat, state};
 use crate::{Parker, Pool, preempt, tally, turns};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use underpass_os::thread::Tid;
+use underpass_os::thread::{Tid, TidCell};
 
 /// Keeps what others write off the line of what the owner writes at every switch.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// A kernel thread that runs user-level threads. It is never ended.
+/// A kernel thread that runs user-level threads. One that is needed no more ends; another may begin
+/// in its place, with the same number.
 ///
 /// `steps` is written by its own kernel thread alone; who moves the seat says the README of this crate.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct Activation {
     /// The CPU of a listener.
     cpu: Option<usize>,
     pool: &'static Pool,
-    thread: OnceLock<Tid>,
+    thread: TidCell,
     /// It has begun a blocking call before. Its own.
     bracketed: AtomicBool,
 }
@@ -39,7 +39,7 @@ impl Activation {
             number,
             cpu,
             pool,
-            thread: OnceLock::new(),
+            thread: TidCell::new(),
             bracketed: AtomicBool::new(false),
         }))
     }
@@ -60,13 +60,9 @@ impl Activation {
         &self.parker
     }
 
-    /// The number of its kernel thread. Waits until that one has begun.
-    pub fn thread(&self) -> Tid {
-        *self.thread.wait()
-    }
-
-    pub(crate) fn thread_if_any(&self) -> Option<Tid> {
-        self.thread.get().copied()
+    /// The number of its kernel thread, if that has begun and not ended.
+    pub fn thread(&self) -> Option<Tid> {
+        self.thread.get()
     }
 
     pub(crate) fn seat(&self) -> &Seat {
@@ -79,15 +75,36 @@ impl Activation {
         self.pool.roster.wait(self.number);
         preempt::begin(self);
         // From now on it can be interrupted.
-        self.thread.get_or_init(underpass_os::thread::current);
+        self.thread.set(Some(underpass_os::thread::current()));
         match self.cpu {
             // Should that fail, it serves as well, but a processor that is donated may be another.
             Some(cpu) => drop(underpass_os::cpu::confine(&[cpu])),
             None => {
                 let _held = preempt::critical();
+                // One that takes the place of another, if the steward has not been here first.
+                self.seat().advance(state::ENDED, state::ASLEEP);
                 self.pool.welcome(self.seat());
             }
         }
+    }
+
+    /// When it may end, in ns of the clock, if it sleeps then and the others are enough for as
+    /// long. Listeners don't.
+    #[inline]
+    pub fn ends_at(&self) -> Option<u64> {
+        if self.cpu.is_some() { None } else { self.pool.surplus_ends_at() }
+    }
+
+    /// The calling kernel thread, whose activation has ended in [`idle`](Self::idle), is a plain
+    /// one from now on.
+    pub fn leave(&self) {
+        preempt::leave();
+        self.thread.set(None);
+    }
+
+    /// Whether it has ended, and nobody takes its place yet.
+    pub fn has_ended(&self) -> bool {
+        self.seat().hint() == state::ENDED
     }
 
     /// At every switch, by its own kernel thread: another thread runs.
@@ -123,6 +140,12 @@ impl Activation {
         }
     }
 
+    /// Whether the monitor found that its thread blocks without having said so, and the thread has
+    /// not come to a scheduling point since: a hint.
+    pub fn is_blocked(&self) -> bool {
+        self.seat().hint() == state::STUCK
+    }
+
     /// Whether there is something to give way for.
     pub(crate) fn asked(&self) -> bool {
         matches!(self.seat().hint(), state::PREEMPTING | state::STUCK)
@@ -139,14 +162,21 @@ impl Activation {
     /// OThreads' `ActivationIdle`: it has no thread that can run. Gives its processor up, calls `sleep`, and comes back with one.
     ///
     /// `sleep` is told whether this was the last that ran, and is to sleep as [`sleep`](crate::sleep()) does: prepare the parker, heavy
-    /// barrier, look for work of this activation and for unstarted work that it would take, sleep only if there is none. By its own
+    /// barrier, look for work of this activation and for unstarted work that it would take, sleep
+    /// only if there is none. Then it says whether the activation is to end if it is still too many
+    /// ([`ends_at`](Self::ends_at)): nobody lives on it, and nothing has come. By its own
     /// kernel thread, with preemption disabled.
-    pub fn idle(&self, sleep: impl FnOnce(bool)) {
+    ///
+    /// Whether it has ended: then it is to [`leave`](Self::leave), and its kernel thread to end.
+    pub fn idle(&self, sleep: impl FnOnce(bool) -> bool) -> bool {
         let _held = preempt::critical();
         let last = turns::retire(self.pool, self.seat(), state::ASLEEP);
         self.pool.leave_work(self);
-        sleep(last);
+        if sleep(last) && self.pool.end(self) {
+            return true;
+        }
         turns::resume(self.pool, self.seat());
+        false
     }
 
     /// A listener with nothing to do: has neither a slot nor a donated processor from now on. By its own kernel thread, with preemption disabled.

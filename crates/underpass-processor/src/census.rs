@@ -47,7 +47,7 @@ impl Census {
         let mut activations = 0;
         for activation in pool.activations() {
             by_state[activation.seat().hint() as usize] += 1;
-            activations += 1;
+            activations += usize::from(!activation.has_ended());
         }
         let at = |state: u32| by_state[state as usize];
         let counts = pool.counts();

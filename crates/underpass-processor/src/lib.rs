@@ -87,7 +87,7 @@ pub use pool::{Pool, Upcall};
 #[cfg(not(underpass_loom))]
 pub use roster::MOST_ACTIVATIONS;
 #[cfg(not(underpass_loom))]
-pub use sleep::{Donee, Role, patience, sleep, sleep_and_donate};
+pub use sleep::{Donee, PROMPT, Role, patience, prompt_patience, sleep, sleep_and_donate};
 #[cfg(not(underpass_loom))]
 pub use spin::{Habit, Spin, set_wake_up_cost, wake_up_cost};
 #[cfg(not(underpass_loom))]

@@ -90,9 +90,28 @@ pub trait Line: Send + Sync {
         let _ = own;
     }
 
-    /// Whether replies are awaited of a peer whose processors may all be held up by what blocks in a procedure, so that it is to be called again in
-    /// time: its native may run, and its listener not have listened when it was called. Gives how often it was called for nothing.
-    fn insists(&self) -> Option<u32> {
+    /// After how many ns a sleeper on this line is to [`insist`](Self::insist): replies are awaited
+    /// of a peer whose processors may all be held up by what blocks in a procedure. The sleeper has
+    /// `donated` its own processor to the peer, or not.
+    fn insists(&self, donated: bool) -> Option<u64> {
+        let _ = donated;
+        None
+    }
+
+    /// Calls the peer again, in a way that reaches it also when none of its processors looks or
+    /// sleeps.
+    fn insist(&self) {
+        self.call();
+    }
+
+    /// A processor that is busy with threads asks this each [`PROMPT`](crate::PROMPT) ns or so:
+    /// calls the peer, as [`insist`](Self::insist) does, if it has taken none of our calls for as
+    /// long as a sleeper would wait.
+    fn insist_if_late(&self) {}
+
+    /// Whether calls wait for [`serve`](Self::serve); if so, whether none was taken since the
+    /// monitor last asked. The monitor alone asks. Takes neither lock nor memory.
+    fn stalls(&self) -> Option<bool> {
         None
     }
 

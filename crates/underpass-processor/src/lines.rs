@@ -6,7 +6,7 @@
 
 use crate::{Line, preempt, tally};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use underpass_os::barrier;
 use underpass_os::futex::MOST_WORDS;
 
@@ -120,6 +120,20 @@ pub fn activate(line: &Arc<dyn Line>) -> bool {
         sweep();
     }
     true
+}
+
+/// Whether calls wait on any active line; if so, whether on one of them none was taken since this
+/// was asked last. For the monitor, which waits for no lock and holds no line: where the list is
+/// being changed, calls count as waiting, and the next tick tells more.
+pub(crate) fn stalls() -> Option<bool> {
+    let lines = match LINES.try_lock() {
+        Ok(lines) => lines,
+        Err(TryLockError::Poisoned(lines)) => lines.into_inner(),
+        Err(TryLockError::WouldBlock) => return Some(false),
+    };
+    // Each line is asked, as each remembers what it had taken.
+    let stalls = lines.iter().flat_map(|list| list.iter()).filter_map(|line| line.stalls());
+    stalls.reduce(|any, stalls| any | stalls)
 }
 
 /// How many lines are active.

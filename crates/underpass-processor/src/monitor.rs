@@ -7,7 +7,8 @@ use crate::notes::{Note, Seen};
 use crate::pool::BELL;
 use crate::roster::MOST_ACTIVATIONS;
 use crate::seat::state;
-use crate::{Activation, Pool, Upcall, maximum, preempt, tally, turns};
+use crate::{Activation, Pool, Upcall, lines, maximum, preempt, tally, turns};
+use std::sync::atomic::Ordering;
 use underpass_os::barrier;
 use underpass_os::clock::now_ns;
 
@@ -77,6 +78,7 @@ impl Monitor {
     /// What happened before the doze is no measure.
     fn start_again(&mut self) {
         self.unstarted = 0;
+        let _ = lines::stalls();
         for activation in self.pool.activations() {
             self.note(activation).start_again(activation);
         }
@@ -102,13 +104,17 @@ impl Monitor {
         if unstarted {
             turns::request(self.pool);
         }
+        let stalled = self.calls_stall();
         if self.pool.counts().waiting > 0 && turns::detach(self.pool) {
             turns::free(self.pool);
         }
         let mut seen = std::mem::take(&mut self.seen);
         seen.extend(self.pool.activations().map(|activation| self.note(activation).look(activation)));
         for seen in &seen {
-            self.see_to(seen, unstarted);
+            self.see_to(seen, unstarted || stalled);
+        }
+        if stalled {
+            turns::serve(self.pool);
         }
         self.unstarted = if unstarted { self.unstarted + 1 } else { 0 };
         self.preempt(&mut seen);
@@ -117,8 +123,25 @@ impl Monitor {
         self.quiet = if busy(self.pool, self.upcall) { 0 } else { self.quiet + 1 };
     }
 
-    /// Unannounced blocking, its end, and slices that are used up.
-    fn see_to(&mut self, seen: &Seen, unstarted: bool) {
+    /// Whether calls have waited for a tick on a line of which nobody has taken any meanwhile. Not
+    /// before it is known for whom those work that were found blocked: else one user's calls might
+    /// be given all processors.
+    fn calls_stall(&self) -> bool {
+        // Relaxed: the bell, or D2, makes it visible. Cleared first, so that what comes meanwhile
+        // is not lost.
+        if !self.pool.calls.swap(false, Ordering::Relaxed) {
+            return false;
+        }
+        let stalls = lines::stalls();
+        if stalls.is_some() {
+            self.pool.calls.store(true, Ordering::Relaxed);
+        }
+        stalls == Some(true) && self.upcall.settled()
+    }
+
+    /// Unannounced blocking, its end, and slices that are used up. Something is `wanted` that any
+    /// could do.
+    fn see_to(&mut self, seen: &Seen, wanted: bool) {
         let activation = seen.activation;
         let seat = activation.seat();
         match seen.at {
@@ -126,7 +149,7 @@ impl Monitor {
                 self.ended_blocking(activation)
             }
             state::RUNNING | state::PREEMPTING if seen.still > 0 => {
-                let wanted = unstarted || self.pool.counts().waiting > 0 || self.upcall.ready(activation);
+                let wanted = wanted || self.pool.counts().waiting > 0 || self.upcall.ready(activation);
                 if !wanted {
                     return;
                 }
@@ -151,6 +174,9 @@ impl Monitor {
     /// Its slot is in hand.
     fn began_blocking(&mut self, activation: &'static Activation) {
         tally().compensated();
+        self.pool.births.began_blocking();
+        // Before its slot is another's, who may begin one more call of the same user.
+        self.upcall.found_blocking(activation);
         turns::see_to_listeners(self.pool);
         turns::free(self.pool);
         barrier::heavy();
@@ -158,14 +184,14 @@ impl Monitor {
         if self.upcall.unstarted() {
             turns::request(self.pool);
         }
-        self.upcall.found_blocking(activation);
     }
 
     /// It runs without a slot: it gets one, or the handler has it wait.
     fn ended_blocking(&mut self, activation: &'static Activation) {
         if self.pool.slots.take() {
-            if !activation.seat().seat(state::STUCK) {
-                turns::free(self.pool);
+            match activation.seat().seat(state::STUCK) {
+                true => self.upcall.ended_blocking(),
+                false => turns::free(self.pool),
             }
         } else {
             self.note(activation).interrupt(activation);
@@ -199,7 +225,7 @@ impl Monitor {
     fn call_up(&mut self) {
         self.helper = turns::call_up(self.pool).map(|seat| (seat.number(), seat.gains())).or_else(|| {
             let number = self.pool.roster.len();
-            self.pool.births.ask_for_helper(number).then_some((number, 0))
+            self.pool.births.ask_for_helper(self.pool.living()).then_some((number, 0))
         });
     }
 
@@ -231,6 +257,8 @@ fn busy(pool: &Pool, upcall: &dyn Upcall) -> bool {
     counts.waiting > 0
         || counts.running > counts.maximum
         || upcall.unstarted()
+        // Relaxed: D2's barrier is what counts.
+        || pool.calls.load(Ordering::Relaxed)
         || pool.activations().any(|activation| match activation.seat().hint() {
             state::RUNNING => upcall.ready(activation),
             state::PREEMPTING => true,

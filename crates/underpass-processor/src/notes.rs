@@ -58,14 +58,19 @@ impl Note {
     pub(crate) fn runs(&mut self, activation: &Activation) -> Option<bool> {
         if self.task.is_none() {
             // Without file descriptors or `/proc` nobody is found; the next tick tries again.
-            self.task = Some(Task::open(activation.thread_if_any()?).ok()?);
+            self.task = Some(Task::open(activation.thread()?).ok()?);
             tally().entered_kernel(1);
         }
         tally().entered_kernel(1);
-        match self.task.as_ref()?.state().ok()? {
-            State::Running => Some(true),
-            State::Blocked => Some(false),
-            State::Other => None,
+        match self.task.as_ref()?.state() {
+            Ok(State::Running) => Some(true),
+            Ok(State::Blocked) => Some(false),
+            Ok(State::Other) => None,
+            Err(_) => {
+                // It was of a kernel thread that has ended, in whose place there is another.
+                self.task = None;
+                None
+            }
         }
     }
 

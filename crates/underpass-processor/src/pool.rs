@@ -6,14 +6,15 @@ use crate::roster::{MOST_ACTIVATIONS, Roster};
 use crate::slots::{Counts, Slots};
 use crate::steward::{self, Births};
 use crate::{Activation, Census, maximum, preempt, tally, turns};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use underpass_os::barrier;
 
 /// What runs on activations, and what processors ask of it.
 pub trait Upcall: Send + Sync {
-    /// Runs user-level threads on this activation for ever. Called on its kernel thread, when it has a processor.
-    fn activate(&'static self, activation: &'static Activation) -> !;
+    /// Runs user-level threads on this activation until it has ended in [`idle`](Activation::idle).
+    /// Called on its kernel thread, when it has a processor.
+    fn activate(&'static self, activation: &'static Activation);
 
     /// Whether threads that have not started, or migrating ones that are ready, wait anywhere: any activation may take them.
     ///
@@ -41,6 +42,17 @@ pub trait Upcall: Send + Sync {
     /// The monitor found that the thread that runs on `activation` has used up a slice while others wait. Once for each time that it runs.
     fn found_computing(&self, activation: &Activation);
 
+    /// A thread that was [`found_blocking`](Self::found_blocking) does so no more, or says so by
+    /// now.
+    fn ended_blocking(&self) {}
+
+    /// Whether what the threads above do about one that was
+    /// [`found_blocking`](Self::found_blocking) is done: until then the monitor calls nobody for
+    /// calls that wait.
+    fn settled(&self) -> bool {
+        true
+    }
+
     /// A coarse tick of the monitor, while it ticks.
     fn tick(&self) {}
 }
@@ -64,6 +76,9 @@ pub struct Pool {
     pub(crate) lent: AtomicU32,
     /// The lock of changes of the maximum.
     changes: Mutex<()>,
+    /// Calls wait on the lines, and whoever runs may be blocked: the monitor is to look. It clears
+    /// this.
+    pub(crate) calls: AtomicBool,
 }
 
 static POOL: OnceLock<Pool> = OnceLock::new();
@@ -120,6 +135,7 @@ impl Pool {
             brackets: AtomicU32::new(UNUSED),
             lent: AtomicU32::new(0),
             changes: Mutex::new(()),
+            calls: AtomicBool::new(false),
         }
     }
 
@@ -188,6 +204,24 @@ impl Pool {
             let _held = preempt::critical();
             turns::invite(self);
         }
+    }
+
+    /// Calls wait, and their caller says that nobody has taken them. Calls an activation that
+    /// sleeps, as [`invite`](Self::invite); if no processor is free for it, has the monitor look
+    /// whether those that hold them are blocked.
+    pub fn insist(&self) {
+        if self.slots.counts().free() {
+            return self.invite();
+        }
+        // Relaxed: the barrier, or the bell, makes it visible. H1 to H3.
+        self.calls.store(true, Ordering::Relaxed);
+        Self::heed();
+    }
+
+    /// Activations that may be blocked without having said so, in calls of one user: half of all
+    /// that there may be, so that the others' calls are served.
+    pub fn most_blocked(&self) -> usize {
+        self.births.limit() / 2
     }
 
     /// Has a listener started for each CPU, if none was: to serve calls on processors that other domains donate.

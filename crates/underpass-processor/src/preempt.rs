@@ -171,9 +171,14 @@ pub(crate) fn begin(own: &'static Activation) {
     let _ = signal::unblock(signal::realtime(SIGNAL));
 }
 
+/// The calling kernel thread is no activation any more.
+pub(crate) fn leave() {
+    OWN.set(None);
+}
+
 /// Interrupts an activation; whether that could be done.
 pub(crate) fn interrupt(activation: &Activation) -> bool {
-    let (Some(number), Some(thread)) = (number(), activation.thread_if_any()) else { return false };
+    let (Some(number), Some(thread)) = (number(), activation.thread()) else { return false };
     tally().entered_kernel(1);
     thread.signal(number).is_ok()
 }

@@ -24,8 +24,10 @@ pub mod state {
     pub const LENT: u32 = 8;
     /// A listener that waits for a processor.
     pub const LISTENING: u32 = 9;
+    /// Its kernel thread ends, or has ended; another may begin in its place.
+    pub const ENDED: u32 = 10;
     /// How many states there are.
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 11;
 
     /// Whether who is in this state may go on running threads. In one instruction: asked at each switch.
     #[inline]

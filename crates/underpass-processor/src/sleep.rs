@@ -9,12 +9,22 @@ use underpass_os::{Stamp, barrier, clock};
 /// stay on it. Longer than a tick of the kernel's clock, so that to set it and to take it back costs no interrupt.
 const PATIENCE: u64 = 20_000_000;
 
+/// The same, in ns, for who awaits a call that the peer has not taken, of a peer that was said to
+/// look by itself: all its processors may be blocked. With a tick of the peer's monitor this stays
+/// below 10 ms.
+pub const PROMPT: u64 = 4_000_000;
+
 /// It is twice as long each time that the peer was called for the same calls, up to some ten seconds.
-const DOUBLED: u32 = 9;
+const DOUBLED: [u32; 2] = [9, 11];
 
 /// After so long, in ns, who awaits the reply of a peer that may be held up looks, and calls it: it was called for the same calls so many times before.
 pub fn patience(times: u32) -> u64 {
-    PATIENCE << times.min(DOUBLED)
+    PATIENCE << times.min(DOUBLED[0])
+}
+
+/// As [`patience`], where the peer has not even taken a call.
+pub fn prompt_patience(times: u32) -> u64 {
+    PROMPT << times.min(DOUBLED[1])
 }
 
 /// As what a processor sleeps.
@@ -117,9 +127,8 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
             let is_donee = |line: &L| donated_to.is_some_and(|to| std::ptr::addr_eq(to, line));
             lines.clone().filter(|line| !is_donee(line)).for_each(take_leave);
             tally().slept();
-            let insists = |line: &L| line.insists().or(is_donee(line).then_some(0));
-            let in_vain = lines.clone().filter_map(insists).min();
-            let patience = in_vain.map(|times| clock::now_ns() + patience(times));
+            let insists = |line: &L| line.insists(is_donee(line));
+            let patience = lines.clone().filter_map(insists).min().map(|after| clock::now_ns() + after);
             let until = deadline_ns.into_iter().chain(patience).min();
             // Who has the processor meanwhile is on the same CPU.
             let since = (donated_to.is_none() && watched.len() > 1).then(Stamp::shared);
@@ -129,7 +138,7 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
             };
             match woken {
                 Woken::Late => {
-                    lines.clone().filter(|line| insists(line).is_some()).for_each(|line| line.call())
+                    lines.clone().filter(|line| insists(line).is_some()).for_each(|line| line.insist())
                 }
                 _ => since.into_iter().for_each(|since| measure(lines.clone(), since)),
             }

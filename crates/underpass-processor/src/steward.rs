@@ -5,10 +5,14 @@ use crate::bell::Bell;
 use crate::roster::MOST_ACTIVATIONS;
 use crate::seat::{Seat, state};
 use crate::{Activation, Pool, maximum, tally, turns};
-use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use underpass_os::clock::now_ns;
+
+/// For how long there are too many activations before any of them ends, in ns: handlers that block
+/// now and then shall not have others started each time.
+const LINGER: u64 = 1_000_000_000;
 
 /// What the steward is asked to do.
 #[derive(Debug)]
@@ -25,9 +29,14 @@ pub(crate) struct Births {
     review: AtomicBool,
     /// Listeners are wanted.
     listeners: AtomicBool,
+    /// There are more activations than are needed while none is blocked. Under the lock of births.
+    grown: AtomicBool,
+    /// Since when there are too many, as far as somebody has looked, in ns of the clock; or 0.
+    surplus_since: AtomicU64,
     bell: Bell,
-    /// The lock of births, and an activation for which no kernel thread could be had.
-    spare: Mutex<Option<&'static Activation>>,
+    /// The lock of births and of ends, and activations without a kernel thread: none could be had,
+    /// or it has ended.
+    spare: Mutex<Vec<&'static Activation>>,
 }
 
 impl Births {
@@ -39,8 +48,10 @@ impl Births {
             substitutes: AtomicUsize::new(0),
             review: AtomicBool::new(false),
             listeners: AtomicBool::new(false),
+            grown: AtomicBool::new(false),
+            surplus_since: AtomicU64::new(0),
             bell: Bell::new(),
-            spare: Mutex::new(None),
+            spare: Mutex::default(),
         }
     }
 
@@ -77,8 +88,23 @@ impl Births {
         }
     }
 
+    /// One was found blocked: others are needed in its place.
+    pub(crate) fn began_blocking(&self) {
+        self.surplus_since.store(0, Ordering::Relaxed);
+    }
+
     pub(crate) fn set_limit(&self, maximum: usize) {
         self.limit.store(limit(maximum), Ordering::Relaxed);
+    }
+
+    /// The most activations that there may be.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Whoever holds it is not preempted.
+    fn spares(&self) -> MutexGuard<'_, Vec<&'static Activation>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks for an activation for the slot that the caller has in hand; `false` if there are too many: then it has it still.
@@ -149,7 +175,8 @@ impl Pool {
 
     /// Activations that are no listeners.
     fn natives(&self) -> usize {
-        self.roster.iter().filter(|activation| activation.listens_on().is_none()).count()
+        let natives = |activation: &&Activation| activation.listens_on().is_none() && !activation.has_ended();
+        self.roster.iter().filter(|activation| natives(activation)).count()
     }
 
     /// Starts those that were asked for.
@@ -191,26 +218,80 @@ impl Pool {
     /// Starts an activation, which takes a slot that lies there, or waits for its turn; or a listener of `cpu`. `false` if there are too many,
     /// or the kernel gives no kernel thread.
     fn give_birth(&'static self, cpu: Option<usize>) -> bool {
-        let mut spare = self.births.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = self.roster.len();
-        if number >= self.births.limit.load(Ordering::Relaxed) {
+        let mut spare = self.births.spares();
+        if self.living() >= self.births.limit() {
             return false;
         }
-        let kept = spare.take_if(|spare| spare.listens_on() == cpu);
-        let activation = kept.unwrap_or_else(|| Activation::leak(number, cpu, self));
-        let upcall = self.upcall;
+        let kept = spare.iter().position(|spare| spare.listens_on() == cpu).map(|at| spare.swap_remove(at));
+        let activation = kept.unwrap_or_else(|| Activation::leak(self.roster.len(), cpu, self));
+        let (number, upcall) = (activation.number(), self.upcall);
         let name = cpu.map_or_else(|| format!("activation-{number}"), |cpu| format!("listener-{cpu}"));
         let begun = start(&name, move || {
             activation.begin();
-            upcall.activate(activation)
+            upcall.activate(activation);
+            // The last that this kernel thread does with it.
+            self.births.spares().push(activation);
         });
-        if begun {
-            tally().started();
-            self.roster.push(activation);
+        if !begun {
+            spare.push(activation);
         } else {
-            *spare = Some(activation);
+            tally().started();
+            match self.roster.get(number) {
+                None => self.roster.push(activation),
+                // It counts from now on, as a new one does. Its kernel thread may have come here
+                // first; it can't have ended again, for that takes this lock.
+                Some(_) => drop(activation.seat().advance(state::ENDED, state::ASLEEP)),
+            }
+            self.note_growth();
         }
         begun
+    }
+
+    /// Activations that have not ended.
+    pub(crate) fn living(&self) -> usize {
+        self.roster.iter().filter(|activation| !activation.has_ended()).count()
+    }
+
+    /// Whether an activation could end, and those that aren't blocked would be enough still.
+    pub(crate) fn has_surplus(&self) -> bool {
+        let blocked = self.roster.iter().filter(|activation| activation.is_blocked()).count();
+        self.natives() > self.births.enough(self.maximum()) + blocked
+    }
+
+    /// When activations that are too many may end, if there are any: when there have been for
+    /// [`LINGER`].
+    #[inline]
+    pub(crate) fn surplus_ends_at(&self) -> Option<u64> {
+        // Relaxed, here and below: whoever asks asks again.
+        if self.births.grown.load(Ordering::Relaxed) { self.surplus_ends() } else { None }
+    }
+
+    #[cold]
+    fn surplus_ends(&self) -> Option<u64> {
+        let since = &self.births.surplus_since;
+        if !self.has_surplus() {
+            since.store(0, Ordering::Relaxed);
+            return None;
+        }
+        let now = now_ns();
+        let begun =
+            since.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed).unwrap_or_else(|at| at);
+        Some(if begun == 0 { now } else { begun } + LINGER)
+    }
+
+    /// Ends an activation that sleeps, unless it is needed. Under the lock of births: of two only
+    /// one is the last that is too many.
+    pub(crate) fn end(&self, activation: &Activation) -> bool {
+        let _spare = self.births.spares();
+        let ended = self.has_surplus() && turns::end_for_good(self, activation.seat());
+        self.note_growth();
+        ended
+    }
+
+    /// Under the lock of births.
+    fn note_growth(&self) {
+        let grown = self.natives() > self.births.enough(self.maximum());
+        self.births.grown.store(grown, Ordering::Relaxed);
     }
 
     /// The slot of one that could not be started, if nobody has taken it, is given to others.
@@ -249,15 +330,16 @@ pub(crate) fn run(pool: &'static Pool) -> ! {
     }
 }
 
-/// Starts a kernel thread that never ends, and takes the process with it if it does; `false` if the kernel gives none.
-pub(crate) fn start(name: &str, work: impl FnOnce() -> Infallible + Send + 'static) -> bool {
+/// Starts a kernel thread, which takes the process with it if it panics; `false` if the kernel
+/// gives none.
+pub(crate) fn start(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
     let said = name.to_owned();
     let work = move || {
         // Threads that live there would never run again, and others wait for them.
         if catch_unwind(AssertUnwindSafe(work)).is_err() {
             eprintln!("underpass: {said} panicked; aborting");
+            std::process::abort();
         }
-        std::process::abort();
     };
     std::thread::Builder::new().name(name.into()).spawn(work).is_ok()
 }

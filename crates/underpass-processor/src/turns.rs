@@ -41,6 +41,9 @@ pub trait World {
     /// Somebody waits for a slot.
     fn heed(&self);
 
+    /// A seat has left `STUCK`.
+    fn unstuck(&self);
+
     /// Has activations started until there are enough for all slots beside those that are blocked in the kernel.
     fn replenish(&self);
 }
@@ -102,7 +105,7 @@ pub fn detach(world: &impl World) -> bool {
 /// Whether fewer activations could run than there are slots, the others being blocked in the kernel.
 pub fn short(world: &impl World) -> bool {
     let able = |seat: &&Seat| {
-        !matches!(seat.hint(), state::DETACHED | state::STUCK | state::LISTENING | state::LENT)
+        !matches!(seat.hint(), state::DETACHED | state::STUCK | state::LISTENING | state::LENT | state::ENDED)
     };
     (world.seats().filter(able).count() as u32) < world.slots().counts().maximum
 }
@@ -212,6 +215,9 @@ pub fn regain(world: &impl World, seat: &Seat, from: u32) {
     } else if seat.publish(from, state::WAITING, world.slots().ticket()) {
         enlist(world);
     }
+    if from == state::STUCK {
+        world.unstuck();
+    }
     wait(world, seat);
 }
 
@@ -238,8 +244,9 @@ pub fn give_way(world: &impl World, seat: &Seat) {
         }
     };
     enlist(world);
-    if at == state::PREEMPTING {
-        free(world);
+    match at {
+        state::PREEMPTING => free(world),
+        _ => world.unstuck(),
     }
     wait(world, seat);
 }
@@ -272,7 +279,7 @@ fn begin_otherwise(world: &impl World, seat: &Seat) {
                 see_to_listeners(world);
                 return free(world);
             }
-            state::STUCK if seat.advance(state::STUCK, state::DETACHED) => return,
+            state::STUCK if seat.advance(state::STUCK, state::DETACHED) => return world.unstuck(),
             state::RUNNING => return begin(world, seat),
             state::PREEMPTING | state::STUCK => {}
             // In a call already.
@@ -318,6 +325,27 @@ pub fn invite(world: &impl World) {
     if world.slots().counts().free() && world.slots().take() && !hand_to(world, |seat| world.serves(seat)) {
         release(world);
     }
+}
+
+/// *Serve*: calls wait that nobody takes. If a processor is free, calls one that sleeps and serves,
+/// or has one started.
+pub fn serve(world: &impl World) {
+    if world.slots().counts().free() && world.slots().take() && !hand_to(world, |seat| world.serves(seat)) {
+        have_born(world);
+    }
+}
+
+/// *End for good*: moves the seat of one that sleeps to `ENDED`; `false` if it was handed a slot,
+/// or called up. If it was the last that went to sleep, another has to know that it is now, and
+/// listens.
+pub fn end_for_good(world: &impl World, seat: &Seat) -> bool {
+    let ended = seat.advance(state::ASLEEP, state::ENDED);
+    fence_after_change();
+    let alone = ended && world.slots().counts().running == 0;
+    if alone && world.slots().take() && !hand_to(world, |seat| world.serves(seat)) {
+        free(world);
+    }
+    ended
 }
 
 /// After the sleep: comes back with a slot, its own or one that it was handed.

@@ -41,7 +41,7 @@ impl World for Pool {
     }
 
     fn beget(&self) -> bool {
-        self.births.beget(self.roster.len())
+        self.births.beget(self.living())
     }
 
     fn reclaim(&self) -> bool {
@@ -58,6 +58,10 @@ impl World for Pool {
 
     fn heed(&self) {
         Self::heed();
+    }
+
+    fn unstuck(&self) {
+        self.upcall.ended_blocking();
     }
 
     fn replenish(&self) {

@@ -11,6 +11,7 @@ pub(crate) use self::table::{Exported, Offer, Terms};
 use self::door::Porter;
 use self::table::{Table, Watched};
 use crate::alarm;
+use crate::blocked::recount;
 use crate::client::ClientEnd;
 use crate::counters;
 use crate::deathwatch::Deathwatch;
@@ -58,6 +59,7 @@ pub(crate) fn clerk() -> io::Result<&'static Clerk> {
         .name("underpass-clerk".to_owned())
         .stack_size(256 * 1024)
         .spawn(|| clerk.run())?;
+    crate::blocked::begin(clerk);
     Ok(CLERK.get_or_init(|| clerk))
 }
 
@@ -190,7 +192,13 @@ impl Clerk {
         self.poller.ring();
     }
 
+    /// The server's ends of all channels.
+    pub(crate) fn served(&self) -> Vec<Arc<ServerEnd>> {
+        self.table().served()
+    }
+
     fn run(&self) -> ! {
+        let mut blocked = Vec::new();
         loop {
             match self.poller.wait(self.timeout()) {
                 Ok(ready) => ready.iter().for_each(|ready| match ready {
@@ -201,6 +209,7 @@ impl Clerk {
                 Err(_) => std::thread::park(),
             }
             self.tidy();
+            recount(self, &mut blocked);
         }
     }
 
@@ -337,6 +346,9 @@ impl Clerk {
     fn serve(&self, end: &Arc<ServerEnd>) {
         let line: Arc<dyn Line> = end.clone();
         counters::enlist(Arc::downgrade(end) as _);
+        // It is in the table by now: either this sees that its user's channels are shut, or who
+        // shuts them sees it.
+        end.follow();
         let active = lines::add(line.clone());
         if end.is_closed() {
             // Meanwhile, and who closed it may have found no line to take away.

@@ -17,6 +17,7 @@ mod watch;
 use self::closing::Ending;
 use self::crowd::Crowd;
 use self::further::Further;
+use self::line::Lag;
 use self::sharing::Sharing;
 use self::vigil::Vigil;
 use self::watch::Watch;
@@ -82,6 +83,7 @@ pub(crate) struct ClientEnd {
     /// A processor has been donated since the server was called last: a procedure may stay on it.
     lent: AtomicBool,
     insisted: Insisted,
+    lag: Lag,
     meeting: Meeting,
     kernel: KernelCount,
     /// How many replies had come when `used` was last asked.
@@ -140,6 +142,7 @@ impl ClientEnd {
             owed: Owed::default(),
             lent: AtomicBool::new(false),
             insisted: Insisted::default(),
+            lag: Lag::default(),
             meeting,
             kernel: KernelCount::default(),
             seen: AtomicU32::new(u32::MAX),

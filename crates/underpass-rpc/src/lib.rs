@@ -15,6 +15,7 @@ mod annexes;
 mod answer;
 mod aside;
 mod binding;
+mod blocked;
 mod clerk;
 mod client;
 mod clocks;

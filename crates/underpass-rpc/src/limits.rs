@@ -32,19 +32,33 @@ pub struct Limits {
     /// Bytes of the annexes in which these bindings pass what their A-stacks have no room for: from 64 KiB to 16 MiB for a call under way. Kept between calls, and counted then
     /// by the pages that are there, or at 64 KiB where these are fewer: the client gives back what it has not used for a second or two. Where there is no room for one more, the call goes on without, by a file that is written and read: that takes several times as long.
     pub annexes: u64,
+    /// Activations at once that are blocked in the kernel in calls of this user, without a
+    /// [`blocking`](underpass_threads::blocking) around what blocks. Once there are so many, at
+    /// least one, none of the user's calls is begun until one of them goes on: the calls wait in
+    /// their bindings' slots. Calls that were begun at that moment may block besides, one for each
+    /// processor. Handlers that block until another call of the same user comes need a bound that
+    /// leaves room for it. Calls that run on a processor which the user's own client has donated
+    /// are not counted. Never more than half of the activations that the domain may have, whatever
+    /// this says: the others are for other users.
+    pub blocked: usize,
 }
 
 impl Default for Limits {
-    /// 256 bindings, 1 GiB, 4096 calls, 256 MiB of annexes.
+    /// 256 bindings, 1 GiB, 4096 calls, 256 MiB of annexes, 16 blocked activations.
     fn default() -> Self {
-        Self { bindings: 256, memory: 1 << 30, calls: 4096, annexes: 256 << 20 }
+        Self { bindings: 256, memory: 1 << 30, calls: 4096, annexes: 256 << 20, blocked: 16 }
     }
 }
 
 impl Limits {
-    /// None at all.
-    pub const NONE: Self =
-        Self { bindings: usize::MAX, memory: u64::MAX, calls: usize::MAX, annexes: u64::MAX };
+    /// None at all, but for half of the activations.
+    pub const NONE: Self = Self {
+        bindings: usize::MAX,
+        memory: u64::MAX,
+        calls: usize::MAX,
+        annexes: u64::MAX,
+        blocked: usize::MAX,
+    };
 
     /// Root's, unless a server says otherwise: all but an eighth of the files that this process may open, since root could end it as well.
     pub(crate) fn of_root() -> Self {
@@ -97,6 +111,8 @@ pub(crate) struct Account {
     /// Whether some wait.
     waiting: AtomicBool,
     held: Mutex<Vec<Weak<ServerEnd>>>,
+    /// As many activations are blocked in its calls as may be. The clerk's; others read it.
+    shut: AtomicBool,
 }
 
 impl Account {
@@ -110,7 +126,22 @@ impl Account {
             annexes: Arc::default(),
             waiting: AtomicBool::new(false),
             held: Mutex::default(),
+            shut: AtomicBool::new(false),
         }
+    }
+
+    /// So many activations are blocked in its calls, and `most` may be whatever its limits say. If
+    /// that changes whether its calls are begun: whether its channels are to be shut now. By the
+    /// clerk.
+    pub(crate) fn set_blocked(&self, count: usize, most: usize) -> Option<bool> {
+        let shut = count >= self.limits.blocked.min(most).max(1);
+        // SYNC with `shut` load in `is_shut`: see `ServerEnd::follow`.
+        (self.shut.swap(shut, Ordering::SeqCst) != shut).then_some(shut)
+    }
+
+    /// Whether none of its calls is to be begun, since too many of them block.
+    pub(crate) fn is_shut(&self) -> bool {
+        self.shut.load(Ordering::SeqCst)
     }
 
     /// Whether one more call may run; then whoever runs it [`leaves`](Self::leaves) afterwards.
@@ -204,6 +235,11 @@ impl Seat {
         &self.account
     }
 
+    /// The same, to hold on to it.
+    pub(crate) fn shared(&self) -> &Arc<Account> {
+        &self.account
+    }
+
     /// What of the binding is still to be closed.
     pub(crate) fn unclosed(&self) -> Arc<Unclosed> {
         Unclosed::new(self.account.uid, Some(self.place.clone()))
@@ -261,6 +297,19 @@ mod tests {
         let quotas = quotas(Limits::default());
         (0..1000).for_each(|uid| drop(quotas.admit(uid, BYTES).unwrap()));
         assert!(quotas.users.lock().unwrap().len() <= 2);
+    }
+
+    #[test]
+    fn a_user_is_shut_at_its_bound_of_blocked_activations() {
+        let seat = quotas(Limits { blocked: 3, ..Limits::default() }).admit(7, BYTES).unwrap();
+        let account = seat.account();
+        assert_eq!(account.set_blocked(2, 9), None);
+        assert_eq!(account.set_blocked(3, 9), Some(true));
+        assert!(account.is_shut());
+        assert_eq!(account.set_blocked(5, 9), None, "it is already");
+        assert_eq!(account.set_blocked(2, 9), Some(false));
+        assert_eq!(account.set_blocked(2, 2), Some(true), "the domain's own bound");
+        assert_eq!(account.set_blocked(0, 0), Some(false), "one at least");
     }
 
     #[test]

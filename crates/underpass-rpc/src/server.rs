@@ -29,7 +29,7 @@ use underpass_os::failpoint;
 use underpass_processor::{Keeper, Line, lines};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_sync::Spin;
-use underpass_threads::{invite, lent_by, on_user_thread, panic_message, rouse_all};
+use underpass_threads::{insist, invite, lent_by, on_user_thread, panic_message, rouse_all};
 use underpass_wire::Descriptor;
 
 /// A number of calls that none come to at once: a new line counts as used.
@@ -111,6 +111,8 @@ pub(crate) struct ServerEnd {
     seen: AtomicU32,
     /// Of its interface, for people.
     descriptor: &'static Descriptor,
+    /// How many calls had been taken when `stalls` was last asked. The monitor's.
+    stalled: AtomicU32,
     /// Of its calls that nobody waits for any more.
     unwanted: Mutex<Unwanted>,
     own: Weak<Self>,
@@ -166,6 +168,7 @@ impl ServerEnd {
                 kernel: KernelCount::default(),
                 seen: AtomicU32::new(FRESH),
                 descriptor,
+                stalled: AtomicU32::new(FRESH),
                 unwanted: Mutex::default(),
                 own: own.clone(),
             }
@@ -215,6 +218,14 @@ impl ServerEnd {
         self.gate.load(Ordering::Relaxed) == gate::CLOSED
     }
 
+    /// Whether thread `who` runs a call of this channel.
+    pub(crate) fn runs(&self, who: u64) -> bool {
+        // Relaxed, both: a thread that is blocked has begun its call, and the monitor has told of
+        // it, long after.
+        self.under_way.load(Ordering::Relaxed) > 0
+            && self.slots.iter().any(|slot| slot.by.load(Ordering::Relaxed) == who)
+    }
+
     /// The client asks for another channel.
     fn asked(&self) {
         let Some(number) = self.family.grants() else { return self.violated() };
@@ -240,6 +251,10 @@ impl ServerEnd {
         match own.is_some_and(|own| lines::activate(&own)) {
             true => rouse_all(),
             false => invite(),
+        }
+        // Whoever was called may find no processor free: all may be blocked.
+        if self.pending() {
+            insist();
         }
     }
 
@@ -420,6 +435,8 @@ impl ServerEnd {
 impl Hears for ServerEnd {
     fn news(&self, news: News) {
         if news.bell {
+            // The clerk's, for this line: its wait, two looks at the socket for the byte, and one for more.
+            self.kernel.entered(4);
             self.heard();
         }
         if news.unwanted != 0 {

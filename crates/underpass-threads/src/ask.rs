@@ -48,7 +48,7 @@ impl<T> Asked<T> {
 pub(crate) fn all<T: Send + 'static>(
     question: impl Fn(&'static Scheduler) -> T + Send + Sync + 'static,
 ) -> (Vec<(usize, T)>, Vec<usize>) {
-    let asked: Vec<_> = outside::all().collect();
+    let asked: Vec<_> = outside::all().filter(|outside| !outside.activation.has_ended()).collect();
     let answers = Mutex::new((asked.iter().map(|_| Answer::None).collect(), false));
     let shared = Arc::new((Asked { answers, told: Condvar::new() }, question));
     for (place, outside) in asked.iter().enumerate() {

@@ -228,7 +228,8 @@ fn fresh(size: usize) -> Option<Box<Context>> {
 /// trim();
 /// ```
 pub fn trim() {
-    outside::all().for_each(|outside| outside.ask(Box::new(|own| own.carriers.trim())));
+    let living = outside::all().filter(|outside| !outside.activation.has_ended());
+    living.for_each(|outside| outside.ask(Box::new(|own| own.carriers.trim())));
 }
 
 /// Ends an idle carrier.

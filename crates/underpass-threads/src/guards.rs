@@ -71,7 +71,7 @@ pub(crate) fn look(outside: &'static Outside) -> Option<HeldUp> {
         // Where a stack was left isn't known.
         return None;
     }
-    let tid = outside.activation.thread();
+    let tid = outside.activation.thread()?;
     let waiter = outside.current.get()?;
     let lock = tid.sleeps_on()?;
     let peek = Peek::new().ok()?;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use underpass_os::clock::now_ns;
-use underpass_processor::{Donee, Line, Role, Spin, give_way, lines, sleep_and_donate};
+use underpass_processor::{Donee, Line, PROMPT, Role, Spin, give_way, lines, sleep_and_donate};
 
 impl Scheduler {
     /// Whether other threads want this processor: a hint for who polls.
@@ -106,11 +106,22 @@ impl Scheduler {
                 line.call();
             }
         });
+        self.insist_in_time(&lines);
         if self.dispatcher.get().is_none()
             && self.calls_pending()
             && (self.activation().is_lent() || self.may_dispatch(&lines))
         {
             self.begin_dispatcher();
+        }
+    }
+
+    /// Threads keep this activation busy, so that it does not sleep over calls that no peer takes:
+    /// it asks now and then.
+    fn insist_in_time(&self, lines: &Lines) {
+        let now = now_ns();
+        if now - self.insisted.get() >= PROMPT {
+            self.insisted.set(now);
+            lines.iter().for_each(|line| line.insist_if_late());
         }
     }
 
@@ -203,6 +214,9 @@ impl Scheduler {
         let since = spin.since();
         drop(spin);
         self.sleep(None);
+        if self.ended.get() {
+            return;
+        }
         self.habit.slept(now_ns() - since);
         self.passed(lines::SLEEP);
         // More than one call has come: another processor may help. It looks in the same way whether there are more.
@@ -246,7 +260,8 @@ impl Scheduler {
                 outside::set_watched(true);
             }
             // Unused stacks are given back by whoever is last.
-            let deadline = timer.into_iter().chain(carrier::due().filter(|_| last)).min();
+            let due = carrier::due().filter(|_| last);
+            let deadline = timer.into_iter().chain(due).chain(self.ends_at()).min();
             let donee = donee.map(|line| Donee { line, forced: false });
             sleep_and_donate(self.activation().parker(), watched.clone(), role, donee, deadline, || {
                 // What was added since must be watched too; calls that nobody takes are to be served.
@@ -259,8 +274,11 @@ impl Scheduler {
             if last {
                 outside::set_watched(false);
             }
+            self.is_due()
         };
-        self.activation().idle(rest);
+        if self.activation().idle(rest) {
+            self.ends();
+        }
         tick::set();
     }
 

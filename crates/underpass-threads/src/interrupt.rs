@@ -60,7 +60,7 @@ fn ask(outside: &Outside) -> bool {
     if STATE.compare_exchange(IDLE, asked, Ordering::AcqRel, Ordering::Acquire).is_err() {
         return false;
     }
-    if outside.activation.thread().signal(number).is_ok() {
+    if outside.activation.thread().is_some_and(|thread| thread.signal(number).is_ok()) {
         let deadline = deadline_ns(PATIENCE);
         while now_ns() < deadline {
             // SYNC with `STATE` store in `told`: the words.

@@ -17,6 +17,8 @@
 #[cfg(not(underpass_loom))]
 mod ask;
 #[cfg(not(underpass_loom))]
+mod blocked;
+#[cfg(not(underpass_loom))]
 mod blocking;
 #[cfg(not(underpass_loom))]
 mod body;
@@ -101,6 +103,8 @@ mod spare;
 #[cfg(not(underpass_loom))]
 mod stacks;
 #[cfg(not(underpass_loom))]
+mod surplus;
+#[cfg(not(underpass_loom))]
 mod suspend;
 #[cfg(not(underpass_loom))]
 mod switching;
@@ -125,6 +129,8 @@ pub mod ready;
 #[cfg(underpass_loom)]
 pub mod ring;
 
+#[cfg(not(underpass_loom))]
+pub use blocked::{Watcher, blocked, watch_blocked};
 #[cfg(not(underpass_loom))]
 pub use blocking::{blocking, blocking_here};
 #[cfg(not(underpass_loom))]
@@ -160,7 +166,7 @@ pub use latch::Latch;
 #[cfg(not(underpass_loom))]
 pub use local::{AccessError, LocalKey};
 #[cfg(not(underpass_loom))]
-pub use outside::{invite, rouse, rouse_all, start};
+pub use outside::{insist, invite, rouse, rouse_all, start};
 #[cfg(not(underpass_loom))]
 pub use panicking::panicking;
 #[cfg(not(underpass_loom))]

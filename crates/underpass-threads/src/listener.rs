@@ -15,9 +15,7 @@ use std::sync::Arc;
 use underpass_os::barrier;
 use underpass_os::clock::now_ns;
 use underpass_os::futex::{self, MOST_WORDS, Scope, Watch, Watched, Woken};
-use underpass_processor::{
-    Donee, Line, Parker, Role, give_way, lines, patience, sleep_and_donate, stand_by, tally,
-};
+use underpass_processor::{Donee, Line, Parker, Role, give_way, lines, sleep_and_donate, stand_by, tally};
 
 /// Processors that come within this time of one another, in ns, show work that lasts.
 const LASTS: u64 = 100_000;
@@ -305,16 +303,16 @@ impl Scheduler {
             return;
         }
         // N10.
-        let insists = |line: &&&dyn Line| line.insists().is_some();
-        let in_vain = awaited.iter().filter_map(|line| line.insists()).min();
-        let until = deadline.into_iter().chain(in_vain.map(|times| now_ns() + patience(times))).min();
+        let insists = |line: &&&dyn Line| line.insists(false).is_some();
+        let after = awaited.iter().filter_map(|line| line.insists(false)).min();
+        let until = deadline.into_iter().chain(after.map(|after| now_ns() + after)).min();
         tally().slept();
         let woken = match watched.wait(until) {
             Woken::Unsupported => without_waitv(cpu, own, lines, awaited, until),
             woken => woken,
         };
         if woken == Woken::Late {
-            awaited.iter().filter(insists).for_each(|line| line.call());
+            awaited.iter().filter(insists).for_each(|line| line.insist());
         }
     }
 

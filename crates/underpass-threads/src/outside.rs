@@ -5,6 +5,7 @@ use crate::debugger;
 use crate::hold::critical;
 use crate::mailbox::Mailbox;
 use crate::overflow;
+use crate::owned::Owned;
 use crate::ready::Queue;
 use crate::ring::Ring;
 use crate::scheduler::{self, Scheduler};
@@ -38,6 +39,9 @@ pub(crate) struct Outside {
     pub(crate) dedicated: AtomicBool,
     /// Threads that have started and live here. Its own; others read it.
     pub(crate) live: AtomicU32,
+    /// Its inside, once it has begun. Its own kernel thread's; after that has ended, the one's that
+    /// takes its place.
+    pub(crate) inside: Owned<Option<&'static Scheduler>>,
 }
 
 /// The number of the activation that looks at the lines, or `NOBODY`: while one does, others leave the calls to it, unless
@@ -79,12 +83,12 @@ static OUTSIDES: [OnceLock<Outside>; MOST_ACTIVATIONS] = [const { OnceLock::new(
 struct Threads;
 
 impl Upcall for Threads {
-    fn activate(&'static self, activation: &'static Activation) -> ! {
+    fn activate(&'static self, activation: &'static Activation) {
         let outside = OUTSIDES[activation.number()].get_or_init(|| Outside::new(activation));
         BEGUN.fetch_max(activation.number() + 1, Ordering::AcqRel);
         debugger::begun(activation.number(), outside);
-        overflow::begin();
-        Scheduler::new(outside).run()
+        let _stack = overflow::begin();
+        Scheduler::of(outside).run();
     }
 
     fn unstarted(&self) -> bool {
@@ -106,6 +110,15 @@ impl Upcall for Threads {
 
     fn found_blocking(&self, activation: &Activation) {
         crate::findings::blocking(activation);
+        crate::blocked::changed();
+    }
+
+    fn ended_blocking(&self) {
+        crate::blocked::changed();
+    }
+
+    fn settled(&self) -> bool {
+        crate::blocked::settled()
     }
 
     fn found_computing(&self, activation: &Activation) {
@@ -172,6 +185,13 @@ pub fn invite() {
     start().invite();
 }
 
+/// Calls have waited for longer than they should, and their caller says so: calls one activation
+/// that sleeps, or has one take the place of one that is blocked in the kernel.
+pub fn insist() {
+    barrier::light();
+    start().insist();
+}
+
 /// Calls every activation that sleeps: the lines have changed, and what they hold of the old ones is to be let go of.
 pub fn rouse_all() {
     barrier::light();
@@ -219,6 +239,7 @@ impl Outside {
             free: Ring::default(),
             dedicated: AtomicBool::new(false),
             live: AtomicU32::new(0),
+            inside: Owned::new(None),
         }
     }
 

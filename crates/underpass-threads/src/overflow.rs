@@ -32,9 +32,9 @@ pub(crate) fn watch() {
 }
 
 /// The calling kernel thread runs an activation.
-pub(crate) fn begin() {
+pub(crate) fn begin() -> Option<fault::FaultStack> {
     // Without memory for it, the kernel kills the process at an overflow.
-    let _ = fault::stack(STACK);
+    fault::stack(STACK).ok()
 }
 
 /// On the kernel thread that has the fault, in its handler.

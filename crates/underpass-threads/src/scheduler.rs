@@ -54,6 +54,10 @@ pub(crate) struct Scheduler {
     pub(crate) listener: Listener,
     /// A watcher of switches is being told.
     pub(crate) hook: Cell<bool>,
+    /// When it last asked whether peers take its calls, in ns of the clock.
+    pub(crate) insisted: Cell<u64>,
+    /// Its activation has ended.
+    pub(crate) ended: Cell<bool>,
 }
 
 thread_local! {
@@ -96,8 +100,23 @@ pub(crate) fn here() -> Option<(&'static Scheduler, &'static Control, &'static C
 
 impl Scheduler {
     /// The inside of the activation with this outside, for this kernel thread.
-    pub(crate) fn new(outside: &'static Outside) -> &'static Self {
-        let own = Box::leak(Box::new(Self {
+    pub(crate) fn of(outside: &'static Outside) -> &'static Self {
+        // SAFETY: the activation's own kernel thread asks, and the one before it has ended its
+        // part: the lock of births lies between.
+        let inside = unsafe { outside.inside.get() };
+        let own = inside.get_or_insert_with(|| Self::new(outside));
+        own.ended.set(false);
+        OWN.set(Some(own));
+        own
+    }
+
+    /// This kernel thread is no activation's any more.
+    pub(crate) fn leave() {
+        OWN.set(None);
+    }
+
+    fn new(outside: &'static Outside) -> &'static Self {
+        Box::leak(Box::new(Self {
             number: outside.activation.number(),
             outside,
             base: Base::default(),
@@ -117,15 +136,15 @@ impl Scheduler {
             line_turn: Cell::new(0),
             listener: Listener::default(),
             hook: Cell::new(false),
-        }));
-        OWN.set(Some(own));
-        own
+            insisted: Cell::new(0),
+            ended: Cell::new(false),
+        }))
     }
 
-    /// Runs threads for ever.
-    pub(crate) fn run(&'static self) -> ! {
+    /// Runs threads until it [`end`](Self::end)s.
+    pub(crate) fn run(&'static self) {
         preempt::disable();
-        loop {
+        while !self.ended.get() {
             if self.outside.has_told() || self.outside.activation.summoned() {
                 self.attend();
             }

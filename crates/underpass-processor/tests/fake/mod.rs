@@ -65,7 +65,7 @@ thread_local! {
 struct Fake;
 
 impl Upcall for Fake {
-    fn activate(&'static self, activation: &'static Activation) -> ! {
+    fn activate(&'static self, activation: &'static Activation) {
         OWN.set(Some(activation));
         let pinned = &PINNED[activation.number()];
         preempt::disable();
@@ -81,11 +81,24 @@ impl Upcall for Fake {
                     preempt::disable();
                     ALIVE.fetch_sub(1, Ordering::AcqRel);
                 }
-                None => activation.idle(|_| {
-                    let none = std::iter::empty::<&dyn Line>();
-                    let found = || pinned.any() || UNSTARTED.any();
-                    sleep(activation.parker(), none, Role::Last { others: true, alone: false }, None, found);
-                }),
+                None => {
+                    let ended = activation.idle(|_| {
+                        let none = std::iter::empty::<&dyn Line>();
+                        let found = || pinned.any() || UNSTARTED.any();
+                        sleep(
+                            activation.parker(),
+                            none,
+                            Role::Last { others: true, alone: false },
+                            None,
+                            found,
+                        );
+                        // Jobs may be given to it by name.
+                        false
+                    });
+                    if ended {
+                        return activation.leave();
+                    }
+                }
             }
         }
     }

@@ -2,5 +2,6 @@
 #![cfg(underpass_loom)]
 
 mod deferral;
+mod ends;
 mod sleep;
 mod slots;

@@ -9,7 +9,7 @@ use underpass_processor::turns::{self, World};
 
 /// A few seats, and the kernel's side of their futexes. A lost wake-up is a deadlock, which loom reports.
 pub struct Place {
-    slots: Slots,
+    pub slots: Slots,
     pub seats: Vec<Seat>,
     /// Guards the sleep on any word, as the kernel's lock does.
     kernel: Mutex<()>,
@@ -17,10 +17,12 @@ pub struct Place {
     /// How much is unstarted.
     work: AtomicU32,
     /// Slots that lie where activations are started.
-    unborn: AtomicU32,
+    pub unborn: AtomicU32,
     bracketed: bool,
     /// How often there were too few activations to run or listen on all processors.
     short: AtomicU32,
+    /// How often a seat has come to `STUCK` or left it, as is told.
+    pub told: AtomicU32,
 }
 
 impl Place {
@@ -41,6 +43,7 @@ impl Place {
             unborn: AtomicU32::new(0),
             bracketed: true,
             short: AtomicU32::new(0),
+            told: AtomicU32::new(0),
         })
     }
 
@@ -60,11 +63,11 @@ impl Place {
         assert!(!self.unstarted() || !self.slots.counts().free(), "{:?}", self.states());
     }
 
-    fn states(&self) -> Vec<u32> {
+    pub fn states(&self) -> Vec<u32> {
         self.seats.iter().map(Seat::get).collect()
     }
 
-    fn make_work(&self) {
+    pub fn make_work(&self) {
         self.work.fetch_add(1, Ordering::Relaxed);
         // For the light barrier.
         fence(Ordering::SeqCst);
@@ -132,6 +135,10 @@ impl World for Place {
     }
 
     fn heed(&self) {}
+
+    fn unstuck(&self) {
+        self.told.fetch_add(1, Ordering::Release);
+    }
 
     fn replenish(&self) {
         self.short.fetch_add(1, Ordering::AcqRel);
@@ -238,7 +245,7 @@ fn end(place: &Place, number: usize) {
     turns::retire(place, &place.seats[number], state::ASLEEP);
 }
 
-fn model(case: impl Fn() + Send + Sync + 'static) {
+pub fn model(case: impl Fn() + Send + Sync + 'static) {
     bounded(3, case);
 }
 
@@ -395,26 +402,6 @@ fn who_is_called_up_while_it_wakes_waits_for_its_turn() {
         end(&place, 0);
         other.join().unwrap();
         place.adds_up();
-    });
-}
-
-#[test]
-fn the_monitor_and_a_stuck_one_that_comes_back() {
-    model(|| {
-        let place = Place::new(1, 0, &[state::STUCK]);
-        let monitor = {
-            let place = place.clone();
-            thread::spawn(move || {
-                if place.slots.take() && !place.seats[0].seat(state::STUCK) {
-                    turns::free(&*place);
-                }
-            })
-        };
-        turns::regain(&*place, &place.seats[0], state::STUCK);
-        assert_eq!(place.seats[0].get(), state::RUNNING);
-        monitor.join().unwrap();
-        place.adds_up();
-        assert_eq!(place.slots.counts().running, 1);
     });
 }
 

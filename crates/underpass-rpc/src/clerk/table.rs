@@ -174,6 +174,15 @@ impl Table {
         self.rows.iter().filter(|(key, row)| which(**key, row)).map(|(key, _)| *key).collect()
     }
 
+    /// The server's ends of all channels.
+    pub(super) fn served(&self) -> Vec<Arc<ServerEnd>> {
+        let end = |row: &Watched| match row {
+            Watched::Server { end, .. } => Some(end.clone()),
+            _ => None,
+        };
+        self.rows.values().filter_map(end).collect()
+    }
+
     /// The bindings of these exports, by their first channels.
     pub(super) fn families(&self, exports: &[u64]) -> Vec<Arc<Family>> {
         let family = |row: &Watched| match row {

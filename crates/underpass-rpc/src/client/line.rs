@@ -1,12 +1,41 @@
 //! What idle activations ask the client's end of a binding: to poll, to sleep, to donate.
 
 use super::ClientEnd;
-use underpass_channel::Donee;
+use underpass_channel::{Bell, Donee};
 use underpass_os::{Stamp, cpu, failpoint};
-use underpass_processor::Line;
-use underpass_seam::atomic::{AtomicU32, Ordering, fence};
+use underpass_processor::{Line, patience, prompt_patience};
+use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// A busy processor insists after twice as many looks each time, up to so many times: after 8 s at
+/// the most.
+const MOST_TIMES: u32 = 11;
+
+/// For how many looks in a row the peer has taken no call.
+#[derive(Debug, Default)]
+pub(super) struct Lag {
+    /// How many it had taken, and the looks since.
+    seen: AtomicU64,
+}
+
+impl Lag {
+    /// Looks once more, when `taken` calls have been; whether that makes `most` looks since the
+    /// count changed or this was so before.
+    fn is_late(&self, taken: u32, most: u32) -> bool {
+        // Relaxed, both: how long to wait, and nothing else.
+        let seen = self.seen.load(Ordering::Relaxed);
+        let looks = if (seen >> 32) as u32 == taken { seen as u32 + 1 } else { 0 };
+        let late = looks >= most;
+        self.seen.store(u64::from(taken) << 32 | u64::from(if late { 0 } else { looks }), Ordering::Relaxed);
+        late
+    }
+}
 
 impl ClientEnd {
+    /// Whether the server has not taken every call that was posted, as it says.
+    pub(super) fn has_untaken(&self) -> bool {
+        self.channel.taken().count() != self.channel.posted()
+    }
+
     /// A processor of this domain is the server's for a while.
     fn lends(&self) {
         if !self.lent.load(Ordering::Relaxed) {
@@ -87,10 +116,33 @@ impl Line for ClientEnd {
         }
     }
 
-    fn insists(&self) -> Option<u32> {
+    fn insists(&self, donated: bool) -> Option<u64> {
+        let awaits = self.slots.leased() > 0;
+        let times = || self.insisted.times(self.channel.posted());
+        if !donated && awaits && self.has_untaken() {
+            return Some(prompt_patience(times()));
+        }
         // Relaxed, here and in `lends`: whoever lends looks at it later by itself.
-        let insists = (self.meeting.defers || self.lent.load(Ordering::Relaxed)) && self.slots.leased() > 0;
-        insists.then(|| self.insisted.times(self.channel.posted()))
+        let lent = || self.meeting.defers || self.lent.load(Ordering::Relaxed);
+        (donated || (awaits && lent())).then(|| patience(times()))
+    }
+
+    fn insist(&self) {
+        Line::call(self);
+        // Where none of the server's processors looks or sleeps, its clerk does.
+        if self.has_untaken() {
+            self.ring(Bell::Socket);
+        }
+    }
+
+    fn insist_if_late(&self) {
+        if self.slots.leased() == 0 || !self.has_untaken() {
+            return;
+        }
+        let times = self.insisted.times(self.channel.posted());
+        if self.lag.is_late(self.channel.taken().count(), 1 << times.min(MOST_TIMES)) {
+            Line::insist(self);
+        }
     }
 
     fn awaits(&self) -> bool {
@@ -191,5 +243,20 @@ impl Line for ClientEnd {
 
     fn shares(&self) -> bool {
         self.meeting.shares
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_late_after_looks_in_which_none_was_taken() {
+        let lag = Lag::default();
+        assert!(!lag.is_late(7, 2) && !lag.is_late(7, 2));
+        assert!(lag.is_late(7, 2));
+        assert!(!lag.is_late(7, 2), "it begins anew");
+        assert!(!lag.is_late(8, 2) && !lag.is_late(8, 2), "one was taken");
+        assert!(lag.is_late(8, 2));
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use underpass_channel::layout::SLOTS;
 use underpass_os::{barrier, clock};
-use underpass_processor::{Line, patience};
+use underpass_processor::{Line, patience, prompt_patience};
 use underpass_seam::TryLock;
 use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
@@ -134,42 +134,54 @@ impl ClientEnd {
             self.poll_all();
         }
         Line::knock(self);
-        if self.meeting.defers {
+        if self.may_be_held_up() {
             self.insist_in_time();
         }
     }
 
-    /// The server has no processor but this one, and what it runs may be held up: if it keeps silent it is called again, as who sleeps calls it (N10).
+    /// Whether what the server runs may hold up calls of ours: it has no processor but this one, or
+    /// has not taken all.
+    fn may_be_held_up(&self) -> bool {
+        self.meeting.defers || self.has_untaken()
+    }
+
+    /// What the server runs may be held up: if it keeps silent it is called again, as who sleeps
+    /// calls it (N10).
     #[cold]
     fn insist_in_time(&self) {
         // SYNC with the store in `insist`: whichever comes first has set the alarm.
         if !self.vigil.insists.swap(true, Ordering::AcqRel) {
-            self.insist_after(0);
+            self.insist_after(self.has_untaken());
         }
     }
 
-    fn insist_after(&self, times: u32) {
+    /// Sets the alarm: promptly, if that is for calls that were not taken.
+    fn insist_after(&self, untaken: bool) {
+        let times = self.insisted.times(self.channel.posted());
+        let after = if untaken { prompt_patience(times) } else { patience(times) };
         let own = self.own.clone();
-        crate::alarm::set(clock::now_ns() + patience(times), move || {
+        crate::alarm::set(clock::now_ns() + after, move || {
             if let Some(own) = own.upgrade() {
-                Self::insist(&own);
+                Self::insist_now(&own, untaken);
             }
         });
     }
 
     /// The alarm's time has come.
-    fn insist(own: &Arc<Self>) {
-        let times = Line::insists(&**own).filter(|_| own.vigil.is_kept());
-        match times {
-            Some(times) => {
-                Line::call(&**own);
-                own.insist_after(times);
+    fn insist_now(own: &Arc<Self>, untaken: bool) {
+        let insists = Line::insists(&**own, false).is_some() && own.vigil.is_kept();
+        match insists && own.may_be_held_up() {
+            // What the alarm was set for has been taken: it is set anew for what else there is.
+            true if untaken && !own.has_untaken() => own.insist_after(false),
+            true => {
+                Line::insist(&**own);
+                own.insist_after(own.has_untaken());
             }
-            None => {
+            false => {
                 own.vigil.insists.store(false, Ordering::Release);
                 // SYNC with `tasks` fetch_add in `begin`, and the fence in `arm`: who came meanwhile and found the alarm set is seen here.
                 fence(Ordering::SeqCst);
-                if own.vigil.is_kept() {
+                if own.vigil.is_kept() && own.may_be_held_up() {
                     own.insist_in_time();
                 }
             }

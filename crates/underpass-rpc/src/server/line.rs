@@ -83,6 +83,13 @@ impl Line for ServerEnd {
         self.channel.receiving().position()
     }
 
+    fn stalls(&self) -> Option<bool> {
+        let position = self.taken();
+        // Relaxed: the monitor's alone.
+        let same = self.stalled.swap(position, Ordering::Relaxed) == position;
+        self.pending().then_some(same)
+    }
+
     fn serve(&self, by: u64) -> bool {
         if !self.channel.receiving().pending() {
             return false;

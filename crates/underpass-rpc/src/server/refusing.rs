@@ -3,7 +3,7 @@
 use super::ServerEnd;
 use crate::incoming::Status;
 use underpass_channel::{Cell, Payload};
-use underpass_seam::atomic::Ordering;
+use underpass_seam::atomic::{Ordering, fence};
 use underpass_sync::Inside;
 
 /// What the server does with calls that come. Who drains never opens again, and who is closed does nothing else any more.
@@ -94,9 +94,30 @@ impl ServerEnd {
         let _ = self.gate.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Its user has fewer calls under way than he may.
+    /// Holds calls back if too many of its user's block, else lets them go. Others may do so at the
+    /// same time, and the user's account may change.
+    ///
+    /// This moves the gate and then looks at the account again; whoever changes the account does so
+    /// before this. So the last move is the one that the account says.
+    pub(crate) fn follow(&self) {
+        loop {
+            let shut = self.seat.account().is_shut();
+            match shut {
+                true => self.pass(gate::OPEN, gate::HELD),
+                false => self.pass(gate::HELD, gate::OPEN),
+            }
+            // SYNC with `shut` swap in `set_blocked`: the account's change, or our move, is seen by
+            // the other.
+            fence(Ordering::SeqCst);
+            if self.seat.account().is_shut() == shut {
+                return;
+            }
+        }
+    }
+
+    /// Its user has fewer calls under way than he may, or fewer of them block.
     pub(crate) fn let_go(&self) {
-        self.pass(gate::HELD, gate::OPEN);
+        self.follow();
         self.heard();
     }
 
