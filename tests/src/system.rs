@@ -1,7 +1,7 @@
 //! What the kernel knows of a process.
 
 use crate::watchdog::until;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -26,24 +26,25 @@ fn open_files(pid: u32) -> impl Iterator<Item = fs::DirEntry> {
     files.filter(move |file| !stats(file))
 }
 
-/// Which files a process had open: their numbers, and what they were. Mere counts deceive where a file of something earlier is about to be closed.
+/// Which files a process had open, and how many of each. Mere counts deceive where a file of something earlier is about to be closed.
 pub struct Files {
     pid: u32,
-    open: BTreeSet<File>,
+    open: BTreeMap<File, usize>,
 }
 
-/// Its number, what it is called, its device and its number there.
-type File = (String, PathBuf, u64, u64);
+/// What it is called, its device and its number there. Its number in the process tells nothing: a file that is opened anew may have another.
+type File = (PathBuf, u64, u64);
 
 impl Files {
     /// Those of `pid` now.
     pub fn of(pid: u32) -> Self {
-        let known = |file: fs::DirEntry| {
-            let what = fs::metadata(file.path()).ok()?;
-            let called = fs::read_link(file.path()).ok()?;
-            Some((file.file_name().into_string().ok()?, called, what.dev(), what.ino()))
-        };
-        Self { pid, open: open_files(pid).filter_map(known).collect() }
+        let mut open = BTreeMap::new();
+        for file in open_files(pid) {
+            if let (Ok(what), Ok(called)) = (fs::metadata(file.path()), fs::read_link(file.path())) {
+                *open.entry((called, what.dev(), what.ino())).or_default() += 1;
+            }
+        }
+        Self { pid, open }
     }
 
     /// Those of this process now.
@@ -53,7 +54,7 @@ impl Files {
 
     /// How many the process has open now that were not open then.
     pub fn others(&self) -> usize {
-        self.now().open.difference(&self.open).count()
+        self.more().iter().map(|(_, more)| more).sum()
     }
 
     /// Waits until it has none that was not open then.
@@ -64,9 +65,18 @@ impl Files {
         let begun = Instant::now();
         while self.others() > 0 {
             let late = begun.elapsed() > PATIENCE;
-            assert!(!late, "still open: {:?}", self.now().open.difference(&self.open).collect::<Vec<_>>());
+            assert!(!late, "still open: {:?}", self.more());
             std::thread::yield_now();
         }
+    }
+
+    /// Those that were not open then, and how many of each.
+    fn more(&self) -> Vec<(File, usize)> {
+        let more = |(file, now): (File, usize)| {
+            let more = now.saturating_sub(self.open.get(&file).copied().unwrap_or(0));
+            (more > 0).then_some((file, more))
+        };
+        self.now().open.into_iter().filter_map(more).collect()
     }
 
     fn now(&self) -> Self {

@@ -209,6 +209,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
             "damage.rs",
             "fault.rs",
             "forbidden.rs",
+            "foreign.rs",
             "fork.rs",
             "memory.rs",
             "sealed.rs",

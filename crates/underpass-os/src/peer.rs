@@ -135,7 +135,7 @@ impl Socket {
     /// From now on messages that bring files are refused to their sender, or are let through again.
     /// Before Linux 6.16 they always come.
     pub fn admit_files(&self, admit: bool) {
-        let _ = set_option(self, SO_PASSRIGHTS, admit.into());
+        admit_files(self, admit);
     }
 
     /// What lies first in the queue of a connection that was hung up on; nothing if that is empty.
@@ -158,6 +158,11 @@ impl Socket {
         let next = self.take(&mut [], self.room_for_sender(), libc::MSG_PEEK)?;
         Ok(Unread { with_files: next.lost, sender: next.sender.as_ref().map(Credentials::of) })
     }
+}
+
+/// See [`Socket::admit_files`].
+pub(crate) fn admit_files(socket: impl AsFd, admit: bool) {
+    let _ = set_option(socket, SO_PASSRIGHTS, admit.into());
 }
 
 /// `SO_PASSRIGHTS` of the kernel's `socket.h`, Linux 6.16.
@@ -198,7 +203,11 @@ fn long_option<S: AsFd + ?Sized>(socket: &S, which: libc::c_int) -> io::Result<V
 }
 
 /// Puts an option into `bytes`; gives its length, also where there is no room for it.
-fn option<S: AsFd + ?Sized>(socket: &S, which: libc::c_int, bytes: &mut [u8]) -> Result<usize, (io::Error, usize)> {
+fn option<S: AsFd + ?Sized>(
+    socket: &S,
+    which: libc::c_int,
+    bytes: &mut [u8],
+) -> Result<usize, (io::Error, usize)> {
     let mut len = bytes.len() as libc::socklen_t;
     // SAFETY: the kernel writes at most `len` bytes to `bytes`, and `len` itself.
     let done = unsafe {

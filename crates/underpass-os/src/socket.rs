@@ -171,6 +171,8 @@ fn listen_at(path: &Path, dir: &fs::File, mode: u32) -> io::Result<(OwnedFd, Sta
     crate::failpoint!("export-bound");
     let ready = || {
         chmod(path, Mode::from_raw_mode(mode))?;
+        // Whoever connects has these, too, until it is somebody whose files are wanted.
+        crate::peer::admit_files(&fd, false);
         listen(&fd, 1024)?;
         crate::failpoint!("export-listening");
         stamp(path)
@@ -414,6 +416,12 @@ mod tests {
         let client = Socket::connect(&directory, "a").unwrap();
         let server = listening.accept().unwrap();
         assert_eq!(server.peer().unwrap().pid, std::process::id() as i32);
+        if let Err(e) = client.send(b"hello", &[client.as_fd()]) {
+            assert_eq!(e.raw_os_error(), Some(1), "refused, since Linux 6.16");
+        } else {
+            server.receive(&mut [0; 16]).unwrap();
+        }
+        server.admit_files(true);
         client.send(b"hello", &[client.as_fd()]).unwrap();
         let mut buffer = [0; 16];
         let got = server.receive(&mut buffer).unwrap();

@@ -204,6 +204,7 @@ mod tests {
     fn a_kernel_thread_knows_its_stack() {
         let size = |bounds: Option<(usize, usize)>| bounds.map(|(low, high)| high - low).unwrap();
         let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(kernel_stack).unwrap();
-        assert!((1 << 20..2 << 20).contains(&size(thread.join().unwrap())));
+        // The C library may give it the stack of a thread that has ended, which was larger.
+        assert!(size(thread.join().unwrap()) >= 1 << 20);
     }
 }

@@ -1,10 +1,10 @@
 //! Values with files, and values larger than an A-stack: into a parcel and out of one.
 
 use crate::annexes::{Kept, Numbered};
-use crate::passed_file::PassedFiles;
 use crate::mailbox::Mailbox;
 use crate::message::Unsent;
 use crate::parcel::{Lie, Parcel};
+use crate::passed_file::PassedFiles;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use underpass_channel::layout::LARGEST;

@@ -59,9 +59,7 @@ impl Drop for Connection {
             if unread.with_files || socket.receive_plain(&mut []).is_err() {
                 // The files stay where they are, and are closed with the socket.
                 let unclosed = self.unclosed.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-                return unclosed
-                    .unwrap_or_else(|| Unclosed::of_peer(&socket))
-                    .close(OwnedFd::from(socket));
+                return unclosed.unwrap_or_else(|| Unclosed::of_peer(&socket)).close(OwnedFd::from(socket));
             }
         }
     }

@@ -372,7 +372,9 @@ impl ControlSocket {
             }
             if !self.waits_for_more(seen, until) {
                 // What comes after all is nobody's.
-                return Some(self.waiting(channel, |waiting| waiting.discard(slot, true))?.unwrap_or(Came::Late));
+                return Some(
+                    self.waiting(channel, |waiting| waiting.discard(slot, true))?.unwrap_or(Came::Late),
+                );
             }
         }
     }
@@ -425,8 +427,7 @@ fn by_channel(state: &State, news: [News; CHANNELS]) -> Heard {
         Some(channel.heard_by.clone())
     };
     let heard = news.into_iter().enumerate().filter(|(_, news)| !news.is_none());
-    let mut heard: Heard =
-        heard.filter_map(|(number, news)| Some((heard_by(number)?, news))).collect();
+    let mut heard: Heard = heard.filter_map(|(number, news)| Some((heard_by(number)?, news))).collect();
     heard.reverse();
     heard
 }

@@ -356,7 +356,6 @@ impl FileThread {
             self.push(Job::Close { number, counted });
         }
     }
-
 }
 
 impl Shared {

@@ -210,9 +210,7 @@ fn bound(
     failpoint!("import-mapped");
     let control = ControlSocket::new(link, None);
     let end = ClientEnd::new(channel, Mailbox::of_client(control), own.meeting(theirs));
-    let key = clerk()
-        .and_then(|clerk| clerk.bound(&end))
-        .map_err(system("the binding can't be watched"))?;
+    let key = clerk().and_then(|clerk| clerk.bound(&end)).map_err(system("the binding can't be watched"))?;
     Ok(Bound { end, key })
 }
 

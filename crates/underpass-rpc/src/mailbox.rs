@@ -238,9 +238,12 @@ impl Mailbox {
     /// The same, if it is `unwanted`: that is asked while nothing else can come. A slot that is used again by then is seen to be, since its caller says so before
     /// it posts, and the peer answers after.
     pub(crate) fn forget_if(&self, slot: u16, unwanted: impl FnOnce() -> bool) {
-        drop(self.control.waiting(self.channel, |waiting| {
-            if unwanted() { waiting.forget(slot) } else { None }
-        }));
+        drop(self.control.waiting(
+            self.channel,
+            |waiting| {
+                if unwanted() { waiting.forget(slot) } else { None }
+            },
+        ));
     }
 
     /// The message of `slot` has come, and nobody waits for its parcel.

@@ -90,7 +90,8 @@ pub(crate) enum Unread {
 pub(crate) const NO_FILE: &str = "too many open files where they should arrive";
 
 /// What a domain says whose file thread is held up.
-pub(crate) const LATE: &str = "the files did not arrive in time: another file that a domain of the same user has passed holds them up";
+pub(crate) const LATE: &str =
+    "the files did not arrive in time: another file that a domain of the same user has passed holds them up";
 
 impl From<DecodeError> for Unread {
     fn from(e: DecodeError) -> Self {
@@ -109,11 +110,7 @@ pub(crate) enum Bytes<'a> {
 impl<'a> Bytes<'a> {
     /// The bytes that `cell` names. Where they come over the socket the calling thread may wait.
     #[inline(always)]
-    pub(crate) fn of(
-        channel: &'a Channel,
-        mailbox: &Mailbox,
-        cell: &'a Cell,
-    ) -> Result<Self, Unread> {
+    pub(crate) fn of(channel: &'a Channel, mailbox: &Mailbox, cell: &'a Cell) -> Result<Self, Unread> {
         match cell.place {
             Place::Inline => Ok(Self::Inline(cell.bytes())),
             Place::Stack => Ok(Self::Stack(channel.stack_source(cell.slot(), cell.length as usize)?)),

@@ -1,7 +1,7 @@
 //! What goes over the socket beside a message, and who it is for: the bytes that found no room elsewhere, and open files.
 
-use crate::passed_file::PassedFiles;
 use crate::control::{Control, Lies};
+use crate::passed_file::PassedFiles;
 use std::io;
 use std::os::fd::OwnedFd;
 use underpass_channel::layout::{FILES, SLOTS};

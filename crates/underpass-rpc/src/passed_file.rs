@@ -12,8 +12,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use underpass_channel::layout::FILES_WAITING;
-use underpass_os::foreign::{Envelope, SendingEnd};
 use underpass_os::Connected;
+use underpass_os::foreign::{Envelope, SendingEnd};
 
 /// What of one binding is still to be closed.
 #[derive(Debug)]
@@ -105,11 +105,7 @@ impl Drop for Kept {
 
 impl PassedFile {
     /// What came as `file`; nothing if this process had no room for it.
-    pub(crate) fn new(
-        file: Option<OwnedFd>,
-        described: Described,
-        thread: &Arc<FileThread>,
-    ) -> Option<Self> {
+    pub(crate) fn new(file: Option<OwnedFd>, described: Described, thread: &Arc<FileThread>) -> Option<Self> {
         let kept = |number| Kept { number, thread: thread.clone(), unclosed: None };
         let held = match (described.kind, file) {
             (Kind::Memory, file) => Held::Memory(file?),

@@ -107,6 +107,16 @@ impl Descriptor {
         self.procedures.iter().map(|procedure| procedure.calls).max().unwrap_or(astack::CALLS)
     }
 
+    /// Whether a call may bring files: open ones, or memory for arguments that an A-stack has no room
+    /// for. It can't if all arguments of all procedures are numbers of known size, or made of such.
+    pub fn arguments_may_bring_files(&self) -> bool {
+        let astack = self.astack();
+        self.procedures.iter().any(|procedure| {
+            procedure.fixed_arguments.is_none_or(|size| size > astack)
+                || procedure.arguments.iter().any(|argument| !argument.of.is_of_numbers())
+        })
+    }
+
     /// Everything on which both sides must agree, a line for each thing; documentation is not part of it.
     ///
     /// Names are, those of arguments and fields too: a name that has changed is a meaning that may have.
@@ -167,13 +177,30 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Sizes;
+    use crate::{Encode, Sizes};
 
     #[test]
     fn the_hash_is_fnv1a() {
         assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn numbers_bring_no_files() {
+        const TWO: Sizes = Sizes::of::<Result<u8, u8>>(&[u64::FIXED, <[u8; 4]>::FIXED], None);
+        let mut numbers = Descriptor::builder("Numbers", "");
+        numbers
+            .procedure("two", "", TWO)
+            .argument::<u64>("a")
+            .argument::<[u8; 4]>("b")
+            .result::<Result<u8, u8>>();
+        assert!(!numbers.finish().arguments_may_bring_files());
+        const FILE: Sizes = Sizes::of::<Result<u8, u8>>(&[std::fs::File::FIXED], None);
+        let mut file = Descriptor::builder("Files", "");
+        file.procedure("file", "", FILE).argument::<std::fs::File>("file").result::<Result<u8, u8>>();
+        assert!(file.finish().arguments_may_bring_files());
+        assert!(cache("", "offset").arguments_may_bring_files(), "no size is known of bytes");
     }
 
     fn cache(doc: &'static str, argument: &'static str) -> Descriptor {

@@ -31,6 +31,18 @@ impl TypeName {
         Self(format!("[{element}; {len}]"))
     }
 
+    /// Whether values of the type are numbers, or tuples and arrays of such, and nothing else.
+    pub(crate) fn is_of_numbers(&self) -> bool {
+        const NUMBERS: [&str; 16] = [
+            "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32",
+            "f64", "bool", "char",
+        ];
+        let words = self.0.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+        words
+            .filter(|word| !word.is_empty())
+            .all(|word| NUMBERS.contains(&word) || word.bytes().all(|digit| digit.is_ascii_digit()))
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -163,7 +163,12 @@ pub fn lied_to<R>(of: &str, lie: impl FnOnce(&End) + Send, call: impl FnOnce(&Po
             socket.wait(u64::MAX / 2).unwrap();
             assert!(socket.receive(&mut [0; 1024]).unwrap().len > 0, "an honest client says hello");
             socket.send(&to_bytes(&(HEAD, 0u8, (false, None::<u32>, false))), &[file.as_fd()]).unwrap();
-            let end = End { socket, number: 0, channel, region: Region::adopt(file.as_fd(), STACK).unwrap().into() };
+            let end = End {
+                socket,
+                number: 0,
+                channel,
+                region: Region::adopt(file.as_fd(), STACK).unwrap().into(),
+            };
             lie(&end);
             end.hung_up();
         });

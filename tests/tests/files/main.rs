@@ -7,12 +7,14 @@
 #[allow(dead_code)]
 mod end;
 mod ends;
+mod held;
 mod hidden;
 mod liars;
 mod scene;
 mod sealed;
 mod shapes;
 mod slow;
+mod snare;
 
 use std::fs::File;
 use std::io::{PipeReader, Read, pipe};

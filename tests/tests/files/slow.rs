@@ -55,17 +55,18 @@ fn closers(pid: u32) -> usize {
 fn kept_by_file_threads(pid: u32) -> usize {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let threads = tasks.filter(|task| {
-        std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.starts_with("underpass-files"))
+        std::fs::read_to_string(task.path().join("comm"))
+            .is_ok_and(|name| name.starts_with("underpass-files"))
     });
     threads.filter_map(|task| Some(std::fs::read_dir(task.path().join("fd")).ok()?.count())).sum()
 }
 
-fn one_closes(pid: u32) {
+pub fn one_closes(pid: u32) {
     until("somebody to close it", || (closers(pid) == 1).then_some(()));
 }
 
 /// Others of the same user come, call and pass files meanwhile, each of which is closed by its taker.
-fn others_go_on(server: &ServerProcess, honest: &PorterClient) {
+pub fn others_go_on(server: &ServerProcess, honest: &PorterClient) {
     let other = import(server);
     for porter in [honest, &other] {
         let (file, reader) = watched();
@@ -73,6 +74,10 @@ fn others_go_on(server: &ServerProcess, honest: &PorterClient) {
         closed_everywhere(reader);
         assert_eq!(porter.large(vec![7; 100_000], watched().0).unwrap().1.len(), 100_000);
     }
+}
+
+pub fn until_nobody_closes(pid: u32) {
+    until("nobody to close", || (closers(pid) == 0).then_some(()));
 }
 
 /// The server hears nothing until all of this is said.
@@ -175,6 +180,11 @@ fn nor_does_one_that_nobody_has_looked_at() {
     });
     // Of who has no binding.
     let connect = || Socket::connect(&Directory::from_environment(), scene.server.name()).unwrap();
+    let null = File::open("/dev/null").unwrap();
+    if connect().send(b"hello", &[null.as_fd()]).is_err() {
+        // The kernel lets none through to who has not been let in (`SO_PASSRIGHTS`).
+        return;
+    }
     scene.holds_nobody_up(|socket| scene.passes(&connect(), b"hello", socket));
     scene.holds_nobody_up(|socket| {
         let stranger = connect();

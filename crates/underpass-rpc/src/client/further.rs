@@ -5,11 +5,11 @@
 //! were a binding's only ones. They have the binding's socket, and their end, in common.
 
 use super::ClientEnd;
-use crate::clerk::clerk;
 use crate::annexes::Annexes;
-use crate::passed_file::PassedFiles;
+use crate::clerk::clerk;
 use crate::counters::{Counted, Counters};
 use crate::desk::{DESKS, desk};
+use crate::passed_file::PassedFiles;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

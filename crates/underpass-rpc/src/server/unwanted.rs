@@ -163,12 +163,12 @@ mod tests {
     use super::*;
     use crate::binding::Binding;
     use crate::clocks::Shift;
+    use crate::connection::{Connection, Link};
+    use crate::control_socket::ControlSocket;
     use crate::family::Family;
     use crate::handshake::Meeting;
     use crate::incoming::{Dispatch, Incoming, Refused};
     use crate::limits::{Limits, Quotas};
-    use crate::connection::{Connection, Link};
-    use crate::control_socket::ControlSocket;
     use crate::mailbox::Mailbox;
     use crate::peer::Peer;
     use crate::service::Service;
