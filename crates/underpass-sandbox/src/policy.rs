@@ -155,6 +155,8 @@ const AF_UNIX: u64 = 1;
 const SEQPACKET: u64 = 5;
 const SOL_SOCKET: u64 = 1;
 const SO_PASSCRED: u64 = 16;
+/// Of the kernel's `socket.h`, Linux 6.16.
+const SO_PASSRIGHTS: u64 = 83;
 /// The bits of a socket's type that are no flags.
 const SOCKET_TYPES: u64 = 0xf;
 /// `FIONREAD` and `FIONBIO`.
@@ -217,8 +219,9 @@ fn allowed(process: u32) -> Result<Rules, seccompiler::BackendError> {
     // The way to a file thread. Messages over such a pair take no address, as datagrams would.
     let kind = Condition::new(1, Len::Dword, Op::MaskedEq(SOCKET_TYPES), SEQPACKET)?;
     add(&mut rules, "socketpair", vec![all(vec![is(0, AF_UNIX)?, kind])?]);
-    // Who has sent what lies in a socket.
-    add(&mut rules, "setsockopt", vec![all(vec![is(1, SOL_SOCKET)?, is(2, SO_PASSCRED)?])?]);
+    // Whether the kernel names senders, and whether it lets files through.
+    let option = |which| all(vec![is(1, SOL_SOCKET)?, is(2, which)?]);
+    add(&mut rules, "setsockopt", vec![option(SO_PASSCRED)?, option(SO_PASSRIGHTS)?]);
     add(&mut rules, "fcntl", one_of(1, &FCNTLS)?);
     add(&mut rules, "prctl", one_of(0, &PRCTLS)?);
     add(&mut rules, "tgkill", one_of(0, &[process.into()])?);

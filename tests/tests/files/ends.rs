@@ -128,7 +128,7 @@ fn no_room<T: std::fmt::Debug>(result: Result<T, CallError>) {
 fn want_of_files_is_the_error_of_one_call() {
     let _watchdog = Watchdog::new("want_of_files_is_the_error_of_one_call");
     let rich = server("rich");
-    let (poor, porter) = poor("poor", 48);
+    let (poor, porter) = poor("poor", 56);
     let before = Files::of(poor.pid());
     assert!(fds_of(poor.pid()) < 40, "{} files", fds_of(poor.pid()));
     for _ in 0..20 {
