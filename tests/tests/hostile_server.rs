@@ -64,6 +64,7 @@ impl Scene {
 
     fn answer_to(&self, socket: Socket, said: &[u8], files: &[BorrowedFd<'_>]) -> Socket {
         socket.wait(u64::MAX / 2).unwrap();
+        socket.admit_files(true);
         assert!(socket.receive(&mut [0; 1024]).unwrap().len > 0, "an honest client says hello");
         socket.send(said, files).unwrap();
         socket
