@@ -76,7 +76,9 @@ impl Snare {
     /// Holds the lock of an epoll that watches `file`, which is ready for `events`.
     pub fn of_epoll(file: BorrowedFd<'_>, events: u32) -> Result<Self, std::io::Error> {
         // SAFETY: it makes a descriptor.
-        let epoll = unsafe { OwnedFd::from_raw_fd(epoll_create1(CLOEXEC)) };
+        let number = unsafe { epoll_create1(CLOEXEC) };
+        // SAFETY: it was opened just now.
+        let epoll = unsafe { OwnedFd::from_raw_fd(number) };
         let event = [events, 0, 0];
         // SAFETY: an event has 12 bytes, or 16 of which the others are not read.
         let added = unsafe { epoll_ctl(epoll.as_raw_fd(), 1, file.as_raw_fd(), (&raw const event).cast()) };
