@@ -1,14 +1,18 @@
 //! An interface whose calls carry open files, and what stands behind it.
 #![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
 
+use crate::watchdog::until;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use underpass::{CallError, Sealed, Shared, Wire, thread};
+use underpass_os::dump::leaves_dumps;
 
 /// Files in every place that a type has for them.
 #[derive(Debug, Wire)]
@@ -84,6 +88,11 @@ pub trait Porter {
     fn keep(&self, bytes: Sealed) -> Result<(), CallError>;
     /// Ends its process, with `file` in its hands.
     fn die(&self, file: OwnedFd) -> Result<(), CallError>;
+    /// Ends its process in one of three ways: `exit`, `abort`, or `exec` after
+    /// [`hang_up`](underpass::hang_up). To abort it waits until no core dump would be written.
+    fn perish(&self, how: &str) -> Result<(), CallError>;
+    /// Whether a signal that has a core dump written would have one written now.
+    fn leaves_dumps(&self) -> Result<bool, CallError>;
     /// Does nothing.
     fn null(&self) -> Result<(), CallError>;
 }
@@ -190,6 +199,24 @@ impl Porter for Hall {
 
     fn die(&self, _file: OwnedFd) -> Result<(), CallError> {
         std::process::abort()
+    }
+
+    fn perish(&self, how: &str) -> Result<(), CallError> {
+        match how {
+            "exit" => std::process::exit(0),
+            "abort" => {
+                until("no core dump", || (!leaves_dumps()).then_some(()));
+                std::process::abort()
+            }
+            _ => {
+                underpass::hang_up();
+                Err(failed(Command::new("true").exec()))
+            }
+        }
+    }
+
+    fn leaves_dumps(&self) -> Result<bool, CallError> {
+        Ok(leaves_dumps())
     }
 
     fn null(&self) -> Result<(), CallError> {

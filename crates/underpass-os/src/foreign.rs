@@ -9,14 +9,18 @@
 //! [`ForeignFile`] is such a descriptor. It can't leave its kernel thread, and gives its number to
 //! nobody who does not show a [`Table`], which only such a thread has.
 
+mod spawner;
+
+pub use self::spawner::Spawner;
+
 use crate::control_message::{ALL, receive};
 use crate::fork::Vital;
 use crate::kind;
 use crate::peer::Connected;
 use crate::socket;
 use crate::{Credentials, Socket};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
-use rustix::io::Errno;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sendmsg,
     socketpair,
@@ -73,7 +77,6 @@ impl ForeignFile {
 #[derive(Debug)]
 pub struct Table {
     exchange: OwnedFd,
-    is_own: bool,
     _stays: PhantomData<*const ()>,
 }
 
@@ -94,15 +97,10 @@ pub struct Arrived {
 
 impl Table {
     /// From now on the calling kernel thread has a descriptor table of its own, in which nothing is
-    /// but `exchange`, under its own number. The caller closes the other copy of it, which has the
-    /// same number in the table of the process, if [`is_own`](Self::is_own) says so.
+    /// but `exchange`, under its own number. The table that it had is as before.
     ///
-    /// Before Linux 5.9, and where `close_range` is refused, the thread goes on sharing the table of
-    /// its process: then a lost thread keeps all descriptors open when the process is killed.
-    ///
-    /// # Errors
-    /// Too many open files.
-    pub fn of_this_thread(exchange: BorrowedFd<'_>) -> io::Result<Self> {
+    /// Before Linux 5.9, and where `close_range` is refused, the thread goes on sharing that one.
+    fn of_this_thread(exchange: BorrowedFd<'_>) -> io::Result<Self> {
         let number = exchange.as_raw_fd() as u32;
         let is_own = close_range(number + 1, u32::MAX, libc::CLOSE_RANGE_UNSHARE).is_ok()
             && (number == 0 || close_range(0, number - 1, 0).is_ok());
@@ -113,14 +111,9 @@ impl Table {
             false => exchange.try_clone_to_owned()?,
         };
         if is_own {
-            keep_standard_numbers()?;
+            keep_standard_numbers(&exchange)?;
         }
-        Ok(Self { exchange, is_own, _stays: PhantomData })
-    }
-
-    /// Whether it is not that of the process.
-    pub fn is_own(&self) -> bool {
-        self.is_own
+        Ok(Self { exchange, _stays: PhantomData })
     }
 
     /// The descriptor that came next over the exchange: nothing if the other end is gone.
@@ -198,12 +191,12 @@ impl Table {
 }
 
 /// Descriptors 0 to 2 are nobody's standard streams in a table of its own: a peer's file must not
-/// become one of them.
-fn keep_standard_numbers() -> io::Result<()> {
+/// become one of them. Copies of `exchange` lie there.
+fn keep_standard_numbers(exchange: &OwnedFd) -> io::Result<()> {
     loop {
-        let file = ManuallyDrop::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        if file.as_raw_fd() > 2 {
-            drop(ManuallyDrop::into_inner(file));
+        let copy = ManuallyDrop::new(fcntl_dupfd_cloexec(exchange, 0)?);
+        if copy.as_raw_fd() > 2 {
+            drop(ManuallyDrop::into_inner(copy));
             return Ok(());
         }
     }
@@ -255,15 +248,15 @@ impl Drop for Undone {
 }
 
 impl Closer {
-    /// Starts one for the table of the calling thread.
+    /// Starts one for the table of the calling thread. It counts in `undone` what it has to do.
     ///
     /// # Errors
     /// No kernel thread.
-    pub fn start(_of: &Table) -> io::Result<Self> {
+    pub fn start(_of: &Table, undone: Arc<AtomicUsize>) -> io::Result<Self> {
         let (sender, work) = channel::<Work>();
         let builder = std::thread::Builder::new().name("underpass-closer".to_owned());
         builder.stack_size(64 * 1024).spawn(move || work.iter().for_each(|work| (work.act)()))?;
-        Ok(Self { work: sender, undone: Arc::default() })
+        Ok(Self { work: sender, undone })
     }
 
     /// Closes `file`, and then drops `after`.
@@ -305,11 +298,17 @@ impl Envelope {
     /// Takes the file out. From then on the caller's system calls may wait for its maker.
     ///
     /// # Errors
-    /// Too many open files.
-    pub fn open(self) -> io::Result<OwnedFd> {
-        let message = receive(self.0.as_fd(), &mut [0; 1], ALL, 0)?;
-        // The kernel drops a file that this process has no room for.
-        message.files.into_iter().next().ok_or(io::Error::from_raw_os_error(libc::EMFILE))
+    /// Too many open files: then the file is in the envelope still.
+    pub fn open(&self) -> io::Result<OwnedFd> {
+        // The kernel closes what this process has no room for. Of a message that is only looked at that
+        // is not the last copy, so nobody waits.
+        let message = receive(self.0.as_fd(), &mut [0; 1], ALL, libc::MSG_PEEK)?;
+        let file = message.files.into_iter().next().ok_or(io::Error::from_raw_os_error(libc::EMFILE))?;
+        // Nor is it of the message itself, now that the file is open here.
+        while receive(self.0.as_fd(), &mut [0; 1], 0, 0)
+            .is_err_and(|e| e.kind() == io::ErrorKind::Interrupted)
+        {}
+        Ok(file)
     }
 }
 
@@ -370,17 +369,15 @@ mod tests {
     use super::*;
     use std::io::{PipeReader, Read, pipe};
 
-    /// Runs `act` on a kernel thread with a table of its own, and gives the process's end.
-    fn beside<R: Send + 'static>(act: impl FnOnce(Table) -> R + Send + 'static) -> (Socket, R) {
+    /// Runs `act` on a kernel thread with a table of its own, and gives the process's end, and the result.
+    fn beside<R: Send + 'static>(
+        act: impl FnOnce(Table) -> R + Send + 'static,
+    ) -> (Socket, std::sync::mpsc::Receiver<R>) {
         let (ours, theirs) = Socket::pair().unwrap();
-        let done = std::thread::spawn(move || {
-            let table = Table::of_this_thread(theirs.as_fd()).unwrap();
-            assert!(table.is_own(), "this system has `close_range`");
-            // The other copy is the process's to close, which ends with this test.
-            std::mem::forget(theirs);
-            act(table)
-        });
-        (ours, done.join().unwrap())
+        let (done, result) = channel();
+        let run = move |table| _ = done.send(act(table));
+        Spawner::start().unwrap().spawn("foreign-test", theirs, run).unwrap();
+        (ours, result)
     }
 
     fn is_closed(mut reader: PipeReader) -> bool {
@@ -391,7 +388,7 @@ mod tests {
     fn a_table_has_nothing_of_the_process() {
         let (_reader, writer) = pipe().unwrap();
         let number = writer.as_raw_fd();
-        let (_ours, open) = beside(move |_table| {
+        let (_ours, is_empty) = beside(move |_table| {
             let tid = rustix::thread::gettid().as_raw_pid();
             let files = std::fs::read_dir(format!("/proc/self/task/{tid}/fd")).unwrap();
             let names = files.flatten().filter_map(|file| file.file_name().into_string().ok());
@@ -399,7 +396,7 @@ mod tests {
             numbers.retain(|&open| open > 2);
             numbers.len() <= 2 && !numbers.contains(&number)
         });
-        assert!(open, "the exchange, and the directory that was read");
+        assert!(is_empty.recv().unwrap(), "the exchange, and the directory that was read");
     }
 
     #[test]
@@ -409,22 +406,19 @@ mod tests {
         let to = Socket::adopt(to).unwrap();
         to.send(b"with a file", &[writer.as_fd()]).unwrap();
         drop(writer);
-        let (ours, theirs) = Socket::pair().unwrap();
-        ours.send(&[0], &[from.as_fd()]).unwrap();
-        let (given, taken) = std::sync::mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            let table = Table::of_this_thread(theirs.as_fd()).unwrap();
+        let (given, taken) = channel();
+        let (ours, ended) = beside(move |table| {
             let socket = table.take().unwrap().unwrap();
             let arrived = table.receive(&socket, 4).unwrap();
             assert_eq!((&arrived.bytes[..], arrived.cut, arrived.lost_files), (&b"with"[..], true, false));
             let file = arrived.files.into_iter().next().unwrap();
             assert!(!file.is_memory() && file.copies_close_at_once() && !file.may_keep_others());
             let envelope = table.seal(&file).unwrap();
-            Closer::start(&table).unwrap().close(file, ());
+            Closer::start(&table, Arc::default()).unwrap().close(file, ());
             table.give(&[table.reach(&envelope)]).unwrap();
             taken.recv().unwrap();
-            std::mem::forget(theirs);
         });
+        ours.send(&[0], &[from.as_fd()]).unwrap();
         let envelope = loop {
             match ours.receive(&mut [0; 1]) {
                 Ok(mut received) => break Envelope::new(received.files.remove(0)),
@@ -436,7 +430,7 @@ mod tests {
         rustix::io::write(&file, b"x").unwrap();
         drop(file);
         given.send(()).unwrap();
-        thread.join().unwrap();
+        ended.recv().unwrap();
         let mut read = Vec::new();
         let mut reader = reader;
         reader.read_to_end(&mut read).unwrap();
@@ -444,16 +438,30 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_finds_no_room_stays_in_its_envelope() {
+        let (reader, writer) = pipe().unwrap();
+        let (ours, envelope) = plain_pair().unwrap();
+        Socket::adopt(ours).unwrap().send(&[0], &[writer.as_fd()]).unwrap();
+        drop(writer);
+        let envelope = Envelope::new(envelope);
+        // As the kernel does it that finds no room.
+        drop(receive(envelope.0.as_fd(), &mut [0; 1], ALL, libc::MSG_PEEK).unwrap());
+        let file = envelope.open().unwrap();
+        rustix::io::write(&file, b"x").unwrap();
+        assert!(envelope.open().is_err(), "it is empty");
+        drop(file);
+        let (mut reader, mut read) = (reader, Vec::new());
+        reader.read_to_end(&mut read).unwrap();
+        assert_eq!(read, b"x", "neither the envelope nor anybody else has a copy");
+    }
+
+    #[test]
     fn what_a_thread_keeps_is_closed_with_it() {
         let (reader, writer) = pipe().unwrap();
-        let (ours, theirs) = Socket::pair().unwrap();
+        let (ours, ended) = beside(|table| std::mem::forget(table.take().unwrap()));
         ours.send(&[0], &[writer.as_fd()]).unwrap();
         drop(writer);
-        let thread = std::thread::spawn(move || {
-            let table = Table::of_this_thread(theirs.as_fd()).unwrap();
-            std::mem::forget((table.take().unwrap(), theirs));
-        });
-        thread.join().unwrap();
+        ended.recv().unwrap();
         assert!(is_closed(reader));
     }
 }

@@ -17,6 +17,7 @@ pub mod cpu;
 mod damage;
 pub mod descriptor;
 mod directory;
+pub mod dump;
 pub mod failpoint;
 pub mod fault;
 pub mod forbidden;

@@ -82,6 +82,11 @@ impl Listening {
         Ok(Self { fd: Vital::new(fd), standing: Standing { path, stamp } })
     }
 
+    /// Accepts nobody any more: who connects is refused, and whoever waits to be accepted is sent off.
+    pub fn hang_up(&self) {
+        hang_up(&self.fd);
+    }
+
     /// Where it stands.
     pub fn standing(&self) -> &Standing {
         &self.standing

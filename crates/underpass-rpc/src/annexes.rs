@@ -24,8 +24,7 @@ const NONE: u16 = 0;
 #[derive(Debug)]
 pub(crate) struct Kept {
     /// There until it is dropped.
-    annex: Option<Annex>,
-    room: Room,
+    held: Option<(Annex, Room)>,
     /// The peer's user.
     user: u32,
     /// Of the server: there is no room for it any more, or another is in its place, and it goes when its call has been read.
@@ -34,11 +33,19 @@ pub(crate) struct Kept {
 
 impl Kept {
     fn new(annex: Annex, room: Room, user: u32) -> Self {
-        Self { annex: Some(annex), room, user, last_time: AtomicBool::new(false) }
+        Self { held: Some((annex, room)), user, last_time: AtomicBool::new(false) }
+    }
+
+    fn held(&self) -> &(Annex, Room) {
+        self.held.as_ref().expect("it is there until it is dropped")
     }
 
     fn annex(&self) -> &Annex {
-        self.annex.as_ref().expect("it is there until it is dropped")
+        &self.held().0
+    }
+
+    fn room(&self) -> &Room {
+        &self.held().1
     }
 
     /// Of the server: nobody has use for it once it has been read here.
@@ -51,12 +58,12 @@ impl Kept {
     fn count(&self) {
         let resident = self.annex().resident().unwrap_or(self.annex().room());
         let counted = resident.max(*ANNEX.start());
-        self.room.set(counted as u64);
+        self.room().set(counted as u64);
     }
 
     /// Of the server: counts all of it, for a call that may touch all of it; `false` if there is no room.
     fn count_all(&self) -> bool {
-        self.room.set(self.annex().room() as u64)
+        self.room().set(self.annex().room() as u64)
     }
 }
 
@@ -64,11 +71,14 @@ impl Drop for Kept {
     fn drop(&mut self) {
         // Relaxed: who has the last share of it was told by who set it.
         if self.last_time.load(Ordering::Relaxed)
-            && let Some(annex) = self.annex.take()
+            && let Some((annex, room)) = self.held.take()
         {
             // Pages that the reading has taken would be this domain's for as long as the client likes. The
-            // client can hold the lock that this takes.
-            file_thread::run(self.user, move || annex.give_back());
+            // client can hold the lock that this takes: the annex counts until it is done.
+            file_thread::run(self.user, move || {
+                annex.give_back();
+                drop(room);
+            });
         }
     }
 }
@@ -396,5 +406,29 @@ fn lock(place: &Mutex<Place>) -> MutexGuard<'_, Place> {
 impl fmt::Debug for Annexes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Annexes").field("bytes", &self.budget).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn an_annex_counts_until_its_pages_were_given_back() {
+        const USER: u32 = 4_000_000_001;
+        // The user's closer hangs, as over a lock that a peer holds.
+        let (free, locked) = channel::<()>();
+        file_thread::run(USER, move || _ = locked.recv());
+        let (annex, _file) = Annex::create(1).unwrap().unwrap();
+        let (budget, bytes) = (Arc::default(), annex.room() as u64);
+        let kept = Kept::new(annex, Room::take(&budget, bytes, bytes).unwrap(), USER);
+        kept.goes_when_read();
+        drop(kept);
+        assert!(Room::take(&budget, bytes, bytes).is_none(), "its mapping is there still");
+        drop(free);
+        while Room::take(&budget, bytes, bytes).is_none() {
+            std::thread::yield_now();
+        }
     }
 }

@@ -23,6 +23,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
+use underpass_os::foreign::Spawner;
 use underpass_os::{Poller, Ready, clock, fork};
 use underpass_processor::{Line, lines};
 use underpass_threads::rouse_all;
@@ -34,6 +35,8 @@ const PATIENCE: u64 = 2_000_000_000;
 pub(crate) struct Clerk {
     poller: Poller,
     table: Mutex<Table>,
+    /// It starts file threads, and is there before any file of a peer.
+    spawner: Spawner,
     porter: Mutex<Option<Porter>>,
 }
 
@@ -53,6 +56,7 @@ pub(crate) fn clerk() -> io::Result<&'static Clerk> {
     let clerk: &'static Clerk = Box::leak(Box::new(Clerk {
         poller: Poller::new()?,
         table: Mutex::default(),
+        spawner: Spawner::start()?,
         porter: Mutex::default(),
     }));
     std::thread::Builder::new()
@@ -66,6 +70,10 @@ pub(crate) fn clerk() -> io::Result<&'static Clerk> {
 impl Clerk {
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn spawner(&self) -> &Spawner {
+        &self.spawner
     }
 
     /// Watches something, under a key of its own; not if it is of an export that was withdrawn.
@@ -187,6 +195,20 @@ impl Clerk {
         }
     }
 
+    /// Ends all connections, and listens for no more. Their sockets stay open.
+    pub(crate) fn hang_up(&self) {
+        self.table().rows().for_each(|row| match row {
+            Watched::Export(exported) => {
+                self.poller.remove(&exported.listening);
+                exported.listening.hang_up();
+            }
+            Watched::Newcomer { socket, .. } | Watched::Ticket { socket, .. } => socket.hang_up(),
+            Watched::Client { end, .. } => end.mailbox().control().hang_up_alone(),
+            Watched::Server { end, .. } => end.mailbox().control().hang_up_alone(),
+            Watched::FileThread(_) | Watched::Process { .. } => {}
+        });
+    }
+
     /// There is something to do earlier than it thinks.
     pub(crate) fn hurry(&self) {
         self.poller.ring();
@@ -232,10 +254,9 @@ impl Clerk {
     fn tidy(&self) {
         let now = clock::now_ns();
         alarm::ring(now);
+        let is_late = |table: &Table| table.oldest_newcomer().is_some_and(|since| since + PATIENCE <= now);
+        while self.send_off_oldest(is_late) {}
         let mut table = self.table();
-        while table.oldest_newcomer().is_some_and(|since| since + PATIENCE <= now) {
-            table.dismiss_oldest();
-        }
         let mut paused = std::mem::take(&mut table.paused);
         paused.retain(|&(key, until)| {
             if let (true, Some(Watched::Export(exported))) = (until <= now, table.row(key)) {
@@ -256,28 +277,17 @@ impl Clerk {
     fn attend(&self, key: u64) {
         let mut table = self.table();
         match table.row(key) {
+            Some(Watched::Newcomer { .. } | Watched::Ticket { .. } | Watched::Process { .. }) => {
+                let row = table.remove(key);
+                drop(table);
+                if let Some(row) = row {
+                    self.attend_once(row);
+                }
+            }
             Some(Watched::Export(exported)) => {
                 let exported = exported.clone();
                 drop(table);
                 self.accept(key, &exported);
-            }
-            Some(Watched::Newcomer { .. }) => {
-                let newcomer = table.remove(key);
-                drop(table);
-                if let Some(Watched::Newcomer { socket, export }) = newcomer {
-                    self.poller.remove(&*socket);
-                    self.greet(socket, export);
-                }
-            }
-            Some(Watched::Ticket { .. }) => {
-                let ticket = table.remove(key);
-                drop(table);
-                if let Some(Watched::Ticket { socket, by, seat }) = ticket {
-                    self.poller.remove(&*socket);
-                    // Whoever uses it has a seat of its own.
-                    drop(seat);
-                    self.redeem(&socket, by);
-                }
             }
             Some(Watched::FileThread(thread)) => {
                 let thread = thread.clone();
@@ -304,18 +314,24 @@ impl Clerk {
                     self.end(row);
                 }
             }
-            Some(Watched::Process { .. }) => {
-                let ended = table.remove(key);
-                drop(table);
-                if let Some(Watched::Process { process, of }) = ended {
-                    self.poller.remove(&process);
-                    // Its sockets tell the rest.
-                    if let Some(of) = of.upgrade() {
-                        of.ended();
-                    }
+            None => {}
+        }
+    }
+
+    /// Something came for what is watched until then.
+    fn attend_once(&self, row: Watched) {
+        self.ignore(&row);
+        match row {
+            Watched::Newcomer { socket, export } => self.greet(socket, export),
+            Watched::Ticket { socket, by, seat } => self.redeem(&socket, by, seat),
+            Watched::Process { of, .. } => {
+                // Its sockets tell the rest.
+                if let Some(of) = of.upgrade() {
+                    of.ended();
                 }
             }
-            None => {}
+            Watched::Export(_) | Watched::Client { .. } | Watched::Server { .. } | Watched::FileThread(_) => {
+            }
         }
     }
 

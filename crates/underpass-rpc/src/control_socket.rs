@@ -33,6 +33,8 @@ const TURN: usize = 256;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// After what time a file thread is looked for again, if there was no room for one.
 const AGAIN: Duration = Duration::from_millis(20);
+/// `EMFILE`.
+const TOO_MANY_FILES: i32 = 24;
 /// No key of the clerk's.
 const UNWATCHED: u64 = 0;
 
@@ -42,9 +44,11 @@ pub(crate) struct ControlSocket {
     unclosed: Arc<Unclosed>,
     deathwatch: Arc<Deathwatch>,
     state: Mutex<State>,
-    /// Messages that a file thread has received, and who waits for the next.
-    received: underpass_sync::Mutex<u64>,
-    more_received: Condvar,
+    /// Messages that a file thread has received.
+    received: AtomicU64,
+    /// Turns of a file thread, also those in which it has received nothing, and who waits for the next.
+    turns: underpass_sync::Mutex<u64>,
+    next_turn: Condvar,
     /// The clerk's key.
     key: AtomicU64,
     own: Weak<Self>,
@@ -78,8 +82,9 @@ impl ControlSocket {
             unclosed,
             deathwatch: Deathwatch::new(own.clone()),
             state: Mutex::default(),
-            received: underpass_sync::Mutex::new(0),
-            more_received: Condvar::new(),
+            received: AtomicU64::new(0),
+            turns: underpass_sync::Mutex::new(0),
+            next_turn: Condvar::new(),
             key: AtomicU64::new(UNWATCHED),
             own: own.clone(),
         })
@@ -151,18 +156,37 @@ impl ControlSocket {
     /// The peer is gone while a file thread receives: if that is lost, the binding ends without it.
     #[cold]
     fn end_without_file_thread(&self) {
-        let (own, seen) = (self.own.clone(), self.count_received());
+        // Relaxed, here and below: a count that the clerk's thread alone changes and reads.
+        let (own, seen) = (self.own.clone(), self.received.load(Ordering::Relaxed));
         alarm::set(clock::deadline_ns(PATIENCE), move || {
-            let Some(own) = own.upgrade().filter(|own| own.count_received() == seen) else { return };
+            let is_held_up = |own: &Arc<Self>| own.received.load(Ordering::Relaxed) == seen;
+            let Some(own) = own.upgrade().filter(is_held_up) else { return };
             tell(own.with(|state| match state.receiving {
                 true => first(state, News { gone: true, unsure: true, ..News::default() }),
                 false => Heard::new(),
             }));
+            // The clerk was told of the end once, and did not let go of the binding then.
+            own.is_heard_again();
         });
+    }
+
+    /// The clerk is told of all again.
+    fn is_heard_again(&self) {
+        let key = self.key.load(Ordering::Relaxed);
+        if let Ok(clerk) = clerk()
+            && key != UNWATCHED
+        {
+            clerk.listen_again(&**self.link.reading(), key);
+        }
     }
 
     fn sort(&self, state: &mut State) -> Heard {
         let mut news: [News; CHANNELS] = Default::default();
+        self.sort_into(state, &mut news);
+        by_channel(state, news)
+    }
+
+    fn sort_into(&self, state: &mut State, news: &mut [News; CHANNELS]) {
         for _ in 0..TURN {
             if self.unclosed.is_full() {
                 news[0].nonsense = true;
@@ -170,7 +194,7 @@ impl ControlSocket {
             }
             match self.next(state) {
                 Ok(Some(message)) => {
-                    if !self.take_in(state, message, &mut news) {
+                    if !self.take_in(state, message, news) {
                         break;
                     }
                 }
@@ -183,7 +207,6 @@ impl ControlSocket {
                 }
             }
         }
-        by_channel(state, news)
     }
 
     /// The next message, if it brings no files. Else a file thread is to receive it.
@@ -193,15 +216,8 @@ impl ControlSocket {
             look => look?,
         };
         if look.with_files {
-            let own = self.own.clone();
-            let then = move |message| {
-                if let Some(own) = own.upgrade() {
-                    own.was_received(message);
-                }
-            };
-            let begun = file_thread::receive(self.unclosed.user(), &**self.link.reading(), CONTROL, then);
             state.receiving = true;
-            if begun.is_err() {
+            if self.begin_to_receive().is_err() {
                 self.try_again();
             }
             return Ok(None);
@@ -212,43 +228,70 @@ impl ControlSocket {
         Ok(Some(Message { bytes, cut: received.cut, ..Message::default() }))
     }
 
-    /// No file thread can be started, for want of a file or a kernel thread: some may come free.
+    /// Has the user's file thread receive the next message.
+    fn begin_to_receive(&self) -> io::Result<()> {
+        let room = self.unclosed.room_for_message()?;
+        let own = self.own.clone();
+        let then = move |message| {
+            if let Some(own) = own.upgrade() {
+                own.was_received(message);
+            }
+            // By now each file that came is counted by itself.
+            drop(room);
+        };
+        file_thread::receive(self.unclosed.user(), &**self.link.reading(), CONTROL, then)
+    }
+
+    /// There is no file thread, for want of a file, a kernel thread or room: some may come free.
     #[cold]
     fn try_again(&self) {
         let own = self.own.clone();
         alarm::set(clock::deadline_ns(AGAIN), move || {
             if let Some(own) = own.upgrade() {
-                own.was_received(Err(io::ErrorKind::WouldBlock.into()));
+                own.reads_again(Ok(None));
             }
         });
     }
 
     /// A file thread has received a message, or found none. On the clerk's thread.
     fn was_received(&self, message: io::Result<Message>) {
-        tell(self.with(|state| {
-            (state.receiving, state.quiet) = (false, false);
-            let mut news: [News; CHANNELS] = Default::default();
-            match message {
-                Ok(message) => _ = self.take_in(state, message, &mut news),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => (news[0].gone, news[0].unsure) = (true, true),
+        match message {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.reads_again(Ok(None)),
+            // The file thread has as many files as it may: the message is where it was.
+            Err(e) if e.raw_os_error() == Some(TOO_MANY_FILES) => self.try_again(),
+            message => {
+                self.received.fetch_add(1, Ordering::Relaxed);
+                self.reads_again(message.map(Some));
             }
-            by_channel(state, news)
-        }));
-        // What came behind it.
-        self.read();
-        *self.received.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.more_received.notify_all();
-        let key = self.key.load(Ordering::Relaxed);
-        if let Ok(clerk) = clerk()
-            && key != UNWATCHED
-        {
-            clerk.listen_again(&**self.link.reading(), key);
         }
     }
 
-    fn count_received(&self) -> u64 {
-        *self.received.lock().unwrap_or_else(PoisonError::into_inner)
+    /// No file thread receives any more. Takes in what one has received, and what came behind it,
+    /// before anybody else reads.
+    fn reads_again(&self, received: io::Result<Option<Message>>) {
+        tell(self.with(|state| {
+            (state.receiving, state.quiet) = (false, false);
+            let mut news: [News; CHANNELS] = Default::default();
+            let goes_on = match received {
+                Ok(Some(message)) => self.take_in(state, message, &mut news),
+                Ok(None) => true,
+                Err(_) => {
+                    (news[0].gone, news[0].unsure) = (true, true);
+                    false
+                }
+            };
+            if goes_on {
+                self.sort_into(state, &mut news);
+            }
+            by_channel(state, news)
+        }));
+        *self.turns.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.next_turn.notify_all();
+        self.is_heard_again();
+    }
+
+    fn count_turns(&self) -> u64 {
+        *self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sorts a message out; `false` if there is to be no further one.
@@ -272,14 +315,6 @@ impl ControlSocket {
         }
         let (first, news) = (number == 0, &mut news[usize::from(number)]);
         let sound = match (control, channel) {
-            (Control::Bell, Some(_)) => {
-                news.bell = true;
-                true
-            }
-            (Control::Unwanted { slots }, Some(_)) => {
-                news.unwanted |= slots;
-                true
-            }
             (Control::Parcel { slot, files: announced, lies, length }, Some(channel)) => {
                 failpoint!("file-received");
                 let came = Came::of(files, lost, announced, lies, length).map(|came| self.let_in(came));
@@ -289,37 +324,15 @@ impl ControlSocket {
             (Control::Annex { slot, number }, Some(channel)) => {
                 channel.waiting.offer(slot, number, files, lost, self.most())
             }
-            (Control::Closing, Some(_)) if first => {
-                news.closing = true;
-                true
-            }
-            (Control::Revoked, Some(_)) if first => {
-                news.revoked = true;
-                true
-            }
-            (Control::Ask, Some(_)) if first => {
-                news.asked += 1;
-                true
-            }
-            (Control::Share, Some(_)) if first => {
-                news.shares += 1;
-                true
-            }
             (Control::Ticket, Some(_)) if first => {
                 // The kernel drops a file that this domain has no room for.
                 let came = files.len() > 0 && self.admits(&files);
                 news.tickets.push(if came { Ok(files) } else { Err(NoTicket::NoRoom) });
                 true
             }
-            (Control::NoTicket { may }, Some(_)) if first => {
-                news.tickets.push(Err(if may { NoTicket::NoRoom } else { NoTicket::NotAllowed }));
-                true
-            }
-            (Control::Refused, Some(_)) if first && news.opened.is_none() => {
-                news.opened = Some((0, files.none()));
-                true
-            }
-            _ => false,
+            // No honest peer sends files with what takes none.
+            (control, Some(_)) => files.len() == 0 && is_told(control, first, files, news),
+            (_, None) => false,
         };
         news.nonsense |= !sound;
         sound
@@ -355,7 +368,7 @@ impl ControlSocket {
     pub(crate) fn take(&self, channel: u8, slot: u16) -> Option<Came> {
         let until = Instant::now() + PATIENCE;
         loop {
-            let seen = self.count_received();
+            let seen = self.count_turns();
             if let Some(came) = self.waiting(channel, |waiting| waiting.take(slot)).flatten() {
                 return Some(came);
             }
@@ -370,7 +383,7 @@ impl ControlSocket {
             if came.is_some() || !receiving {
                 return came;
             }
-            if !self.waits_for_more(seen, until) {
+            if !self.waits_for_turn(seen, until) {
                 // What comes after all is nobody's.
                 return Some(
                     self.waiting(channel, |waiting| waiting.discard(slot, true))?.unwrap_or(Came::Late),
@@ -379,14 +392,14 @@ impl ControlSocket {
         }
     }
 
-    /// Waits until a file thread has received more than `seen`; `false` if that takes too long, or
-    /// the thread is cancelled.
-    fn waits_for_more(&self, seen: u64, until: Instant) -> bool {
-        let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
-        while *received == seen {
-            match self.more_received.wait_until(received, until) {
+    /// Waits for the turn of a file thread that follows `seen`; `false` if that takes too long, or the
+    /// thread is cancelled.
+    fn waits_for_turn(&self, seen: u64, until: Instant) -> bool {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        while *turns == seen {
+            match self.next_turn.wait_until(turns, until) {
                 Ok((_, waited)) if waited.timed_out() => return false,
-                Ok((again, _)) => received = again,
+                Ok((again, _)) => turns = again,
                 Err(_) => return false,
             }
         }
@@ -418,6 +431,25 @@ impl ControlSocket {
         self.deathwatch.leave();
         drop(self.waiting(channel, std::mem::take));
     }
+}
+
+/// A message without files is told as news of its channel, the `first` or a further one; `false` if no
+/// honest peer sends it there.
+fn is_told(control: Control, first: bool, none: PassedFiles, news: &mut News) -> bool {
+    match control {
+        Control::Bell => news.bell = true,
+        Control::Unwanted { slots } => news.unwanted |= slots,
+        Control::Closing if first => news.closing = true,
+        Control::Revoked if first => news.revoked = true,
+        Control::Ask if first => news.asked += 1,
+        Control::Share if first => news.shares += 1,
+        Control::NoTicket { may } if first => {
+            news.tickets.push(Err(if may { NoTicket::NoRoom } else { NoTicket::NotAllowed }));
+        }
+        Control::Refused if first && news.opened.is_none() => news.opened = Some((0, none)),
+        _ => return false,
+    }
+    true
 }
 
 /// What is told to the ends, the first channel's last: it may end the binding.

@@ -4,7 +4,8 @@
 //! such a file may be lost (decision 0056). The clerk and the workers must not be. So they leave each
 //! message that brings files in its socket, and have the *file thread* of the sender's user receive
 //! it. A file thread has a descriptor table of its own: if its closer is lost, SIGKILL still closes all
-//! that the process has in common with other users.
+//! that the process has in common with other users. The table is copied from that of the spawner, in
+//! which no peer's file ever is.
 //!
 //! *The exchange.* A pair of sockets connects the two tables. The process sends a copy of a socket
 //! along with the job that needs it. The file thread sends back what the process may have: memory, and
@@ -21,13 +22,15 @@
 use crate::alarm;
 use crate::clerk::clerk;
 use crate::passed_file::{Counted, PassedFile};
-use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io;
+use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use underpass_os::dump::NoDump;
 use underpass_os::foreign::{Arrived, Closer, ForeignFile, Table};
 use underpass_os::{Credentials, Socket, clock, fork};
 use underpass_threads::critical;
@@ -42,6 +45,8 @@ const AGAIN: Duration = Duration::from_millis(20);
 const UNDER_WAY: usize = 64;
 /// A user who leaves so many jobs undone gets no further bindings: several bindings' worth of files.
 const BEHIND: usize = 1024;
+/// What the clerk hears of one file thread in one go.
+const TURN: usize = 64;
 
 /// A message as the process gets it.
 #[derive(Debug, Default)]
@@ -60,12 +65,21 @@ type Then = Box<dyn FnOnce(io::Result<Message>) + Send>;
 enum Job {
     /// To receive the next message of the socket that comes over the exchange.
     Receive { room: usize, then: Then },
-    /// To close what it has kept under this number.
-    Close { number: u64, counted: Option<Counted> },
+    /// To close the envelope that it has kept under this number.
+    Close { number: u64, was: Was },
     /// To close what comes over the exchange.
     CloseThis { counted: Counted },
     /// To do what may wait for a peer, and needs no descriptor.
     Run(Box<dyn FnOnce() + Send>),
+}
+
+/// How an envelope is closed.
+#[derive(Debug)]
+pub(crate) enum Was {
+    /// Its file was taken out: nobody can hold it up.
+    Opened,
+    /// Its file is closed with it, and counts until then.
+    Unopened(Option<Counted>),
 }
 
 /// How a file that was kept goes to the process.
@@ -88,8 +102,6 @@ pub(crate) struct Described {
 
 /// What the thread tells the clerk, one thing with each message over the exchange.
 enum Outcome {
-    /// It has a descriptor table of its own.
-    HasTable,
     /// There is room for one more descriptor.
     HasRoom,
     /// It has received a message, or found none. The message's files come along.
@@ -105,8 +117,6 @@ struct Queue {
     /// Those that wait for room on the exchange.
     unsent: VecDeque<(Job, OwnedFd)>,
     outcomes: VecDeque<Outcome>,
-    /// The thread's end of the exchange, until the thread has a table of its own.
-    theirs: Option<OwnedFd>,
     /// What could not be sent is tried again by an alarm.
     tries_again: bool,
     /// It takes no more jobs.
@@ -125,6 +135,8 @@ pub(crate) struct FileThread {
 struct Shared {
     queue: Mutex<Queue>,
     jobs_came: Condvar,
+    /// What the closer has to do.
+    unclosed: Arc<AtomicUsize>,
 }
 
 #[derive(Default)]
@@ -151,7 +163,8 @@ pub(crate) fn is_behind(user: u32) -> bool {
     let _held = critical();
     threads().as_ref().and_then(|threads| threads.by_user.get(&user)).is_some_and(|thread| {
         let queue = thread.queue();
-        queue.jobs.len() + queue.unsent.len() > BEHIND
+        // Relaxed: a count.
+        queue.jobs.len() + queue.unsent.len() + thread.shared.unclosed.load(Ordering::Relaxed) > BEHIND
     })
 }
 
@@ -175,10 +188,17 @@ pub(crate) fn receive(
     then: impl FnOnce(io::Result<Message>) + Send + 'static,
 ) -> io::Result<()> {
     fork::check()?;
-    let _held = critical();
+    let job = Job::Receive { room, then: Box::new(then) };
+    let held = critical();
     let mut threads = threads();
-    let thread = threads.get_or_insert_default().of(user)?;
-    thread.push_with(Job::Receive { room, then: Box::new(then) }, socket.as_fd())
+    let pushed = match threads.get_or_insert_default().of(user) {
+        Ok(thread) => thread.push_with(job, socket.as_fd()),
+        Err(e) => Err((e, job)),
+    };
+    // To drop the job may want the threads.
+    drop(threads);
+    drop(held);
+    pushed.map_err(|(e, _)| e)
 }
 
 /// Has `user`'s file thread close a socket whose queue may hold files, or that others can reach.
@@ -193,7 +213,20 @@ pub(crate) fn close(user: u32, file: OwnedFd, counted: Counted) {
     let job = Job::CloseThis { counted };
     match threads.of(user) {
         Ok(thread) => thread.push_file(job, file),
-        Err(_) => threads.left.push((user, job, file)),
+        Err(_) => threads.leave(user, job, file),
+    }
+}
+
+/// Tries again to start file threads for what was left.
+fn close_what_is_left() {
+    let _held = critical();
+    let mut threads = threads();
+    let Some(threads) = threads.as_mut() else { return };
+    for (user, job, file) in mem::take(&mut threads.left) {
+        match threads.of(user) {
+            Ok(thread) => thread.push_file(job, file),
+            Err(_) => threads.leave(user, job, file),
+        }
     }
 }
 
@@ -218,10 +251,16 @@ impl Threads {
         }
         let thread = FileThread::start()?;
         self.by_user.insert(user, thread.clone());
-        for (_, job, file) in self.left.extract_if(.., |(of, ..)| *of == user) {
-            thread.push_file(job, file);
-        }
         Ok(thread)
+    }
+
+    /// Keeps what there is no file thread for. It is tried again by an alarm.
+    #[cold]
+    fn leave(&mut self, user: u32, job: Job, file: OwnedFd) {
+        if self.left.is_empty() {
+            alarm::set(clock::deadline_ns(AGAIN), close_what_is_left);
+        }
+        self.left.push((user, job, file));
     }
 }
 
@@ -229,18 +268,12 @@ impl FileThread {
     fn start() -> io::Result<Arc<Self>> {
         let (exchange, theirs) = Socket::pair()?;
         let shared = Arc::new(Shared::default());
-        shared.queue().theirs = Some(theirs);
         let thread = Arc::new(Self { exchange, shared: shared.clone() });
         let clerk = clerk()?;
         let key = clerk.hear_exchange(&thread)?;
-        let builder = std::thread::Builder::new().name("underpass-files".to_owned());
-        match builder.stack_size(64 * 1024).spawn(move || shared.run()) {
-            Ok(_) => Ok(thread),
-            Err(e) => {
-                clerk.unwatch(key);
-                Err(e)
-            }
-        }
+        let begun = clerk.spawner().spawn("underpass-files", theirs, move |table| shared.run(table));
+        begun.inspect_err(|_| clerk.unwatch(key))?;
+        Ok(thread)
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -257,15 +290,19 @@ impl FileThread {
     }
 
     /// A job for a copy of `file`.
-    fn push_with(self: &Arc<Self>, job: Job, file: BorrowedFd<'_>) -> io::Result<()> {
+    fn push_with(self: &Arc<Self>, job: Job, file: BorrowedFd<'_>) -> Result<(), (io::Error, Job)> {
         let mut queue = self.queue();
-        if !self.send_now(&mut queue, file) {
-            let copy = file.try_clone_to_owned()?;
-            queue.unsent.push_back((job, copy));
+        if self.send_now(&mut queue, file) {
+            queue.jobs.push_back(job);
+        } else if queue.unsent.len() < BEHIND {
+            match file.try_clone_to_owned() {
+                Ok(copy) => queue.unsent.push_back((job, copy)),
+                Err(e) => return Err((e, job)),
+            }
             self.send(&mut queue);
-            return Ok(());
+        } else {
+            return Err((io::ErrorKind::WouldBlock.into(), job));
         }
-        queue.jobs.push_back(job);
         drop(queue);
         self.shared.jobs_came.notify_one();
         Ok(())
@@ -303,7 +340,7 @@ impl FileThread {
     /// Too many files are under way in all (`ETOOMANYREFS`).
     #[cold]
     fn try_again(self: &Arc<Self>, queue: &mut Queue) {
-        if !std::mem::replace(&mut queue.tries_again, true) {
+        if !mem::replace(&mut queue.tries_again, true) {
             let own = self.clone();
             alarm::set(clock::deadline_ns(AGAIN), move || {
                 let _held = critical();
@@ -316,9 +353,9 @@ impl FileThread {
         }
     }
 
-    /// Hears what the thread has done, on the clerk's thread; `false` if it has ended.
+    /// Hears what the thread has done, on the clerk's thread, or a part of it; `false` if it has ended.
     pub(crate) fn hear(self: &Arc<Self>) -> bool {
-        loop {
+        for _ in 0..TURN {
             let received = match self.exchange.receive_any(&mut [0; 1]) {
                 Ok(received) if received.len > 0 => received,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return true,
@@ -329,15 +366,15 @@ impl FileThread {
             let mut queue = self.queue();
             let outcome = queue.outcomes.pop_front();
             self.send(&mut queue);
-            let theirs = queue.theirs.take_if(|_| matches!(outcome, Some(Outcome::HasTable)));
             drop(queue);
             drop(held);
             self.shared.jobs_came.notify_one();
-            drop(theirs);
             if let Some(Outcome::Received { message, files, then }) = outcome {
                 then(message.map(|message| self.assemble(message, files, received.files)));
             }
         }
+        // There may be more, of which the clerk is told again.
+        true
     }
 
     /// Puts the descriptors into a message, each as what it is.
@@ -348,12 +385,12 @@ impl FileThread {
         Message { lost_files, files, ..message }
     }
 
-    /// The process needs what was kept under `number` no more.
-    pub(crate) fn close_kept(&self, number: u64, counted: Option<Counted>) {
+    /// The process needs the envelope that was kept under `number` no more.
+    pub(crate) fn close_kept(&self, number: u64, was: Was) {
         // A child that was forked off has none of it.
         if fork::check().is_ok() {
             let _held = critical();
-            self.push(Job::Close { number, counted });
+            self.push(Job::Close { number, was });
         }
     }
 }
@@ -364,35 +401,49 @@ impl Shared {
     }
 
     /// What the thread does.
-    fn run(&self) {
-        let Some(mut keeper) = FileKeeper::new(self) else { return };
-        while let Some(job) = self.next(|| keeper.patience()) {
+    fn run(&self, table: Table) {
+        let mut keeper = FileKeeper {
+            of: self,
+            table,
+            closer: None,
+            held_up: LINGER,
+            no_dump: None,
+            kept: HashMap::new(),
+            last: 0,
+        };
+        while let Some(job) = self.next(&mut keeper) {
             keeper.work(job);
         }
     }
 
-    /// The next job; nothing once the thread is to end. `patience` is how long it waits for one, if
-    /// not for ever.
-    fn next(&self, patience: impl Fn() -> Option<Duration>) -> Option<Job> {
+    /// The next job for `keeper`; nothing once the thread is to end.
+    fn next(&self, keeper: &mut FileKeeper<'_>) -> Option<Job> {
         let mut queue = self.queue();
         loop {
             if let Some(job) = queue.jobs.pop_front() {
                 return Some(job);
             }
-            let Some(span) = patience() else {
+            let Some(span) = keeper.patience() else {
                 queue = self.jobs_came.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
             let (again, waited) =
                 self.jobs_came.wait_timeout(queue, span).unwrap_or_else(PoisonError::into_inner);
             queue = again;
-            if waited.timed_out() && span == LINGER {
+            if !waited.timed_out() {
+                continue;
+            }
+            if !keeper.closer_is_idle() {
+                drop(queue);
+                keeper.closer_is_held_up();
+                queue = self.queue();
+            } else if span == LINGER {
                 // Nobody pushes meanwhile: whoever does, and is no holder of what this one keeps, has
                 // the lock of all threads.
                 drop(queue);
                 let _all = threads();
                 queue = self.queue();
-                let idle = patience() == Some(LINGER);
+                let idle = keeper.patience() == Some(LINGER);
                 if idle && queue.jobs.is_empty() && queue.unsent.is_empty() {
                     queue.ended = true;
                     return None;
@@ -417,28 +468,14 @@ struct FileKeeper<'a> {
     table: Table,
     closer: Option<Closer>,
     /// How long it waits next while that is busy.
-    held_up: Cell<Duration>,
+    held_up: Duration,
+    /// There while the closer may be lost.
+    no_dump: Option<NoDump>,
     kept: HashMap<u64, ForeignFile>,
     last: u64,
 }
 
 impl<'a> FileKeeper<'a> {
-    /// Nothing if the process ends.
-    fn new(of: &'a Shared) -> Option<Self> {
-        let table = loop {
-            let queue = of.queue();
-            let Some(theirs) = &queue.theirs else { return None };
-            match Table::of_this_thread(theirs.as_fd()) {
-                Ok(table) => break table,
-                // The system has run out of files or memory: some come free again.
-                Err(_) => drop(queue),
-            }
-            std::thread::sleep(LINGER);
-        };
-        of.tell(&table, Outcome::HasTable, &[]);
-        Some(Self { of, table, closer: None, held_up: Cell::new(LINGER), kept: HashMap::new(), last: 0 })
-    }
-
     fn work(&mut self, job: Job) {
         match job {
             Job::Receive { room, then } => {
@@ -452,9 +489,11 @@ impl<'a> FileKeeper<'a> {
                     }
                 }
             }
-            Job::Close { number, counted } => {
-                if let Some(file) = self.kept.remove(&number) {
-                    self.close(file, counted);
+            Job::Close { number, was } => {
+                let envelope = self.kept.remove(&number);
+                match (envelope, was) {
+                    (Some(envelope), Was::Unopened(counted)) => self.close(envelope, counted),
+                    (envelope, _) => drop(envelope),
                 }
             }
             Job::CloseThis { counted } => {
@@ -464,30 +503,39 @@ impl<'a> FileKeeper<'a> {
             }
             Job::Run(act) => match self.closer() {
                 Some(closer) => closer.run(act),
-                None => act(),
+                None => {
+                    let _no_dump = NoDump::begin();
+                    act();
+                }
             },
         }
     }
 
     /// How long to wait for a job: for ever while it keeps something, as only a job changes that.
-    fn patience(&self) -> Option<Duration> {
-        match (self.closer.as_ref().is_none_or(Closer::is_idle), self.kept.is_empty()) {
-            (true, true) => {
-                self.held_up.set(LINGER);
-                Some(LINGER)
-            }
-            (true, false) => None,
-            (false, _) => {
-                let longer = (2 * self.held_up.get()).min(HELD_UP);
-                Some(self.held_up.replace(longer))
-            }
+    fn patience(&mut self) -> Option<Duration> {
+        if !self.closer_is_idle() {
+            let longer = (2 * self.held_up).min(HELD_UP);
+            return Some(mem::replace(&mut self.held_up, longer));
         }
+        self.held_up = LINGER;
+        self.no_dump = None;
+        self.kept.is_empty().then_some(LINGER)
+    }
+
+    fn closer_is_idle(&self) -> bool {
+        self.closer.as_ref().is_none_or(Closer::is_idle)
+    }
+
+    /// The closer has been busy for a while. If it is lost, a core dump would never be written, and
+    /// the process would never end.
+    fn closer_is_held_up(&mut self) {
+        self.no_dump.get_or_insert_with(NoDump::begin);
     }
 
     /// The thread that may be lost. Where none can be started, it is this one.
     fn closer(&mut self) -> Option<&Closer> {
         if self.closer.is_none() {
-            self.closer = Closer::start(&self.table).ok();
+            self.closer = Closer::start(&self.table, self.of.unclosed.clone()).ok();
         }
         self.closer.as_ref()
     }
@@ -496,7 +544,10 @@ impl<'a> FileKeeper<'a> {
     fn close(&mut self, file: ForeignFile, counted: Option<Counted>) {
         match self.closer() {
             Some(closer) => closer.close(file, counted),
-            None => drop((file, counted)),
+            None => {
+                let _no_dump = NoDump::begin();
+                drop((file, counted));
+            }
         }
     }
 

@@ -36,6 +36,7 @@ mod forked;
 pub mod fuzz;
 mod grant;
 mod handshake;
+mod hang_up;
 mod import;
 mod incoming;
 mod insisted;
@@ -74,6 +75,7 @@ pub use deadline::{Cancellation, cancellation, deadline, detached, is_cancelled}
 pub use error::{CallError, Error, ExportError, FromCallError, ImportError, Outcome, ShareError};
 pub use export::Server;
 pub use grant::Grant;
+pub use hang_up::hang_up;
 pub use incoming::{Dispatch, Incoming, Refused};
 pub use later::{Handler, Spawn};
 pub use leasing::AllLeased;

@@ -6,7 +6,7 @@ use crate::server::ServerEnd;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use underpass_os::process;
+use underpass_os::{MOST_FILES, process};
 use underpass_threads::critical;
 
 /// What the clients of one user may have of a server, all together.
@@ -41,12 +41,18 @@ pub struct Limits {
     /// are not counted. Never more than half of the activations that the domain may have, whatever
     /// this says: the others are for other users.
     pub blocked: usize,
+    /// Open files at once that came over these bindings and that no call has taken yet, or that are
+    /// still to be closed. Room for one whole message, 65 files, is taken while the message is
+    /// received. Where there is none left, messages with files wait in their sockets: their calls get
+    /// [`NoResources`](crate::CallError::NoResources) after two seconds. Never more than a quarter of
+    /// the files that this process may open, whatever this says.
+    pub files: usize,
 }
 
 impl Default for Limits {
-    /// 256 bindings, 1 GiB, 4096 calls, 256 MiB of annexes, 16 blocked activations.
+    /// 256 bindings, 1 GiB, 4096 calls, 256 MiB of annexes, 16 blocked activations, 4096 files.
     fn default() -> Self {
-        Self { bindings: 256, memory: 1 << 30, calls: 4096, annexes: 256 << 20, blocked: 16 }
+        Self { bindings: 256, memory: 1 << 30, calls: 4096, annexes: 256 << 20, blocked: 16, files: 4096 }
     }
 }
 
@@ -58,6 +64,7 @@ impl Limits {
         calls: usize::MAX,
         annexes: u64::MAX,
         blocked: usize::MAX,
+        files: usize::MAX,
     };
 
     /// Root's, unless a server says otherwise: all but an eighth of the files that this process may open, since root could end it as well.
@@ -108,6 +115,8 @@ pub(crate) struct Account {
     memory: AtomicU64,
     calls: AtomicUsize,
     annexes: Arc<AtomicU64>,
+    /// Files that no call has taken, and room for such.
+    files: AtomicUsize,
     /// Whether some wait.
     waiting: AtomicBool,
     held: Mutex<Vec<Weak<ServerEnd>>>,
@@ -124,10 +133,15 @@ impl Account {
             memory: AtomicU64::new(0),
             calls: AtomicUsize::new(0),
             annexes: Arc::default(),
+            files: AtomicUsize::new(0),
             waiting: AtomicBool::new(false),
             held: Mutex::default(),
             shut: AtomicBool::new(false),
         }
+    }
+
+    pub(crate) fn uid(&self) -> u32 {
+        self.uid
     }
 
     /// So many activations are blocked in its calls, and `most` may be whatever its limits say. If
@@ -188,6 +202,36 @@ impl Account {
 
     fn held(&self) -> MutexGuard<'_, Vec<Weak<ServerEnd>>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What of a user's room for files is taken, until dropped.
+#[derive(Debug)]
+pub(crate) struct FilesOf {
+    place: Arc<Place>,
+    count: usize,
+}
+
+impl Place {
+    /// Room for the files of one message, if there is so much.
+    pub(crate) fn room_for_message(self: &Arc<Self>) -> Option<FilesOf> {
+        let most = self.account.limits.files.min(process::files() as usize / 4).max(MOST_FILES);
+        let more = |files: usize| (files + MOST_FILES <= most).then_some(files + MOST_FILES);
+        // Relaxed: a count.
+        self.account.files.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(FilesOf { place: self.clone(), count: MOST_FILES })
+    }
+
+    /// One file that came with such a message.
+    pub(crate) fn one_file(self: &Arc<Self>) -> FilesOf {
+        self.account.files.fetch_add(1, Ordering::Relaxed);
+        FilesOf { place: self.clone(), count: 1 }
+    }
+}
+
+impl Drop for FilesOf {
+    fn drop(&mut self) {
+        self.place.account.files.fetch_sub(self.count, Ordering::Relaxed);
     }
 }
 
@@ -310,6 +354,22 @@ mod tests {
         assert_eq!(account.set_blocked(2, 9), Some(false));
         assert_eq!(account.set_blocked(2, 2), Some(true), "the domain's own bound");
         assert_eq!(account.set_blocked(0, 0), Some(false), "one at least");
+    }
+
+    #[test]
+    fn so_many_files_wait_and_room_for_a_message_is_taken_ahead() {
+        let quotas = quotas(Limits { files: 2 * MOST_FILES, ..Limits::default() });
+        let (one, other) = (quotas.admit(7, BYTES).unwrap(), quotas.admit(7, BYTES).unwrap());
+        let message = one.place.room_for_message().unwrap();
+        let more = other.place.room_for_message();
+        assert!(more.is_some() && one.place.room_for_message().is_none());
+        let came = one.place.one_file();
+        drop((message, more));
+        assert!(one.place.room_for_message().is_some(), "one beside");
+        let room = one.place.room_for_message();
+        assert!(room.is_some() && other.place.room_for_message().is_none());
+        drop(came);
+        assert!(other.place.room_for_message().is_some());
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! the workers. Whoever takes the file itself out may have to wait for its
 //! maker from then on, in every system call (decision 0056).
 
-use crate::file_thread::{self, Described, FileThread, Kind};
-use crate::limits::Place;
+use crate::file_thread::{self, Described, FileThread, Kind, Was};
+use crate::limits::{FilesOf, Place};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,12 +21,12 @@ pub(crate) struct Unclosed {
     user: u32,
     files: AtomicUsize,
     /// The user's room for the binding, at a server: taken until the last file is closed.
-    _place: Option<Arc<Place>>,
+    place: Option<Arc<Place>>,
 }
 
 impl Unclosed {
     pub(crate) fn new(user: u32, place: Option<Arc<Place>>) -> Arc<Self> {
-        Arc::new(Self { user, files: AtomicUsize::new(0), _place: place })
+        Arc::new(Self { user, files: AtomicUsize::new(0), place })
     }
 
     /// Of the user at the other end of `socket`. All users of whom nothing is known share one.
@@ -49,27 +49,50 @@ impl Unclosed {
         self.files() > FILES_WAITING
     }
 
-    /// One more, until the count is dropped.
-    pub(crate) fn count(self: &Arc<Self>) -> Counted {
-        // Relaxed: a count.
-        self.files.fetch_add(1, Ordering::Relaxed);
-        Counted(self.clone())
+    /// Room for the files of one message, where the user's are counted.
+    ///
+    /// # Errors
+    /// `WouldBlock` if the user has none left.
+    pub(crate) fn room_for_message(&self) -> io::Result<Option<FilesOf>> {
+        let room = self.place.as_ref().map(Place::room_for_message);
+        room.map(|room| room.ok_or(io::ErrorKind::WouldBlock.into())).transpose()
+    }
+
+    /// A file that has come, and that nobody has taken.
+    fn came(self: &Arc<Self>) -> Untaken {
+        Untaken { unclosed: self.clone(), _of_user: self.place.as_ref().map(Place::one_file) }
     }
 
     /// Has the user's file thread close `file`, which others may reach or in which files lie.
     pub(crate) fn close(self: &Arc<Self>, file: OwnedFd) {
-        file_thread::close(self.user, file, self.count());
+        file_thread::close(self.user, file, self.came().give_up());
+    }
+}
+
+/// One file that nobody has taken.
+#[derive(Debug)]
+struct Untaken {
+    unclosed: Arc<Unclosed>,
+    _of_user: Option<FilesOf>,
+}
+
+impl Untaken {
+    /// Nobody will.
+    fn give_up(self) -> Counted {
+        // Relaxed: a count.
+        self.unclosed.files.fetch_add(1, Ordering::Relaxed);
+        Counted(self)
     }
 }
 
 /// One file that is still to be closed.
 #[derive(Debug)]
-pub(crate) struct Counted(Arc<Unclosed>);
+pub(crate) struct Counted(Untaken);
 
 impl Drop for Counted {
     fn drop(&mut self) {
         // Relaxed: a count.
-        self.0.files.fetch_sub(1, Ordering::Relaxed);
+        self.0.unclosed.files.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -93,20 +116,24 @@ enum Held {
 struct Kept {
     number: u64,
     thread: Arc<FileThread>,
-    unclosed: Option<Arc<Unclosed>>,
+    untaken: Option<Untaken>,
+    was_opened: bool,
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        let counted = self.unclosed.as_ref().map(Unclosed::count);
-        self.thread.close_kept(self.number, counted);
+        let was = match self.was_opened {
+            true => Was::Opened,
+            false => Was::Unopened(self.untaken.take().map(Untaken::give_up)),
+        };
+        self.thread.close_kept(self.number, was);
     }
 }
 
 impl PassedFile {
     /// What came as `file`; nothing if this process had no room for it.
     pub(crate) fn new(file: Option<OwnedFd>, described: Described, thread: &Arc<FileThread>) -> Option<Self> {
-        let kept = |number| Kept { number, thread: thread.clone(), unclosed: None };
+        let kept = |number| Kept { number, thread: thread.clone(), untaken: None, was_opened: false };
         let held = match (described.kind, file) {
             (Kind::Memory, file) => Held::Memory(file?),
             (Kind::Sealed(number), file) => {
@@ -118,11 +145,11 @@ impl PassedFile {
         Some(Self { held, is_connection, may_keep_others })
     }
 
-    /// It counts for `unclosed` once nobody takes it.
+    /// It counts for `unclosed`.
     fn counts_for(&mut self, unclosed: &Arc<Unclosed>) {
         match &mut self.held {
             Held::Memory(_) => {}
-            Held::Sealed(_, kept) => kept.unclosed = Some(unclosed.clone()),
+            Held::Sealed(_, kept) => kept.untaken = Some(unclosed.came()),
         }
     }
 
@@ -133,19 +160,14 @@ impl PassedFile {
     fn take(self) -> io::Result<OwnedFd> {
         match self.held {
             Held::Memory(file) => Ok(file),
-            Held::Sealed(envelope, kept) => {
+            Held::Sealed(envelope, mut kept) => {
                 let file = envelope.open();
-                kept.forget();
+                kept.was_opened = file.is_ok();
+                // Before the file thread's copy.
+                drop(envelope);
                 file
             }
         }
-    }
-}
-
-impl Kept {
-    /// It is not closed for want of somebody who takes it.
-    fn forget(mut self) {
-        self.unclosed = None;
     }
 }
 

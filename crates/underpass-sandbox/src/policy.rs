@@ -163,8 +163,8 @@ const SOCKET_TYPES: u64 = 0xf;
 const IOCTLS: [u64; 2] = [0x541b, 0x5421];
 /// `F_DUPFD`, `F_GETFD`, `F_SETFD`, `F_GETFL`, `F_SETFL`, `F_DUPFD_CLOEXEC`, `F_ADD_SEALS`, `F_GET_SEALS`. Not `F_SETOWN`, which sends signals.
 const FCNTLS: [u64; 8] = [0, 1, 2, 3, 4, 1030, 1033, 1034];
-/// `PR_SET_NAME`, `PR_GET_NAME`, `PR_SET_VMA`.
-const PRCTLS: [u64; 3] = [15, 16, 0x5356_4d41];
+/// `PR_GET_DUMPABLE`, `PR_SET_NAME`, `PR_GET_NAME`, `PR_SET_VMA`.
+const PRCTLS: [u64; 4] = [3, 15, 16, 0x5356_4d41];
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 

@@ -192,7 +192,7 @@ pub use underpass_rpc::ShareError;
 pub use underpass_rpc::{
     Abandon, AllLeased, Binding, Bindings, CallError, Cancellation, Copied, Counters, Error, ExportError,
     Grant, Handler, ImportError, Limits, Outcome, Peer, Policy, Running, Sealed, SealedWriter, Server,
-    Service, Shared, active_bindings, caller, cancellation, copied, counters, deadline, detached,
+    Service, Shared, active_bindings, caller, cancellation, copied, counters, deadline, detached, hang_up,
     is_cancelled,
 };
 #[cfg(feature = "sandbox")]

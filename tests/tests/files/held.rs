@@ -3,12 +3,14 @@
 use crate::end::{HEAD, announcement, out_of_band};
 use crate::liars::{bind, outcome, parcel, procedure};
 use crate::scene::Scene;
-use crate::slow::{one_closes, others_go_on, until_nobody_closes};
+use crate::slow::{closers, kept_by_file_threads, one_closes, others_go_on, until_nobody_closes};
 use crate::snare::Snare;
+use crate::watched;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
+use std::time::Instant;
 use underpass::CallError;
 use underpass_channel::Annex;
 use underpass_os::{Socket, clock, take_passed};
@@ -31,6 +33,14 @@ impl Scene {
         drop((file, end));
         one_closes(self.server.pid());
         others_go_on(&self.server, &self.honest);
+        // What honest domains of the same user have passed, and what was taken, is not kept behind it.
+        let before = kept_by_file_threads(self.server.pid());
+        for _ in 0..50 {
+            assert_eq!(self.honest.count(vec![watched().0]), Ok(1));
+        }
+        until("the envelopes to be closed", || {
+            (kept_by_file_threads(self.server.pid()) <= before).then_some(())
+        });
         drop(snare);
         until_nobody_closes(self.server.pid());
         self.files.until_no_others();
@@ -106,8 +116,8 @@ fn who_comes_by_a_ticket_and_holds_its_own_end_holds_up_nobody_else() {
     drop((snare, kept, ticket));
 }
 
-/// Ends a server of which a thread is lost, and waits until its client has heard.
-fn ends(how: &str, end: impl FnOnce(u32)) {
+/// Ends a server of which a thread is lost, by `end`, and waits until its client has heard.
+fn ends(how: &str, end: impl FnOnce(&Scene)) {
     let mut scene = Scene::new(&format!("held-{how}"));
     let (reader, writer) = io::pipe().unwrap();
     let Some(snare) = allowed(Snare::of_pipe(writer.into())) else { return };
@@ -115,10 +125,13 @@ fn ends(how: &str, end: impl FnOnce(u32)) {
     liar.say(&parcel(0, 1, 0), &[reader.as_fd()]);
     drop((reader, liar));
     one_closes(scene.server.pid());
-    end(scene.server.pid());
+    let begun = Instant::now();
+    end(&scene);
     until("the death to be heard", || {
         matches!(scene.honest.null(), Err(CallError::PeerDied(_))).then_some(())
     });
+    println!("{how}: heard after {:?}", begun.elapsed());
+    assert_eq!(closers(scene.server.pid()), 1, "the thread is still lost");
     // The process itself hangs until the lock is free.
     drop(snare);
     scene.server.kill();
@@ -127,10 +140,36 @@ fn ends(how: &str, end: impl FnOnce(u32)) {
 #[test]
 fn a_server_that_is_killed_with_a_lost_thread_is_heard_to_die() {
     let _watchdog = Watchdog::new("a_server_that_is_killed_with_a_lost_thread_is_heard_to_die");
-    ends("killed", |pid| {
-        assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
-    });
-    ends("terminated", |pid| {
-        assert!(Command::new("kill").args(["-15", &pid.to_string()]).status().unwrap().success());
-    });
+    for signal in ["-9", "-15"] {
+        ends(signal, |scene| {
+            let pid = scene.server.pid().to_string();
+            assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        });
+    }
+}
+
+#[test]
+fn a_server_that_ends_itself_with_a_lost_thread_is_heard_to_die() {
+    let _watchdog = Watchdog::new("a_server_that_ends_itself_with_a_lost_thread_is_heard_to_die");
+    for how in ["exit", "abort", "exec"] {
+        ends(how, |scene| {
+            let told = scene.honest.perish(how);
+            assert!(matches!(told, Err(CallError::PeerDied(_))), "{told:?}");
+        });
+    }
+}
+
+#[test]
+fn core_dumps_are_written_again_when_no_thread_is_held_up() {
+    let _watchdog = Watchdog::new("core_dumps_are_written_again_when_no_thread_is_held_up");
+    let scene = Scene::new("held-dumps");
+    let (reader, writer) = io::pipe().unwrap();
+    let Some(snare) = allowed(Snare::of_pipe(writer.into())) else { return };
+    assert_eq!(scene.honest.leaves_dumps(), Ok(true));
+    let end = bind(&scene.server);
+    end.say(&parcel(0, 1, 0), &[reader.as_fd()]);
+    drop((reader, end));
+    until("no core dumps", || (scene.honest.leaves_dumps() == Ok(false)).then_some(()));
+    drop(snare);
+    until("core dumps", || (scene.honest.leaves_dumps() == Ok(true)).then_some(()));
 }

@@ -85,6 +85,14 @@ fn parcels_that_are_not_as_announced_close_the_binding() {
         });
     }
     scene.closes(|end, file| end.pass(0, 0, file));
+    // A file beside a message that takes none: a bell, a question for a channel, and calls given up.
+    for kind in [0, 3, 11] {
+        scene.closes(|end, file| {
+            let mut said = [0; 16];
+            said[0] = kind;
+            end.say(&said, &[file]);
+        });
+    }
     // A message that says that files came, and a parcel for another.
     scene.closes(|end, file| {
         end.say(&parcel(1, 1, 0), &[file]);

@@ -45,14 +45,14 @@ fn lingering() -> (TcpStream, TcpStream) {
 }
 
 /// Kernel threads of `pid` that close.
-fn closers(pid: u32) -> usize {
+pub fn closers(pid: u32) -> usize {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let named = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
     named.filter(|name| name.starts_with("underpass-close")).count()
 }
 
 /// Files that the kernel threads of `pid` have which receive what is passed.
-fn kept_by_file_threads(pid: u32) -> usize {
+pub fn kept_by_file_threads(pid: u32) -> usize {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let threads = tasks.filter(|task| {
         std::fs::read_to_string(task.path().join("comm"))

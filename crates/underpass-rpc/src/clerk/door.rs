@@ -1,12 +1,13 @@
 //! Where clients come in: from a connection to a binding.
 
-use super::table::{Exported, Offer, Watched};
+use super::table::{Exported, Offer, Table, Watched};
 use super::{Clerk, clerk};
 use crate::binding::Binding;
 use crate::clocks::{Clock, Shift};
 use crate::connection::{Connection, Link};
 use crate::control_socket::ControlSocket;
 use crate::family::Family;
+use crate::file_thread::is_behind;
 use crate::grant::Grant;
 use crate::handshake::{Answer, Hello, LONGEST_HELLO, Manner, Meeting};
 use crate::limits::Seat;
@@ -61,12 +62,16 @@ impl Clerk {
 
     /// Sends off who has kept silent the longest, if that many do: silence must not keep others out.
     fn make_room(&self) {
+        self.send_off_oldest(|table| table.count_newcomers() >= NEWCOMERS);
+    }
+
+    /// Sends off the newcomer who has kept silent the longest, if `when` says so; says whether it did.
+    pub(super) fn send_off_oldest(&self, when: impl FnOnce(&Table) -> bool) -> bool {
         let mut table = self.table();
-        if table.count_newcomers() >= NEWCOMERS
-            && let Some(row) = table.dismiss_oldest()
-        {
-            self.ignore(&row);
-        }
+        let oldest = if when(&table) { table.dismiss_oldest() } else { None };
+        // To drop it may want the table.
+        drop(table);
+        oldest.inspect(|row| self.ignore(row)).is_some()
     }
 
     /// Files have run out: accepts nobody for a while.
@@ -217,6 +222,10 @@ impl Visitor {
         let shift = Clock::own().shift_from(hello.clock).map_err(|why| Answer::Failed { why })?;
         let peer = Peer::of(&link)
             .map_err(|e| Answer::Failed { why: format!("the server can't learn who you are: {e}") })?;
+        if is_behind(peer.uid()) {
+            let why = format!("what user {} has passed before is still to be closed", peer.uid());
+            return Err(Answer::Limit { why });
+        }
         let seat = offer
             .quotas
             .admit(peer.uid(), region(stack_of(descriptor.astack())) as u64)

@@ -17,6 +17,7 @@ use crate::connection::{Connection, Link};
 use crate::family::Family;
 use crate::file_thread::{self, Message};
 use crate::handshake::LONGEST_HELLO;
+use crate::limits::Seat;
 use crate::news::NoTicket;
 use crate::passed_file::{PassedFiles, Unclosed};
 use crate::server::ServerEnd;
@@ -29,6 +30,9 @@ impl Clerk {
     pub(crate) fn share(&self, end: &ServerEnd) {
         if !end.family().is_shareable() {
             return end.mailbox().answer_share(Err(NoTicket::NotAllowed));
+        }
+        if file_thread::is_behind(end.seat().account().uid()) {
+            return end.mailbox().answer_share(Err(NoTicket::NoRoom));
         }
         let made = end.seat().another().map_err(io::Error::other).and_then(|seat| {
             let (socket, theirs) = Socket::pair()?;
@@ -45,15 +49,16 @@ impl Clerk {
     }
 
     /// Somebody uses a ticket, or nobody has it any more.
-    pub(super) fn redeem(&self, ticket: &Arc<Connection>, by: Arc<Family>) {
+    pub(super) fn redeem(&self, ticket: &Arc<Connection>, by: Arc<Family>, seat: Seat) {
         let Ok(hello) = ticket.look() else { return };
         let (true, Some(sender)) = (hello.with_files, hello.sender) else { return };
-        let held = ticket.clone();
+        let held = (ticket.clone(), seat);
         let then = move |message: io::Result<Message>| {
+            // Before the third domain gets a seat of its own.
+            drop(held);
             if let (Ok(clerk), Ok(message)) = (clerk(), message) {
                 clerk.hear_ticket(message, &by);
             }
-            drop(held);
         };
         // The sender's user may be another than the one that the ticket was made for.
         let _ = file_thread::receive(sender.uid, &**ticket, LONGEST_HELLO, then);

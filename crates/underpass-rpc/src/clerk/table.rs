@@ -136,6 +136,10 @@ impl Table {
         self.rows.get(&key)
     }
 
+    pub(super) fn rows(&self) -> impl Iterator<Item = &Watched> {
+        self.rows.values()
+    }
+
     /// Puts a row in, at the time `now`.
     pub(super) fn insert(&mut self, key: u64, row: Watched, now: u64) {
         match &row {
