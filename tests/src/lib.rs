@@ -17,6 +17,7 @@ mod shelf;
 mod system;
 mod tight;
 mod watchdog;
+mod withhold;
 mod worker;
 mod works;
 
@@ -38,5 +39,6 @@ pub use system::{
 };
 pub use tight::{Gathering, Tight, TightClient, Trying};
 pub use watchdog::{Watchdog, long, until};
+pub use withhold::withhold;
 pub use worker::{Diligent, Log, Worker, WorkerClient};
 pub use works::Works;

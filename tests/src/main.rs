@@ -30,6 +30,10 @@
 //! `underpass-test-server NAME porter` exports it as NAME; `underpass-test-server NAME carry N` imports it, makes N calls with files in both directions and prints
 //! how many files it has open before them and after.
 //!
+//! `underpass-test-server NAME public` exports a `Porter` that every user may import and pass on.
+//!
+//! `underpass-test-server - withhold` serves a FUSE whose device is its standard output.
+//!
 //! `underpass-test-server NAME few-bindings N` exports a `Porter` whose user may have N bindings;
 //! `underpass-test-server NAME few-annexes N` exports a `Probe` whose user may have N bytes of annexes; `underpass-test-server NAME large N` makes N large calls.
 //!
@@ -48,7 +52,7 @@ use underpass::{CallError, Limits, Server, thread};
 use underpass_tests::{
     Board, Deep, Diligent, Diver, Entries, Errands, ErrandsClient, Files, Gathering, Hall, Other, Porter,
     PorterClient, Probe, ProbeClient, Scales, Shelf, Subject, Tight, Unlike, Weigher, Worker, WorkerClient,
-    call_by_order, crowd, obey, until,
+    call_by_order, crowd, obey, until, withhold,
 };
 
 /// Calls before those that are counted: as many as both sides need to find their ways of waiting.
@@ -89,6 +93,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         "scales" => Scales::serve(Weigher::default()),
         "porter" => Porter::serve(Hall::default()),
+        "public" => {
+            let porter = Porter::serve(Hall::default());
+            return Ok(Server::new().mode(0o666).export(name, porter).shareable().run()?);
+        }
+        "withhold" => return Ok(withhold()?),
         "shelf" => Shelf::serve(Board::default()),
         "few-bindings" => {
             let limits = Limits { bindings: number()?.parse()?, ..Limits::default() };

@@ -120,7 +120,8 @@ impl Porter for Hall {
 
     fn read_lent(&self, mut file: &File) -> Result<String, CallError> {
         let mut text = String::new();
-        file.read_to_string(&mut text).map_err(failed)?;
+        // For ever, if its sender likes.
+        thread::blocking(|| file.read_to_string(&mut text)).map_err(failed)?;
         Ok(text)
     }
 

@@ -29,7 +29,12 @@ pub fn parcel(slot: u16, files: u16, length: u64) -> [u8; 16] {
 
 /// A binding made by hand.
 pub fn bind(server: &ServerProcess) -> End {
-    let socket = Socket::connect(&Directory::from_environment(), server.name()).unwrap();
+    bind_to(server.name())
+}
+
+/// The same by the server's name.
+pub fn bind_to(server: &str) -> End {
+    let socket = Socket::connect(&Directory::from_environment(), server).unwrap();
     let clock = (clock::ahead_ns(), clock::now_ns());
     let hello = to_bytes(&(HEAD, PorterClient::descriptor().hash, (false, None::<u32>, false), clock));
     socket.send(&hello, &[]).unwrap();

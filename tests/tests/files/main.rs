@@ -3,13 +3,17 @@
 //! That none is left is seen at a pipe: it ends for its reader when the last file is closed through which it could be written, in any process and in any message
 //! under way.
 
+mod another_user;
 #[path = "../hostile/end.rs"]
 #[allow(dead_code)]
 mod end;
 mod ends;
+mod fuse_page;
 mod held;
 mod hidden;
 mod liars;
+mod lock;
+mod missing_page;
 mod scene;
 mod sealed;
 mod shapes;
@@ -26,6 +30,14 @@ const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
 fn server(of: &str) -> ServerProcess {
     ServerProcess::start(SERVER, &Room::name(of), "porter")
+}
+
+/// One that every user may import, and that has one processor: a worker that hangs is its only one, unless
+/// another takes its place.
+fn public(of: &str) -> ServerProcess {
+    ServerProcess::start_with(SERVER, &Room::name(of), "public", |command| {
+        command.env("UNDERPASS_PROCESSORS", "1");
+    })
 }
 
 fn import(server: &ServerProcess) -> PorterClient {

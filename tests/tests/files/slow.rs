@@ -10,7 +10,7 @@ use std::ffi::{c_int, c_void};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::Command;
 use underpass::{CallError, ImportError};
 use underpass_channel::layout::{FILES, FILES_WAITING};
@@ -44,11 +44,21 @@ fn lingering() -> (TcpStream, TcpStream) {
     (socket, peer)
 }
 
+/// `/proc/PID/task/TID/stat` of the closers of `pid`.
+fn stats_of_closers(pid: u32) -> impl Iterator<Item = String> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let stats = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok());
+    stats.filter(|stat| stat.contains("(underpass-close"))
+}
+
 /// Kernel threads of `pid` that close.
 pub fn closers(pid: u32) -> usize {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-    let named = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
-    named.filter(|name| name.starts_with("underpass-close")).count()
+    stats_of_closers(pid).count()
+}
+
+/// Closers of `pid` that wait for a kernel lock: their sleep can't be interrupted.
+pub fn closers_that_hang(pid: u32) -> usize {
+    stats_of_closers(pid).filter(|stat| stat.contains(") D ")).count()
 }
 
 /// Files that the kernel threads of `pid` have which receive what is passed.
@@ -242,22 +252,24 @@ fn what_is_still_to_be_closed_is_bounded_and_counts() {
     until("nobody to close any more", || (closers(server.pid()) == 0).then_some(()));
 }
 
+/// A server passes `file`, and no call of its client takes it.
+pub fn leave_to_the_client(end: &End, file: OwnedFd) {
+    // For a call that there is not. The client keeps the file until the binding has ended.
+    end.say(&parcel(40, 1, 0), &[file.as_fd()]);
+    drop(file);
+    // A ticket that nobody asked for ends it.
+    let mut ticket = [0; 16];
+    ticket[0] = 8;
+    end.say(&ticket, &[File::open("/dev/null").unwrap().as_fd()]);
+}
+
 #[test]
 fn a_client_is_not_held_up_by_its_servers_files() {
     let _watchdog = Watchdog::new("a_client_is_not_held_up_by_its_servers_files");
     let honest = server("slow-beside");
     let beside = import(&honest);
-    let null = File::open("/dev/null").unwrap();
     let (socket, peer) = lingering();
-    let lie = |end: &End| {
-        // For a call that there is not; the client can't stop itself, but it keeps this one until its binding has ended.
-        end.say(&parcel(40, 1, 0), &[socket.as_fd()]);
-        drop(socket);
-        // A ticket that nobody asked for.
-        let mut ticket = [0; 16];
-        ticket[0] = 8;
-        end.say(&ticket, &[null.as_fd()]);
-    };
+    let lie = |end: &End| leave_to_the_client(end, socket.into());
     lied_to("slow-server", lie, |client| {
         let result = client.null();
         assert!(matches!(result, Err(CallError::ProtocolViolation(_))), "{result:?}");

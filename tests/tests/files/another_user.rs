@@ -1,0 +1,174 @@
+//! Peers of another user that hold the kernel locks of what they have passed, with a FUSE of their own.
+//!
+//! A test here runs in three kinds of processes, and each of them enters the test's function. The first
+//! process makes a directory of names that every user can look into. The second one tests there. An
+//! attacker, of another user and in namespaces of its own, holds one lock.
+
+use crate::fuse_page::{FusePage, mounted};
+use crate::held::hears_of_the_death;
+use crate::lock::Lock;
+use crate::scene::Scene;
+use crate::{SERVER, public};
+use std::fs::{self, Permissions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::OnceLock;
+use std::time::Duration;
+use underpass_os::Directory;
+use underpass_tests::{PublicRoom, SOMEBODY, Watchdog, kill};
+
+/// Which lock an attacker is to hold, and of which server.
+const ATTACK: &str = "UNDERPASS_TEST_ATTACK";
+/// Set where the directory of names is one for all users.
+const PUBLIC: &str = "UNDERPASS_TEST_PUBLIC";
+/// Namespaces of a user's own.
+const UNSHARE: [&str; 3] = ["--user", "--map-root-user", "--mount"];
+
+/// Runs `judge`, of the test `name`, in a process whose directory of names every user can look into.
+fn beside_others(name: &'static str, judge: impl FnOnce()) {
+    if let Ok(attack) = std::env::var(ATTACK) {
+        let _watchdog = Watchdog::new(name);
+        return hold(&attack);
+    }
+    if std::env::var_os(PUBLIC).is_some() {
+        let _watchdog = Watchdog::new(name);
+        underpass_os::process::die_with_parent().unwrap();
+        return judge();
+    }
+    // Longer than the others': theirs tell more.
+    let _watchdog = Watchdog::within(name, Duration::from_secs(200));
+    let program = std::env::current_exe().unwrap();
+    let directory = PublicRoom::directory(program.to_str().unwrap());
+    static EQUIPPED: OnceLock<Result<(), String>> = OnceLock::new();
+    if let Err(why) = EQUIPPED.get_or_init(|| equip(directory)) {
+        return println!("skipped: {why}");
+    }
+    let mut again = Command::new(program);
+    again.args(["--exact", name, "--nocapture"]).env("UNDERPASS_DIR", directory).env(PUBLIC, "");
+    let output = again.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    println!("{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.contains("1 passed"), "{}", output.status);
+}
+
+/// Puts into the directory what an attacker needs; or says what can't be had here.
+fn equip(directory: &Path) -> Result<(), String> {
+    if underpass_os::process::user() != 0 {
+        return Err("only root can become another user".to_owned());
+    }
+    let mode = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    let (device, server) = (directory.join("fuse"), directory.join("server"));
+    ran(Command::new("mknod").arg(&device).args(["c", "10", "229"]))?;
+    mode(&device, 0o666);
+    fs::copy(SERVER, &server).unwrap();
+    mode(&server, 0o755);
+    fs::create_dir(directory.join("files")).unwrap();
+    ran(Command::new("unshare").args(UNSHARE).arg("true").uid(SOMEBODY).gid(SOMEBODY))
+}
+
+fn ran(command: &mut Command) -> Result<(), String> {
+    let output = command.output().map_err(|e| format!("{command:?}: {e}"))?;
+    let told = || format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr).trim_end());
+    output.status.success().then_some(()).ok_or_else(told)
+}
+
+/// A process of another user, which holds a lock until this is dropped, or its maker ends.
+struct Attacker {
+    process: Child,
+    line: Option<UnixStream>,
+}
+
+impl Attacker {
+    /// Nothing where that user may not mount a FUSE; then the test is skipped, and says so.
+    fn start(test: &str, lock: Lock, server: &str) -> Option<Self> {
+        let directory = Directory::from_environment();
+        let (line, theirs) = UnixStream::pair().unwrap();
+        let mut command = Command::new("unshare");
+        command.args(UNSHARE).arg(directory.join("program"));
+        command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
+        command.env(ATTACK, format!("{lock:?} {server}"));
+        command.current_dir(directory.path()).uid(SOMEBODY).gid(SOMEBODY).stdin(OwnedFd::from(theirs));
+        let process = command.spawn().unwrap();
+        drop(command);
+        let mut said = String::new();
+        BufReader::new(&line).read_line(&mut said).unwrap();
+        let attacker = Self { process, line: Some(line) };
+        match said.strip_prefix("refused") {
+            Some(why) => {
+                println!("skipped: no FUSE for another user{why}");
+                None
+            }
+            None => {
+                assert_eq!(said, "held\n", "the attacker of {lock:?} has ended");
+                Some(attacker)
+            }
+        }
+    }
+}
+
+impl Drop for Attacker {
+    fn drop(&mut self) {
+        drop(self.line.take());
+        let ended = self.process.wait();
+        assert!(std::thread::panicking() || ended.is_ok_and(|status| status.success()));
+    }
+}
+
+/// What an attacker's process does. The test holds the other end of its standard input.
+fn hold(attack: &str) {
+    underpass_os::process::die_with_parent().unwrap();
+    let directory = Directory::from_environment();
+    let mut line = fs::File::from(io::stdin().as_fd().try_clone_to_owned().unwrap());
+    let (lock, server) = attack.split_once(' ').unwrap();
+    let lock = Lock::ALL.into_iter().find(|known| format!("{known:?}") == lock).unwrap();
+    let device = match mounted(directory.path()) {
+        Ok(device) => device,
+        Err(e) => return writeln!(line, "refused: {e}").unwrap(),
+    };
+    let held = lock.hold(Box::new(FusePage::new(device, directory.path())), server);
+    writeln!(line, "held").unwrap();
+    io::copy(&mut line, &mut io::sink()).unwrap();
+    drop(held);
+}
+
+/// An honest client of the attacker's user comes, and calls with files in both directions.
+fn their_own_go_on(server: &str) {
+    let program = Directory::from_environment().join("server");
+    let mut client = Command::new(program);
+    client.args([server, "carry", "2"]).uid(SOMEBODY).gid(SOMEBODY);
+    assert_eq!(ran(&mut client), Ok(()));
+}
+
+#[test]
+fn locks_that_another_user_holds_for_ever_hold_up_nobody_else() {
+    const NAME: &str = "another_user::locks_that_another_user_holds_for_ever_hold_up_nobody_else";
+    beside_others(NAME, || {
+        let scene = Scene::with(public("others"));
+        for lock in Lock::ALL {
+            let Some(attacker) = Attacker::start(NAME, lock, scene.server.name()) else { return };
+            lock.until_waited_for(scene.server.pid());
+            their_own_go_on(scene.server.name());
+            scene.goes_on(lock, attacker);
+        }
+    });
+}
+
+#[test]
+fn a_server_that_is_killed_while_another_user_holds_a_lock_is_heard_to_die() {
+    const NAME: &str =
+        "another_user::a_server_that_is_killed_while_another_user_holds_a_lock_is_heard_to_die";
+    beside_others(NAME, || {
+        let mut scene = Scene::with(public("others-killed"));
+        let Some(attacker) = Attacker::start(NAME, Lock::Pipe, scene.server.name()) else { return };
+        Lock::Pipe.until_waited_for(scene.server.pid());
+        kill(scene.server.pid());
+        hears_of_the_death(&scene.honest);
+        drop(attacker);
+        scene.server.kill();
+    });
+}

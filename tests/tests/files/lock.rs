@@ -1,0 +1,172 @@
+//! The kernel locks that a client can hold for ever, of what it passes to its server.
+
+use crate::end::{End, HEAD, announcement, out_of_band};
+use crate::liars::{bind_to, outcome, parcel, procedure};
+use crate::missing_page::MissingPage;
+use crate::slow::one_closes;
+use crate::snare::Snare;
+use std::any::Any;
+use std::fs::{File, OpenOptions};
+use std::io::{Write, pipe};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use underpass_channel::Annex;
+use underpass_os::{Socket, clock};
+use underpass_tests::{PorterClient, state_of, until};
+use underpass_wire::to_bytes;
+
+/// `EPOLLIN` and `EPOLLOUT`.
+const READY: [u32; 2] = [1, 4];
+
+/// The locks in the table of decision 0056.
+#[derive(Clone, Copy, Debug)]
+pub enum Lock {
+    /// The lock of a pipe. The last close of an end takes it.
+    Pipe,
+    /// The lock of an epoll that watches a pipe. The last close of what an epoll watches takes it.
+    WatchedPipe,
+    /// The same with a socket instead of a pipe.
+    WatchedSocket,
+    /// The same with an end of a connection like a binding's.
+    WatchedConnection,
+    /// The lock of an annex's inode. `MADV_REMOVE` takes it, which gives back the pages.
+    Annex,
+    /// The lock of a socket's receivers. `recvmsg` takes it; the peer has a copy of the passed end.
+    Receiver,
+    /// The lock of an open file's offset. A handler that reads the file takes it.
+    Offset,
+}
+
+/// A lock that is held until this is dropped, and what belongs to it.
+pub struct Held {
+    _snare: Snare,
+    _beside: Box<dyn Any>,
+}
+
+fn held(snare: Snare, beside: impl Any) -> Held {
+    Held { _snare: snare, _beside: Box::new(beside) }
+}
+
+impl Lock {
+    pub const ALL: [Self; 7] = [
+        Self::Pipe,
+        Self::WatchedPipe,
+        Self::WatchedSocket,
+        Self::WatchedConnection,
+        Self::Annex,
+        Self::Receiver,
+        Self::Offset,
+    ];
+
+    /// Passes a file to the `public` server `to`, and holds this lock of it.
+    pub fn hold(self, page: Box<dyn MissingPage>, to: &str) -> Held {
+        match self {
+            Self::Pipe => {
+                let (reader, writer) = pipe().unwrap();
+                let snare = Snare::of_pipe(page, writer.into());
+                leave(reader.into(), to);
+                held(snare, ())
+            }
+            Self::WatchedPipe => {
+                let (reader, mut writer) = pipe().unwrap();
+                writer.write_all(b"x").unwrap();
+                watched(page, reader.into(), READY[0], writer, to)
+            }
+            Self::WatchedSocket => {
+                let (socket, other) = UnixStream::pair().unwrap();
+                watched(page, socket.into(), READY[1], other, to)
+            }
+            Self::WatchedConnection => {
+                let (ours, theirs) = Socket::pair().unwrap();
+                watched(page, theirs, READY[1], ours, to)
+            }
+            Self::Annex => annex(page, to),
+            Self::Receiver => receiver(page, to),
+            Self::Offset => offset(page, to),
+        }
+    }
+
+    /// Waits until a kernel thread of the server waits for it, if any is to.
+    pub fn until_waited_for(self, server: u32) {
+        match self {
+            // The server receives elsewhere.
+            Self::Receiver => {}
+            Self::Offset => until("a handler to hang", || state_of(server).contains('D').then_some(())),
+            _ => one_closes(server),
+        }
+    }
+}
+
+/// Passes `file`, of which nobody else has a copy, over a binding that ends then.
+fn leave(file: OwnedFd, to: &str) {
+    let end = bind_to(to);
+    end.say(&parcel(0, 1, 0), &[file.as_fd()]);
+    drop((file, end));
+}
+
+fn watched(page: Box<dyn MissingPage>, file: OwnedFd, events: u32, beside: impl Any, to: &str) -> Held {
+    let snare = Snare::of_epoll(page, file.as_fd(), events);
+    leave(file, to);
+    held(snare, beside)
+}
+
+/// Replaces an annex while its lock is held: the call that brings the new annex is answered.
+fn annex(page: Box<dyn MissingPage>, to: &str) -> Held {
+    let end = bind_to(to);
+    let calls = |number: u8, file: &OwnedFd| {
+        let mut said = announcement(0, 8);
+        (said[1], said[6]) = (3, number);
+        end.say(&said, &[file.as_fd()]);
+        end.post(&out_of_band(0, procedure("maybe")));
+        outcome(&end)
+    };
+    let ((_one, first), (_other, second)) =
+        (Annex::create(1).unwrap().unwrap(), Annex::create(1).unwrap().unwrap());
+    calls(1, &first);
+    let snare = Snare::of_memory(page, first);
+    assert_eq!(calls(2, &second).0, 0, "the call is answered while the lock is held");
+    held(snare, end)
+}
+
+/// A ticket for another binding.
+fn ticket(end: &End) -> Socket {
+    let mut said = [0; 16];
+    said[0] = 7;
+    end.say(&said, &[]);
+    let mut files = until("a ticket", || end.socket.receive(&mut [0; 16]).ok()).files;
+    Socket::adopt(files.pop().expect("a server that lets its bindings be shared")).unwrap()
+}
+
+/// Uses a ticket, and receives from the end that was passed with it: the server welcomes the client
+/// all the same.
+fn receiver(page: Box<dyn MissingPage>, to: &str) -> Held {
+    let end = bind_to(to);
+    let ticket = ticket(&end);
+    let (kept, passed) = Socket::pair().unwrap();
+    kept.send(b"for the snare", &[]).unwrap();
+    let snare = Snare::of_socket(page, passed.try_clone().unwrap());
+    // What the server would receive from the end that was passed to it.
+    kept.send(b"a message", &[]).unwrap();
+    let clock = (clock::ahead_ns(), clock::now_ns());
+    let hello = to_bytes(&(HEAD, PorterClient::descriptor().hash, (false, None::<u32>, false), clock));
+    ticket.send(&hello, &[passed.as_fd()]).unwrap();
+    drop(passed);
+    // The welcome comes all the same: the server sends there, and hears elsewhere.
+    kept.wait(u64::MAX / 2).unwrap();
+    assert_eq!(kept.receive(&mut vec![0; 1 << 16]).unwrap().files.len(), 2);
+    held(snare, (end, ticket, kept))
+}
+
+/// A call whose handler reads the file.
+fn offset(page: Box<dyn MissingPage>, to: &str) -> Held {
+    let path = std::env::temp_dir().join(format!("underpass-offset-{}", std::process::id()));
+    let mut file: File = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    file.write_all(b"a text").unwrap();
+    std::io::Seek::rewind(&mut file).unwrap();
+    let snare = Snare::of_offset(page, file.try_clone().unwrap().into());
+    let end = bind_to(to);
+    end.say(&parcel(0, 1, 0), &[file.as_fd()]);
+    end.post(&out_of_band(0, procedure("read")));
+    held(snare, (end, file))
+}
