@@ -188,10 +188,6 @@ impl ControlSocket {
 
     fn sort_into(&self, state: &mut State, news: &mut [News; CHANNELS]) {
         for _ in 0..TURN {
-            if self.unclosed.is_full() {
-                news[0].nonsense = true;
-                break;
-            }
             match self.next(state) {
                 Ok(Some(message)) => {
                     if !self.take_in(state, message, news) {
@@ -230,6 +226,9 @@ impl ControlSocket {
 
     /// Has the user's file thread receive the next message.
     fn begin_to_receive(&self) -> io::Result<()> {
+        if self.unclosed.is_full() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         let room = self.unclosed.room_for_message()?;
         let own = self.own.clone();
         let then = move |message| {
@@ -242,7 +241,8 @@ impl ControlSocket {
         file_thread::receive(self.unclosed.user(), &**self.link.reading(), CONTROL, then)
     }
 
-    /// There is no file thread, for want of a file, a kernel thread or room: some may come free.
+    /// There is no file thread, for want of a file, a kernel thread or room for what it would receive:
+    /// some may come free. Until then the message stays where it is.
     #[cold]
     fn try_again(&self) {
         let own = self.own.clone();
