@@ -3,13 +3,13 @@
 use crate::{signal, thread};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities, unshare_unsafe};
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The real-time signal by which a kernel thread is asked to restrict itself.
@@ -124,9 +124,46 @@ pub fn take_stdin() -> io::Result<OwnedFd> {
 
 /// What kernel threads restrict themselves by.
 static RULESET: AtomicI32 = AtomicI32::new(-1);
+/// By what kernel threads with descriptor tables of their own restrict themselves as they are started.
+static BEFOREHAND: Mutex<Option<OwnedFd>> = Mutex::new(None);
 /// What came of it: [`PENDING`], 0, or an `errno`.
 static OUTCOME: AtomicI32 = AtomicI32::new(0);
 const PENDING: i32 = -1;
+
+thread_local! {
+    /// This kernel thread has restricted itself as it was started, or whoever started it had.
+    static RESTRICTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Has kernel threads with descriptor tables of their own restrict themselves by `ruleset` as they are
+/// started, until [`restrict`] is called. In their tables there is no ruleset that this brings.
+pub fn restrict_beforehand(ruleset: OwnedFd) {
+    *beforehand() = Some(ruleset);
+}
+
+fn beforehand() -> MutexGuard<'static, Option<OwnedFd>> {
+    BEFOREHAND.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether the calling kernel thread has restricted itself, or was started so.
+pub(crate) fn is_restricted_beforehand() -> bool {
+    RESTRICTED.get()
+}
+
+/// Restricts the calling kernel thread, which is about to leave the process's descriptor table, as
+/// [`restrict_beforehand`] said. `inherited` says that whoever started it was restricted.
+///
+/// # Errors
+/// What `landlock_restrict_self` says.
+pub(crate) fn leaves_table(inherited: bool) -> io::Result<()> {
+    if inherited {
+        RESTRICTED.set(true);
+    } else if let Some(ruleset) = &*beforehand() {
+        restrict_by(ruleset.as_raw_fd()).map_err(io::Error::from_raw_os_error)?;
+        RESTRICTED.set(true);
+    }
+    Ok(())
+}
 
 /// Restricts all kernel threads of this process, and those that they start, by a ruleset of Landlock. Linux has a call for that since 7.0; before, each
 /// has to do it by itself, and is asked to by a signal.
@@ -152,6 +189,8 @@ pub fn restrict(ruleset: BorrowedFd<'_>) -> io::Result<()> {
             }
         }
         if !new {
+            // Whoever is started from now on inherits it.
+            drop(beforehand().take());
             // The last one: it could look for no others afterwards.
             return ask(own, signal);
         }
@@ -186,12 +225,19 @@ fn ask(thread: thread::Tid, signal: i32) -> io::Result<()> {
 
 /// On the kernel thread that it concerns, perhaps in a signal handler.
 fn restrict_self() {
-    let done = rustix::thread::set_no_new_privs(true).map_err(|e| e.raw_os_error()).and_then(|()| {
-        // SAFETY: two numbers; it touches no memory of ours.
-        match unsafe { libc::syscall(libc::SYS_landlock_restrict_self, RULESET.load(Ordering::SeqCst), 0) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)),
-        }
-    });
+    let done = match RESTRICTED.get() {
+        true => Ok(()),
+        false => restrict_by(RULESET.load(Ordering::SeqCst)),
+    };
     OUTCOME.store(done.err().unwrap_or(0), Ordering::SeqCst);
+}
+
+/// Restricts the calling kernel thread by the ruleset of this number, or says which `errno` came.
+fn restrict_by(ruleset: i32) -> Result<(), i32> {
+    rustix::thread::set_no_new_privs(true).map_err(rustix::io::Errno::raw_os_error)?;
+    // SAFETY: two numbers; it touches no memory of ours.
+    match unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)),
+    }
 }

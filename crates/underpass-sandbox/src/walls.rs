@@ -19,6 +19,10 @@ const ROOM: u64 = 4 << 30;
 pub(crate) fn first(report: &mut Report) {
     report.note(Measure::Namespaces, confine::leave_namespaces());
     report.note(Measure::Capabilities, confine::drop_capabilities());
+    // Without one, the last walls' report says why.
+    if let Ok(ruleset) = best() {
+        confine::restrict_beforehand(ruleset);
+    }
 }
 
 /// What is done when all exports and imports are made. `listener` is told of forbidden calls.
@@ -34,20 +38,21 @@ pub(crate) fn last(spec: &Spec, listener: BorrowedFd<'static>, report: &mut Repo
 }
 
 fn files_and_network(report: &mut Report) {
-    // What this kernel has of the newest that this was written for.
-    let best = || {
-        let files = Ruleset::default().handle_access(AccessFs::from_all(ABI::V7))?;
-        files.handle_access(AccessNet::from_all(ABI::V4))?.scope(Scope::AbstractUnixSocket)
-    };
-    let restricted = has(|ruleset| ruleset.handle_access(AccessFs::from_all(ABI::V1))).and_then(|()| {
-        let ruleset: Option<OwnedFd> = best().and_then(Ruleset::create).map_err(told)?.into();
-        let ruleset = ruleset.ok_or_else(|| "Landlock made no ruleset".to_owned())?;
-        confine::restrict(ruleset.as_fd()).map_err(|e| e.to_string())
-    });
+    let restricted = has(|ruleset| ruleset.handle_access(AccessFs::from_all(ABI::V1)))
+        .and_then(|()| confine::restrict(best()?.as_fd()).map_err(|e| e.to_string()));
     let network =
         restricted.clone().and_then(|()| has(|ruleset| ruleset.handle_access(AccessNet::from_all(ABI::V4))));
     report.note(Measure::Files, restricted);
     report.note(Measure::Network, network);
+}
+
+/// A ruleset that refuses what this kernel can of the newest that this was written for.
+fn best() -> Result<OwnedFd, String> {
+    let files = Ruleset::default().handle_access(AccessFs::from_all(ABI::V7));
+    let network = files.and_then(|ruleset| ruleset.handle_access(AccessNet::from_all(ABI::V4)));
+    let scoped = network.and_then(|ruleset| ruleset.scope(Scope::AbstractUnixSocket));
+    let ruleset: Option<OwnedFd> = scoped.and_then(Ruleset::create).map_err(told)?.into();
+    ruleset.ok_or_else(|| "Landlock made no ruleset".to_owned())
 }
 
 /// Whether this kernel's Landlock can refuse all of what `handle` asks of a ruleset.

@@ -343,13 +343,24 @@ fn files_that_nobody_asked_for_don_t_pile_up() {
     let end = scene.import();
     let file = blob(&[0]);
     for _ in 0..500 {
-        // A bell with files; and a blob that replaces the one before. The server may be slower than we are.
-        until("room in the socket", || end.socket.send(&[0; 16], &[file.as_fd(); 4]).ok());
+        // A blob that replaces the one before. The server may be slower than we are.
         until("room in the socket", || end.socket.send(&announcement(1, 1), &[file.as_fd()]).ok());
     }
     // The binding's own socket, and the last blob.
     until("the server to drop them", || (scene.files.others() <= 2).then_some(()));
     assert_eq!(call(&end, 0, procedure("add"), &[1, 2]), DONE);
+    drop(end);
+    scene.is_unharmed();
+}
+
+#[test]
+fn files_with_what_brings_none_close_the_binding() {
+    let _watchdog = Watchdog::new("files_with_what_brings_none_close_the_binding");
+    let scene = Scene::new("bell-with-files");
+    let end = scene.import();
+    let file = blob(&[0]);
+    end.say(&[0; 16], &[file.as_fd(); 4]);
+    end.hung_up();
     drop(end);
     scene.is_unharmed();
 }
