@@ -3,15 +3,12 @@
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use serde_json::Value;
 use std::os::fd::AsFd;
-use underpass::CallError;
 use underpass_channel::layout::STACK;
 use underpass_channel::{Channel, Fence};
-use underpass_fuzz::{Fields, Peer, Shape, Step, Tree};
+use underpass_fuzz::{Peer, Step, call};
 use underpass_os::Socket;
 use underpass_rpc::fuzz::ClientDoor;
-use underpass_wire::Serde;
 
 /// What the client does.
 #[derive(Debug, Arbitrary)]
@@ -28,34 +25,6 @@ enum Own {
     Donate { gives_way: bool },
     /// The line is put away, and taken up again.
     Retire,
-}
-
-fn call(client: &ClientDoor, procedure: u8, urgent: bool, len: u16) -> Result<(), CallError> {
-    // One in eight lies out of band.
-    let bytes = vec![7; usize::from(len) * usize::from(len % 8 == 7) * 2 + usize::from(len % 4096)];
-    let fields = || Fields {
-        plain: (1, [true; 3], -1),
-        name: "name".to_owned(),
-        map: [("key".to_owned(), vec![1, 2])].into(),
-        tree: [(1, None)].into(),
-        shape: Shape::Many(vec![Shape::Circle(0.5, 'c')]),
-        result: Err("no".to_owned()),
-        span: std::time::Duration::from_millis(5),
-    };
-    type To<T> = Result<T, CallError>;
-    match procedure % 8 {
-        0 => client.call::<_, To<()>>(0, &(), urgent),
-        1 => client.call::<_, To<u64>>(1, &(&1u32, &2u64), urgent).map(drop),
-        2 => client.call::<_, To<Vec<u8>>>(2, &(&bytes[..],), urgent).map(drop),
-        3 => {
-            let shapes = [Shape::Nothing, Shape::Box { width: 1, height: None }];
-            client.call::<_, To<Fields>>(3, &(&fields(), &shapes[..]), urgent).map(drop)
-        }
-        4 => client.call::<_, To<u32>>(4, &(&Tree(vec![Tree(Vec::new())]),), urgent).map(drop),
-        5 => client.call::<_, To<Vec<u8>>>(5, &(&u32::from(len),), urgent).map(drop),
-        6 => client.call::<_, To<Serde<Value>>>(6, &(&Serde(Value::Null),), urgent).map(drop),
-        _ => client.call::<_, To<()>>(7, &("no",), urgent),
-    }
 }
 
 fn does(client: &ClientDoor, own: &Own) {

@@ -190,6 +190,8 @@ impl<'a> Arbitrary<'a> for Said {
 /// Who lies: the other end of a channel, in the hands of somebody who keeps to no rule.
 pub struct Peer {
     socket: Socket,
+    /// The number of the channel among its binding's.
+    number: u8,
     channel: Channel,
     region: Region,
     file: OwnedFd,
@@ -211,7 +213,14 @@ impl Peer {
     /// A client's end of what a server has given, with A-stacks of the default size.
     pub fn client(file: OwnedFd, channel: Channel, socket: Socket) -> Self {
         let region = Region::adopt(file.as_fd(), STACK).expect("a region");
-        Self { region, socket, channel, file, replies: false, gave_itself: std::cell::Cell::new(false) }
+        let gave_itself = std::cell::Cell::new(false);
+        Self { region, socket, number: 0, channel, file, replies: false, gave_itself }
+    }
+
+    /// The same end, of a further channel of this number.
+    pub fn further(mut self, number: u8) -> Self {
+        self.number = number;
+        self
     }
 
     /// A server's end.
@@ -237,7 +246,10 @@ impl Peer {
                 self.region.attention(offset).store(value, Ordering::Relaxed);
             }
             Step::Stack(Slot(slot), skipped, bytes) => self.fill_stack(slot, usize::from(skipped), &bytes),
-            Step::Say(Said(bytes), files) => {
+            Step::Say(Said(mut bytes), files) => {
+                if let Some(byte) = bytes.get_mut(1) {
+                    *byte |= self.number << 4;
+                }
                 let files: Vec<_> =
                     files.iter().take(4).filter_map(|&file| self.file(file, &bytes)).collect();
                 let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
@@ -278,6 +290,7 @@ impl Peer {
                     self.fill_stack(message.slot, 0, bytes);
                     (announced[1], announced[4]) = (1, 1);
                 }
+                announced[1] |= self.number << 4;
                 announced[2..4].copy_from_slice(&message.slot.to_le_bytes());
                 announced[8..].copy_from_slice(&length.to_le_bytes());
                 let file = self.file(message.file, bytes);
@@ -300,7 +313,11 @@ impl Peer {
         match self.channel.claim() {
             Bell::Silent => {}
             Bell::Wake => self.channel.wake_peer(),
-            Bell::Socket => drop(self.socket.send(&[0; 16], &[])),
+            Bell::Socket => {
+                let mut bell = [0; 16];
+                bell[1] = self.number << 4;
+                drop(self.socket.send(&bell, &[]));
+            }
         }
     }
 

@@ -210,6 +210,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
             "fault.rs",
             "forbidden.rs",
             "foreign.rs",
+            "foreign/spawner.rs",
             "fork.rs",
             "memory.rs",
             "sealed.rs",

@@ -1,16 +1,21 @@
-//! Doors for the fuzz targets in `fuzz/`, which are built with `--cfg fuzzing`: what is private decodes their bytes, and ends of channels without a clerk do what
-//! they are told, on the calling thread. No part of the library.
+//! Doors for the fuzz targets in `fuzz/`, which are built with `--cfg fuzzing`. No part of the library.
+//!
+//! What is private decodes their bytes. Ends of channels without a clerk do what they are told, on the
+//! calling thread. A [`BindingDoor`] is a client's binding with all that belongs to it.
 
+use crate::alarm;
 use crate::answer::Results;
 use crate::binding::Binding;
+use crate::clerk::clerk;
 use crate::client::{ClientEnd, Terms};
 use crate::clocks::Shift;
 use crate::connection::{Connection, Link};
 use crate::control::{CONTROL, Control};
 use crate::control_socket::ControlSocket;
-use crate::error::CallError;
+use crate::error::{CallError, ImportError};
 use crate::family::Family;
 use crate::handshake::{Answer, Hello, LONGEST, Meeting};
+use crate::import::{self, Bound};
 use crate::leasing::{AllLeased, Leasing};
 use crate::limits::{Limits, Quotas};
 use crate::mailbox::Mailbox;
@@ -20,13 +25,14 @@ use crate::service::Service;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use underpass_channel::layout::{STACK, region, stack_of};
 use underpass_channel::{Channel, Fence};
 use underpass_os::Socket;
 use underpass_processor::Line;
-use underpass_wire::{Decode, Encode};
+use underpass_wire::{Decode, Descriptor, Encode};
 
 /// Nobody polls: what doesn't come at once does not come.
 const MEETING: Meeting = Meeting { elsewhere: false, shares: false, defers: false };
@@ -87,6 +93,66 @@ impl ServerDoor {
     /// Whether the binding is closed.
     pub fn is_closed(&self) -> bool {
         self.end.is_closed()
+    }
+}
+
+/// Waits until the clerk has attended to what it was told of before.
+///
+/// # Panics
+/// If there is no clerk.
+pub fn settle() {
+    let (tell, told) = mpsc::channel();
+    alarm::set(0, move || tell.send(()).unwrap_or(()));
+    told.recv().expect("the clerk lives as long as the process");
+}
+
+/// Counts what memory the clients of all exports have a server keep, as the clerk does after a while.
+///
+/// # Errors
+/// There is no clerk.
+pub fn count_annexes() -> io::Result<()> {
+    clerk()?.served().iter().for_each(|end| end.count_annexes());
+    Ok(())
+}
+
+/// A client's binding that the clerk looks after.
+#[derive(Debug)]
+pub struct BindingDoor {
+    bound: Bound,
+    end: ClientDoor,
+}
+
+impl BindingDoor {
+    /// The binding of `descriptor` that comes of a hello over `socket`.
+    ///
+    /// # Errors
+    /// As every import.
+    pub fn import(socket: OwnedFd, descriptor: &Descriptor) -> Result<Self, ImportError> {
+        let system = |e| ImportError::System("no socket", e);
+        let socket = Socket::adopt(socket).map_err(system)?;
+        let bound = import::introduce(socket, None, Path::new("fuzz"), descriptor)?;
+        let end = ClientDoor { end: bound.end.clone() };
+        Ok(Self { bound, end })
+    }
+
+    /// Its first end.
+    pub fn end(&self) -> &ClientDoor {
+        &self.end
+    }
+
+    /// Two activations contend for the first channel: another may be asked for.
+    pub fn contend(&self) {
+        self.bound.end.contend();
+    }
+
+    /// Asks for a ticket; whether one came.
+    pub fn share(&self) -> bool {
+        self.bound.end.share().is_ok()
+    }
+
+    /// Gives back what annexes hold that nobody uses, as the clerk does after a while.
+    pub fn sweep(&self) {
+        self.bound.end.sweep_all();
     }
 }
 

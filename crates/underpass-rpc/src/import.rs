@@ -128,7 +128,7 @@ pub(crate) fn redeem(ticket: OwnedFd, descriptor: &Descriptor) -> Result<Bound, 
 }
 
 /// Says hello over `socket`, or over a ticket to which the other end of `socket` goes along, and makes the binding that is the answer.
-fn introduce(
+pub(crate) fn introduce(
     socket: Socket,
     by: Option<(PassedSocket, OwnedFd)>,
     path: &Path,

@@ -221,6 +221,12 @@ impl ClientEnd {
         }
     }
 
+    /// Two desks contend for the channel, whoever calls.
+    #[cfg(fuzzing)]
+    pub(crate) fn contend(&self) {
+        self.relieve(0, 1);
+    }
+
     /// Nobody wants the binding any more: gives the clerk's keys of its further channels.
     pub(crate) fn end_further(&self) -> Vec<u64> {
         let Some(further) = self.further.get() else { return Vec::new() };

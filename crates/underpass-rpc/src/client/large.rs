@@ -28,6 +28,13 @@ impl ClientEnd {
         }
     }
 
+    /// Of the first end: all channels' annexes, at once.
+    #[cfg(fuzzing)]
+    pub(crate) fn sweep_all(&self) {
+        self.sweep();
+        self.further_ends().for_each(Self::sweep);
+    }
+
     fn sweep(&self) {
         let free = |slot| {
             let _inside = self.lock();

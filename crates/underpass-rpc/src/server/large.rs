@@ -27,7 +27,7 @@ impl ServerEnd {
         }
     }
 
-    fn count_annexes(&self) {
+    pub(crate) fn count_annexes(&self) {
         let free = |slot: u16| {
             let _inside = self.lock.enter();
             !Served::is_busy(&self.slots[usize::from(slot)])

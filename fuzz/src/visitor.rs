@@ -1,0 +1,178 @@
+//! A hostile client of a whole domain: it comes in by a name or a ticket, and asks for more.
+
+use crate::interface::TargetClient;
+use crate::peer::{Peer, Step};
+use arbitrary::{Arbitrary, Result, Unstructured};
+use std::os::fd::{AsFd, OwnedFd};
+use underpass_channel::layout::{REGION, STACK, VERSION};
+use underpass_channel::{Channel, Fence};
+use underpass_os::{Directory, Socket, clock};
+use underpass_wire::to_bytes;
+
+/// How both messages of the handshake begin: a magic number, the version and the size of a region.
+const HEAD: (u32, u32, u64) = (0x5552_5043, VERSION, REGION as u64);
+/// How a domain runs: without barriers, on any CPU, on processors of its own.
+const MANNER: (bool, Option<u32>, bool) = (false, None, false);
+/// The kind of a server's answer that brings a region.
+const WELCOME: u8 = 0;
+/// What a client says over its socket if it wants another channel, or a ticket.
+const ASK: u8 = 3;
+const SHARE: u8 = 7;
+/// The answers that bring a file.
+pub(crate) const OPENED: u8 = 4;
+const TICKET: u8 = 8;
+/// The longest answer to a hello.
+const LONGEST: usize = 64 << 10;
+
+/// What is said first, by either side.
+#[derive(Debug)]
+pub enum Greeting {
+    /// What an honest domain says.
+    Honest,
+    /// Anything.
+    Other(Vec<u8>),
+    /// The same, of which some bytes were changed.
+    Damaged(Vec<(u8, u8)>),
+    /// Nothing.
+    Silence,
+}
+
+impl<'a> Arbitrary<'a> for Greeting {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        // Whoever gets no binding tries little else.
+        Ok(match u.int_in_range(0..=31u8)? {
+            0..29 => Self::Honest,
+            29 => Self::Other(u.arbitrary()?),
+            30 => Self::Damaged(u.arbitrary()?),
+            _ => Self::Silence,
+        })
+    }
+}
+
+impl Greeting {
+    /// As a client says it.
+    pub fn of_client(&self) -> Option<Vec<u8>> {
+        let clock = (clock::ahead_ns(), clock::now_ns());
+        self.bytes(to_bytes(&(HEAD, TargetClient::descriptor().hash, MANNER, clock)))
+    }
+
+    /// As a server says it.
+    pub fn of_server(&self) -> Option<Vec<u8>> {
+        self.bytes(to_bytes(&(HEAD, WELCOME, MANNER)))
+    }
+
+    fn bytes(&self, honest: Vec<u8>) -> Option<Vec<u8>> {
+        match self {
+            Self::Honest => Some(honest),
+            // A message without bytes is no message.
+            Self::Other(bytes) => (!bytes.is_empty()).then(|| bytes.clone()),
+            Self::Damaged(changes) => {
+                let mut damaged = honest;
+                for &(at, change) in changes {
+                    let at = usize::from(at) % damaged.len();
+                    damaged[at] ^= change;
+                }
+                Some(damaged)
+            }
+            Self::Silence => None,
+        }
+    }
+}
+
+/// One binding, with all of its channels.
+pub struct Visitor {
+    /// Where the server's messages come.
+    reading: Socket,
+    /// Where this one's go: `reading`, unless it came by a ticket.
+    sending: Socket,
+    /// The ends of the channels that it has got.
+    ends: Vec<Peer>,
+    tickets: Vec<OwnedFd>,
+}
+
+impl Visitor {
+    /// One that connects to `name`, and what it says.
+    pub fn come(directory: &Directory, name: &str, hello: &Greeting) -> Option<Self> {
+        let socket = Socket::connect(directory, name).ok()?;
+        if let Some(bytes) = hello.of_client() {
+            socket.send(&bytes, &[]).ok()?;
+        }
+        let copy = Socket::adopt(socket.as_fd().try_clone_to_owned().ok()?).ok()?;
+        Some(Self { reading: socket, sending: copy, ends: Vec::new(), tickets: Vec::new() })
+    }
+
+    /// One that comes by the last ticket of this one.
+    pub fn redeem(&mut self, hello: &Greeting) -> Option<Self> {
+        let ticket = Socket::adopt(self.tickets.pop()?).ok()?;
+        let (reading, theirs) = Socket::pair().ok()?;
+        ticket.send(&hello.of_client()?, &[theirs.as_fd()]).ok()?;
+        let copy = Socket::adopt(reading.as_fd().try_clone_to_owned().ok()?).ok()?;
+        Some(Self { reading, sending: copy, ends: Vec::new(), tickets: Vec::new() })
+    }
+
+    /// Waits until the server has answered, or hung up, and takes what has come.
+    pub fn is_answered(&mut self) {
+        // Whoever waits in vain is ended by the fuzzer.
+        drop(self.reading.wait(u64::MAX / 2));
+        self.hear();
+    }
+
+    /// Whether the server has welcomed this one.
+    pub fn is_welcome(&self) -> bool {
+        !self.ends.is_empty()
+    }
+
+    /// Takes what has come.
+    pub fn hear(&mut self) {
+        let mut buffer = vec![0; LONGEST];
+        while let Ok(received) = self.reading.receive(&mut buffer)
+            && received.len > 0
+        {
+            let mut files = received.files.into_iter();
+            match (self.ends.is_empty(), buffer[0], files.next()) {
+                (true, _, Some(region)) => self.welcomed(region, files.next()),
+                (false, OPENED, Some(region)) => self.has_got(region, buffer[1] >> 4),
+                (false, TICKET, Some(ticket)) => self.tickets.push(ticket),
+                _ => {}
+            }
+        }
+    }
+
+    fn welcomed(&mut self, region: OwnedFd, sending: Option<OwnedFd>) {
+        if let Some(sending) = sending.and_then(|end| Socket::adopt(end).ok()) {
+            self.sending = sending;
+        }
+        self.has_got(region, 0);
+    }
+
+    fn has_got(&mut self, region: OwnedFd, number: u8) {
+        let channel = Channel::adopt(region.as_fd(), Fence::Full, STACK).expect("a region");
+        let copy = self.sending.as_fd().try_clone_to_owned().expect("room for a file");
+        let socket = Socket::adopt(copy).expect("a socket");
+        self.ends.push(Peer::client(region, channel, socket).further(number));
+    }
+
+    /// Asks for another channel.
+    pub fn ask(&self) {
+        self.say(ASK);
+    }
+
+    /// Asks for a ticket.
+    pub fn share(&self) {
+        self.say(SHARE);
+    }
+
+    fn say(&self, kind: u8) {
+        let mut bytes = [0; 16];
+        bytes[0] = kind;
+        // A socket that is full, or closed, takes no more.
+        let _ = self.sending.send(&bytes, &[]);
+    }
+
+    /// Does a step with the end of one of its channels.
+    pub fn does<Own>(&self, end: u8, step: Step<Own>) {
+        if !self.ends.is_empty() {
+            self.ends[usize::from(end) % self.ends.len()].does(step);
+        }
+    }
+}
