@@ -1,6 +1,8 @@
 //! A client that floods a server takes its share of it, and no more.
 
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use underpass::thread;
 use underpass_os::cpu;
 use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, state_of, until};
@@ -64,4 +66,60 @@ fn a_flood_delays_anothers_call_by_its_share() {
         [(); 2].map(|()| ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap());
     let before: Vec<_> = (0..ROUNDS).map(|_| served_before(&server, &flood, &other)).collect();
     assert!(before.iter().all(|&calls| calls <= SHARE * SERVING), "served before the other's: {before:?}");
+}
+
+/// How many calls each of some clients made of a server of the lowest priority, beside busy CPUs.
+fn calls_of_each(server: &str) -> Vec<u64> {
+    const CLIENTS: usize = 4;
+    const SPAN: Duration = Duration::from_secs(2);
+    let over = AtomicBool::new(false);
+    let (cpus, over) = (cpu::allowed().unwrap(), &over);
+    std::thread::scope(|scope| {
+        for &cpu in &cpus {
+            scope.spawn(move || {
+                cpu::confine(&[cpu]).unwrap();
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                let client = ProbeClient::import_within(server, ServerProcess::soon()).unwrap();
+                scope.spawn(move || {
+                    while !over.load(Ordering::Relaxed) {
+                        client.null().unwrap();
+                    }
+                    client.counters().calls
+                })
+            })
+            .collect();
+        // Nobody waits for this: it is how long they are watched.
+        std::thread::sleep(SPAN);
+        over.store(true, Ordering::Relaxed);
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
+    })
+}
+
+/// The kernel serves them by turns over a Unix socket. Giving way at a low priority loses the CPU for
+/// a hundred slices, so that whoever was being polled for had hundreds of times as many calls.
+#[test]
+fn a_server_of_low_priority_serves_its_clients_evenly() {
+    const TRIES: usize = 6;
+    let _watchdog = Watchdog::new("a_server_of_low_priority");
+    let name = Room::name("low");
+    let mut command = Command::new("nice");
+    command.args(["-n", "19", SERVER, &name, "probe"]);
+    let _server = ServerProcess::run(command, &name);
+    let mut seen = Vec::new();
+    for _ in 0..TRIES {
+        let calls = calls_of_each(&name);
+        let even = calls.iter().max() < calls.iter().min().map(|least| 4 * least).as_ref();
+        seen.push(calls);
+        if even {
+            println!("{seen:?}");
+            return;
+        }
+    }
+    panic!("some client has more than four times another's calls: {seen:?}");
 }

@@ -1,93 +1,23 @@
 //! Handing a processor over by giving way: where donor and listener are both ready on one CPU, the kernel switches between them without a wake-up and
 //! without a sleep, at two thirds of the price (decision 0022).
 //!
-//! Who gives way goes behind all others that are ready on its CPU. So beside a thread that computes, both would get the processor once in a time slice; then they sleep and
-//! wake each other instead, for a while.
+//! Beside a thread that computes, donor and listener would get the processor once in a time slice. Then
+//! they sleep and wake each other instead, for a while (see `company.rs`).
 
+use crate::company::COMPANY;
 use crate::{Line, tally};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_os::{clock, cpu};
 
 /// A donor gives way so many times at most. Those after the first find that nobody on this CPU wanted it, or that another did, and cost 0.3 us each at the least.
 const DONOR: u32 = 3;
 
-/// What giving way has led to lately.
-#[derive(Debug)]
-struct Company {
-    /// How many times in a row it took longer than a tick of the kernel's clock.
-    long: AtomicU32,
-    /// How many times in a row it did not.
-    short: AtomicU32,
-    /// Not before this, by that clock.
-    again: AtomicU64,
-    /// For how long not the next time, in ns.
-    pause: AtomicU64,
-}
-
-/// So many times in a row have it stop.
-const LONG: u32 = 3;
-/// So many times in a row have it forget.
-const SHORT: u32 = 64;
-/// For how long it stops, in ns; twice as long each time.
-const PAUSE: (u64, u64) = (20_000_000, 10_000_000_000);
-
-static COMPANY: Company = Company::new();
-
-// Relaxed throughout: a habit, of no consequence but time.
-impl Company {
-    const fn new() -> Self {
-        Self {
-            long: AtomicU32::new(0),
-            short: AtomicU32::new(0),
-            again: AtomicU64::new(0),
-            pause: AtomicU64::new(PAUSE.0),
-        }
-    }
-
-    /// Whether giving way is worth while.
-    fn is_good(&self, now: u64) -> bool {
-        let again = self.again.load(Ordering::Relaxed);
-        again == 0 || now >= again
-    }
-
-    fn saw(&self, long: bool, now: u64) {
-        if !long && self.again.load(Ordering::Relaxed) == 0 {
-            if self.long.load(Ordering::Relaxed) != 0 {
-                self.long.store(0, Ordering::Relaxed);
-            }
-        } else {
-            self.weigh(long, now);
-        }
-    }
-
-    #[cold]
-    fn weigh(&self, long: bool, now: u64) {
-        let on_trial = self.again.load(Ordering::Relaxed) != 0;
-        if !long {
-            if self.short.fetch_add(1, Ordering::Relaxed) >= SHORT {
-                self.again.store(0, Ordering::Relaxed);
-                self.pause.store(PAUSE.0, Ordering::Relaxed);
-            }
-            return;
-        }
-        self.short.store(0, Ordering::Relaxed);
-        if !on_trial && self.long.fetch_add(1, Ordering::Relaxed) + 1 < LONG {
-            return;
-        }
-        let pause = self.pause.load(Ordering::Relaxed);
-        self.long.store(0, Ordering::Relaxed);
-        self.pause.store((2 * pause).min(PAUSE.1), Ordering::Relaxed);
-        self.again.store(now + pause, Ordering::Relaxed);
-    }
-}
-
 /// Gives way once; says whether that took less than a tick.
 fn once(before: &mut u64) -> bool {
     cpu::give_way();
     let now = clock::tick_ns();
-    let long = now != std::mem::replace(before, now);
-    COMPANY.saw(long, now);
-    !long
+    let took = now - std::mem::replace(before, now);
+    COMPANY.saw(took, now);
+    took == 0
 }
 
 /// *Donate:* gives the calling kernel thread's processor to the listener of this CPU of the peer of `donee`, where calls are owed, and has it back by the
@@ -130,6 +60,7 @@ pub fn stand_by() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     /// A peer that has the processor back after it was given way to so many times.
     struct Peer {
@@ -201,28 +132,5 @@ mod tests {
                 assert_eq!((peer.gave_way.into_inner(), looks), (needs + 1, 1));
             }
         }
-    }
-
-    #[test]
-    fn in_bad_company_it_stops_for_longer_and_longer_until_it_gets_better() {
-        let company = Company::new();
-        (0..LONG - 1).for_each(|_| company.saw(true, 1));
-        company.saw(false, 1);
-        (0..LONG - 1).for_each(|_| company.saw(true, 1));
-        assert!(company.is_good(1), "only so many in a row count");
-        company.saw(true, 1);
-        assert!(!company.is_good(PAUSE.0));
-        let mut now = PAUSE.0 + 1;
-        assert!(company.is_good(now), "it tries again");
-        for times in 1..20 {
-            company.saw(true, now);
-            let pause = (PAUSE.0 << times).min(PAUSE.1);
-            assert!(!company.is_good(now + pause - 1), "one is enough on trial");
-            now += pause;
-            assert!(company.is_good(now));
-        }
-        (0..=SHORT).for_each(|_| company.saw(false, now));
-        company.saw(true, now);
-        assert!(company.is_good(now), "forgotten");
     }
 }

@@ -17,6 +17,7 @@ mod bell;
 #[cfg(not(underpass_loom))]
 mod census;
 #[cfg(not(underpass_loom))]
+mod company;
 mod crowd;
 #[cfg(not(underpass_loom))]
 mod deferral;

@@ -4,6 +4,7 @@
 //! the rule, until the gaps before it show which half of the price is wasted: where they are much longer, nothing is polled for beyond a batch of looks; where
 //! they are shorter, or a little longer than the rule would wait, it polls for twice as long.
 
+use crate::company::COMPANY;
 use crate::crowd::Crowd;
 use crate::tally;
 use std::cell::Cell;
@@ -254,12 +255,18 @@ impl<'a> Spin<'a> {
         let patience = if self.habit.crowd.is_met() { PATIENCE.0 } else { PATIENCE.1 };
         if shares && self.looks >= patience && self.looks.is_power_of_two() && !self.over {
             // By now a peer with a processor of its own would have answered: it may be waiting for this very one.
+            if !COMPANY.is_good(now) {
+                self.over = true;
+                return;
+            }
             tally().entered_kernel(1);
             if self.habit.crowd.is_to_leave(now) && cpu::leave() {
                 return;
             }
             cpu::give_way();
-            self.gave_way = self.habit.crowd.gave_way(now_ns() - now);
+            let back = now_ns();
+            COMPANY.saw(back - now, back);
+            self.gave_way = self.habit.crowd.gave_way(back - now);
         }
     }
 }
