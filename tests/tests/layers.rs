@@ -78,7 +78,7 @@ const ROOMS: &[Room] = &[
             "underpass-threads",
             "underpass-wire",
         ],
-        outside: Some(&["landlock", "seccompiler"]),
+        outside: Some(&["seccompiler"]),
         because: "it starts, restricts and ends domains; what the walls are made of stays out of the core",
         ..BARE
     },
@@ -212,6 +212,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
             "foreign.rs",
             "foreign/spawner.rs",
             "fork.rs",
+            "landlock.rs",
             "memory.rs",
             "sealed.rs",
             "peer.rs",

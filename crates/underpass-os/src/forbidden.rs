@@ -1,55 +1,182 @@
-//! The last words of a process that made a system call which it may not make.
+//! System calls that a filter of seccomp does not allow, as another process hears of them.
+//!
+//! A filter can have the kernel hold a call up and notify whoever has the filter's *listener*, a
+//! descriptor. No handler of signals in the calling process can prevent that.
 
+use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::ptr;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Who is told, or -1.
-static LISTENER: AtomicI32 = AtomicI32::new(-1);
+/// One instruction of a filter.
+pub use libc::sock_filter as Instruction;
 
-/// Where the kernel puts the number of the refused call into a `siginfo_t`, on processors of 64 bits.
-const NUMBER: usize = 24;
+/// The code of an instruction that returns a constant (`BPF_RET | BPF_K`).
+const RETURN: u16 = 6;
 
-/// The mark with which the message begins.
-pub const MARK: u8 = b'F';
+/// What there is to hear of forbidden calls.
+#[derive(Debug)]
+pub struct SeccompListener(OwnedFd);
 
-/// Has this process write [`MARK`] and the number of a system call that seccomp refuses by a trap, four bytes, to `listener`, and then end by `SIGSYS`.
-/// `listener` stays open until the process ends.
-///
-/// # Errors
-/// What `sigaction` says.
-pub fn tell(listener: BorrowedFd<'static>) -> io::Result<()> {
-    // Relaxed: the handler is installed after it, by a system call.
-    LISTENER.store(listener.as_raw_fd(), Ordering::Relaxed);
-    // SAFETY: all-zero is a value of this plain C struct.
-    let mut new: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-    // The second one, which the handler sends, meets the default.
-    new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESETHAND | libc::SA_NODEFER;
-    new.sa_sigaction = on_forbidden as *const () as libc::sighandler_t;
-    // SAFETY: the handler has the signature that goes with the flags.
-    match unsafe { libc::sigaction(libc::SIGSYS, &new, ptr::null_mut()) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+/// What a [`SeccompListener`] has heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notification {
+    /// A kernel thread makes the forbidden call of this number, and is held up.
+    Call(i64),
+    /// A kernel thread has made one, and a signal has ended the call before it could be looked at.
+    TakenBack,
+    /// A signal came to the kernel thread that listens.
+    Interrupted,
+    /// No kernel thread is behind the filter any more.
+    Ended,
+}
+
+impl SeccompListener {
+    /// Puts a filter around all kernel threads of this process, for good. Where `program` returns
+    /// `SECCOMP_RET_TRAP` the call is held up, and the listener hears of it. What other filters
+    /// answer counts if it is stricter.
+    ///
+    /// A call that is held up fails with `ENOSYS` when the last copy of the listener is closed.
+    ///
+    /// # Errors
+    /// `ResourceBusy` if this process is behind a filter with a listener already, of a container
+    /// for one; `InvalidInput` before Linux 5.7. There is no filter then.
+    pub fn install(program: &[Instruction]) -> io::Result<Self> {
+        let mut program = program.to_vec();
+        for instruction in &mut program {
+            if instruction.code == RETURN && instruction.k == libc::SECCOMP_RET_TRAP {
+                instruction.k = libc::SECCOMP_RET_USER_NOTIF;
+            }
+        }
+        let len = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let program = libc::sock_fprog { len, filter: program.as_mut_ptr() };
+        rustix::thread::set_no_new_privs(true)?;
+        let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER
+            | libc::SECCOMP_FILTER_FLAG_TSYNC
+            | libc::SECCOMP_FILTER_FLAG_TSYNC_ESRCH;
+        // SAFETY: the kernel copies `len` instructions, which are there.
+        let made = unsafe {
+            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
+        };
+        match i32::try_from(made) {
+            // SAFETY: the kernel has just opened it for the caller.
+            Ok(made @ 0..) => Ok(Self(unsafe { OwnedFd::from_raw_fd(made) })),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// One that another process has installed and passed.
+    pub fn adopt(fd: OwnedFd) -> Self {
+        Self(fd)
+    }
+
+    /// Waits for the next call. Linux before 6.11 goes on waiting when no kernel thread is behind
+    /// the filter any more: a signal to the waiting thread ends that, if its handler was installed
+    /// by [`install_interrupting`](crate::signal::install_interrupting).
+    ///
+    /// It can't be missed: the kernel counts the calls, also those that are taken back.
+    ///
+    /// # Errors
+    /// It is no listener.
+    pub fn next(&self) -> io::Result<Notification> {
+        // SAFETY: all-zero is a value of this plain C struct, and what the kernel asks for.
+        let mut call: libc::seccomp_notif = unsafe { MaybeUninit::zeroed().assume_init() };
+        // SAFETY: the kernel writes a whole struct of this size, which the request names.
+        let done = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut call) };
+        if done == 0 {
+            return Ok(Notification::Call(call.data.nr.into()));
+        }
+        match io::Error::last_os_error() {
+            e if e.kind() == io::ErrorKind::Interrupted => Ok(Notification::Interrupted),
+            e if e.raw_os_error() == Some(libc::ENOENT) => {
+                Ok(if self.has_ended()? { Notification::Ended } else { Notification::TakenBack })
+            }
+            e => Err(e),
+        }
+    }
+
+    fn has_ended(&self) -> io::Result<bool> {
+        let mut asked = [PollFd::new(&self.0, PollFlags::empty())];
+        rustix::io::retry_on_intr(|| poll(&mut asked, Some(&Default::default())))?;
+        Ok(asked[0].revents().contains(PollFlags::HUP))
     }
 }
 
-extern "C" fn on_forbidden(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the kernel gives a whole `siginfo_t` of 128 bytes, and the number lies within.
-    let at = unsafe { info.cast::<u8>().add(NUMBER) };
-    // SAFETY: as above; whatever the bytes are, they are a number.
-    let number = unsafe { at.cast::<i32>().read_unaligned() };
-    let [a, b, c, d] = number.to_ne_bytes();
-    let said = [MARK, a, b, c, d];
-    // Relaxed: see `tell`.
-    let listener = LISTENER.load(Ordering::Relaxed);
-    // SAFETY: the bytes are ours; a descriptor that is none is refused.
-    unsafe { libc::write(listener, said.as_ptr().cast(), said.len()) };
-    // SAFETY: it takes nothing.
-    let process = unsafe { libc::getpid() };
-    // SAFETY: it takes nothing.
-    let thread = unsafe { libc::gettid() };
-    // SAFETY: three numbers; it ends this process.
-    unsafe { libc::syscall(libc::SYS_tgkill, process, thread, libc::SIGSYS) };
+impl AsFd for SeccompListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signal;
+    use crate::thread::{Tid, current};
+    use std::process::Command;
+    use std::sync::mpsc::{Sender, channel};
+
+    const SELF: &str = "forbidden::tests::a_listener_hears_of_calls_until_it_is_interrupted";
+    const BEHIND: &str = "UNDERPASS_TEST_BEHIND_A_FILTER";
+    const NUMBER: i64 = libc::SYS_vhangup;
+
+    /// Makes the forbidden call, having told its kernel thread. Gives the `errno`.
+    fn call(tell: Sender<Tid>) -> Option<i32> {
+        tell.send(current()).unwrap();
+        // SAFETY: it takes nothing, and is not made.
+        let done = unsafe { libc::syscall(NUMBER) };
+        assert_eq!(done, -1);
+        io::Error::last_os_error().raw_os_error()
+    }
+
+    /// In a process of its own, which stays behind the filter.
+    #[test]
+    fn a_listener_hears_of_calls_until_it_is_interrupted() {
+        if std::env::var_os(BEHIND).is_none() {
+            let mut again = Command::new(std::env::current_exe().unwrap());
+            let ran = again.args([SELF, "--exact", "--nocapture"]).env(BEHIND, "1").output().unwrap();
+            let said = String::from_utf8_lossy(&ran.stdout);
+            assert!(ran.status.success() && said.contains("1 passed"), "{said}{ran:?}");
+            return;
+        }
+        // Loads the number; returns `TRAP` for this one, and `ALLOW` for all others.
+        let is = Instruction { code: 0x15, jt: 0, jf: 1, k: NUMBER as u32 };
+        let returns = |k| Instruction { code: RETURN, jt: 0, jf: 0, k };
+        let load = Instruction { code: 0x20, jt: 0, jf: 0, k: 0 };
+        let program = [load, is, returns(libc::SECCOMP_RET_TRAP), returns(libc::SECCOMP_RET_ALLOW)];
+        let listener = SeccompListener::install(&program).unwrap();
+        // There can be one listener around a process.
+        let second = SeccompListener::install(&program).unwrap_err();
+        assert_eq!(second.kind(), io::ErrorKind::ResourceBusy);
+        let signal = signal::realtime(13);
+        signal::install_interrupting(signal).unwrap();
+        let (tell, told) = channel();
+
+        // A signal ends the call before it is looked at. The kernel has counted it.
+        let its_tell = tell.clone();
+        let caller = std::thread::spawn(|| call(its_tell));
+        let tid = told.recv().unwrap();
+        poll(&mut [PollFd::new(&listener, PollFlags::IN)], None).unwrap();
+        tid.signal(signal).unwrap();
+        assert_eq!(caller.join().unwrap(), Some(libc::EINTR));
+        assert_eq!(listener.next().unwrap(), Notification::TakenBack);
+
+        let its_tell = tell.clone();
+        let caller = std::thread::spawn(|| call(its_tell));
+        told.recv().unwrap();
+        assert_eq!(listener.next().unwrap(), Notification::Call(NUMBER));
+        let listens = std::thread::spawn(move || {
+            tell.send(current()).unwrap();
+            (listener.next().unwrap(), listener)
+        });
+        let tid = told.recv().unwrap();
+        while !listens.is_finished() {
+            tid.signal(signal).unwrap_or(());
+            std::thread::yield_now();
+        }
+        let (heard, listener) = listens.join().unwrap();
+        assert_eq!(heard, Notification::Interrupted);
+        drop(listener);
+        assert_eq!(caller.join().unwrap(), Some(libc::ENOSYS));
+    }
 }

@@ -160,8 +160,8 @@ impl Socket {
     }
 }
 
-/// See [`Socket::admit_files`].
-pub(crate) fn admit_files(socket: impl AsFd, admit: bool) {
+/// As [`Socket::admit_files`], for any Unix socket.
+pub fn admit_files(socket: impl AsFd, admit: bool) {
     let _ = set_option(socket, SO_PASSRIGHTS, admit.into());
 }
 

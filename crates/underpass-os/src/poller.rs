@@ -45,6 +45,16 @@ impl Poller {
         Ok(epoll::add(&self.epoll, file, epoll::EventData::new_u64(key), what)?)
     }
 
+    /// Watches `file` as [`add`](Self::add) does, but tells nothing of it until it is
+    /// [listened](Self::listen_again) to.
+    ///
+    /// # Errors
+    /// As of [`add`](Self::add).
+    pub fn add_quietly(&self, file: impl AsFd, key: u64) -> io::Result<()> {
+        let what = epoll::EventFlags::ONESHOT;
+        Ok(epoll::add(&self.epoll, file, epoll::EventData::new_u64(key), what)?)
+    }
+
     /// Tells nothing of `file`, which is watched under `key`, but one time that its peer is gone.
     pub fn quieten(&self, file: impl AsFd, key: u64) {
         self.change(file, key, epoll::EventFlags::ONESHOT);

@@ -17,6 +17,8 @@ static ASIDE: [OnceLock<fn(usize)>; SIGNALS] = [const { OnceLock::new() }; SIGNA
 
 /// What a terminal sends for Ctrl-\\: programs that are not told otherwise die of it.
 pub const QUIT: i32 = libc::SIGQUIT;
+/// What comes to a kernel thread that writes where nobody reads any more.
+pub const PIPE: i32 = libc::SIGPIPE;
 /// What [`alarm`] brings.
 pub const ALARM: i32 = libc::SIGALRM;
 
@@ -63,6 +65,16 @@ pub fn install_aside(signal: i32, handler: fn(usize)) -> io::Result<()> {
     let flags = libc::SA_RESTART | libc::SA_ONSTACK | libc::SA_SIGINFO;
     take(signal, on_signal_aside as *const () as libc::sighandler_t, flags)
 }
+
+/// Has `signal` interrupt the system call that its kernel thread waits in, and do nothing else.
+///
+/// # Errors
+/// As of [`install`].
+pub fn install_interrupting(signal: i32) -> io::Result<()> {
+    take(signal, on_interrupting as *const () as libc::sighandler_t, 0)
+}
+
+extern "C" fn on_interrupting(_: i32) {}
 
 /// Has this process ignore `signal`.
 ///

@@ -333,6 +333,12 @@ impl Socket {
         hang_up(&self.fd);
     }
 
+    /// Lets the peer send no more. What it has sent stays here, and it can be sent to.
+    pub fn receive_no_more(&self) {
+        // A connection that is gone already is as good.
+        let _ = shutdown(&self.fd, Shutdown::Read);
+    }
+
     /// Waits until a message or the peer's end has come; `false` if `deadline_ns` passes first.
     ///
     /// # Errors

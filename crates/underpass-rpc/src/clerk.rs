@@ -67,6 +67,20 @@ pub(crate) fn clerk() -> io::Result<&'static Clerk> {
     Ok(CLERK.get_or_init(|| clerk))
 }
 
+/// Starts a kernel thread with a descriptor table of its own, as [`Spawner::spawn`] does. For other
+/// rooms: the clerk's spawner is there before any file of a peer.
+///
+/// # Errors
+/// As of [`Spawner::spawn`]; there is no clerk and none can be started.
+#[doc(hidden)]
+pub fn spawn_apart(
+    name: &'static str,
+    exchange: OwnedFd,
+    run: impl FnOnce(underpass_os::foreign::Table) + Send + 'static,
+) -> io::Result<()> {
+    clerk()?.spawner().spawn(name, exchange, run)
+}
+
 impl Clerk {
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
@@ -84,15 +98,26 @@ impl Clerk {
         }
         let key = table.next_key();
         if let Some(file) = row.file() {
-            self.poller.add(file, key)?;
+            match &row {
+                Watched::Export(_) => self.poller.add_quietly(file, key)?,
+                _ => self.poller.add(file, key)?,
+            }
         }
         table.insert(key, row, clock::now_ns());
         Ok(key)
     }
 
-    /// Hands out bindings of an interface from now on; gives the key to end that.
+    /// Will hand out bindings of an interface, once its key is [opened](Self::admit): until then
+    /// nobody who connects is accepted. Gives the key.
     pub(crate) fn export(&self, exported: Exported) -> io::Result<u64> {
         self.watch(Watched::Export(Arc::new(exported)), None)
+    }
+
+    /// Hands out bindings of an export from now on.
+    pub(crate) fn admit(&self, key: u64) {
+        if let Some(Watched::Export(exported)) = self.table().row(key) {
+            self.poller.listen_again(&exported.listening, key);
+        }
     }
 
     /// Removes the name; sends off who is about to have a binding of it.

@@ -6,8 +6,7 @@ use crate::grant::Grant;
 use crate::limits::{Limits, Quotas};
 use crate::name;
 use crate::peer::Peer;
-use crate::registry;
-use crate::running::Running;
+use crate::running::{BoundServer, Running};
 use crate::service::Service;
 use std::collections::HashMap;
 use std::io;
@@ -185,8 +184,32 @@ impl Server {
     /// # Errors
     /// [`ExportError`], and then nothing is exported.
     pub fn start(self) -> Result<Running, Error> {
+        Ok(self.bind()?.serve())
+    }
+
+    /// Takes the names, and starts what serving needs. Importers can connect, and wait: nobody gets
+    /// a binding, and no call begins, before [`BoundServer::serve`].
+    ///
+    /// For a server that has something left to do between the two, such as to give up rights. An
+    /// importer waits for 5 s.
+    ///
+    /// # Errors
+    /// As of [`start`](Self::start).
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn give_up_rights() {}
+    /// fn run(server: underpass_rpc::Server) -> Result<(), underpass_rpc::Error> {
+    ///     let bound = server.bind()?;
+    ///     give_up_rights();
+    ///     bound.serve().until_replaced();
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn bind(self) -> Result<BoundServer, Error> {
         fork::check().map_err(|e| ExportError::System("nothing can be exported", e))?;
         let mut running = Running { names: Vec::new(), standings: Vec::new() };
+        let mut services = Vec::new();
         let mut names = self.exports.iter().map(|export| &export.name);
         names.try_for_each(|name| name::check(name)).map_err(ExportError::BadName)?;
         self.directory.ensure().map_err(|e| ExportError::Directory(self.directory.path().into(), e))?;
@@ -215,11 +238,11 @@ impl Server {
             let key = clerk()
                 .and_then(|clerk| clerk.export(Exported { listening, offer: Arc::new(offer) }))
                 .map_err(|e| ExportError::System("a name can't be watched", e))?;
-            registry::add(path.clone(), service);
+            services.push(service);
             running.names.push((key, path));
             running.standings.push(standing);
         }
-        Ok(running)
+        Ok(BoundServer { running, services })
     }
 
     /// Takes over names that a living domain has: a server upgraded in place. Who imports from then on comes here. The other domain turns new calls away, answers those that it has

@@ -70,6 +70,8 @@ mod waiting;
 pub use abandon::Abandon;
 pub use answer::Results;
 pub use binding::{Binding, Bindings};
+#[doc(hidden)]
+pub use clerk::spawn_apart;
 pub use counters::{Counters, active_bindings, counters};
 pub use deadline::{Cancellation, cancellation, deadline, detached, is_cancelled};
 pub use error::{CallError, Error, ExportError, FromCallError, ImportError, Outcome, ShareError};
@@ -82,7 +84,7 @@ pub use leasing::AllLeased;
 pub use limits::Limits;
 pub use peer::{Peer, caller};
 pub use resilient::Policy;
-pub use running::Running;
+pub use running::{BoundServer, Running};
 pub use sealed::{Sealed, SealedWriter};
 pub use service::Service;
 pub use shared::Shared;

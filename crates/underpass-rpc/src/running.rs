@@ -3,6 +3,7 @@
 use crate::binding::Bindings;
 use crate::clerk::{Clerk, clerk};
 use crate::registry;
+use crate::service::Service;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use underpass_os::{Standing, clock};
@@ -10,6 +11,37 @@ use underpass_threads::sleep;
 
 /// How long a shutdown sleeps between two looks at the calls under way.
 const LOOK: Duration = Duration::from_micros(500);
+
+/// Exports that have their names, and are not served yet. Dropping it gives the names up.
+///
+/// [`Server::bind`](crate::Server::bind) makes one.
+#[derive(Debug)]
+#[must_use = "nobody is served until `serve`"]
+pub struct BoundServer {
+    pub(crate) running: Running,
+    /// What stands behind the names, in their order.
+    pub(crate) services: Vec<Service>,
+}
+
+impl BoundServer {
+    /// Where the names stand.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.running.paths()
+    }
+
+    /// Begins to serve: importers get their bindings from now on.
+    pub fn serve(self) -> Running {
+        let Self { running, services } = self;
+        for ((key, path), service) in running.names.iter().zip(services) {
+            registry::add(path.clone(), service);
+            // The clerk is there: it has given out the key.
+            if let Ok(clerk) = clerk() {
+                clerk.admit(*key);
+            }
+        }
+        running
+    }
+}
 
 /// Exports that are being served, until dropped.
 #[derive(Debug)]

@@ -6,15 +6,18 @@ use std::process::ExitStatus;
 use std::time::Duration;
 use underpass_os::calls;
 
-/// How a sandboxed domain came to its end. The kernel tells this to its starter; only the name of a forbidden call is the domain's own word.
+/// How a sandboxed domain came to its end. The kernel tells this to its starter, and the domain has
+/// no say in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {
     /// It made a system call that it may not make: it has a fault, or somebody has taken it over. *Remedy:* do before [`Inside::serve`](crate::Inside::serve)
     /// what needs this call; don't run what took it over again.
     Forbidden {
-        /// The call's number on this processor, as the domain itself told it with its last breath. It can't where signals are blocked, as the C library does
-        /// to start a program.
+        /// The call's number on this processor. Nothing where
+        /// [`Measure::CallNames`](crate::Measure::CallNames) does not hold, if the domain made the call in
+        /// the manner of another processor, and if it ended the call by a signal before its starter
+        /// could look at it.
         number: Option<i64>,
     },
     /// It used up its [`processor_time`](crate::Sandbox::processor_time). *Remedy:* more of it, or less work for one domain.
@@ -35,6 +38,8 @@ pub enum Ended {
 pub(crate) enum Blow {
     Late(Duration),
     Killed,
+    /// It made a forbidden call, of this number if that is known.
+    Forbidden(Option<i64>),
 }
 
 const SIGKILL: i32 = 9;
@@ -42,12 +47,14 @@ const SIGXCPU: i32 = 24;
 const SIGSYS: i32 = 31;
 
 impl Ended {
-    pub(crate) fn of(status: ExitStatus, blow: Option<Blow>, forbidden: Option<i64>) -> Self {
+    pub(crate) fn of(status: ExitStatus, blow: Option<Blow>) -> Self {
         match (status.code(), status.signal(), blow) {
-            (_, Some(SIGSYS), _) => Self::Forbidden { number: forbidden },
+            // By the filter itself.
+            (_, Some(SIGSYS), _) => Self::Forbidden { number: None },
             (_, Some(SIGXCPU), _) => Self::ProcessorTime,
             (_, Some(SIGKILL), Some(Blow::Late(time))) => Self::Late(time),
             (_, Some(SIGKILL), Some(Blow::Killed)) => Self::Killed,
+            (_, Some(SIGKILL), Some(Blow::Forbidden(number))) => Self::Forbidden { number },
             (Some(code), _, _) => Self::Exited(code),
             (None, signal, _) => Self::Signal(signal.unwrap_or(0)),
         }
@@ -101,12 +108,14 @@ mod tests {
     fn the_kernel_tells_how_it_ended() {
         let status = ExitStatus::from_raw;
         let late = Blow::Late(Duration::from_secs(1));
-        assert_eq!(Ended::of(status(SIGSYS), None, Some(41)), Ended::Forbidden { number: Some(41) });
-        assert_eq!(Ended::of(status(SIGXCPU), Some(late), None), Ended::ProcessorTime);
-        assert_eq!(Ended::of(status(SIGKILL), Some(late), None), Ended::Late(Duration::from_secs(1)));
-        assert_eq!(Ended::of(status(SIGKILL), None, Some(41)), Ended::Signal(SIGKILL));
-        assert_eq!(Ended::of(status(3 << 8), Some(Blow::Killed), None), Ended::Exited(3));
-        assert_eq!(Ended::of(status(11), Some(Blow::Killed), None), Ended::Signal(11));
+        let forbidden = Blow::Forbidden(Some(41));
+        assert_eq!(Ended::of(status(SIGSYS), None), Ended::Forbidden { number: None });
+        assert_eq!(Ended::of(status(SIGKILL), Some(forbidden)), Ended::Forbidden { number: Some(41) });
+        assert_eq!(Ended::of(status(SIGXCPU), Some(late)), Ended::ProcessorTime);
+        assert_eq!(Ended::of(status(SIGKILL), Some(late)), Ended::Late(Duration::from_secs(1)));
+        assert_eq!(Ended::of(status(SIGKILL), None), Ended::Signal(SIGKILL));
+        assert_eq!(Ended::of(status(3 << 8), Some(forbidden)), Ended::Exited(3));
+        assert_eq!(Ended::of(status(11), Some(Blow::Killed)), Ended::Signal(11));
     }
 
     #[test]

@@ -1,19 +1,21 @@
 //! The process in the sandbox, from its first step in `main` to the moment at which it serves and can do nothing else.
 
-use crate::message::{LONGEST, Message};
+use crate::message::{LONGEST, Message, SERVE};
 use crate::report::{Measure, Report};
 use crate::spec::Spec;
 use crate::{StartError, walls};
 use std::convert::Infallible;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
+use underpass_os::forbidden::SeccompListener;
 use underpass_os::{Socket, clock, confine, process};
 use underpass_processor::Pool;
 use underpass_rpc::Server;
 
 /// By this variable a process learns that a [`Sandbox`](crate::Sandbox) started it, and of which version.
 pub(crate) const ROLE: &str = "UNDERPASS_SANDBOX";
-pub(crate) const VERSION: &str = "1";
+pub(crate) const VERSION: &str = "2";
 
 /// How long the starter may take to say what it wants, in ns.
 const PATIENCE: u64 = 10_000_000_000;
@@ -22,7 +24,7 @@ const PATIENCE: u64 = 10_000_000_000;
 #[derive(Debug)]
 #[must_use = "the walls go up in `serve`; a process that doesn't serve in time is ended"]
 pub struct Inside {
-    starter: &'static Socket,
+    starter: Socket,
     spec: Spec,
     report: Report,
 }
@@ -50,14 +52,10 @@ pub fn inside() -> Result<Option<Inside>, StartError> {
     }
     let system = |what| move |e| StartError::System(what, e);
     let socket = confine::take_stdin().and_then(Socket::adopt);
-    let socket = socket.map_err(system("the starter's socket can't be had"))?;
-    // It is told of the end of this process by the kernel.
-    let starter: &'static Socket = Box::leak(Box::new(socket));
-    let mut bytes = vec![0; LONGEST];
-    let asked = starter.wait(clock::now_ns() + PATIENCE).and_then(|_| starter.receive(&mut bytes));
-    let asked = asked.map_err(system("the starter can't be heard"))?;
-    let spec = Spec::from_bytes(&bytes[..asked.len])
-        .ok_or(StartError::NoSandbox("what its starter wants is no sandbox"))?;
+    let starter = socket.map_err(system("the starter's socket can't be had"))?;
+    let asked = hear(&starter).map_err(system("the starter can't be heard"))?;
+    let spec =
+        Spec::from_bytes(&asked).ok_or(StartError::NoSandbox("what its starter wants is no sandbox"))?;
     let mut inside = Inside { starter, spec, report: Report::default() };
     walls::first(&mut inside.report);
     // New credentials may have made the kernel forget it.
@@ -66,25 +64,48 @@ pub fn inside() -> Result<Option<Inside>, StartError> {
     Ok(Some(inside))
 }
 
+/// The starter's next message.
+fn hear(starter: &Socket) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; LONGEST];
+    starter.wait(clock::now_ns() + PATIENCE)?;
+    let received = starter.receive(&mut bytes)?;
+    bytes.truncate(received.len);
+    Ok(bytes)
+}
+
 impl Inside {
-    /// Makes `server`'s exports, puts up the walls around all kernel threads of this process, tells the starter, and serves for ever. Bindings that the
-    /// server's procedures call must have been imported before.
+    /// Takes the names of `server`'s exports, puts up the walls around all kernel threads of this
+    /// process, tells the starter, and serves for ever. Nobody gets a binding before the walls stand.
+    /// Bindings that the server's procedures call must have been imported before.
     ///
     /// What names a file fails from then on with `PermissionDenied`, for the sake of libraries that look and do without; any other call to the system that
     /// serving doesn't need ends the process, unless the sandbox is [`lenient`](crate::Sandbox::lenient). Unannounced blocking is not found, as `/proc` is out of reach.
     ///
     /// # Errors
-    /// As [`inside`]; [`Failed`](StartError::Failed) with what [`Server::start`] says. The starter is told too. Some of the walls may stand then: the process can only end.
+    /// As [`inside`]; [`Failed`](StartError::Failed) with what [`Server::bind`] says. The starter is
+    /// told too. Some of the walls may stand then: the process can only end.
     pub fn serve(mut self, server: Server) -> Result<Infallible, StartError> {
         // The limits come when the exports are made.
         underpass_threads::e_stacks_within(self.spec.memory);
-        let running = server.start().map_err(|e| self.failed(StartError::Failed(e.to_string())))?;
+        let bound = server.bind().map_err(|e| self.failed(StartError::Failed(e.to_string())))?;
         keep_processors();
-        let names: Vec<PathBuf> = running.paths().map(PathBuf::from).collect();
-        let listener: BorrowedFd<'static> = self.starter.as_fd();
-        walls::last(&self.spec, listener, &mut self.report);
+        let names: Vec<PathBuf> = bound.paths().map(PathBuf::from).collect();
+        let listener = walls::last(&self.spec, &mut self.report);
         self.check()?;
-        self.say(&Message::Ready { report: self.report.clone(), names });
+        let files: Vec<BorrowedFd<'_>> = listener.iter().map(SeccompListener::as_fd).collect();
+        let ready = Message::Ready { report: self.report.clone(), names };
+        self.starter.send(&ready.to_bytes(), &files).map_err(|e| {
+            self.failed(StartError::System("what hears of forbidden calls can't be passed to the starter", e))
+        })?;
+        // Here it would let this process go on after a forbidden call.
+        drop(listener);
+        let told = hear(&self.starter).map_err(|e| StartError::System("the starter can't be heard", e))?;
+        if told != SERVE {
+            return Err(StartError::NoSandbox("its starter does not have it serve"));
+        }
+        // Over it this process could pass its starter files that it has from others.
+        drop(self.starter);
+        let _running = bound.serve();
         loop {
             std::thread::park();
         }
@@ -98,18 +119,15 @@ impl Inside {
     }
 
     fn failed(&self, e: StartError) -> StartError {
-        self.say(&match &e {
+        let message = match &e {
             StartError::NotEnforced(measure, why) => {
                 Message::NotEnforced { measure: *measure, why: why.clone() }
             }
             other => Message::Failed { why: other.to_string() },
-        });
-        e
-    }
-
-    fn say(&self, message: &Message) {
+        };
         // A starter that is gone needs to know nothing, and takes this process along.
         let _ = self.starter.send(&message.to_bytes(), &[]);
+        e
     }
 }
 

@@ -1,25 +1,27 @@
-//! What the process in a sandbox tells its starter, over the socket between the two. Once it serves, all of it is an allegation.
+//! What the process in a sandbox tells its starter, over the socket between the two, before it
+//! serves. Afterwards it has no such socket.
 
 use crate::Measure;
 use crate::report::Report;
 use std::path::PathBuf;
-use underpass_os::forbidden::MARK;
 use underpass_wire::{from_bytes, to_bytes};
 
 /// The longest message, in bytes.
 pub(crate) const LONGEST: usize = 16 * 1024;
 
+/// By this message the starter has the process serve.
+pub(crate) const SERVE: &[u8] = b"serve";
+
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// The walls stand, and it serves these names.
+    /// The walls stand, and it will serve these names when it is [told to](SERVE). The listener that
+    /// hears of forbidden calls comes along, if there is one.
     Ready { report: Report, names: Vec<PathBuf> },
     /// It can't begin, and why.
     Failed { why: String },
     /// A measure that was required does not hold, and why.
     NotEnforced { measure: Measure, why: String },
-    /// It made a system call that it may not make.
-    Forbidden { number: i64 },
 }
 
 impl Message {
@@ -35,11 +37,6 @@ impl Message {
             }
             Self::Failed { why } => to_bytes(&(b'E', why)),
             Self::NotEnforced { measure, why } => to_bytes(&(b'N', *measure as u8, why)),
-            Self::Forbidden { number } => {
-                let mut bytes = vec![MARK];
-                bytes.extend_from_slice(&(*number as i32).to_ne_bytes());
-                bytes
-            }
         };
         bytes.truncate(LONGEST);
         bytes
@@ -62,10 +59,6 @@ impl Message {
                 let (_, measure, why): (u8, u8, String) = from_bytes(bytes).ok()?;
                 Some(Self::NotEnforced { measure: Measure::from_number(measure)?, why })
             }
-            MARK => {
-                let number = i32::from_ne_bytes(bytes[1..].try_into().ok()?);
-                Some(Self::Forbidden { number: number.into() })
-            }
             _ => None,
         }
     }
@@ -84,7 +77,6 @@ mod tests {
             Message::Ready { report, names: vec!["/run/x".into()] },
             Message::Failed { why: "no".to_owned() },
             Message::NotEnforced { measure: Measure::Files, why: "old".to_owned() },
-            Message::Forbidden { number: 41 },
         ] {
             let bytes = message.to_bytes();
             assert_eq!(Message::from_bytes(&bytes), Some(message));

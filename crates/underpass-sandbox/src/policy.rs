@@ -1,7 +1,7 @@
 //! The system calls that a sandboxed domain may make.
 //!
-//! Three filters lie over one another, and the strictest answer counts. The last allows what serving and calling need, and ends the process for
-//! anything else. The first two answer, without an end, what the runtime and the standard library try and do without: files, and `clone3`.
+//! Three filters lie over one another, and the strictest answer counts. The last allows what serving
+//! and calling need, and nothing else: the rest ends the process. The first two answer, without an end, what the runtime and the standard library try and do without: files, and `clone3`.
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition as Condition,
@@ -168,15 +168,32 @@ const PRCTLS: [u64; 4] = [3, 15, 16, 0x5356_4d41];
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// The filters, in the order in which they are to be installed; `lenient`: what is not allowed fails, and doesn't end the process.
-pub(crate) fn filters(process: u32, lenient: bool) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
-    let beyond = if lenient { SeccompAction::Errno(EPERM) } else { SeccompAction::Trap };
+/// What becomes of a call that is not allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beyond {
+    /// It fails.
+    Fails,
+    /// The kernel ends the process.
+    Ends,
+    /// It is held up, and whoever listens hears of it. The program has `Trap` for it, which
+    /// [`SeccompListener::install`](underpass_os::forbidden::SeccompListener::install) replaces.
+    IsTold,
+}
+
+/// The filters to be installed first.
+pub(crate) fn exceptions() -> Result<[BpfProgram; 2], seccompiler::BackendError> {
     let exceptions = |errno, rules| filter(rules, SeccompAction::Allow, SeccompAction::Errno(errno));
-    Ok(vec![
-        exceptions(EACCES, refused()?)?,
-        exceptions(ENOSYS, plain(&["clone3"]))?,
-        filter(allowed(process)?, beyond, SeccompAction::Allow)?,
-    ])
+    Ok([exceptions(EACCES, refused()?)?, exceptions(ENOSYS, plain(&["clone3"]))?])
+}
+
+/// The last filter.
+pub(crate) fn list(process: u32, beyond: Beyond) -> Result<BpfProgram, seccompiler::BackendError> {
+    let beyond = match beyond {
+        Beyond::Fails => SeccompAction::Errno(EPERM),
+        Beyond::Ends => SeccompAction::KillProcess,
+        Beyond::IsTold => SeccompAction::Trap,
+    };
+    filter(allowed(process)?, beyond, SeccompAction::Allow)
 }
 
 fn filter(
@@ -251,10 +268,10 @@ mod tests {
 
     #[test]
     fn filters_are_made_for_this_processor() {
-        for lenient in [false, true] {
-            let made = filters(std::process::id(), lenient).unwrap();
-            assert_eq!(made.len(), 3);
-            assert!(made.iter().all(|program| program.len() < 4096), "the kernel takes 4096 instructions");
+        let lists = [Beyond::Fails, Beyond::Ends, Beyond::IsTold]
+            .map(|beyond| list(std::process::id(), beyond).unwrap());
+        for program in exceptions().unwrap().iter().chain(&lists) {
+            assert!(program.len() < 4096, "the kernel takes 4096 instructions");
         }
     }
 

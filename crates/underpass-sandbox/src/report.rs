@@ -23,9 +23,15 @@ pub enum Measure {
     Namespaces,
     /// A bound on kernel threads of its own. Only with [`Namespaces`](Self::Namespaces), and not for root's programs.
     Tasks,
+    /// The starter is told which forbidden call ended the domain (notifications of seccomp, Linux 5.7).
+    /// Without it such a call ends the domain as well, but
+    /// [`Ended::Forbidden`](crate::Ended::Forbidden) has no number. It can't be had in a container that
+    /// listens to system calls itself. A [`lenient`](crate::Sandbox::lenient) sandbox doesn't have it,
+    /// as calls end nothing there.
+    CallNames,
 }
 
-const ALL: [Measure; 8] = [
+const ALL: [Measure; 9] = [
     Measure::Calls,
     Measure::Limits,
     Measure::Capabilities,
@@ -34,6 +40,7 @@ const ALL: [Measure; 8] = [
     Measure::Network,
     Measure::Namespaces,
     Measure::Tasks,
+    Measure::CallNames,
 ];
 
 impl Measure {
@@ -57,6 +64,7 @@ impl fmt::Display for Measure {
             Self::Network => "network (Landlock)",
             Self::Namespaces => "namespaces of its own",
             Self::Tasks => "a bound on kernel threads",
+            Self::CallNames => "names of forbidden calls (seccomp notifications)",
         })
     }
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 /// A sandbox for a domain that can do nothing but serve and call its bindings. It can be started again and again: after a crash, or for several domains at once.
 ///
-/// The process starts with an empty environment (but for `$UNDERPASS_DIR`, where names are), no open files but the standard outputs, and dies with this
+/// The process starts with an empty environment (but for `$UNDERPASS_DIR`, where names are), no open
+/// files but sockets in place of the standard outputs ([`silent`](Self::silent)), and dies with this
 /// process. [`inside`](crate::inside) says what it does then.
 ///
 /// # Examples
@@ -88,10 +89,18 @@ impl Sandbox {
         self.limited(|spec| spec.largest = bytes.max(2 << 20))
     }
 
-    /// Open files: one for each binding, one for each large argument or result under way, and some ten for the runtime. 1024 at first.
+    /// Open files: one for each binding, one for each large argument or result under way, and some ten
+    /// for the runtime. 256 at first.
     ///
-    /// The kernel lets a process pass a file on only while fewer than this are under way among *all* processes of its user: a small number makes bindings and large
-    /// results depend on what others do.
+    /// It also bounds the files that are under way in sockets. The kernel counts those for *all*
+    /// processes of a user together. It refuses a process to pass files while there are more than that
+    /// process's own number of open files (`ulimit -n`, mostly 1,024). So a domain that was taken over,
+    /// and fills sockets with files, can bring the count to this number, and to 253 beyond it for each
+    /// kernel thread that sends in the same moment. Other processes of its user can still pass files if
+    /// their number is larger.
+    ///
+    /// For the same reason a domain with a small number can't hand out bindings and large results while
+    /// other processes have as many files under way (`ETOOMANYREFS`).
     pub fn files(self, files: u64) -> Self {
         self.limited(|spec| spec.files = files)
     }
@@ -123,7 +132,14 @@ impl Sandbox {
         self.with(|plan| plan.patience = time)
     }
 
-    /// Leaves it no standard outputs: what it says there, as that it panics, is lost. At first it has this process's.
+    /// Leaves it no standard outputs: what it says there, as that it panics, is lost.
+    ///
+    /// At first what it writes there is copied to this process's outputs, each by a kernel thread of its
+    /// own. The domain can't reach the files behind them. If nobody reads those, the domain waits in its
+    /// writes when some 200 KiB are under way, and nothing else does. If they are closed, its writes
+    /// fail with `EPIPE`. All that it wrote before its end is copied before that is told, unless nobody
+    /// reads it for a second. Lines of the two outputs may change their order. If this process exits
+    /// without having ended the domain, some of the last output may be lost.
     pub fn silent(self) -> Self {
         self.with(|plan| plan.silent = true)
     }

@@ -24,7 +24,7 @@ impl Default for Spec {
         Self {
             memory: 256 << 20,
             largest: 64 << 20,
-            files: 1024,
+            files: 256,
             tasks: 256,
             processor_time: None,
             lenient: false,

@@ -3,8 +3,10 @@
 //! It is a kernel thread of its own for each domain, because the kernel ends a process with the *kernel thread* that started it. It sleeps all the time.
 
 use crate::ended::Blow;
+use crate::forbidden::Watcher;
 use crate::inside::{ROLE, VERSION};
-use crate::message::{LONGEST, Message};
+use crate::message::{LONGEST, Message, SERVE};
+use crate::outputs::Outputs;
 use crate::spec::Spec;
 use crate::{Domain, Ended, Report, StartError};
 use std::collections::BTreeMap;
@@ -16,6 +18,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
+use underpass_os::forbidden::SeccompListener;
 use underpass_os::{Directory, Listening, Poller, Ready, Socket, clock, descriptor, spawn};
 use underpass_sync::{Condvar, Mutex, MutexGuard};
 
@@ -116,7 +119,7 @@ pub(crate) fn start(plan: Plan) -> Result<Domain, StartError> {
 }
 
 /// The supervisor's life.
-fn supervise(plan: &Plan, shared: &Shared) {
+fn supervise(plan: &Plan, shared: &Arc<Shared>) {
     let (ended, failed) = match Supervisor::begin(plan, shared) {
         Err(e) => (Ended::Killed, e),
         Ok(mut supervisor) => {
@@ -135,7 +138,7 @@ fn supervise(plan: &Plan, shared: &Shared) {
 
 /// A process, from its start to its end.
 struct Supervisor<'a> {
-    shared: &'a Shared,
+    shared: &'a Arc<Shared>,
     child: Child,
     /// Readable when it has ended; the poller has it.
     _life: OwnedFd,
@@ -144,22 +147,24 @@ struct Supervisor<'a> {
     begins_by: Option<u64>,
     patience: Duration,
     names: Vec<PathBuf>,
-    forbidden: Option<i64>,
+    outputs: Outputs,
+    /// Hears of forbidden calls, once the walls stand.
+    watcher: Option<Watcher>,
     failed: Option<StartError>,
     killed: bool,
 }
 
 const LIFE: u64 = 0;
 const WORDS: u64 = 1;
-/// The most messages that are read of a process that has ended.
-const LAST_WORDS: usize = 16;
 
 impl<'a> Supervisor<'a> {
-    fn begin(plan: &Plan, shared: &'a Shared) -> Result<Self, StartError> {
+    fn begin(plan: &Plan, shared: &'a Arc<Shared>) -> Result<Self, StartError> {
         let system = |what| move |e| StartError::System(what, e);
         let (socket, theirs) = Socket::pair().map_err(system("a sandbox has no socket"))?;
         let mut command = command(plan);
         command.stdin(theirs);
+        let outputs = if plan.silent { Ok(Outputs::none()) } else { Outputs::of(&mut command) };
+        let outputs = outputs.map_err(system("a sandbox has no outputs"))?;
         let mut child = command.spawn().map_err(system("the program can't be started"))?;
         // It holds the process's end of the socket.
         drop(command);
@@ -181,7 +186,8 @@ impl<'a> Supervisor<'a> {
             begins_by: Some(clock::deadline_ns(plan.patience)),
             patience: plan.patience,
             names: Vec::new(),
-            forbidden: None,
+            outputs,
+            watcher: None,
             failed: None,
             killed: false,
         })
@@ -213,9 +219,14 @@ impl<'a> Supervisor<'a> {
             }
         }
         let status = self.child.wait();
-        (0..LAST_WORDS).take_while(|_| self.hear()).count();
+        // What it has said before it served is trusted, and is not much.
+        while self.begins_by.is_some() && self.hear() {}
+        if let Some(watcher) = self.watcher.take() {
+            watcher.stop();
+        }
+        self.outputs.end();
         let blow = self.shared.state().blow;
-        status.map_or(Ended::Killed, |status| Ended::of(status, blow, self.forbidden))
+        status.map_or(Ended::Killed, |status| Ended::of(status, blow))
     }
 
     /// Does what is due; gives the time until the next thing is, in ns.
@@ -253,19 +264,16 @@ impl<'a> Supervisor<'a> {
     /// Takes the next of the process's messages; says whether there was one.
     fn hear(&mut self) -> bool {
         let mut bytes = [0; LONGEST];
-        let message = match self.socket.receive(&mut bytes) {
-            Ok(received) if received.len > 0 => Message::from_bytes(&bytes[..received.len]),
+        let (message, files) = match self.socket.receive(&mut bytes) {
+            Ok(received) if received.len > 0 => (Message::from_bytes(&bytes[..received.len]), received.files),
             Ok(_) => return self.hears_no_more(),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return false,
             Err(_) => return self.hears_no_more(),
         };
         match message {
-            Some(Message::Ready { report, names }) if self.begins_by.take().is_some() => {
+            Some(Message::Ready { report, names }) if self.begins_by.is_some() => {
                 self.names = names;
-                // It is not listened to while it serves: it could keep this thread busy.
-                self.shared.poller.remove(&self.socket);
-                self.shared.state().started = Some(Ok((self.child.id(), report)));
-                self.shared.changed.notify_all();
+                self.begins(report, files.into_iter().next().map(SeccompListener::adopt));
             }
             Some(Message::Failed { why }) if self.begins_by.is_some() => {
                 self.failed = Some(StartError::Failed(why));
@@ -273,10 +281,31 @@ impl<'a> Supervisor<'a> {
             Some(Message::NotEnforced { measure, why }) if self.begins_by.is_some() => {
                 self.failed = Some(StartError::NotEnforced(measure, why));
             }
-            Some(Message::Forbidden { number }) => self.forbidden = Some(number),
             _ => {}
         }
         true
+    }
+
+    /// The process is behind its walls, and shall serve.
+    ///
+    /// From here on nobody trusts it. It could keep this thread busy, and pass files that take for ever
+    /// to close. So nothing can come over the socket any more before it serves.
+    fn begins(&mut self, report: Report, listener: Option<SeccompListener>) {
+        self.shared.poller.remove(&self.socket);
+        self.socket.receive_no_more();
+        match listener.map(|listener| Watcher::start(listener, self.shared)).transpose() {
+            Ok(watcher) => self.watcher = watcher,
+            Err(e) => {
+                self.failed = Some(StartError::System("nobody can listen to its forbidden calls", e));
+                self.shared.state().blow.get_or_insert(Blow::Killed);
+                return;
+            }
+        }
+        self.begins_by = None;
+        // A process that has ended already is heard of.
+        let _ = self.socket.send(SERVE, &[]);
+        self.shared.state().started = Some(Ok((self.child.id(), report)));
+        self.shared.changed.notify_all();
     }
 
     fn hears_no_more(&self) -> bool {

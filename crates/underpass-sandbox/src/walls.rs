@@ -1,16 +1,13 @@
 //! How the walls go up, in an order in which each still can: what needs files first, the filter of system calls last.
 
-use crate::policy;
+use crate::policy::{self, Beyond};
 use crate::report::{Measure, Report};
 use crate::spec::Spec;
-use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated,
-    RulesetError, Scope,
-};
+use seccompiler::{BpfProgram, apply_filter_all_threads};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use underpass_os::confine::{self, Limit};
-use underpass_os::forbidden;
+use underpass_os::forbidden::{Instruction, SeccompListener};
+use underpass_os::landlock;
 
 /// Addresses beyond those for memory and files: allocators reserve 64 MiB for many a kernel thread, and use little of it.
 const ROOM: u64 = 4 << 30;
@@ -19,14 +16,10 @@ const ROOM: u64 = 4 << 30;
 pub(crate) fn first(report: &mut Report) {
     report.note(Measure::Namespaces, confine::leave_namespaces());
     report.note(Measure::Capabilities, confine::drop_capabilities());
-    // Without one, the last walls' report says why.
-    if let Ok(ruleset) = best() {
-        confine::restrict_beforehand(ruleset);
-    }
 }
 
-/// What is done when all exports and imports are made. `listener` is told of forbidden calls.
-pub(crate) fn last(spec: &Spec, listener: BorrowedFd<'static>, report: &mut Report) {
+/// What is done when all exports and imports are made. Gives what hears of forbidden calls, if anything does.
+pub(crate) fn last(spec: &Spec, report: &mut Report) -> Option<SeccompListener> {
     // Not a wall: who is killed first when memory runs out.
     let _ = confine::die_first();
     let used = confine::memory_used();
@@ -34,35 +27,34 @@ pub(crate) fn last(spec: &Spec, listener: BorrowedFd<'static>, report: &mut Repo
     report.note(Measure::Privacy, confine::leave_no_core());
     report.note(Measure::Limits, used.and_then(|used| limits(spec, used)));
     report.note(Measure::Tasks, tasks(spec, report));
-    report.note(Measure::Calls, calls(spec, listener));
+    let (calls, names) = match calls(spec) {
+        Ok(names) => (Ok(()), names),
+        Err(why) => (Err(why), Err("there is no filter".to_owned())),
+    };
+    report.note(Measure::Calls, calls);
+    let (names, listener) = match names {
+        Ok(listener) => (Ok(()), Some(listener)),
+        Err(why) => (Err(why), None),
+    };
+    report.note(Measure::CallNames, names);
+    listener
 }
 
 fn files_and_network(report: &mut Report) {
-    let restricted = has(|ruleset| ruleset.handle_access(AccessFs::from_all(ABI::V1)))
-        .and_then(|()| confine::restrict(best()?.as_fd()).map_err(|e| e.to_string()));
-    let network =
-        restricted.clone().and_then(|()| has(|ruleset| ruleset.handle_access(AccessNet::from_all(ABI::V4))));
-    report.note(Measure::Files, restricted);
+    let version = landlock::restrict().map_err(|e| match e.kind() {
+        io::ErrorKind::Unsupported => {
+            "there is no Landlock; see whether it is in /sys/kernel/security/lsm".to_owned()
+        }
+        _ => e.to_string(),
+    });
+    report.note(Measure::Files, version.clone().map(|_| ()));
+    let network = version.and_then(|version| match version {
+        landlock::NETWORK.. => Ok(()),
+        _ => {
+            Err(format!("Landlock of this kernel has version {version}, and {} is needed", landlock::NETWORK))
+        }
+    });
     report.note(Measure::Network, network);
-}
-
-/// A ruleset that refuses what this kernel can of the newest that this was written for.
-fn best() -> Result<OwnedFd, String> {
-    let files = Ruleset::default().handle_access(AccessFs::from_all(ABI::V7));
-    let network = files.and_then(|ruleset| ruleset.handle_access(AccessNet::from_all(ABI::V4)));
-    let scoped = network.and_then(|ruleset| ruleset.scope(Scope::AbstractUnixSocket));
-    let ruleset: Option<OwnedFd> = scoped.and_then(Ruleset::create).map_err(told)?.into();
-    ruleset.ok_or_else(|| "Landlock made no ruleset".to_owned())
-}
-
-/// Whether this kernel's Landlock can refuse all of what `handle` asks of a ruleset.
-fn has(handle: impl FnOnce(Ruleset) -> Result<Ruleset, RulesetError>) -> Result<(), String> {
-    let strict = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-    handle(strict).and_then(Ruleset::create).map(|_: RulesetCreated| ()).map_err(told)
-}
-
-fn told(e: RulesetError) -> String {
-    format!("{e}; see whether `landlock` is in /sys/kernel/security/lsm")
 }
 
 fn limits(spec: &Spec, (private, addresses): (u64, u64)) -> io::Result<()> {
@@ -86,13 +78,26 @@ fn tasks(spec: &Spec, report: &Report) -> Result<(), String> {
     confine::limit(Limit::Tasks, spec.tasks).map_err(|e| e.to_string())
 }
 
-fn calls(spec: &Spec, listener: BorrowedFd<'static>) -> Result<(), String> {
-    forbidden::tell(listener).map_err(|e| e.to_string())?;
-    let filters = policy::filters(std::process::id(), spec.lenient).map_err(|e| e.to_string())?;
-    filters
-        .iter()
-        .try_for_each(|filter| seccompiler::apply_filter_all_threads(filter))
-        .map_err(|e| e.to_string())
+/// Puts up the filters. Gives what hears of forbidden calls, or why nothing does.
+fn calls(spec: &Spec) -> Result<Result<SeccompListener, String>, String> {
+    let apply = |filter: &BpfProgram| apply_filter_all_threads(filter).map_err(|e| e.to_string());
+    let list = |beyond| policy::list(std::process::id(), beyond).map_err(|e| e.to_string());
+    policy::exceptions().map_err(|e| e.to_string())?.iter().try_for_each(apply)?;
+    if spec.lenient {
+        apply(&list(Beyond::Fails)?)?;
+        return Ok(Err("a lenient sandbox ends no domain for them".to_owned()));
+    }
+    match SeccompListener::install(&list(Beyond::IsTold)?.iter().map(instruction).collect::<Vec<_>>()) {
+        Ok(listener) => Ok(Ok(listener)),
+        Err(e) => {
+            apply(&list(Beyond::Ends)?)?;
+            Ok(Err(format!("{e}; is it in a container that listens to its calls?")))
+        }
+    }
+}
+
+fn instruction(of: &seccompiler::sock_filter) -> Instruction {
+    Instruction { code: of.code, jt: of.jt, jf: of.jf, k: of.k }
 }
 
 #[cfg(test)]
@@ -100,6 +105,8 @@ mod tests {
     use super::*;
     use std::process::Command;
     use std::sync::mpsc;
+    use underpass_os::Socket;
+    use underpass_os::foreign::Spawner;
 
     const SELF: &str = "walls::tests::every_kernel_thread_is_behind_landlock_alone";
     const LOCKED: &str = "UNDERPASS_TEST_LOCKED";
@@ -139,14 +146,25 @@ mod tests {
                 })
                 .collect();
             older.iter().for_each(|_| readied.recv().unwrap());
+            // One has a descriptor table of its own, and so has the one that starts it.
+            let (go_apart, wait) = mpsc::channel::<()>();
+            let (tell, told) = mpsc::channel();
+            let (_way, exchange) = Socket::pair().unwrap();
+            let apart = move |_| {
+                wait.recv().unwrap();
+                tell.send((open(), connect(port).map(|_| ()))).unwrap();
+            };
+            Spawner::start().unwrap().spawn("apart", exchange, apart).unwrap();
             files_and_network(&mut report);
             let older = older.into_iter().map(|(thread, go)| {
                 go.send(()).unwrap();
                 thread
             });
             let younger = scope.spawn(|| (open(), connect(port).map(|_| ())));
-            for thread in older.chain([younger]) {
-                let (opened, connected) = thread.join().unwrap();
+            let results = older.chain([younger]).map(|thread| thread.join().unwrap());
+            go_apart.send(()).unwrap();
+            let apart = told.iter().take(1);
+            for (opened, connected) in results.chain(apart) {
                 let refused = Err(io::ErrorKind::PermissionDenied);
                 assert_eq!(opened.is_ok(), !report.holds(Measure::Files), "{report}");
                 assert_eq!(connected == refused, report.holds(Measure::Network), "{report}");

@@ -190,10 +190,10 @@ pub use underpass_macros::{Wire, interface};
 /// ```
 pub use underpass_rpc::ShareError;
 pub use underpass_rpc::{
-    Abandon, AllLeased, Binding, Bindings, CallError, Cancellation, Copied, Counters, Error, ExportError,
-    Grant, Handler, ImportError, Limits, Outcome, Peer, Policy, Running, Sealed, SealedWriter, Server,
-    Service, Shared, active_bindings, caller, cancellation, copied, counters, deadline, detached, hang_up,
-    is_cancelled,
+    Abandon, AllLeased, Binding, Bindings, BoundServer, CallError, Cancellation, Copied, Counters, Error,
+    ExportError, Grant, Handler, ImportError, Limits, Outcome, Peer, Policy, Running, Sealed, SealedWriter,
+    Server, Service, Shared, active_bindings, caller, cancellation, copied, counters, deadline, detached,
+    hang_up, is_cancelled,
 };
 #[cfg(feature = "sandbox")]
 pub use underpass_sandbox::Sandbox;

@@ -1,30 +1,40 @@
 //! A domain for a sandbox, which misbehaves when asked to.
 //!
 //! `underpass-test-sandboxed NAME [PROBE]` exports a `Captive` as NAME and a `Probe` as NAME-probe, in a sandbox if one started it, and
-//! calls the `Probe` PROBE. `underpass-test-sandboxed starter NAME` starts such a domain in a sandbox, says its process, and waits.
+//! calls the `Probe` PROBE. `underpass-test-sandboxed starter NAME [DEED]` starts such a domain in a sandbox, says its process, has it
+//! do DEED, and waits until its standard input ends. Then it ends the domain, and says how that ended. `underpass-test-sandboxed pass` passes a file
+//! to itself, and says what came of it.
 #![deny(unsafe_code)]
 
 #[allow(unsafe_code)]
 mod raw;
 
-use raw::call;
+use raw::{address as at, call};
 use std::cell::Cell;
 use std::error::Error;
 use std::fs;
 use std::io;
+use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 use underpass::{CallError, Sandbox, Server, sandbox, thread};
-use underpass_tests::{Captive, Probe, ProbeClient, Subject};
+use underpass_os::Socket;
+use underpass_os::forbidden::{Instruction, SeccompListener};
+use underpass_tests::{Captive, CaptiveClient, Probe, ProbeClient, Subject};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let inside = sandbox::inside()?;
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().ok_or("no name")?;
-    if name == "starter" {
-        return start(&arguments.next().ok_or("no name")?);
+    match name.as_str() {
+        "starter" => return start(&arguments.next().ok_or("no name")?, arguments.next()),
+        "pass" => return pass(),
+        _ => {}
     }
     let probe = arguments
         .next()
@@ -33,6 +43,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let server = Server::new()
         .export(format!("{name}-probe"), Probe::serve(Subject::default()))
         .export(name, Captive::serve(Prisoner { probe }));
+    if std::env::var_os("UNDERPASS_TEST_HOLD").is_some() {
+        hold_up_the_walls();
+    }
     match inside {
         Some(inside) => match inside.serve(server)? {},
         // The same without a sandbox: what is tried there is possible at all.
@@ -43,12 +56,44 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-fn start(name: &str) -> Result<(), Box<dyn Error>> {
+fn start(name: &str, deed: Option<String>) -> Result<(), Box<dyn Error>> {
     underpass_os::process::die_with_parent()?;
+    // As a container may that looks after this process.
+    let listens = std::env::var_os("UNDERPASS_TEST_LISTENER").is_some();
+    // `BPF_RET | BPF_K`, `SECCOMP_RET_ALLOW`.
+    let all = Instruction { code: 6, jt: 0, jf: 0, k: 0x7fff_0000 };
+    let _listener = if listens { Some(SeccompListener::install(&[all])?) } else { None };
     let domain = Sandbox::this_program().arg(name).start()?;
     println!("{}", domain.pid());
+    if let Some(deed) = deed {
+        println!("{deed}: {}", CaptiveClient::import(name)?.attempt(&deed, 0)?);
+    }
     let _ = io::read_to_string(io::stdin());
+    println!("ended: {:?}", domain.end());
+    if listens {
+        println!("{}", domain.report());
+    }
     Ok(())
+}
+
+/// Says whether a process of this user can pass a file.
+fn pass() -> Result<(), Box<dyn Error>> {
+    let (ours, theirs) = Socket::pair()?;
+    println!("{:?}", ours.send(b"with a file", &[theirs.as_fd()]).map_err(|e| e.raw_os_error()));
+    Ok(())
+}
+
+/// Starts a kernel thread that takes no signal, so that it can't be asked to restrict itself.
+fn hold_up_the_walls() {
+    let (ready, readied) = channel();
+    std::thread::spawn(move || {
+        // `SIG_BLOCK`, of all.
+        ready.send(call("rt_sigprocmask", [0, raw::address(&u64::MAX), 0, 8, 0])).unwrap();
+        loop {
+            std::thread::park();
+        }
+    });
+    readied.recv().unwrap().unwrap();
 }
 
 struct Prisoner {
@@ -87,11 +132,6 @@ impl Captive for Prisoner {
 /// What `std` says, as an `errno`.
 fn told<T>(result: io::Result<T>) -> Result<(), i64> {
     result.map(|_| ()).map_err(|e| e.raw_os_error().unwrap_or(0).into())
-}
-
-/// The address of `value`, for a system call.
-fn at<T>(value: &T) -> u64 {
-    std::ptr::from_ref(value).expose_provenance() as u64
 }
 
 fn attempt(deed: &str, target: u64) -> Result<(), i64> {
@@ -160,6 +200,20 @@ fn attempt(deed: &str, target: u64) -> Result<(), i64> {
             Err(25) => Ok(()),
             other => other.map(|_| ()),
         },
+        "read an output" => match call("pread64", [1, at(&page), 4096, 0, 0]) {
+            Ok(0) => Err(0),
+            other => other.map(|_| ()),
+        },
+        "truncate an output" => plain("ftruncate", [1, 0, 0, 0, 0]),
+        // FIONBIO.
+        "unblock an output" => plain("ioctl", [1, 0x5421, at(&1u32), 0, 0]),
+        "say" => say(target),
+        "say for ever" => loop {
+            say(1 << 20)?;
+        },
+        "catch SIGSYS" => raw::catch(SIGSYS).and_then(|()| plain("socket", [1, 1, 0, 0, 0])),
+        "take calls back" => take_calls_back(),
+        "flood with files" => flood_with_files(),
         "reserve" => Vec::<u8>::new().try_reserve_exact(target as usize).map_err(|_| 12),
         "eat" => {
             let mut eaten = Vec::new();
@@ -176,5 +230,50 @@ fn attempt(deed: &str, target: u64) -> Result<(), i64> {
         }
         "exit" => std::process::exit(7),
         _ => Err(-1),
+    }
+}
+
+const SIGUSR1: u64 = 10;
+const SIGSYS: u64 = 31;
+
+/// Writes `bytes` to both standard outputs, and then last words.
+fn say(bytes: u64) -> Result<(), i64> {
+    let all = vec![b'.'; bytes as usize];
+    for output in [&mut io::stdout() as &mut dyn Write, &mut io::stderr()] {
+        told(output.write_all(&all).and_then(|()| output.write_all(b"last words\n")))?;
+    }
+    Ok(())
+}
+
+/// Makes forbidden calls while another kernel thread interrupts each of them.
+fn take_calls_back() -> Result<(), i64> {
+    raw::catch(SIGSYS)?;
+    raw::catch(SIGUSR1)?;
+    let (process, thread) = (call("getpid", [0; 5])?, call("gettid", [0; 5])?);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let _ = call("tgkill", [process, thread, SIGUSR1, 0, 0]);
+            }
+        });
+        for _ in 0..100_000 {
+            let _ = call("socket", [1, 1, 0, 0, 0]);
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    Ok(())
+}
+
+/// Puts as many files as it can into the queues of its own sockets; gives why no more went, as an `errno`.
+fn flood_with_files() -> Result<(), i64> {
+    let [mut from, mut to] = raw::pair()?;
+    loop {
+        match raw::send_files(from, to) {
+            Ok(()) => {}
+            // EAGAIN: the queue is full.
+            Err(11) => [from, to] = raw::pair()?,
+            Err(other) => return Err(other),
+        }
     }
 }

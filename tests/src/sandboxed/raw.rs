@@ -1,5 +1,7 @@
 //! System calls as somebody makes them who has taken a process over.
 
+use std::cell::UnsafeCell;
+use std::os::fd::RawFd;
 use underpass_os::calls;
 
 /// Makes the system call `name`. Gives what it returns, or the `errno`.
@@ -34,4 +36,66 @@ pub fn crash() {
     let nowhere = std::ptr::without_provenance_mut::<u8>(8);
     // SAFETY: it is not: the process dies of it, which is what is asked for.
     unsafe { nowhere.write_volatile(1) };
+}
+
+/// Handles `signal` and goes on: the handler changes nothing.
+pub fn catch(signal: u64) -> Result<(), i64> {
+    /// As the kernel takes it on this processor.
+    #[repr(C)]
+    struct Action {
+        handler: u64,
+        flags: u64,
+        restorer: u64,
+        mask: u64,
+    }
+    // `SA_RESTORER`. A system call that is interrupted fails, and is not made again.
+    let restorer = go_back as *const () as u64;
+    let action = Action { handler: go_on as *const () as u64, flags: 0x0400_0000, restorer, mask: 0 };
+    call("rt_sigaction", [signal, address(&action), 0, 8, 0]).map(|_| ())
+}
+
+extern "C" fn go_on(_: i32) {}
+
+/// `rt_sigreturn`.
+#[unsafe(naked)]
+extern "C" fn go_back() {
+    core::arch::naked_asm!("mov eax, 15", "syscall")
+}
+
+/// The address of `value`, for a system call.
+pub fn address<T>(value: &T) -> u64 {
+    std::ptr::from_ref(value).expose_provenance() as u64
+}
+
+/// The most files that one message carries.
+pub const MOST_FILES: usize = 253;
+
+/// Sends a message over the socket `to` with [`MOST_FILES`] copies of `file`, without waiting.
+pub fn send_files(to: RawFd, file: RawFd) -> Result<(), i64> {
+    /// `cmsghdr`, and what it is about.
+    #[repr(C)]
+    struct Control {
+        len: u64,
+        level: i32,
+        kind: i32,
+        files: [RawFd; MOST_FILES],
+        rest: i32,
+    }
+    let byte = 0u8;
+    // `iovec`.
+    let parts = [address(&byte), 1];
+    let len = (16 + MOST_FILES * size_of::<RawFd>()) as u64;
+    // `SOL_SOCKET`, `SCM_RIGHTS`.
+    let control = Control { len, level: 1, kind: 1, files: [file; MOST_FILES], rest: 0 };
+    // `msghdr`.
+    let message = [0, 0, address(&parts), 1, address(&control), len, 0];
+    // `MSG_DONTWAIT | MSG_NOSIGNAL`.
+    call("sendmsg", [to as u64, address(&message), 0x4040, 0, 0]).map(|_| ())
+}
+
+/// Two ends of a connection (`AF_UNIX`, `SOCK_SEQPACKET`) that nobody reads from.
+pub fn pair() -> Result<[RawFd; 2], i64> {
+    let ends = UnsafeCell::new([0; 2]);
+    call("socketpair", [1, 5, 0, address(&ends), 0])?;
+    Ok(ends.into_inner())
 }

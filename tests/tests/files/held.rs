@@ -161,7 +161,7 @@ fn a_process_with_a_lost_thread_starts_a_domain_in_a_sandbox() {
         let own = std::process::id();
         until("the closer to hang", || (closers_that_hang(own) > 0).then_some(()));
         let name = Room::name("held-sandbox");
-        let sandbox = Sandbox::program(SANDBOXED).arg(&name).silent().patience(Duration::from_secs(60));
+        let sandbox = Sandbox::program(SANDBOXED).arg(&name).patience(Duration::from_secs(60));
         let domain = sandbox.start().unwrap();
         let captive = CaptiveClient::import(&name).unwrap();
         assert_eq!(captive.threads(4), Ok(16));

@@ -2,7 +2,7 @@
 
 use super::{Table, plain_pair};
 use crate::fork::Vital;
-use crate::{confine, socket};
+use crate::socket;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -80,11 +80,10 @@ fn start_with(
 ) -> io::Result<()> {
     let (has_table, tells) = sync_channel(1);
     let number = exchange.as_raw_fd();
-    let restricted = confine::is_restricted_beforehand();
     let thread = move || {
         // SAFETY: the caller waits until it is told, so `exchange` is open for as long as this is used.
-        let exchange = unsafe { BorrowedFd::borrow_raw(number) };
-        match confine::leaves_table(restricted).and_then(|()| Table::of_this_thread(exchange)) {
+        let table = Table::of_this_thread(unsafe { BorrowedFd::borrow_raw(number) });
+        match table {
             Ok(table) => {
                 let _ = has_table.send(Ok(()));
                 run(table);

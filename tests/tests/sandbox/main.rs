@@ -1,11 +1,12 @@
 //! Domains in a sandbox: what they can do, what they can't, and what their end costs.
 
+mod calls;
+mod starter;
+
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use underpass::sandbox::{Domain, Ended, Measure, StartError};
@@ -16,33 +17,6 @@ use underpass_tests::{
 
 const SANDBOXED: &str = env!("CARGO_BIN_EXE_underpass-test-sandboxed");
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
-
-/// What ends a domain that tries it, and by which call; the rest is refused by `EACCES`.
-const FORBIDDEN: &[(&str, &str)] = &[
-    ("connect to a port", "socket"),
-    ("bind a port", "socket"),
-    ("bind a name", "socket"),
-    ("connect to a name", "socket"),
-    ("make a socket pair", "socketpair"),
-    ("fork", "fork"),
-    ("clone", "clone"),
-    ("execve", "execve"),
-    ("kill", "kill"),
-    ("tgkill", "tgkill"),
-    ("ptrace", "ptrace"),
-    ("process_vm_readv", "process_vm_readv"),
-    ("pidfd_open", "pidfd_open"),
-    ("raise a limit", "prlimit64"),
-    ("limit another", "prlimit64"),
-    ("map code", "mmap"),
-    ("send others signals", "fcntl"),
-    ("lose privileges", "prctl"),
-    ("unshare", "unshare"),
-    ("io_uring_setup", "io_uring_setup"),
-];
-
-const REFUSED: &[&str] =
-    &["read a file", "write a file", "look at a file", "list a directory", "find oneself", "ask a terminal"];
 
 fn sandbox(name: &str) -> Sandbox {
     Sandbox::program(SANDBOXED).arg(name).silent().patience(Duration::from_secs(60))
@@ -88,27 +62,6 @@ impl Drop for Killed {
     fn drop(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
-    }
-}
-
-/// Where each misdeed would have a target.
-struct Targets {
-    port: TcpListener,
-    /// Others may be tempted to harm it.
-    victim: Killed,
-}
-
-impl Targets {
-    fn new() -> Self {
-        let victim = Killed(Command::new("sleep").arg("1000").spawn().unwrap());
-        Self { port: TcpListener::bind("127.0.0.1:0").unwrap(), victim }
-    }
-
-    fn of(&self, deed: &str) -> u64 {
-        match deed {
-            "connect to a port" => self.port.local_addr().unwrap().port().into(),
-            _ => self.victim.0.id().into(),
-        }
     }
 }
 
@@ -173,72 +126,6 @@ fn callers_that_contend_get_channels_of_their_own() {
     let echoed = crowd(&scene.probe(), move |probe, _, _| probe.echo(&bytes) == Ok(bytes.clone()));
     assert!(echoed.is_none_or(|both| both == [true, true]));
     assert_eq!(scene.domain.ended(), None);
-}
-
-#[test]
-fn what_is_tried_is_possible_without_a_sandbox() {
-    let _watchdog = Watchdog::new("what_is_tried_is_possible_without_a_sandbox");
-    let _alone = alone();
-    let name = Room::name("free");
-    let mut command = Command::new(SANDBOXED);
-    command.arg(&name);
-    let _server = ServerProcess::run(command, &name);
-    let captive = CaptiveClient::import_within(&name, ServerProcess::soon()).unwrap();
-    let targets = Targets::new();
-    // Many systems have switched the one off for all, and the other is root's.
-    let possible = |deed: &&str| *deed != "io_uring_setup" && (*deed != "unshare" || is_root());
-    let forbidden = FORBIDDEN.iter().map(|(deed, _)| *deed).filter(possible);
-    for deed in forbidden.chain(REFUSED.iter().copied()).chain(["start a program", "clone3"]) {
-        assert_eq!(captive.attempt(deed, targets.of(deed)).as_deref(), Ok("done"), "{deed}");
-    }
-    // It leaves no name of its second export behind.
-    fs::remove_file(Room::directory().join(format!("{name}-probe"))).unwrap();
-}
-
-#[test]
-fn files_are_refused_and_the_domain_goes_on() {
-    let _watchdog = Watchdog::new("files_are_refused_and_the_domain_goes_on");
-    let _alone = alone();
-    let scene = Scene::new("files");
-    for deed in REFUSED {
-        assert_eq!(scene.captive.attempt(deed, 0).as_deref(), Ok("errno 13"), "{deed}");
-    }
-    assert_eq!(scene.captive.attempt("clone3", 0).as_deref(), Ok("errno 38"));
-    assert_eq!(scene.probe().add(1, 2), Ok(3));
-}
-
-#[test]
-fn what_reaches_others_ends_the_domain_and_is_told_by_name() {
-    let _watchdog = Watchdog::new("what_reaches_others_ends_the_domain_and_is_told_by_name");
-    let _alone = alone();
-    let targets = Targets::new();
-    let name = Room::name("forbidden");
-    let sandbox = sandbox(&name);
-    for (deed, call) in FORBIDDEN {
-        let scene = Scene::of(&name, &sandbox);
-        let ended = scene.ends_of(deed, targets.of(deed));
-        assert_eq!(ended.forbidden_call(), Some(*call), "{deed}: {ended:?}");
-        assert!(ended.to_string().contains(call), "{ended}");
-    }
-    // The C library does it with all signals blocked, so the domain can't say by which call.
-    let ended = Scene::of(&name, &sandbox).ends_of("start a program", 0);
-    assert!(matches!(ended, Ended::Forbidden { .. }), "{ended:?}");
-}
-
-#[test]
-fn a_lenient_sandbox_refuses_and_goes_on() {
-    let _watchdog = Watchdog::new("a_lenient_sandbox_refuses_and_goes_on");
-    let _alone = alone();
-    let targets = Targets::new();
-    let name = Room::name("lenient");
-    let scene = Scene::of(&name, &sandbox(&name).lenient());
-    for (deed, _) in FORBIDDEN {
-        assert_eq!(scene.captive.attempt(deed, targets.of(deed)).as_deref(), Ok("errno 1"), "{deed}");
-    }
-    for deed in REFUSED {
-        assert_eq!(scene.captive.attempt(deed, 0).as_deref(), Ok("errno 13"), "{deed}");
-    }
-    assert_eq!(scene.probe().add(1, 2), Ok(3));
 }
 
 #[test]
@@ -339,7 +226,7 @@ fn the_walls_stand_around_every_kernel_thread() {
         line[name.len()..].split_whitespace().nth(1).unwrap().to_owned()
     };
     assert_eq!(hard("Max core file size"), "0");
-    assert_eq!(hard("Max open files"), "1024");
+    assert_eq!(hard("Max open files"), "256");
     assert_eq!(hard("Max file size"), (64u64 << 20).to_string());
     if !is_root() {
         return;
@@ -358,84 +245,6 @@ fn the_environment_is_empty() {
     let found: BTreeSet<_> = scene.captive.environment().unwrap().into_iter().map(|(key, _)| key).collect();
     let wanted = ["OWN", "UNDERPASS_DIR", "UNDERPASS_SANDBOX"].map(str::to_owned).into();
     assert_eq!(found, wanted);
-}
-
-/// The open files of a process, as `/proc` shows them.
-fn files_of(pid: u32) -> Vec<String> {
-    let files = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
-    let link = |file: fs::DirEntry| fs::read_link(file.path()).unwrap().display().to_string();
-    files.map(|file| link(file.unwrap())).collect()
-}
-
-/// What an open file of a domain is; nothing if it may be there or not.
-fn kind(file: &str, pid: u32) -> Option<&'static str> {
-    match file {
-        "/dev/null" => Some("standard"),
-        // The standard output, for the starter's is one.
-        _ if file.starts_with("pipe:") => Some("standard"),
-        _ if file.starts_with("socket:") => Some("socket"),
-        "anon_inode:[eventpoll]" => Some("epoll"),
-        "anon_inode:[eventfd]" => Some("eventfd"),
-        // The monitor's looks at its own kernel threads, from before it was locked in.
-        _ if file.starts_with(&format!("/proc/{pid}/task/")) => None,
-        _ => Some("something else"),
-    }
-}
-
-/// A starter of a sandboxed domain that has inherited a file from a careless parent.
-fn careless_starter(name: &str) -> (Killed, u32) {
-    let mut starter = Command::new("sh")
-        .args(["-c", "exec 9</etc/passwd; exec \"$0\" starter \"$1\"", SANDBOXED, name])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut said = String::new();
-    BufReader::new(starter.stdout.as_mut().unwrap()).read_line(&mut said).unwrap();
-    let pid =
-        said.trim().parse().unwrap_or_else(|_| panic!("the starter says its domain's process, not {said:?}"));
-    (Killed(starter), pid)
-}
-
-#[test]
-fn no_file_comes_along_and_a_starter_takes_its_domain_along() {
-    let _watchdog = Watchdog::new("no_file_comes_along_and_a_starter_takes_its_domain_along");
-    let _alone = alone();
-    let name = Room::name("descriptors");
-    let (starter, pid) = careless_starter(&name);
-    assert!(files_of(starter.0.id()).iter().any(|file| file == "/etc/passwd"), "the starter has it");
-    let captive = CaptiveClient::import(&name).unwrap();
-    assert_eq!(captive.attempt("reserve", 1).as_deref(), Ok("done"));
-    // The memory of a new binding is passed on, and closed when that is done. What is left: the standard
-    // files; the starter's socket, two names', one binding's and that of the spawner of file threads; and
-    // the clerk's two.
-    let wanted = [
-        "epoll", "eventfd", "socket", "socket", "socket", "socket", "socket", "standard", "standard",
-        "standard",
-    ];
-    until("the domain has no file but these", || {
-        if !is_root() {
-            return Some(());
-        }
-        let mut found: Vec<_> = files_of(pid).iter().filter_map(|file| kind(file, pid)).collect();
-        found.sort_unstable();
-        (found == wanted).then_some(())
-    });
-
-    drop(starter);
-    until("the domain's end", || captive.attempt("reserve", 1).is_err().then_some(()));
-    until("its process's end", || (!is_alive(pid)).then_some(()));
-    // A starter that was killed tidies nothing up.
-    for name in [name.clone(), format!("{name}-probe")] {
-        fs::remove_file(Room::directory().join(name)).unwrap();
-    }
-}
-
-/// Whether there is such a process that still runs.
-fn is_alive(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with('Z'))
 }
 
 /// Children of this process, zombies among them.
