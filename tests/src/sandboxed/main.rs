@@ -16,7 +16,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Command;
 use std::time::Duration;
-use underpass::{CallError, Sandbox, Server, sandbox, thread};
+use underpass::{CallError, Outcome, Sandbox, Server, sandbox, thread};
 use underpass_tests::{Captive, Probe, ProbeClient, Subject};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -64,7 +64,7 @@ impl Captive for Prisoner {
     }
 
     fn ask(&self, a: u8, b: u8) -> Result<u8, CallError> {
-        self.probe.as_ref().ok_or(CallError::Decode("no probe".to_owned()))?.add(a, b)
+        self.probe.as_ref().ok_or(CallError::Decode(Outcome::NotStarted, "no probe".to_owned()))?.add(a, b)
     }
 
     fn environment(&self) -> Result<Vec<(String, String)>, CallError> {
