@@ -115,3 +115,27 @@ fn callers_who_wait_together_lose_patience_together() {
     });
     assert!(patiences <= 4, "one after the other: {patiences}");
 }
+
+#[test]
+fn tasks_wait_for_the_next_server_no_longer_than_they_are_to() {
+    let _watchdog = Watchdog::new("tasks_wait_for_the_next_server_no_longer_than_they_are_to");
+    let (works, client) = succeeded_by_a_stopped_one("tasks-between");
+    let abandon = Abandon::new();
+    let (hasty, free) = (client.with_deadline(SOON), client.abandonable(&abandon));
+    smol::block_on(async {
+        let free = smol::spawn(async move { free.note_async(1).await });
+        let other = client.clone();
+        let dropped = smol::spawn(async move { other.note_async(2).await });
+        let other = client.clone();
+        let patient = smol::spawn(async move { other.note_async(3).await });
+        // By the time that this comes back the others wait for the next server, too.
+        assert_eq!(hasty.note_async(4).await, Err(CallError::Deadline(Outcome::NotStarted)));
+        abandon.abandon();
+        assert_eq!(free.await, Err(CallError::Abandoned(Outcome::NotStarted)));
+        dropped.cancel().await;
+        assert!(!patient.is_finished());
+        cont(works.server.pid());
+        assert_eq!(patient.await, Ok(3));
+    });
+    assert_eq!(works.log.executed().into_keys().collect::<Vec<_>>(), [0, 3]);
+}
