@@ -504,3 +504,50 @@ impl<E: From<CallError>> FromCallError for E {
         e.into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use underpass_wire::{from_bytes, to_bytes};
+
+    const OUTCOMES: [Outcome; 3] = [Outcome::NotStarted, Outcome::Unknown, Outcome::Executed];
+
+    #[test]
+    fn every_error_travels_with_its_outcome() {
+        let text = || "text".to_owned();
+        let of = |outcome| {
+            [
+                CallError::PeerDied(outcome),
+                CallError::Closed(outcome),
+                CallError::Revoked(outcome),
+                CallError::Deadline(outcome),
+                CallError::Abandoned(outcome),
+                CallError::Cancelled(outcome),
+                CallError::Captured(outcome),
+                CallError::Dropped(outcome),
+                CallError::Restarted(outcome, text()),
+                CallError::Decode(outcome, text()),
+                CallError::NoResources(outcome, text()),
+            ]
+        };
+        for outcome in OUTCOMES {
+            for error in of(outcome) {
+                assert_eq!(from_bytes(&to_bytes(&error)), Ok(error.clone()));
+                assert_eq!(error.outcome(), outcome, "{error}");
+            }
+        }
+        let others = [CallError::Overloaded, CallError::Forked, CallError::Panicked(text())];
+        for error in others.into_iter().chain([CallError::ProtocolViolation(text())]) {
+            assert_eq!(from_bytes(&to_bytes(&error)), Ok(error));
+        }
+    }
+
+    #[test]
+    fn what_earlier_attempts_may_have_done_is_not_forgotten() {
+        for (last, whole) in OUTCOMES.into_iter().zip([Outcome::Unknown, Outcome::Unknown, Outcome::Executed])
+        {
+            assert_eq!(CallError::Closed(last).after(Outcome::Unknown), CallError::Closed(whole));
+            assert_eq!(CallError::Closed(last).after(Outcome::NotStarted), CallError::Closed(last));
+        }
+    }
+}

@@ -42,6 +42,31 @@ fn an_import_waits_for_the_answer_of_a_stopped_server_for_as_long_as_it_may() {
 }
 
 #[test]
+fn an_import_ends_when_its_thread_is_cancelled_unless_it_is_detached() {
+    let _watchdog = Watchdog::new("an_import_ends_when_its_thread_is_cancelled");
+    let nobodys = Room::name("nobodys");
+    let import = move || WorkerClient::import_within(&nobodys, Duration::from_secs(3600)).map(drop);
+    let waits = thread::spawn(import.clone());
+    waits.cancel();
+    let in_kernel = std::thread::spawn(move || {
+        thread::current().cancel();
+        import()
+    });
+    for told in [waits.join().unwrap(), in_kernel.join().unwrap()] {
+        assert!(matches!(told, Err(ImportError::Cancelled)), "{told:?}");
+    }
+    let server = ServerProcess::start(SERVER, &Room::name("import-detached"), "worker");
+    let (name, pid) = (server.name().to_owned(), server.pid());
+    let detached = thread::spawn(move || {
+        thread::current().cancel();
+        underpass::detached(|| {
+            WorkerClient::import_within(&name, ServerProcess::soon()).map(|client| client.pid())
+        })
+    });
+    assert_eq!(detached.join().unwrap().unwrap(), Ok(pid));
+}
+
+#[test]
 fn a_deadline_ends_the_wait_for_the_answer_of_the_next_server() {
     let _watchdog = Watchdog::new("a_deadline_ends_the_wait_for_the_next_server");
     let (works, client) = succeeded_by_a_stopped_one("deadline-stopped");
