@@ -154,6 +154,8 @@ impl Waiting {
             self.own.begin_attempt();
         }
         match found {
+            // An attempt fails also because the last end has come: that is told as what it is.
+            Err(Found::Nothing) => Look::Over(self.ends.reached(clock::now_ns()).unwrap_or(Found::Nothing)),
             Err(found) => Look::Over(found),
             Ok(_) => match self.ends.reached(now) {
                 Some(found) => Look::Over(found),
