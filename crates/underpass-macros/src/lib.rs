@@ -33,10 +33,12 @@ use proc_macro::TokenStream;
 /// executed before the server died. It does so only where the client's state has gone on.
 ///
 /// # State
-/// Servers give their clients ids, sessions and other names for what they keep, and to a server that was restarted these mean nothing, or something else. So calls over a
-/// stub from `import_resilient` fail with `CallError::Restarted` after that, unless the state has gone on (`Server::state_id`) or the client has restored it
-/// (`import_resilient_with`). `#[interface(stateless)]` says that no call depends on what a server has given before, so that calls go to any server. As both sides rely on
-/// that it counts for the hash.
+/// Servers give their clients ids, sessions and other names for what they keep, and to a server
+/// that was restarted these mean nothing, or something else. So calls over a stub from
+/// `import_resilient` fail with `CallError::Restarted` after that, unless the state has gone on
+/// (`Server::state_id`) or the client has restored it (`import_resilient_with`).
+/// `#[interface(stateless)]` says that no call depends on what a server has given before, so that
+/// calls go to any server. As both sides rely on that it counts for the hash.
 ///
 /// Whatever else is found is an error that says what to do.
 ///
@@ -56,7 +58,8 @@ use proc_macro::TokenStream;
 ///
 /// # Options
 /// `#[interface(crate = path)]` says where the crate `underpass` is, if it is not `::underpass`; `#[interface(calls = N)]`, how many calls of each method are expected at once.
-/// `#[interface(asynchronous)]` asks for the trait of `async fn`s; `#[interface(stateless)]` says that a client needs nothing that a server has given it before.
+/// `#[interface(asynchronous)]` asks for the trait of `async fn`s; `#[interface(stateless)]` says
+/// that a client needs nothing that a server has given it before.
 ///
 /// # Examples
 /// ```standalone_crate

@@ -13,8 +13,8 @@ pub enum Outcome {
     NotStarted,
     /// The procedure may have been executed, wholly, in part or not at all.
     Unknown,
-    /// The procedure was executed to its end, and its result is lost: it came and could not be read, or
-    /// there was no room to send it.
+    /// The procedure was executed to its end, and its result is lost: it came and could not be
+    /// read, or there was no room to send it.
     Executed,
 }
 
@@ -38,11 +38,11 @@ pub enum CallError {
     Cancelled(Outcome),
     /// The server held more calls than it may for which nobody waits any more, and the binding is closed. *Remedy:* see what the server does; import again.
     Captured(Outcome),
-    /// A server without the state of the one before answers for it now, so what this client was given
-    /// by that one (ids, sessions) means nothing any more, or something else; and why the state was
-    /// not restored. Only stubs of `import_resilient` say so. *Remedy:* call `acknowledge_restart` on
-    /// the stub and get everything anew; or import by `import_resilient_with` and a hook that
-    /// restores the state.
+    /// A server without the state of the one before answers for it now, so what this client was
+    /// given by that one (ids, sessions) means nothing any more, or something else; and why the
+    /// state was not restored. Only stubs of `import_resilient` say so. *Remedy:* call
+    /// `acknowledge_restart` on the stub and get everything anew; or import by
+    /// `import_resilient_with` and a hook that restores the state.
     Restarted(Outcome, String),
     /// This process was forked off the one that imported the interface, and has no part in its bindings. *Remedy:* have it execute a program that imports; or fork before the first import.
     Forked,
@@ -82,8 +82,8 @@ impl CallError {
         }
     }
 
-    /// The same error, of a call whose `earlier` attempts ended so: where one may have been executed,
-    /// nothing is known of the whole though the last was not started.
+    /// The same error, of a call whose `earlier` attempts ended so: where one may have been
+    /// executed, nothing is known of the whole though the last was not started.
     pub(crate) fn after(mut self, earlier: Outcome) -> Self {
         match &mut self {
             Self::PeerDied(outcome)
@@ -298,8 +298,9 @@ pub enum ImportError {
     },
     /// The server speaks another version of Underpass' channels. *Remedy:* build both sides with the same version.
     Version(String),
-    /// The thread that imports was cancelled, or nobody wants any more what it does. *Remedy:* none; it
-    /// was meant so. What is to be done all the same is done inside of [`detached`](crate::detached).
+    /// The thread that imports was cancelled, or nobody wants any more what it does. *Remedy:*
+    /// none; it was meant so. What is to be done all the same is done inside of
+    /// [`detached`](crate::detached).
     Cancelled,
     /// The server took the connection and did not answer. *Remedy:* see whether it is stopped (`ps`), or overloaded.
     NoAnswer(PathBuf, Duration),

@@ -31,8 +31,8 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// How long a user-level thread sleeps between two looks.
 const STEP: Duration = Duration::from_micros(500);
 
-/// Tells until when a binding is wanted, in ns of the clock. That may change, so it is asked again and
-/// again.
+/// Tells until when a binding is wanted, in ns of the clock. That may change, so it is asked again
+/// and again.
 pub(crate) type Until<'a> = &'a dyn Fn() -> u64;
 
 /// A binding, and the clerk's care for it.
@@ -83,7 +83,8 @@ pub(crate) fn bind(
     })
 }
 
-/// Makes a binding to `name`; waits until somebody exports it and answers, or until it is wanted no more.
+/// Makes a binding to `name`; waits until somebody exports it and answers, or until it is wanted no
+/// more.
 pub(crate) fn bind_until(
     directory: &Directory,
     name: &str,
@@ -247,7 +248,8 @@ fn introduce(
     }
 }
 
-/// The end of the binding of which the server has sent the region and, by a ticket, where it hears; and its key at the clerk.
+/// The end of the binding of which the server has sent the region and, by a ticket, where it hears;
+/// and its key at the clerk.
 fn bound(
     socket: Arc<Connection>,
     by_ticket: bool,
@@ -274,7 +276,8 @@ fn bound(
     Ok((end, key))
 }
 
-/// The server's answer, which has come. Its files are received by the server's user's file thread, within that time.
+/// The server's answer, which has come. Its files are received by the server's user's file thread,
+/// within that time.
 fn receive_answer(socket: &Connection, within: Duration) -> io::Result<Message> {
     let too_long = || io::Error::new(io::ErrorKind::InvalidData, "the peer sent a message that is too long");
     let message = match socket.look()?.with_files {
@@ -297,7 +300,8 @@ fn receive_answer(socket: &Connection, within: Duration) -> io::Result<Message> 
     if message.cut { Err(too_long()) } else { Ok(message) }
 }
 
-/// Waits for the server's answer; `false` if none comes, or the thread's calls are to end. A user-level thread blocks nobody but itself.
+/// Waits for the server's answer; `false` if none comes, or the thread's calls are to end. A
+/// user-level thread blocks nobody but itself.
 fn answered(socket: &Socket, until: Until<'_>) -> io::Result<bool> {
     loop {
         let left = left_until(until());

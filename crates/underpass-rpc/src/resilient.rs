@@ -1,10 +1,10 @@
 //! Bindings that outlive their server: imported again, and calls repeated, where that is safe.
 //!
-//! What a client was given by one server (ids, sessions) may mean something else to the next one. So
-//! bindings have *generations*: a binding begins a new one unless the state of the binding before has
-//! gone on, because the interface is stateless, the server says so, or the client's hook has restored
-//! it. A call stays within the generation in which it began, and each clone of a stub makes calls only
-//! in the generation that it knows. See decision 0057.
+//! What a client was given by one server (ids, sessions) may mean something else to the next one.
+//! So bindings have *generations*: a binding begins a new one unless the state of the binding
+//! before has gone on, because the interface is stateless, the server says so, or the client's hook
+//! has restored it. A call stays within the generation in which it began, and each clone of a stub
+//! makes calls only in the generation that it knows. See decision 0057.
 
 mod attempt;
 mod course;
@@ -42,7 +42,7 @@ pub(crate) struct Resilient {
     present: Mutex<Present>,
 }
 
-/// The binding of this moment, and who waits for the next.
+/// The binding of this moment, and the callers that wait for the next.
 struct Present {
     bound: Arc<Bound>,
     /// Counts the bindings to which the state of the one before has not gone on.
@@ -51,7 +51,7 @@ struct Present {
     why: Arc<str>,
     /// What the bindings before this one have carried.
     past: Counters,
-    /// Who waits for the next binding, or pauses before that.
+    /// The callers that wait for the next binding, or pause before that.
     waiters: Vec<Waiter>,
     /// How many have waited.
     waited: u64,
@@ -69,7 +69,8 @@ pub(crate) struct Known(AtomicU64);
 
 impl Known {
     fn get(&self) -> u64 {
-        // Relaxed, here and in `acknowledge`: threads that share a clone tell each other themselves.
+        // Relaxed, here and in `acknowledge`: threads that share a clone tell each other
+        // themselves.
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -111,8 +112,8 @@ impl Resilient {
         })
     }
 
-    /// Looks at the present state, or changes it. Short, as whoever does so keeps its processor; what is
-    /// taken out is dropped afterwards.
+    /// Looks at the present state, or changes it. Short, as whoever does so keeps its processor;
+    /// what is taken out is dropped afterwards.
     fn with<R>(&self, work: impl FnOnce(&mut Present) -> R) -> R {
         let held = critical();
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);

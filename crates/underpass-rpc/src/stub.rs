@@ -71,8 +71,9 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         })
     }
 
-    /// As [`import`](Self::import), and again whenever the server has ended, as `policy` says; calls that were not started, or can be repeated, are made again then,
-    /// if the client's state has gone on.
+    /// As [`import`](Self::import), and again whenever the server has ended, as `policy` says;
+    /// calls that were not started, or can be repeated, are made again then, if the client's state
+    /// has gone on.
     ///
     /// # Errors
     /// As `import`.
@@ -84,7 +85,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         Self::find_resilient(name, descriptor, policy, None)
     }
 
-    /// As [`import_resilient`](Self::import_resilient); `restore` restores the client's state over a new binding, before other calls go over that, or says why it can't.
+    /// As [`import_resilient`](Self::import_resilient); `restore` restores the client's state over
+    /// a new binding, before other calls go over that, or says why it can't.
     ///
     /// # Errors
     /// As `import`.
@@ -288,9 +290,9 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         self.with(|terms| terms.within = Some(within))
     }
 
-    /// After [`CallError::Restarted`]: from now on this clone makes calls over the present binding, and
-    /// has nothing any more that it was given before. Each clone says so for itself. Does nothing where
-    /// there was no restart.
+    /// After [`CallError::Restarted`]: from now on this clone makes calls over the present binding,
+    /// and has nothing any more that it was given before. Each clone says so for itself. Does
+    /// nothing where there was no restart.
     pub fn acknowledge_restart(&self) {
         if let To::Anywhere(resilient, known) = &self.to {
             resilient.acknowledge(known);

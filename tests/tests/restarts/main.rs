@@ -1,4 +1,5 @@
-//! What resilient clients see of restarts: whose objects their calls reach, and how long they wait for the next server.
+//! What resilient clients see of restarts: whose objects their calls reach, and how long they wait
+//! for the next server.
 
 mod generations;
 mod patience;

@@ -15,7 +15,8 @@ fn resilient(works: &Works, patience: Duration) -> WorkerClient {
     client
 }
 
-/// A server and a client of the one before it, which was killed. The server is stopped: it is connected to, and does not answer.
+/// A server and a client of the one before it, which was killed. The server is stopped: it is
+/// connected to, and does not answer.
 fn succeeded_by_a_stopped_one(name: &str) -> (Works, WorkerClient) {
     let mut works = Works::new(SERVER, name);
     let client = resilient(&works, Duration::from_secs(60));
@@ -119,7 +120,8 @@ fn callers_who_wait_together_lose_patience_together() {
     const PATIENCE: Duration = Duration::from_secs(1);
     let mut works = Works::new(SERVER, "together");
     let client = resilient(&works, PATIENCE);
-    // Of a binding of its own: its calls, one after the other, tell how many patiences have gone by.
+    // Of a binding of its own: its calls, one after the other, tell how many patiences have gone
+    // by.
     let clock = resilient(&works, PATIENCE);
     works.server.kill();
     let ended = AtomicU32::new(0);

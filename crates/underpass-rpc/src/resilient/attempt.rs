@@ -1,8 +1,8 @@
 //! The attempt to have the next binding, which one kernel thread makes for all who wait for it.
 //!
-//! It lasts until there is a binding, until none can be had (another interface is exported, say), or
-//! until the last of those who wait has left. So no caller's deadline, abandonment or cancellation ends
-//! what others wait for, and a failure is everybody's.
+//! It lasts until there is a binding, until none can be had (another interface is exported, say),
+//! or until the last of those who wait has left. So no caller's deadline, abandonment or
+//! cancellation ends what others wait for, and a failure is everybody's.
 
 use super::{Resilient, Restore};
 use crate::abandon::Abandon;

@@ -63,7 +63,8 @@ impl<'a> Course<'a> {
         self.later.as_ref().unwrap_or(self.terms)
     }
 
-    /// Its attempt over this binding ended as `error`: what it waits for now; nothing if there is to be no other attempt.
+    /// Its attempt over this binding ended as `error`: what it waits for now; nothing if there is
+    /// to be no other attempt.
     pub(super) fn next_after(&mut self, error: &CallError) -> Result<Option<Waiting>, CallError> {
         self.earlier = error.outcome();
         let policy = &self.own.policy;

@@ -3,10 +3,10 @@
 //! Each wait has one end: the call's deadline or the end of its patience, whichever comes first. It
 //! ends earlier if the call is abandoned, its thread is cancelled, or the task is dropped.
 //!
-//! A waiter enters the list of the present binding and looks for the next one under one lock, and only
-//! then asks whether it is freed. Whoever has the next binding puts it there under the lock and calls all
-//! who are in the list; whoever frees a call says so first, and then calls all, under the same lock. So
-//! either the waiter sees the change, or it is called.
+//! A waiter enters the list of the present binding and looks for the next one under one lock, and
+//! only then asks whether it is freed. Whoever has the next binding puts it there under the lock
+//! and calls all who are in the list; whoever frees a call says so first, and then calls all, under
+//! the same lock. So either the waiter sees the change, or it is called.
 
 use super::Resilient;
 use crate::abandon::{Frees, UnderWay};
@@ -21,7 +21,7 @@ use std::task::Poll;
 use underpass_os::clock;
 use underpass_threads::{Latch, Woken, wait_on};
 
-/// Who waits for the next binding.
+/// A caller that waits for the next binding.
 pub(super) struct Waiter {
     number: u64,
     /// Until when, in ns; 0 if it only pauses before it does.
@@ -125,7 +125,8 @@ impl Waiting {
         let pauses = now < self.pause;
         let until = if pauses { 0 } else { end };
         let (number, failed, failures) = (self.number, &self.failed, &mut self.failures);
-        // What is not kept is dropped without the lock: a waker may be an executor's last hold on a task.
+        // What is not kept is dropped without the lock: a waker may be an executor's last hold on a
+        // task.
         let mut who = Some(who);
         let (gone, begins, found) = self.own.with(|present| {
             let gone = number.and_then(|number| present.leave(number));

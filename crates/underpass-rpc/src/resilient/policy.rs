@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// How a resilient binding goes on after its server has ended: how often a call is made, and how long it waits for the next server.
+/// How a resilient binding goes on after its server has ended: how often a call is made, and how
+/// long it waits for the next server.
 ///
 /// A call's own deadline, whoever abandons it, and its thread's cancellation end that wait earlier.
 ///
@@ -24,8 +25,9 @@ pub struct Policy {
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl Policy {
-    /// Eight attempts; five seconds for the next server to appear; no pause before the second attempt, one of 1 ms before the third, and then twice as long each time, to
-    /// a second at the most.
+    /// Eight attempts; five seconds for the next server to appear; no pause before the second
+    /// attempt, one of 1 ms before the third, and then twice as long each time, to a second at the
+    /// most.
     pub fn new() -> Self {
         Self { attempts: 8, patience: Duration::from_secs(5), pause: Duration::from_millis(1) }
     }
@@ -36,8 +38,8 @@ impl Policy {
         self
     }
 
-    /// How long a call waits for somebody to export the name again. The time begins when the call first finds that its binding has ended, and does not begin anew at
-    /// later attempts.
+    /// How long a call waits for somebody to export the name again. The time begins when the call
+    /// first finds that its binding has ended, and does not begin anew at later attempts.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
