@@ -188,13 +188,6 @@ fn introduce(
 ) -> Result<Bound, ImportError> {
     let own = Manner::own();
     let hello = Hello { hash: descriptor.hash, manner: own, clock: Clock::own() };
-    // A server that ends in the middle is as dead as one that had ended before.
-    let heard = |what| {
-        move |e: io::Error| match e.kind() {
-            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ImportError::Dead(path.into()),
-            _ => ImportError::System(what, e),
-        }
-    };
     let socket = Connection::new(socket);
     let said = match &by {
         None => socket.send(&hello.to_bytes(), &[]),
@@ -206,20 +199,9 @@ fn introduce(
     let by_ticket = by.is_some();
     // What the server has of it is its own from now on.
     drop(by);
-    said.map_err(heard("the server can't be spoken to"))?;
+    said.map_err(unheard(path, "the server can't be spoken to"))?;
     failpoint!("import-said");
-    let (patience, waits_until) = (left_until(until()).min(PATIENCE), clock::deadline_ns(PATIENCE));
-    let until = || until().min(waits_until);
-    if !answered(&socket, &until).map_err(heard("the server can't be heard"))? {
-        return Err(match calls_end() {
-            true => ImportError::Cancelled,
-            false => ImportError::NoAnswer(path.into(), patience),
-        });
-    }
-    let received = receive_answer(&socket, left_until(until())).map_err(|e| match e.kind() {
-        io::ErrorKind::TimedOut => ImportError::NoAnswer(path.into(), patience),
-        _ => heard("the server's answer can't be had")(e),
-    })?;
+    let received = hear(&socket, path, until)?;
     if received.bytes.is_empty() {
         // It hung up without an answer: it ended, or took us for late.
         return Err(ImportError::Dead(path.into()));
@@ -245,6 +227,31 @@ fn introduce(
         Answer::Failed { why } => Err(ImportError::Refused(path.into(), why)),
         Answer::Denied { why } => Err(ImportError::NotAuthorized(path.into(), why)),
         Answer::Limit { why } => Err(ImportError::Limit(path.into(), why)),
+    }
+}
+
+/// Waits for the server's answer, and receives it.
+fn hear(socket: &Connection, path: &Path, until: Until<'_>) -> Result<Message, ImportError> {
+    let (patience, waits_until) = (left_until(until()).min(PATIENCE), clock::deadline_ns(PATIENCE));
+    let until = || until().min(waits_until);
+    if !answered(socket, &until).map_err(unheard(path, "the server can't be heard"))? {
+        return Err(match calls_end() {
+            true => ImportError::Cancelled,
+            false => ImportError::NoAnswer(path.into(), patience),
+        });
+    }
+    receive_answer(socket, left_until(until())).map_err(|e| match e.kind() {
+        io::ErrorKind::TimedOut => ImportError::NoAnswer(path.into(), patience),
+        _ => unheard(path, "the server's answer can't be had")(e),
+    })
+}
+
+/// What to say where the server could not be spoken to or heard. One that ends in the middle is as
+/// dead as one that had ended before.
+fn unheard(path: &Path, what: &'static str) -> impl Fn(io::Error) -> ImportError {
+    move |e| match e.kind() {
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ImportError::Dead(path.into()),
+        _ => ImportError::System(what, e),
     }
 }
 
