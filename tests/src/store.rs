@@ -8,7 +8,7 @@ use underpass::{CallError, thread};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, underpass::Wire)]
 pub struct DbId(pub u64);
 
-/// What the tests of restarts call: objects that belong to whom they were opened for.
+/// What the tests of restarts call: objects that each belong to one owner.
 #[underpass::interface]
 pub trait Store {
     /// Opens a new object; ids are given out in order, from 1.
@@ -37,7 +37,7 @@ pub struct Memory {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// By id: for whom, and what.
+    /// By id: the owner, and what was written.
     objects: std::collections::BTreeMap<u64, (String, String)>,
     calls: u64,
 }

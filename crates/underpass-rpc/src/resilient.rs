@@ -112,8 +112,8 @@ impl Resilient {
         })
     }
 
-    /// Looks at the present state, or changes it. Short, as whoever does so keeps its processor;
-    /// what is taken out is dropped afterwards.
+    /// Looks at the present state, or changes it. `work` is short, as the caller keeps its processor
+    /// meanwhile, and drops nothing that has a destructor of the user's.
     fn with<R>(&self, work: impl FnOnce(&mut Present) -> R) -> R {
         let held = critical();
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);

@@ -72,7 +72,7 @@ fn a_deadline_ends_the_wait_for_the_answer_of_the_next_server() {
     let _watchdog = Watchdog::new("a_deadline_ends_the_wait_for_the_next_server");
     let (works, client) = succeeded_by_a_stopped_one("deadline-stopped");
     let hasty = client.with_deadline(SOON);
-    // The attempt goes on for who waits without a deadline.
+    // The attempt goes on for a caller that waits without a deadline.
     let patient = thread::spawn(move || client.note(1));
     let other = hasty.clone();
     let in_kernel = std::thread::spawn(move || other.note(2));

@@ -4,9 +4,9 @@
 //! ends earlier if the call is abandoned, its thread is cancelled, or the task is dropped.
 //!
 //! A waiter enters the list of the present binding and looks for the next one under one lock, and
-//! only then asks whether it is freed. Whoever has the next binding puts it there under the lock
-//! and calls all who are in the list; whoever frees a call says so first, and then calls all, under
-//! the same lock. So either the waiter sees the change, or it is called.
+//! only then asks whether it is freed. The attempt puts the next binding there under the lock, and
+//! calls all waiters. `Abandon` says first that a call is freed, and then calls all waiters under the
+//! same lock. So the waiter either sees the change, or is called.
 
 use super::Resilient;
 use crate::abandon::{Frees, UnderWay};
@@ -144,7 +144,7 @@ impl Waiting {
             present.waited += 1;
             let number = present.waited;
             present.waiters.extend(who.take().map(|who| Waiter { number, until, who }));
-            // Who has nothing left to wait for begins nothing.
+            // A caller without time left begins no attempt.
             let begins = !pauses && !present.importing && now < end;
             present.importing |= begins;
             (gone, begins, Ok(number))
