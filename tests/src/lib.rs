@@ -14,6 +14,7 @@ mod probe;
 mod scales;
 mod server;
 mod shelf;
+mod store;
 mod system;
 mod tight;
 mod watchdog;
@@ -34,6 +35,7 @@ pub use probe::{Everything, Other, OtherClient, Plain, Probe, ProbeClient, Shape
 pub use scales::{Scales, ScalesClient, Weigher};
 pub use server::{Room, ServerProcess};
 pub use shelf::{Board, Shelf, ShelfClient};
+pub use store::{DbId, Memory, Store, StoreClient};
 pub use system::{
     Files, cont, fds_of, kernel_threads_of, kib_of, kill, regions_of, state_of, stop, switches_of, ticks_of,
 };

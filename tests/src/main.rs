@@ -1,5 +1,8 @@
 //! A server for the tests to call, stop and kill.
 //!
+//! `underpass-test-server NAME store|store-replace|store-expiring [N]` exports a `Store` that keeps
+//! nothing beyond its end, in place of who does, or with bindings that expire soon; it says that
+//! its state is N;
 //! `underpass-test-server NAME shared` exports a `probe` that may be passed on;
 //! `underpass-test-server NAME probe|other|tight|scales|worker|shelf` exports an interface as NAME in `$UNDERPASS_DIR`;
 //! `underpass-test-server NAME import` imports NAME and calls it once;
@@ -50,9 +53,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use underpass::{CallError, Limits, Server, thread};
 use underpass_tests::{
-    Board, Deep, Diligent, Diver, Entries, Errands, ErrandsClient, Files, Gathering, Hall, Other, Porter,
-    PorterClient, Probe, ProbeClient, Scales, Shelf, Subject, Tight, Unlike, Weigher, Worker, WorkerClient,
-    call_by_order, crowd, obey, until, withhold,
+    Board, Deep, Diligent, Diver, Entries, Errands, ErrandsClient, Files, Gathering, Hall, Memory, Other,
+    Porter, PorterClient, Probe, ProbeClient, Scales, Shelf, Store, Subject, Tight, Unlike, Weigher, Worker,
+    WorkerClient, call_by_order, crowd, obey, until, withhold,
 };
 
 /// Calls before those that are counted: as many as both sides need to find their ways of waiting.
@@ -99,6 +102,19 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         "withhold" => return Ok(withhold()?),
         "shelf" => Shelf::serve(Board::default()),
+        "store" | "store-replace" | "store-expiring" => {
+            let server = if interface == "store-replace" { Server::new().replace() } else { Server::new() };
+            let server = server.export(name, Store::serve(Memory::default()));
+            let server = match interface.as_str() {
+                "store-expiring" => server.expires_in(Duration::from_millis(20)),
+                _ => server,
+            };
+            let named = match number() {
+                Ok(state) => server.state_id(state.parse()?),
+                Err(_) => server,
+            };
+            return Ok(named.run()?);
+        }
         "few-bindings" => {
             let limits = Limits { bindings: number()?.parse()?, ..Limits::default() };
             let server = Server::new().limits_of(underpass_os::process::user(), limits);

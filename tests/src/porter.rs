@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use underpass::{CallError, Sealed, Shared, Wire, thread};
+use underpass::{CallError, Outcome, Sealed, Shared, Wire, thread};
 use underpass_os::dump::leaves_dumps;
 
 /// Files in every place that a type has for them.
@@ -106,7 +106,7 @@ pub struct Hall {
 }
 
 fn failed(e: std::io::Error) -> CallError {
-    CallError::NoResources(e.to_string())
+    CallError::NoResources(Outcome::Unknown, e.to_string())
 }
 
 fn null_file() -> Result<OwnedFd, CallError> {
@@ -173,7 +173,8 @@ impl Porter for Hall {
     }
 
     fn fetch(&self, name: &str, files: u32) -> Result<u32, CallError> {
-        let other = PorterClient::import(name).map_err(|e| CallError::NoResources(e.to_string()))?;
+        let other = PorterClient::import(name)
+            .map_err(|e| CallError::NoResources(Outcome::Unknown, e.to_string()))?;
         Ok(other.several(files)?.len() as u32)
     }
 

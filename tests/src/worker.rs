@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use underpass::{CallError, Running, thread};
 
-/// What the tests of termination call.
-#[underpass::interface]
+/// What the tests of termination call. Its calls go to any server, as none of them depends on what
+/// another has given a client.
+#[underpass::interface(stateless)]
 pub trait Worker {
     /// Its process.
     fn pid(&self) -> Result<u32, CallError>;

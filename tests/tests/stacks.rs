@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use underpass::{CallError, Server, thread};
+use underpass::{CallError, Outcome, Server, thread};
 use underpass_tests::{
     Deep, DeepClient, Diver, Nest, Probe, ProbeClient, Room, ServerProcess, Watchdog, kib_of, until,
 };
@@ -139,7 +139,7 @@ fn a_value_for_which_the_stack_has_no_room_is_the_error_of_its_call() {
                 assert_eq!((back, refused), (nest, 0));
                 fit += 1;
             }
-            Err(CallError::NoResources(why)) => {
+            Err(CallError::NoResources(Outcome::NotStarted, why)) => {
                 assert!(why.contains("a stack of 256 KiB") && why.contains("Server::stack_size"), "{why}");
                 refused += 1;
             }

@@ -21,7 +21,7 @@ use crate::cell::INLINE;
 use underpass_wire::astack;
 
 /// The version of this layout; two domains must agree on it.
-pub const VERSION: u32 = 13;
+pub const VERSION: u32 = 14;
 
 /// Slots of a channel, and so the most calls at once over one channel.
 pub const SLOTS: u32 = 64;

@@ -12,6 +12,8 @@ pub(crate) struct Options {
     krate: Option<Path>,
     /// `asynchronous`: handlers may be `async fn`s.
     pub(crate) asynchronous: bool,
+    /// `stateless`: no call depends on what a server has given a client before.
+    pub(crate) stateless: bool,
     /// `serde`: travels by serde's traits.
     pub(crate) serde: bool,
     /// `shared`: the server reads it where the client wrote it.
@@ -63,6 +65,10 @@ impl Options {
             self.asynchronous = true;
             return Ok(());
         }
+        if place == Place::Interface && meta.path.is_ident("stateless") {
+            self.stateless = true;
+            return Ok(());
+        }
         if matches!(place, Place::Interface | Place::Item) && meta.path.is_ident("crate") {
             self.krate = Some(meta.value()?.call(Path::parse_mod_style)?);
             return Ok(());
@@ -93,7 +99,8 @@ impl Options {
             Place::Item => "unknown option; there is `crate = path`, which says where to find underpass",
             Place::Interface => {
                 "unknown option; there are `crate = path`, which says where to find underpass, `calls = N`, how many calls of \
-                 each procedure are expected at once, and `asynchronous`, by which handlers may be `async fn`s"
+                 each procedure are expected at once, `asynchronous`, by which handlers may be `async fn`s, and `stateless`, \
+                 by which no call depends on what a server has given its client before"
             }
             Place::Method => {
                 "unknown option; there are `serde`, by which the `T` of a `Result<T, E>` travels that has serde's traits, \

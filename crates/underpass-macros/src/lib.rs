@@ -10,7 +10,7 @@ use proc_macro::TokenStream;
 /// # What it generates
 /// For a trait `FileCache`:
 /// * `FileCacheClient`, the client stub, which implements `FileCache` by calling another process, and has `import`,
-///   `import_within`, `import_resilient`, `with_deadline`, `abandonable`, `quarantine`, `urgent`, `when_all_leased`, `counters` and `descriptor`. If the interface is exported by this very process, its
+///   `import_within`, `import_resilient`, `import_resilient_with`, `acknowledge_restart`, `with_deadline`, `abandonable`, `quarantine`, `urgent`, `when_all_leased`, `counters` and `descriptor`. If the interface is exported by this very process, its
 ///   calls are direct. Each method `read` has a `read_async` beside it, for async tasks under any executor. It is `Clone + Debug + Send + Sync`, and has the trait's documentation.
 /// * `FileCache::serve(implementation)`, a provided method that makes a service for `Server::export`.
 /// * The descriptor: procedures, types, sizes and a hash, by which the two processes find out at import whether they speak
@@ -30,7 +30,15 @@ use proc_macro::TokenStream;
 ///   too. Methods may have bodies: an implementation in the server may leave those out, while the stub always calls.
 ///
 /// A method that may be executed twice without harm says so by `#[idempotent]`. A stub from `import_resilient` then makes its call again though it may have been
-/// executed before the server died.
+/// executed before the server died. It does so only where the client's state has gone on.
+///
+/// # State
+/// Servers give their clients ids, sessions and other names for what they keep, and to a server
+/// that was restarted these mean nothing, or something else. So calls over a stub from
+/// `import_resilient` fail with `CallError::Restarted` after that, unless the state has gone on
+/// (`Server::state_id`) or the client has restored it (`import_resilient_with`).
+/// `#[interface(stateless)]` says that no call depends on what a server has given before, so that
+/// calls go to any server. As both sides rely on that it counts for the hash.
 ///
 /// Whatever else is found is an error that says what to do.
 ///
@@ -50,7 +58,8 @@ use proc_macro::TokenStream;
 ///
 /// # Options
 /// `#[interface(crate = path)]` says where the crate `underpass` is, if it is not `::underpass`; `#[interface(calls = N)]`, how many calls of each method are expected at once.
-/// `#[interface(asynchronous)]` asks for the trait of `async fn`s.
+/// `#[interface(asynchronous)]` asks for the trait of `async fn`s; `#[interface(stateless)]` says
+/// that a client needs nothing that a server has given it before.
 ///
 /// # Examples
 /// ```standalone_crate

@@ -1,6 +1,5 @@
 //! Callers that somebody else can free (LRPC: a client takes its threads back from a server that has captured them).
 
-use crate::client::ClientEnd;
 use crate::error::{CallError, Outcome};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,7 +30,14 @@ struct Calls {
     abandoned: bool,
     next: u64,
     /// Those under way: their numbers here, where they are, and their slots once they have some.
-    under_way: Vec<(u64, Arc<ClientEnd>, Option<u16>)>,
+    under_way: Vec<(u64, Arc<dyn Frees>, Option<u16>)>,
+}
+
+/// Where callers wait, who can be freed.
+pub(crate) trait Frees: Send + Sync {
+    /// Has the caller look whether it is freed whose call has the slot `number`; or all that have
+    /// none, if that is nothing. Short, and takes no lock of an [`Abandon`].
+    fn free(&self, number: Option<u16>);
 }
 
 impl Abandon {
@@ -66,7 +72,7 @@ impl Abandon {
     }
 
     /// A call over `end` begins, unless it is abandoned by now.
-    fn enter(&self, end: Arc<ClientEnd>) -> Option<Entry> {
+    fn enter(&self, end: Arc<dyn Frees>) -> Option<Entry> {
         let _held = critical();
         let mut calls = self.calls();
         if calls.abandoned {
@@ -98,7 +104,7 @@ pub(crate) struct UnderWay {
 impl UnderWay {
     /// A call over `end` begins, which can be freed by these.
     pub(crate) fn new(
-        end: Option<Arc<ClientEnd>>,
+        end: Option<Arc<dyn Frees>>,
         chosen: Option<&Abandon>,
         inherited: Option<&Abandon>,
     ) -> Result<Option<Self>, Box<CallError>> {

@@ -202,8 +202,8 @@ impl<'a> Answer<'a> {
         Bytes::of(self.end.channel(), self.end.mailbox(), reply).map_err(|e| {
             Box::new(match e {
                 Unread::Violation(e) => self.end.violated(&format!("a reply of which {e}")),
-                Unread::NoFile => CallError::NoResources(NO_FILE.to_owned()),
-                Unread::Late => CallError::NoResources(LATE.to_owned()),
+                Unread::NoFile => CallError::NoResources(lost(reply.what()), NO_FILE.to_owned()),
+                Unread::Late => CallError::NoResources(lost(reply.what()), LATE.to_owned()),
             })
         })
     }
@@ -211,8 +211,9 @@ impl<'a> Answer<'a> {
     fn refusal(&self, status: u16, text: String) -> CallError {
         match Status::from(status) {
             Some(Status::Panicked) => CallError::Panicked(text),
-            Some(Status::BadArguments) => CallError::Decode(text),
-            Some(Status::NoResources) => CallError::NoResources(text),
+            Some(Status::BadArguments) => CallError::Decode(Outcome::NotStarted, text),
+            Some(Status::NoResources) => CallError::NoResources(Outcome::NotStarted, text),
+            Some(Status::NoRoomForResult) => CallError::NoResources(Outcome::Executed, text),
             Some(Status::Unwanted) => CallError::Deadline(Outcome::NotStarted),
             Some(Status::Closed) => CallError::Closed(Outcome::NotStarted),
             Some(Status::Dropped) => CallError::Dropped(Outcome::Unknown),
@@ -257,9 +258,21 @@ fn good_or_odd<R: Decode + Results<Value: Decode>>(
             failpoint!("client-decoded");
             Ok(place.expect("a value that was decoded"))
         }
-        Ok(()) => Err(failed(DecodeError::LeftOver(left.remaining()).into())),
-        Err(e) => Err(failed(e.into())),
+        Ok(()) => Err(failed(lost_result(&DecodeError::LeftOver(left.remaining())))),
+        Err(e) => Err(failed(lost_result(&e))),
     }
+}
+
+/// A result came, so its procedure has ended, and can't be read.
+#[cold]
+fn lost_result(e: &DecodeError) -> CallError {
+    CallError::unread(Outcome::Executed, e)
+}
+
+/// What became of a call whose reply, with this status, has lost its bytes.
+#[cold]
+fn lost(status: u16) -> Outcome {
+    if status == Status::Done as u16 { Outcome::Executed } else { Outcome::Unknown }
 }
 
 /// Reads a result that is an error, or is none, and begins with `tag`.
@@ -267,7 +280,7 @@ fn good_or_odd<R: Decode + Results<Value: Decode>>(
 #[inline(never)]
 fn odd<R: Results + Decode>(tag: Option<u8>, mut left: impl Source) -> Read<R> {
     let mut bytes = Vec::from_iter(tag);
-    bytes.append(&mut left.take_vec(left.remaining()).map_err(CallError::from)?);
+    bytes.append(&mut left.take_vec(left.remaining()).map_err(|e| lost_result(&e))?);
     let mut rest = &bytes[..];
     let result = R::decode(&mut rest);
     whole(result, Bytes::Inline(rest).check_end())
@@ -276,6 +289,6 @@ fn odd<R: Results + Decode>(tag: Option<u8>, mut left: impl Source) -> Read<R> {
 fn whole<R: Results>(result: Result<R, DecodeError>, end: Result<(), DecodeError>) -> Read<R> {
     match result.and_then(|result| end.map(|()| result)) {
         Ok(result) => Ok(result.into_result()),
-        Err(e) => Err(Box::new(e.into())),
+        Err(e) => Err(Box::new(lost_result(&e))),
     }
 }

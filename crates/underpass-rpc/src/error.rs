@@ -13,7 +13,8 @@ pub enum Outcome {
     NotStarted,
     /// The procedure may have been executed, wholly, in part or not at all.
     Unknown,
-    /// The procedure was executed, but its result is lost.
+    /// The procedure was executed to its end, and its result is lost: it came and could not be
+    /// read, or there was no room to send it.
     Executed,
 }
 
@@ -37,6 +38,12 @@ pub enum CallError {
     Cancelled(Outcome),
     /// The server held more calls than it may for which nobody waits any more, and the binding is closed. *Remedy:* see what the server does; import again.
     Captured(Outcome),
+    /// A server without the state of the one before answers for it now, so what this client was
+    /// given by that one (ids, sessions) means nothing any more, or something else; and why the
+    /// state was not restored. Only stubs of `import_resilient` say so. *Remedy:* call
+    /// `acknowledge_restart` on the stub and get everything anew; or import by
+    /// `import_resilient_with` and a hook that restores the state.
+    Restarted(Outcome, String),
     /// This process was forked off the one that imported the interface, and has no part in its bindings. *Remedy:* have it execute a program that imports; or fork before the first import.
     Forked,
     /// All A-stacks of the binding are leased, and none came free in time, or the caller chose not to wait ([`AllLeased`](crate::AllLeased)). *Remedy:* fewer
@@ -48,10 +55,12 @@ pub enum CallError {
     Dropped(Outcome),
     /// The peer broke the rules of the channel, and the binding is closed. *Remedy:* none here; the peer has a fault.
     ProtocolViolation(String),
-    /// Arguments or results are not what the interface says. *Remedy:* build both sides from the same interface.
-    Decode(String),
-    /// There was not enough memory or files for arguments or results. *Remedy:* smaller ones, or higher limits (`ulimit -n`).
-    NoResources(String),
+    /// Arguments (*not started*) or results (*executed*) are not what the interface says. *Remedy:*
+    /// build both sides from the same interface.
+    Decode(Outcome, String),
+    /// There was not enough memory or files for arguments (*not started*) or results (*executed*).
+    /// *Remedy:* smaller ones, or higher limits (`ulimit -n`).
+    NoResources(Outcome, String),
 }
 
 impl CallError {
@@ -66,10 +75,44 @@ impl CallError {
         match self {
             Self::PeerDied(outcome) | Self::Closed(outcome) | Self::Deadline(outcome) => *outcome,
             Self::Abandoned(outcome) | Self::Cancelled(outcome) | Self::Captured(outcome) => *outcome,
-            Self::Revoked(outcome) | Self::Dropped(outcome) => *outcome,
+            Self::Revoked(outcome) | Self::Dropped(outcome) | Self::Restarted(outcome, _) => *outcome,
+            Self::Decode(outcome, _) | Self::NoResources(outcome, _) => *outcome,
             Self::Overloaded | Self::Forked => Outcome::NotStarted,
             Self::ProtocolViolation(_) | Self::Panicked(_) => Outcome::Unknown,
-            Self::Decode(_) | Self::NoResources(_) => Outcome::Unknown,
+        }
+    }
+
+    /// The same error, of a call whose `earlier` attempts ended so: where one may have been
+    /// executed, nothing is known of the whole though the last was not started.
+    pub(crate) fn after(mut self, earlier: Outcome) -> Self {
+        match &mut self {
+            Self::PeerDied(outcome)
+            | Self::Closed(outcome)
+            | Self::Deadline(outcome)
+            | Self::Abandoned(outcome)
+            | Self::Cancelled(outcome)
+            | Self::Captured(outcome)
+            | Self::Revoked(outcome)
+            | Self::Dropped(outcome)
+            | Self::Restarted(outcome, _)
+            | Self::Decode(outcome, _)
+            | Self::NoResources(outcome, _)
+                if *outcome == Outcome::NotStarted =>
+            {
+                *outcome = earlier;
+            }
+            _ => {}
+        }
+        self
+    }
+
+    /// A value could not be read, with what became of its call.
+    #[cold]
+    pub(crate) fn unread(outcome: Outcome, e: &DecodeError) -> Self {
+        match e {
+            DecodeError::NoRoomForFile => Self::NoResources(outcome, e.to_string()),
+            DecodeError::NoStack { .. } => Self::NoResources(outcome, no_stack(e)),
+            _ => Self::Decode(outcome, e.to_string()),
         }
     }
 }
@@ -110,6 +153,11 @@ impl fmt::Display for CallError {
                 "the server did not give back calls that nobody waits for, and the binding is closed; {outcome}; see what the server does, and import \
                  again"
             ),
+            Self::Restarted(outcome, why) => write!(
+                f,
+                "the server was restarted and has no state of this client ({why}); {outcome}; call \
+                 acknowledge_restart on the stub and get anew what the old server gave"
+            ),
             Self::Forked => write!(
                 f,
                 "this process was forked off the one that has the binding; the call was not started; import in a program that it executes, or fork before the first import"
@@ -127,27 +175,18 @@ impl fmt::Display for CallError {
             Self::ProtocolViolation(what) => {
                 write!(f, "the peer broke the channel's rules ({what}); the binding is closed")
             }
-            Self::Decode(what) => {
-                write!(f, "what came does not fit the interface: {what}; build both sides from the same one")
-            }
-            Self::NoResources(what) => {
-                write!(f, "no room for arguments or results: {what}; see `ulimit -n` and `free`")
+            Self::Decode(outcome, what) => write!(
+                f,
+                "what came does not fit the interface: {what}; {outcome}; build both sides from the same one"
+            ),
+            Self::NoResources(outcome, what) => {
+                write!(f, "no room for arguments or results: {what}; {outcome}; see `ulimit -n` and `free`")
             }
         }
     }
 }
 
 impl std::error::Error for CallError {}
-
-impl From<DecodeError> for CallError {
-    fn from(e: DecodeError) -> Self {
-        match e {
-            DecodeError::NoRoomForFile => Self::NoResources(e.to_string()),
-            DecodeError::NoStack { .. } => Self::NoResources(no_stack(&e)),
-            _ => Self::Decode(e.to_string()),
-        }
-    }
-}
 
 /// What to do about a value that is nested too deeply for a stack.
 #[cold]
@@ -169,12 +208,13 @@ impl CallError {
             Self::Captured(outcome) => (24 + *outcome as u8, ""),
             Self::Panicked(text) => (8, text),
             Self::ProtocolViolation(text) => (9, text),
-            Self::Decode(text) => (10, text),
-            Self::NoResources(text) => (11, text),
             Self::Revoked(outcome) => (15 + *outcome as u8, ""),
             Self::Dropped(outcome) => (18 + *outcome as u8, ""),
             Self::Forked => (27, ""),
             Self::Cancelled(outcome) => (30 + *outcome as u8, ""),
+            Self::Restarted(outcome, why) => (33 + *outcome as u8, why),
+            Self::Decode(outcome, text) => (36 + *outcome as u8, text),
+            Self::NoResources(outcome, text) => (39 + *outcome as u8, text),
         }
     }
 }
@@ -208,12 +248,13 @@ impl Decode for CallError {
             7 => Self::Overloaded,
             8 => Self::Panicked(text),
             9 => Self::ProtocolViolation(text),
-            10 => Self::Decode(text),
-            11 => Self::NoResources(text),
             15..=17 => Self::Revoked(outcome),
             18..=20 => Self::Dropped(outcome),
             27 => Self::Forked,
             30..=32 => Self::Cancelled(outcome),
+            33..=35 => Self::Restarted(outcome, text),
+            36..=38 => Self::Decode(outcome, text),
+            39..=41 => Self::NoResources(outcome, text),
             _ => return Err(DecodeError::BadTag { of: "CallError", tag: kind.into() }),
         })
     }
@@ -257,6 +298,10 @@ pub enum ImportError {
     },
     /// The server speaks another version of Underpass' channels. *Remedy:* build both sides with the same version.
     Version(String),
+    /// The thread that imports was cancelled, or nobody wants any more what it does. *Remedy:*
+    /// none; it was meant so. What is to be done all the same is done inside of
+    /// [`detached`](crate::detached).
+    Cancelled,
     /// The server took the connection and did not answer. *Remedy:* see whether it is stopped (`ps`), or overloaded.
     NoAnswer(PathBuf, Duration),
     /// The server refused, or answered nonsense.
@@ -306,6 +351,10 @@ impl fmt::Display for ImportError {
                 path.display()
             ),
             Self::Version(what) => write!(f, "{what}; build both sides with the same version of Underpass"),
+            Self::Cancelled => f.write_str(
+                "the thread that imports was cancelled, or works for somebody who wants it no more; import \
+                 in underpass::detached what is wanted all the same",
+            ),
             Self::NoAnswer(path, after) => {
                 write!(f, "the server of {} did not answer within {after:?}; is it stopped?", path.display())
             }
@@ -454,5 +503,52 @@ impl<E: From<CallError>> FromCallError for E {
     #[inline]
     fn from_call_error(e: CallError) -> Self {
         e.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use underpass_wire::{from_bytes, to_bytes};
+
+    const OUTCOMES: [Outcome; 3] = [Outcome::NotStarted, Outcome::Unknown, Outcome::Executed];
+
+    #[test]
+    fn every_error_travels_with_its_outcome() {
+        let text = || "text".to_owned();
+        let of = |outcome| {
+            [
+                CallError::PeerDied(outcome),
+                CallError::Closed(outcome),
+                CallError::Revoked(outcome),
+                CallError::Deadline(outcome),
+                CallError::Abandoned(outcome),
+                CallError::Cancelled(outcome),
+                CallError::Captured(outcome),
+                CallError::Dropped(outcome),
+                CallError::Restarted(outcome, text()),
+                CallError::Decode(outcome, text()),
+                CallError::NoResources(outcome, text()),
+            ]
+        };
+        for outcome in OUTCOMES {
+            for error in of(outcome) {
+                assert_eq!(from_bytes(&to_bytes(&error)), Ok(error.clone()));
+                assert_eq!(error.outcome(), outcome, "{error}");
+            }
+        }
+        let others = [CallError::Overloaded, CallError::Forked, CallError::Panicked(text())];
+        for error in others.into_iter().chain([CallError::ProtocolViolation(text())]) {
+            assert_eq!(from_bytes(&to_bytes(&error)), Ok(error));
+        }
+    }
+
+    #[test]
+    fn what_earlier_attempts_may_have_done_is_not_forgotten() {
+        for (last, whole) in OUTCOMES.into_iter().zip([Outcome::Unknown, Outcome::Unknown, Outcome::Executed])
+        {
+            assert_eq!(CallError::Closed(last).after(Outcome::Unknown), CallError::Closed(whole));
+            assert_eq!(CallError::Closed(last).after(Outcome::NotStarted), CallError::Closed(last));
+        }
     }
 }

@@ -162,6 +162,30 @@ impl Server {
         self
     }
 
+    /// Names the state of the interface exported last: all that its clients have been given and
+    /// refer to, such as ids of objects or sessions. A client of `import_resilient` that comes from
+    /// a server which named the same state goes on as if there had been no restart. Without a name,
+    /// or with another, its calls are [`CallError::Restarted`](crate::CallError::Restarted), unless
+    /// the interface is stateless or the client restores its state.
+    ///
+    /// A server that names a state promises that everything which any client was given under this
+    /// name is still valid. So keep a random number beside the state, in the same file or database, and
+    /// make a new one whenever the state begins afresh or goes back to an older copy.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn server(fs: underpass_rpc::Service, id_in_the_store: u128) -> underpass_rpc::Server {
+    /// underpass_rpc::Server::new().replace().export("fs", fs).state_id(id_in_the_store)
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// If nothing was exported before.
+    pub fn state_id(mut self, id: u128) -> Self {
+        self.last().state = Some(id);
+        self
+    }
+
     fn last(&mut self) -> &mut Terms {
         let last = self.exports.last_mut().expect("what this is about is exported before it: `.export(..)`");
         &mut last.terms
@@ -247,7 +271,9 @@ impl Server {
 
     /// Takes over names that a living domain has: a server upgraded in place. Who imports from then on comes here. The other domain turns new calls away, answers those that it has
     /// begun and ends, if it is in [`run`](Self::run), or waits by [`Running::until_replaced`]; and clients that have imported by `import_resilient` make their calls here, without having lost
-    /// one. Who may do so is who may write the directory of names: its owner.
+    /// one, if their state has gone on: if the interface is stateless, this server names the
+    /// [`state_id`](Self::state_id) of the other, or the client restores it. Who may do so is who
+    /// may write the directory of names: its owner.
     ///
     /// # Examples
     /// ```no_run

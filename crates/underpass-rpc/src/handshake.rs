@@ -89,12 +89,27 @@ pub(crate) struct Hello {
 /// Server to client: what it gets. The region's file comes along with `Welcome`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    Welcome { manner: Manner },
-    OtherVersion { version: u32 },
-    OtherInterface { hash: u64, text: String },
-    Failed { why: String },
-    Denied { why: String },
-    Limit { why: String },
+    Welcome {
+        manner: Manner,
+        /// Names the state that the export serves, if its server says that.
+        state: Option<u128>,
+    },
+    OtherVersion {
+        version: u32,
+    },
+    OtherInterface {
+        hash: u64,
+        text: String,
+    },
+    Failed {
+        why: String,
+    },
+    Denied {
+        why: String,
+    },
+    Limit {
+        why: String,
+    },
 }
 
 type Head = (u32, u32, u64);
@@ -136,7 +151,7 @@ impl Hello {
 impl Answer {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         match self {
-            Self::Welcome { manner } => written(&(head(), 0u8, manner.parts())),
+            Self::Welcome { manner, state } => written(&(head(), 0u8, manner.parts(), *state)),
             Self::OtherVersion { version } => written(&(head(), 1u8, *version)),
             Self::OtherInterface { hash, text } => written(&(head(), 2u8, *hash, cut(text))),
             Self::Failed { why } => written(&(head(), 3u8, cut(why))),
@@ -151,8 +166,10 @@ impl Answer {
             read(bytes).filter(|(head, _): &(Head, u8)| head.0 == MAGIC).ok_or_else(nonsense)?;
         match kind {
             _ if found.1 != VERSION => Some(Self::OtherVersion { version: found.1 }),
-            0 => read(bytes)
-                .map(|(_, _, manner): (Head, u8, Parts)| Self::Welcome { manner: Manner::of(manner) }),
+            0 => read(bytes).map(|(_, _, manner, state): (Head, u8, Parts, Option<u128>)| Self::Welcome {
+                manner: Manner::of(manner),
+                state,
+            }),
             1 => read(bytes).map(|(_, _, version): (Head, u8, u32)| Self::OtherVersion { version }),
             2 => read(bytes)
                 .map(|(_, _, hash, text): (Head, u8, u64, String)| Self::OtherInterface { hash, text }),
@@ -183,7 +200,8 @@ mod tests {
         let hello = Hello { hash: 7, manner, clock: Clock::of((-5, 6)) };
         assert_eq!(Hello::from_bytes(&hello.to_bytes()), Ok(hello));
         for answer in [
-            Answer::Welcome { manner },
+            Answer::Welcome { manner, state: None },
+            Answer::Welcome { manner, state: Some(u128::MAX - 1) },
             Answer::OtherVersion { version: 9 },
             Answer::OtherInterface { hash: 3, text: "text".to_owned() },
             Answer::Failed { why: "no".to_owned() },

@@ -20,21 +20,35 @@ use underpass_channel::Channel;
 use underpass_channel::layout::stack_of;
 use underpass_os::{Connected, Directory, Socket, Watch, clock, failpoint, fork};
 use underpass_sync::mpsc;
-use underpass_threads::{on_user_thread, sleep};
+use underpass_threads::{blocking, calls_end, cancelled, on_user_thread, sleep};
 use underpass_wire::Descriptor;
 
-/// How long a server may take to answer.
+/// How long a server may take to answer, before it is asked again where there is time.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long to wait at the most before looking again whether a server has appeared, in ns.
-const GLANCE: u64 = 20_000_000;
-/// How long a user-level thread sleeps between two looks, in ns.
-const STEP: u64 = 500_000;
+/// How long to wait at the most before looking again whether a server has appeared, or whether the
+/// binding is wanted still.
+const GLANCE: Duration = Duration::from_millis(20);
+/// How long a user-level thread sleeps between two looks.
+const STEP: Duration = Duration::from_micros(500);
+
+/// Tells until when a binding is wanted, in ns of the clock. That may change, so it is asked again
+/// and again.
+pub(crate) type Until<'a> = &'a dyn Fn() -> u64;
 
 /// A binding, and the clerk's care for it.
 #[derive(Debug)]
 pub(crate) struct Bound {
     pub(crate) end: Arc<ClientEnd>,
+    /// Names the state that the server has for its clients, if it says so.
+    state: Option<u128>,
     key: u64,
+}
+
+impl Bound {
+    /// Whether the server says that it has the state which the server of `earlier` had.
+    pub(crate) fn continues(&self, earlier: &Self) -> bool {
+        self.state.is_some() && self.state == earlier.state
+    }
 }
 
 impl Drop for Bound {
@@ -59,33 +73,68 @@ pub(crate) fn bind(
     descriptor: &Descriptor,
     within: Option<Duration>,
 ) -> Result<Bound, ImportError> {
-    let path = path_of(directory, name)?;
-    fork::check().map_err(|e| ImportError::System("nothing can be imported", e))?;
-    let Some(within) = within else { return attempt(directory, name, &path, descriptor) };
+    let end = clock::deadline_ns(within.unwrap_or(PATIENCE));
+    let Some(within) = within else {
+        return attempt(directory, name, &allowed(directory, name)?, descriptor, &|| end);
+    };
+    bind_until(directory, name, descriptor, &|| end).map_err(|e| match e {
+        ImportError::NoAnswer(path, _) if clock::now_ns() >= end => ImportError::NoAnswer(path, within),
+        e => e,
+    })
+}
+
+/// Makes a binding to `name`; waits until somebody exports it and answers, or until it is wanted no
+/// more.
+pub(crate) fn bind_until(
+    directory: &Directory,
+    name: &str,
+    descriptor: &Descriptor,
+    until: Until<'_>,
+) -> Result<Bound, ImportError> {
+    let path = allowed(directory, name)?;
     // The end of a watch takes the kernel milliseconds: none while the server is there.
-    match attempt(directory, name, &path, descriptor) {
-        Err(ImportError::NotExported(_) | ImportError::Dead(_)) => {}
+    match attempt(directory, name, &path, descriptor, until) {
+        Err(e) if may_pass(&e) => {}
         other => return other,
     }
-    let deadline = clock::deadline_ns(within);
     loop {
         // Before the attempt, so that no appearance between the two is missed.
         let watch = Watch::new(directory.path());
-        let failed = match attempt(directory, name, &path, descriptor) {
-            Err(e @ (ImportError::NotExported(_) | ImportError::Dead(_))) => e,
+        let failed = match attempt(directory, name, &path, descriptor, until) {
+            Err(e) if may_pass(&e) => e,
             other => return other,
         };
-        let left = deadline.saturating_sub(clock::now_ns());
-        if left == 0 {
+        let left = left_until(until());
+        if calls_end() {
+            return Err(ImportError::Cancelled);
+        }
+        if left.is_zero() {
             return Err(failed);
         }
         // A name is there a moment before it is listened to, and the directory may appear later: look again soon.
         match watch {
-            Ok(watch) if !on_user_thread() => watch.wait(left.min(GLANCE)),
+            Ok(watch) if !on_user_thread() => watch.wait(left.min(GLANCE).as_nanos() as u64),
             // Other threads of this activation must not wait.
-            _ => sleep(Duration::from_nanos(left.min(STEP))),
+            _ => sleep(left.min(STEP)),
         }
     }
+}
+
+/// Where `name` stands, if it can be one and this process may import.
+fn allowed(directory: &Directory, name: &str) -> Result<PathBuf, ImportError> {
+    let path = path_of(directory, name)?;
+    fork::check().map_err(|e| ImportError::System("nothing can be imported", e))?;
+    Ok(path)
+}
+
+/// Whether another attempt may go well though this one failed.
+pub(crate) fn may_pass(e: &ImportError) -> bool {
+    matches!(e, ImportError::NotExported(_) | ImportError::Dead(_) | ImportError::NoAnswer(..))
+}
+
+/// How long it is until a time.
+fn left_until(end_ns: u64) -> Duration {
+    Duration::from_nanos(end_ns.saturating_sub(clock::now_ns()))
 }
 
 fn attempt(
@@ -93,6 +142,7 @@ fn attempt(
     name: &str,
     path: &Path,
     descriptor: &Descriptor,
+    until: Until<'_>,
 ) -> Result<Bound, ImportError> {
     match directory.check() {
         Ok(()) => {}
@@ -111,7 +161,7 @@ fn attempt(
         let why = "what its user has passed before is still being closed";
         return Err(ImportError::System("nothing more is imported from there now", io::Error::other(why)));
     }
-    introduce(socket, None, path, descriptor)
+    introduce(socket, None, path, descriptor, until)
 }
 
 /// A binding that a client has passed on: `ticket` is what came of [`ClientEnd::share`].
@@ -121,7 +171,8 @@ pub(crate) fn redeem(ticket: OwnedFd, descriptor: &Descriptor) -> Result<Bound, 
     let ticket = PassedSocket::adopt(ticket).map_err(system)?;
     let (socket, theirs) = Socket::pair().map_err(system)?;
     let path = Path::new("a binding that was passed on");
-    introduce(socket, Some((ticket, theirs)), path, descriptor).map_err(|e| match e {
+    let end = clock::deadline_ns(PATIENCE);
+    introduce(socket, Some((ticket, theirs)), path, descriptor, &|| end).map_err(|e| match e {
         ImportError::Dead(_) => ImportError::Lapsed,
         e => e,
     })
@@ -133,16 +184,10 @@ pub(crate) fn introduce(
     by: Option<(PassedSocket, OwnedFd)>,
     path: &Path,
     descriptor: &Descriptor,
+    until: Until<'_>,
 ) -> Result<Bound, ImportError> {
     let own = Manner::own();
     let hello = Hello { hash: descriptor.hash, manner: own, clock: Clock::own() };
-    // A server that ends in the middle is as dead as one that had ended before.
-    let heard = |what| {
-        move |e: io::Error| match e.kind() {
-            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ImportError::Dead(path.into()),
-            _ => ImportError::System(what, e),
-        }
-    };
     let socket = Connection::new(socket);
     let said = match &by {
         None => socket.send(&hello.to_bytes(), &[]),
@@ -154,21 +199,19 @@ pub(crate) fn introduce(
     let by_ticket = by.is_some();
     // What the server has of it is its own from now on.
     drop(by);
-    said.map_err(heard("the server can't be spoken to"))?;
+    said.map_err(unheard(path, "the server can't be spoken to"))?;
     failpoint!("import-said");
-    if !answered(&socket).map_err(heard("the server can't be heard"))? {
-        return Err(ImportError::NoAnswer(path.into(), PATIENCE));
-    }
-    let received = receive_answer(&socket).map_err(heard("the server's answer can't be had"))?;
+    let received = hear(&socket, path, until)?;
     if received.bytes.is_empty() {
         // It hung up without an answer: it ended, or took us for late.
         return Err(ImportError::Dead(path.into()));
     }
     let answer = Answer::from_bytes(&received.bytes);
     match answer.map_err(|e| ImportError::Refused(path.into(), e.to_string()))? {
-        Answer::Welcome { manner } => {
+        Answer::Welcome { manner, state } => {
             let files = PassedFiles::new(received.files, &socket.unclosed());
-            bound(socket, by_ticket, files, own, manner, descriptor)
+            let (end, key) = bound(socket, by_ticket, files, own, manner, descriptor)?;
+            Ok(Bound { end, state, key })
         }
         Answer::OtherVersion { version } => Err(ImportError::Version(format!(
             "{} speaks version {version} of the channel, this domain speaks {}",
@@ -187,7 +230,33 @@ pub(crate) fn introduce(
     }
 }
 
-/// The binding of which the server has sent the region and, by a ticket, where it hears.
+/// Waits for the server's answer, and receives it.
+fn hear(socket: &Connection, path: &Path, until: Until<'_>) -> Result<Message, ImportError> {
+    let (patience, waits_until) = (left_until(until()).min(PATIENCE), clock::deadline_ns(PATIENCE));
+    let until = || until().min(waits_until);
+    if !answered(socket, &until).map_err(unheard(path, "the server can't be heard"))? {
+        return Err(match calls_end() {
+            true => ImportError::Cancelled,
+            false => ImportError::NoAnswer(path.into(), patience),
+        });
+    }
+    receive_answer(socket, left_until(until())).map_err(|e| match e.kind() {
+        io::ErrorKind::TimedOut => ImportError::NoAnswer(path.into(), patience),
+        _ => unheard(path, "the server's answer can't be had")(e),
+    })
+}
+
+/// What to say where the server could not be spoken to or heard. One that ends in the middle is as
+/// dead as one that had ended before.
+fn unheard(path: &Path, what: &'static str) -> impl Fn(io::Error) -> ImportError {
+    move |e| match e.kind() {
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ImportError::Dead(path.into()),
+        _ => ImportError::System(what, e),
+    }
+}
+
+/// The end of the binding of which the server has sent the region and, by a ticket, where it hears;
+/// and its key at the clerk.
 fn bound(
     socket: Arc<Connection>,
     by_ticket: bool,
@@ -195,7 +264,7 @@ fn bound(
     own: Manner,
     theirs: Manner,
     descriptor: &Descriptor,
-) -> Result<Bound, ImportError> {
+) -> Result<(Arc<ClientEnd>, u64), ImportError> {
     let system = |what| move |e| ImportError::System(what, e);
     // The kernel drops files that this domain has no room for.
     let missing =
@@ -211,18 +280,22 @@ fn bound(
     let control = ControlSocket::new(link, None);
     let end = ClientEnd::new(channel, Mailbox::of_client(control), own.meeting(theirs));
     let key = clerk().and_then(|clerk| clerk.bound(&end)).map_err(system("the binding can't be watched"))?;
-    Ok(Bound { end, key })
+    Ok((end, key))
 }
 
-/// The server's answer, which has come. Its files are received by the server's user's file thread.
-fn receive_answer(socket: &Connection) -> io::Result<Message> {
+/// The server's answer, which has come. Its files are received by the server's user's file thread,
+/// within that time.
+fn receive_answer(socket: &Connection, within: Duration) -> io::Result<Message> {
     let too_long = || io::Error::new(io::ErrorKind::InvalidData, "the peer sent a message that is too long");
     let message = match socket.look()?.with_files {
         true => {
             let (tell, told) = mpsc::channel();
             let then = move |message| drop(tell.send(message));
             file_thread::receive(socket.unclosed().user(), socket, LONGEST, then)?;
-            told.recv_timeout(PATIENCE).map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??
+            let hears = move || told.recv_timeout(within);
+            // A thread that was cancelled does not wait, and this is wanted all the same.
+            let heard = if cancelled() { blocking(hears) } else { hears() };
+            heard.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??
         }
         false => {
             let mut buffer = vec![0; LONGEST];
@@ -234,19 +307,21 @@ fn receive_answer(socket: &Connection) -> io::Result<Message> {
     if message.cut { Err(too_long()) } else { Ok(message) }
 }
 
-/// Waits for the server's answer; `false` if none comes. A user-level thread blocks nobody but itself.
-fn answered(socket: &Socket) -> io::Result<bool> {
-    let deadline = clock::deadline_ns(PATIENCE);
-    if !on_user_thread() {
-        return socket.wait(deadline);
-    }
+/// Waits for the server's answer; `false` if none comes, or the thread's calls are to end. A
+/// user-level thread blocks nobody but itself.
+fn answered(socket: &Socket, until: Until<'_>) -> io::Result<bool> {
     loop {
-        if socket.wait(0)? {
-            return Ok(true);
+        let left = left_until(until());
+        let looks_for = if on_user_thread() { Duration::ZERO } else { left.min(GLANCE) };
+        let came = socket.wait(clock::deadline_ns(looks_for))?;
+        if came || left.is_zero() || calls_end() {
+            return Ok(came);
         }
-        if clock::now_ns() >= deadline {
-            return Ok(false);
+        match on_user_thread() {
+            // A sleep would end at once, and what this thread does is wanted all the same.
+            true if cancelled() => blocking(|| std::thread::sleep(left.min(GLANCE))),
+            true => sleep(left.min(STEP / 10)),
+            false => {}
         }
-        sleep(Duration::from_nanos(STEP / 10));
     }
 }

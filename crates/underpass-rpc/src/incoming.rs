@@ -17,9 +17,9 @@ pub(crate) enum Status {
     Done,
     /// The procedure panicked; the bytes are its message.
     Panicked,
-    /// The arguments don't fit the interface; the bytes say why.
+    /// The arguments don't fit the interface, and it was not started; the bytes say why.
     BadArguments,
-    /// No room for the result; the bytes say why.
+    /// No room for the arguments, and it was not started; the bytes say why.
     NoResources,
     /// The client wanted it no more, and it was not started.
     Unwanted,
@@ -29,6 +29,8 @@ pub(crate) enum Status {
     Dropped,
     /// It did so before it ran it for the first time.
     DroppedUnstarted,
+    /// The procedure has ended, and there is no room for its result; the bytes say why.
+    NoRoomForResult,
 }
 
 impl Status {
@@ -42,6 +44,7 @@ impl Status {
             Self::Closed,
             Self::Dropped,
             Self::DroppedUnstarted,
+            Self::NoRoomForResult,
         ]
         .into_iter()
         .find(|s| *s as u16 == what)
@@ -211,5 +214,5 @@ fn unsent(e: Unsent) -> Refused {
         Unsent::NoPeer => "the caller is gone".to_owned(),
         Unsent::NoResources(e) => e.to_string(),
     };
-    Refused { status: Status::NoResources, why }
+    Refused { status: Status::NoRoomForResult, why }
 }

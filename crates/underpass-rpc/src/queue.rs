@@ -28,8 +28,9 @@ struct Waiter {
     most: u32,
 }
 
+/// A thread or a task that waits, to be called once.
 #[derive(Debug)]
-enum Who {
+pub(crate) enum Who {
     Thread(Arc<Latch>),
     Task(Arc<Summons>),
 }
@@ -43,7 +44,7 @@ impl Who {
         }
     }
 
-    fn call(&self) {
+    pub(crate) fn call(&self) {
         match self {
             Self::Thread(latch) => latch.open(),
             Self::Task(summons) => summons.call(),

@@ -1,99 +1,84 @@
 //! Bindings that outlive their server: imported again, and calls repeated, where that is safe.
+//!
+//! What a client was given by one server (ids, sessions) may mean something else to the next one.
+//! So bindings have *generations*: a binding begins a new one unless the state of the binding
+//! before has gone on, because the interface is stateless, the server says so, or the client's hook
+//! has restored it. A call stays within the generation in which it began, and each clone of a stub
+//! makes calls only in the generation that it knows. See decision 0057.
 
+mod attempt;
+mod course;
+mod next;
+mod policy;
+
+pub use self::policy::Policy;
+
+use self::course::Course;
+use self::next::Waiter;
+use crate::abandon::Abandon;
 use crate::answer::Results;
 use crate::client::{QUARANTINE, Terms};
 use crate::counters::Counters;
 use crate::error::{CallError, ImportError, Outcome};
 use crate::import::{self, Bound};
-use crate::summons::elsewhere;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError};
-use std::time::Duration;
-use underpass_os::{Directory, clock};
-use underpass_sync::{Condvar, Mutex, MutexGuard};
-use underpass_threads::sleep;
+use std::fmt;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use underpass_os::Directory;
+use underpass_threads::critical;
 use underpass_wire::{Decode, Descriptor, Encode};
 
-/// How a resilient binding goes on after its server has ended: how often a call is made, and how long to wait for the next server. A call's own deadline ends all of
-/// that earlier.
-///
-/// # Examples
-/// ```
-/// use std::time::Duration;
-/// use underpass_rpc::Policy;
-/// let impatient = Policy::new().attempts(3).patience(Duration::from_millis(200));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "it is for `import_resilient`"]
-pub struct Policy {
-    attempts: u32,
-    patience: Duration,
-    pause: Duration,
-}
-
-/// The longest pause before another attempt.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-
-impl Policy {
-    /// Eight attempts; five seconds for the next server to appear, each time; no pause before the second attempt, one of 1 ms before the third, and then twice as
-    /// long each time, to a second at the most.
-    pub fn new() -> Self {
-        Self { attempts: 8, patience: Duration::from_secs(5), pause: Duration::from_millis(1) }
-    }
-
-    /// How often a call is made, the first time included.
-    pub fn attempts(mut self, attempts: u32) -> Self {
-        self.attempts = attempts;
-        self
-    }
-
-    /// How long to wait, each time, for somebody to export the name again.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
-        self
-    }
-
-    /// How long to pause before the third attempt; before each later one twice as long.
-    pub fn pause(mut self, pause: Duration) -> Self {
-        self.pause = pause;
-        self
-    }
-
-    /// How long to pause after so many attempts.
-    fn pause_after(&self, attempts: u32) -> Duration {
-        match attempts.checked_sub(2) {
-            None => Duration::ZERO,
-            Some(doublings) => self.pause.saturating_mul(1 << doublings.min(20)).min(LONGEST_PAUSE),
-        }
-    }
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+/// Restores a client's state over a new binding. Calls that it makes are freed by what it is given.
+pub(crate) type Restore = dyn Fn(Arc<Bound>, Abandon) -> Result<(), String> + Send + Sync;
 
 /// A binding, and what it takes to have another when it ends.
-#[derive(Debug)]
 pub(crate) struct Resilient {
     directory: Directory,
     name: String,
     descriptor: &'static Descriptor,
     policy: Policy,
+    restore: Option<Box<Restore>>,
     quarantine: AtomicU32,
     present: Mutex<Present>,
-    /// Somebody has imported, or failed to.
-    imported: Condvar,
 }
 
-#[derive(Debug)]
+/// The binding of this moment, and the callers that wait for the next.
 struct Present {
     bound: Arc<Bound>,
-    /// Somebody imports at this moment.
-    importing: bool,
+    /// Counts the bindings to which the state of the one before has not gone on.
+    generation: u64,
+    /// Why it has not, the last time.
+    why: Arc<str>,
     /// What the bindings before this one have carried.
     past: Counters,
+    /// The callers that wait for the next binding, or pause before that.
+    waiters: Vec<Waiter>,
+    /// How many have waited.
+    waited: u64,
+    /// A kernel thread is at an attempt to have the next binding.
+    importing: bool,
+    /// How many such attempts have failed for good.
+    failures: u64,
+    /// Ends the calls of the hook that runs.
+    restoring: Option<Abandon>,
+}
+
+/// The generation that a clone of a stub knows.
+#[derive(Debug, Default)]
+pub(crate) struct Known(AtomicU64);
+
+impl Known {
+    fn get(&self) -> u64 {
+        // Relaxed, here and in `acknowledge`: threads that share a clone tell each other
+        // themselves.
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Clone for Known {
+    fn clone(&self) -> Self {
+        Self(self.get().into())
+    }
 }
 
 impl Resilient {
@@ -102,157 +87,141 @@ impl Resilient {
         name: &str,
         descriptor: &'static Descriptor,
         policy: Policy,
+        restore: Option<Box<Restore>>,
     ) -> Result<Self, ImportError> {
         let bound = Arc::new(import::bind(&directory, name, descriptor, Some(policy.patience))?);
+        let present = Present {
+            bound,
+            generation: 0,
+            why: "".into(),
+            past: Counters::default(),
+            waiters: Vec::new(),
+            waited: 0,
+            importing: false,
+            failures: 0,
+            restoring: None,
+        };
         Ok(Self {
             directory,
             name: name.to_owned(),
             descriptor,
             policy,
+            restore,
             quarantine: AtomicU32::new(QUARANTINE),
-            present: Mutex::new(Present { bound, importing: false, past: Counters::default() }),
-            imported: Condvar::new(),
+            present: Mutex::new(present),
         })
     }
 
-    fn present(&self) -> MutexGuard<'_, Present> {
-        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Looks at the present state, or changes it. `work` is short, as the caller keeps its processor
+    /// meanwhile, and drops nothing that has a destructor of the user's.
+    fn with<R>(&self, work: impl FnOnce(&mut Present) -> R) -> R {
+        let held = critical();
+        let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = work(&mut present);
+        drop(present);
+        drop(held);
+        result
     }
 
     /// The binding of this moment.
     pub(crate) fn bound(&self) -> Arc<Bound> {
-        self.present().bound.clone()
+        self.with(|present| present.bound.clone())
+    }
+
+    /// The clone that knows `known` has nothing any more that it was given before this.
+    pub(crate) fn acknowledge(&self, known: &Known) {
+        known.0.store(self.with(|present| present.generation), Ordering::Relaxed);
     }
 
     /// As `ClientEnd::call`, over as many bindings as it takes. A call that may have been started is repeated only if its procedure is `idempotent`.
     #[inline(never)]
     pub(crate) fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
-        &self,
+        self: &Arc<Self>,
         procedure: u16,
         arguments: &A,
         terms: &Terms,
+        known: &Known,
         idempotent: bool,
         failed: impl Fn(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
-        let deadline = match terms.deadline() {
-            Ok(deadline) => deadline,
+        let mut course = match Course::begin(self, terms, known) {
+            Ok(course) => course,
             Err(error) => return Err(failed(*error)),
         };
-        // Those of a further attempt.
-        let mut later = None;
-        let mut bound = self.present().bound.clone();
-        for attempts in 1.. {
+        loop {
             let mut told = None;
-            let now = later.as_ref().unwrap_or(terms);
-            let result = bound.end.call::<A, R>(procedure, arguments, now, |error| {
+            let end = &course.bound.end;
+            let result = end.call::<A, R>(procedure, arguments, course.terms(), |error| {
+                let error = error.after(course.earlier);
                 told = Some(error.clone());
                 failed(error)
             });
-            let Some(error) = told else { return result };
-            let next = may_be_repeated(&error, idempotent)
-                .then(|| self.next_after(&bound, attempts, deadline))
-                .flatten();
-            let Some(next) = next else { return result };
-            bound = next;
-            let within =
-                deadline.map(|deadline| Duration::from_nanos(deadline.saturating_sub(clock::now_ns())));
-            later = Some(Terms { within, ..terms.clone() });
+            let Some(error) = told.filter(|error| may_be_repeated(error, idempotent)) else { return result };
+            let next = course.next_after(&error).map(|next| next.map(|waiting| waiting.wait()));
+            match next.and_then(|found| course.goes_on(found)) {
+                Ok(true) => {}
+                Ok(false) => return result,
+                Err(error) => return Err(failed(error.after(course.earlier))),
+            }
         }
-        unreachable!("attempts are counted until they are too many")
     }
 
-    /// As [`call`](Self::call), for a task. What has to wait for a server does so on a kernel thread of its own.
+    /// As [`call`](Self::call), for a task.
     pub(crate) async fn call_from_task<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         self: &Arc<Self>,
         procedure: u16,
         arguments: &A,
         terms: &Terms,
+        known: &Known,
         idempotent: bool,
         failed: impl Fn(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
-        let deadline = match terms.deadline() {
-            Ok(deadline) => deadline,
+        let mut course = match Course::begin(self, terms, known) {
+            Ok(course) => course,
             Err(error) => return Err(failed(*error)),
         };
-        // Those of a further attempt.
-        let mut later = None;
-        let mut bound = self.present().bound.clone();
-        for attempts in 1.. {
+        loop {
             let mut told = None;
-            let now = later.as_ref().unwrap_or(terms);
+            let end = &course.bound.end;
+            let earlier = course.earlier;
             let told_of = |error: CallError| {
+                let error = error.after(earlier);
                 told = Some(error.clone());
                 failed(error)
             };
-            let result = bound.end.call_from_task::<A, R>(procedure, arguments, now, told_of).await;
-            if told.is_none_or(|error| !may_be_repeated(&error, idempotent)) {
-                return result;
+            let result = end.call_from_task::<A, R>(procedure, arguments, course.terms(), told_of).await;
+            let Some(error) = told.filter(|error| may_be_repeated(error, idempotent)) else { return result };
+            let found = match course.next_after(&error) {
+                Ok(Some(waiting)) => Ok(Some(waiting.wait_as_task().await)),
+                Ok(None) => Ok(None),
+                Err(error) => Err(error),
+            };
+            match found.and_then(|found| course.goes_on(found)) {
+                Ok(true) => {}
+                Ok(false) => return result,
+                Err(error) => return Err(failed(error.after(course.earlier))),
             }
-            let (own, ended) = (self.clone(), bound.clone());
-            let next = elsewhere(move || own.next_after(&ended, attempts, deadline)).await.flatten();
-            let Some(next) = next else { return result };
-            bound = next;
-            let within =
-                deadline.map(|deadline| Duration::from_nanos(deadline.saturating_sub(clock::now_ns())));
-            later = Some(Terms { within, ..terms.clone() });
         }
-        unreachable!("attempts are counted until they are too many")
-    }
-
-    /// The binding for another attempt after so many, of which the last failed over `failed`; nothing if there is to be none.
-    fn next_after(&self, failed: &Arc<Bound>, attempts: u32, deadline: Option<u64>) -> Option<Arc<Bound>> {
-        let left = |span: Duration| match deadline {
-            None => span,
-            Some(deadline) => span.min(Duration::from_nanos(deadline.saturating_sub(clock::now_ns()))),
-        };
-        if attempts >= self.policy.attempts || left(LONGEST_PAUSE).is_zero() {
-            return None;
-        }
-        let pause = left(self.policy.pause_after(attempts));
-        if !pause.is_zero() {
-            sleep(pause);
-        }
-        self.other_than(failed, || left(self.policy.patience))
-    }
-
-    /// Another binding than `failed`: the one that somebody has imported since, or a new one.
-    fn other_than(&self, failed: &Arc<Bound>, left: impl Fn() -> Duration) -> Option<Arc<Bound>> {
-        let mut present = self.present();
-        while Arc::ptr_eq(&present.bound, failed) && present.importing {
-            let span = left();
-            if span.is_zero() {
-                return None;
-            }
-            present = self.imported.wait_timeout(present, span).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        if !Arc::ptr_eq(&present.bound, failed) {
-            return Some(present.bound.clone());
-        }
-        present.importing = true;
-        drop(present);
-        let made = import::bind(&self.directory, &self.name, self.descriptor, Some(left()));
-        let mut present = self.present();
-        present.importing = false;
-        let next = made.ok().map(|bound| {
-            bound.end.set_quarantine(self.quarantine.load(Ordering::Relaxed));
-            present.past = present.past.plus(&failed.end.counters_of_all());
-            present.bound = Arc::new(bound);
-            present.bound.clone()
-        });
-        drop(present);
-        self.imported.notify_all();
-        next
     }
 
     /// What all bindings have carried.
     pub(crate) fn counters(&self) -> Counters {
-        let present = self.present();
-        present.past.plus(&present.bound.end.counters_of_all())
+        let (past, bound) = self.with(|present| (present.past, present.bound.clone()));
+        past.plus(&bound.end.counters_of_all())
     }
 
     pub(crate) fn set_quarantine(&self, most: u32) {
         self.quarantine.store(most, Ordering::Relaxed);
-        self.present().bound.end.set_quarantine(most);
+        self.bound().end.set_quarantine(most);
+    }
+}
+
+impl fmt::Debug for Resilient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resilient")
+            .field("name", &self.name)
+            .field("bound", &self.bound())
+            .finish_non_exhaustive()
     }
 }
 
@@ -278,15 +247,9 @@ mod tests {
             CallError::Deadline(Outcome::NotStarted),
             CallError::Overloaded,
             CallError::Panicked(String::new()),
+            CallError::Restarted(Outcome::NotStarted, String::new()),
         ] {
             assert!(!may_be_repeated(&error, true), "{error}");
         }
-    }
-
-    #[test]
-    fn pauses_double_up_to_a_second() {
-        let policy = Policy::new().pause(Duration::from_millis(10));
-        let pauses = [1, 2, 3, 4, 30].map(|attempts| policy.pause_after(attempts).as_millis());
-        assert_eq!(pauses, [0, 10, 20, 40, 1000]);
     }
 }

@@ -326,7 +326,8 @@ impl ServerEnd {
     #[cold]
     fn failed(&self, slot: u16, failure: Option<Failure>) -> Cell {
         match failure {
-            None => self.refuse(slot, Status::BadArguments, "the server stub made no reply"),
+            // Nothing is known of what it did.
+            None => self.refuse(slot, Status::Panicked, "the server stub made no reply"),
             Some(Failure::Refused(Refused { status, why })) => self.refuse(slot, status, &why),
             Some(Failure::Panicked(panic)) => self.refuse(slot, Status::Panicked, panic_message(&*panic)),
         }

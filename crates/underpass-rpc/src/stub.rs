@@ -8,7 +8,8 @@ use crate::error::{CallError, ImportError, ShareError};
 use crate::import::{self, Bound};
 use crate::leasing::{AllLeased, Leasing};
 use crate::registry;
-use crate::resilient::{Policy, Resilient};
+use crate::resilient::{Known, Policy, Resilient, Restore};
+use std::error::Error;
 use std::fmt;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -29,8 +30,8 @@ pub struct Stub<L: ?Sized> {
 enum To<L: ?Sized> {
     Here(Arc<L>),
     There(Arc<Bound>),
-    /// There, or where it will be exported next.
-    Anywhere(Arc<Resilient>),
+    /// There, or where it will be exported next; and what this clone knows of that.
+    Anywhere(Arc<Resilient>, Known),
 }
 
 impl<L: ?Sized> Clone for Stub<L> {
@@ -38,7 +39,7 @@ impl<L: ?Sized> Clone for Stub<L> {
         let to = match &self.to {
             To::Here(local) => To::Here(local.clone()),
             To::There(bound) => To::There(bound.clone()),
-            To::Anywhere(resilient) => To::Anywhere(resilient.clone()),
+            To::Anywhere(resilient, known) => To::Anywhere(resilient.clone(), known.clone()),
         };
         Self { to, terms: self.terms.clone(), calls: self.calls }
     }
@@ -49,7 +50,7 @@ impl<L: ?Sized> fmt::Debug for Stub<L> {
         let to: &dyn fmt::Debug = match &self.to {
             To::Here(_) => &"this domain",
             To::There(bound) => bound,
-            To::Anywhere(resilient) => resilient,
+            To::Anywhere(resilient, _) => resilient,
         };
         f.debug_struct("Stub").field("to", to).field("terms", &self.terms).finish()
     }
@@ -70,7 +71,9 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         })
     }
 
-    /// As [`import`](Self::import), and again whenever the server has ended, as `policy` says; calls that were not started, or can be repeated, are made again then.
+    /// As [`import`](Self::import), and again whenever the server has ended, as `policy` says;
+    /// calls that were not started, or can be repeated, are made again then, if the client's state
+    /// has gone on.
     ///
     /// # Errors
     /// As `import`.
@@ -79,8 +82,36 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         descriptor: &'static Descriptor,
         policy: Policy,
     ) -> Result<Self, ImportError> {
+        Self::find_resilient(name, descriptor, policy, None)
+    }
+
+    /// As [`import_resilient`](Self::import_resilient); `restore` restores the client's state over
+    /// a new binding, before other calls go over that, or says why it can't.
+    ///
+    /// # Errors
+    /// As `import`.
+    pub fn import_resilient_with(
+        name: &str,
+        descriptor: &'static Descriptor,
+        policy: Policy,
+        restore: impl Fn(Self) -> Result<(), Box<dyn Error + Send + Sync>> + Send + Sync + 'static,
+    ) -> Result<Self, ImportError> {
+        let restore: Box<Restore> = Box::new(move |bound, abandon| {
+            let stub = Self::of(To::There(bound), descriptor).abandonable(&abandon);
+            restore(stub).map_err(|e| e.to_string())
+        });
+        Self::find_resilient(name, descriptor, policy, Some(restore))
+    }
+
+    fn find_resilient(
+        name: &str,
+        descriptor: &'static Descriptor,
+        policy: Policy,
+        restore: Option<Box<Restore>>,
+    ) -> Result<Self, ImportError> {
         Self::find(name, descriptor, |directory| {
-            Ok(To::Anywhere(Arc::new(Resilient::new(directory, name, descriptor, policy)?)))
+            let resilient = Resilient::new(directory, name, descriptor, policy, restore)?;
+            Ok(To::Anywhere(Arc::new(resilient), Known::default()))
         })
     }
 
@@ -129,7 +160,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         let ticket = match &self.to {
             To::Here(_) => return Err(ShareError::Here),
             To::There(bound) => bound.end.share()?,
-            To::Anywhere(resilient) => resilient.bound().end.share()?,
+            To::Anywhere(resilient, _) => resilient.bound().end.share()?,
         };
         let socket = socket.as_fd();
         blocking(|| pass(socket, ticket.as_fd())).map_err(ShareError::System)
@@ -140,7 +171,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     pub fn local(&self) -> Option<&L> {
         match &self.to {
             To::Here(local) => Some(local),
-            To::There(_) | To::Anywhere(_) => None,
+            To::There(_) | To::Anywhere(..) => None,
         }
     }
 
@@ -191,8 +222,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         let terms = &self.terms;
         match &self.to {
             To::There(bound) => bound.end.call::<A, R>(procedure, arguments, terms, failed),
-            To::Anywhere(resilient) => {
-                resilient.call::<A, R>(procedure, arguments, terms, idempotent, failed)
+            To::Anywhere(resilient, known) => {
+                resilient.call::<A, R>(procedure, arguments, terms, known, idempotent, failed)
             }
             To::Here(_) => Err(failed(CallError::Closed(crate::error::Outcome::NotStarted))),
         }
@@ -235,8 +266,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         let terms = &self.terms;
         match &self.to {
             To::There(bound) => bound.end.call_from_task::<A, R>(procedure, arguments, terms, failed).await,
-            To::Anywhere(resilient) => {
-                resilient.call_from_task::<A, R>(procedure, arguments, terms, idempotent, failed).await
+            To::Anywhere(resilient, known) => {
+                resilient.call_from_task::<A, R>(procedure, arguments, terms, known, idempotent, failed).await
             }
             To::Here(_) => Err(failed(CallError::Closed(crate::error::Outcome::NotStarted))),
         }
@@ -246,7 +277,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     pub fn counters(&self) -> Counters {
         match &self.to {
             To::There(bound) => bound.end.counters_of_all(),
-            To::Anywhere(resilient) => resilient.counters(),
+            To::Anywhere(resilient, _) => resilient.counters(),
             To::Here(_) => Counters::default(),
         }
     }
@@ -257,6 +288,15 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     #[must_use]
     pub fn with_deadline(&self, within: Duration) -> Self {
         self.with(|terms| terms.within = Some(within))
+    }
+
+    /// After [`CallError::Restarted`]: from now on this clone makes calls over the present binding,
+    /// and has nothing any more that it was given before. Each clone says so for itself. Does
+    /// nothing where there was no restart.
+    pub fn acknowledge_restart(&self) {
+        if let To::Anywhere(resilient, known) = &self.to {
+            resilient.acknowledge(known);
+        }
     }
 
     /// The same binding, whose callers can be freed by `abandon`, before the server has replied.
@@ -270,7 +310,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     pub fn quarantine(&self, most: u32) {
         match &self.to {
             To::There(bound) => bound.end.set_quarantine(most),
-            To::Anywhere(resilient) => resilient.set_quarantine(most),
+            To::Anywhere(resilient, _) => resilient.set_quarantine(most),
             To::Here(_) => {}
         }
     }

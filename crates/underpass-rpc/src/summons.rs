@@ -1,9 +1,8 @@
 //! A task's place in a queue.
 
-use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Waker};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use underpass_threads::critical;
 
 /// What one task waits for that another calls, once.
@@ -49,22 +48,6 @@ impl Summons {
     }
 }
 
-/// Has `work`, which blocks, done on a kernel thread of its own; nothing if there is none, or it panics.
-pub(crate) async fn elsewhere<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    let ended = Arc::new(Summons::new(Waker::noop().clone()));
-    let result = Arc::new(Mutex::new(None));
-    let (theirs, to) = (ended.clone(), result.clone());
-    let thread = std::thread::Builder::new().name("underpass-elsewhere".to_owned());
-    let begun = thread.spawn(move || {
-        let done = catch_unwind(AssertUnwindSafe(work)).ok();
-        *to.lock().unwrap_or_else(PoisonError::into_inner) = done;
-        theirs.call();
-    });
-    begun.ok()?;
-    poll_fn(|cx| if ended.waits(cx.waker()) { Poll::Pending } else { Poll::Ready(()) }).await;
-    result.lock().unwrap_or_else(PoisonError::into_inner).take()
-}
-
 /// Wakes a task, outside all locks.
 #[cold]
 pub(crate) fn wake_task(waker: Waker) {
@@ -75,6 +58,7 @@ pub(crate) fn wake_task(waker: Waker) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::task::Wake;
 

@@ -9,11 +9,12 @@ pub struct DescriptorBuilder {
     doc: &'static str,
     procedures: Vec<Procedure>,
     types: Types,
+    stateless: bool,
 }
 
 impl DescriptorBuilder {
     pub(crate) fn new(name: &'static str, doc: &'static str) -> Self {
-        Self { name, doc, procedures: Vec::new(), types: Types::new() }
+        Self { name, doc, procedures: Vec::new(), types: Types::new(), stateless: false }
     }
 
     /// Adds the next procedure, whose messages are of these sizes; its [`result`](ProcedureBuilder::result) ends it.
@@ -21,9 +22,14 @@ impl DescriptorBuilder {
         ProcedureBuilder { interface: self, name, doc, arguments: Vec::new(), sizes, calls: None }
     }
 
+    /// Says that no call depends on what a server has given a client before.
+    pub fn stateless(&mut self) {
+        self.stateless = true;
+    }
+
     /// The descriptor of all that was added.
     pub fn finish(self) -> Descriptor {
-        Descriptor::new(self.name, self.doc, self.procedures, self.types.finish())
+        Descriptor::new(self.name, self.doc, self.procedures, self.types.finish(), self.stateless)
     }
 }
 

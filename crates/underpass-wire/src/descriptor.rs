@@ -39,6 +39,8 @@ pub struct Descriptor {
     pub procedures: Vec<Procedure>,
     /// Structs and enums that the procedures speak of, by name.
     pub types: Vec<TypeDefinition>,
+    /// Whether no call depends on what a server has given a client before, as its author says.
+    pub stateless: bool,
     /// FNV-1a, 64 bits, of [`text`](Self::text): two sides with the same hash understand each other.
     pub hash: u64,
 }
@@ -91,8 +93,9 @@ impl Descriptor {
         doc: &'static str,
         procedures: Vec<Procedure>,
         types: Vec<TypeDefinition>,
+        stateless: bool,
     ) -> Self {
-        let mut descriptor = Self { name, doc, procedures, types, hash: 0 };
+        let mut descriptor = Self { name, doc, procedures, types, stateless, hash: 0 };
         descriptor.hash = fnv1a(descriptor.text().as_bytes());
         descriptor
     }
@@ -121,7 +124,8 @@ impl Descriptor {
     ///
     /// Names are, those of arguments and fields too: a name that has changed is a meaning that may have.
     pub fn text(&self) -> String {
-        let mut text = format!("{FORMAT}\ninterface {}\n", self.name);
+        let stateless = if self.stateless { ", stateless" } else { "" };
+        let mut text = format!("{FORMAT}\ninterface {}{stateless}\n", self.name);
         for procedure in &self.procedures {
             let _ = write!(text, "procedure {} {}(", procedure.index, procedure.name);
             for (i, argument) in procedure.arguments.iter().enumerate() {
@@ -201,6 +205,20 @@ mod tests {
         file.procedure("file", "", FILE).argument::<std::fs::File>("file").result::<Result<u8, u8>>();
         assert!(file.finish().arguments_may_bring_files());
         assert!(cache("", "offset").arguments_may_bring_files(), "no size is known of bytes");
+    }
+
+    #[test]
+    fn that_an_interface_is_stateless_is_a_promise_to_both_sides() {
+        let [stateful, stateless] = [false, true].map(|stateless| {
+            let mut cache = Descriptor::builder("Cache", "");
+            if stateless {
+                cache.stateless();
+            }
+            cache.finish()
+        });
+        assert_ne!(stateful.hash, stateless.hash);
+        let differences = stateful.differences(&stateless.text());
+        assert_eq!(differences, "interface: here `Cache`, there `Cache, stateless`");
     }
 
     fn cache(doc: &'static str, argument: &'static str) -> Descriptor {

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write, pipe};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 use std::time::Duration;
-use underpass::{CallError, Server, Wire};
+use underpass::{CallError, Outcome, Server, Wire};
 
 /// A log, and what to look for.
 #[derive(Wire)]
@@ -29,7 +29,7 @@ struct Diligent;
 
 impl Keeper for Diligent {
     fn search(&self, Question { log, word }: Question) -> Result<OwnedFd, CallError> {
-        let (found, mut to) = pipe().map_err(|e| CallError::NoResources(e.to_string()))?;
+        let (found, mut to) = pipe().map_err(|e| CallError::NoResources(Outcome::Unknown, e.to_string()))?;
         // A kernel thread: files block.
         std::thread::spawn(move || {
             let lines = BufReader::new(log).lines().map_while(Result::ok);
@@ -40,7 +40,7 @@ impl Keeper for Diligent {
     }
 
     fn length(&self, log: &File) -> Result<u64, CallError> {
-        Ok(log.metadata().map_err(|e| CallError::NoResources(e.to_string()))?.len())
+        Ok(log.metadata().map_err(|e| CallError::NoResources(Outcome::Unknown, e.to_string()))?.len())
     }
 }
 

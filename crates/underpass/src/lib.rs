@@ -133,6 +133,93 @@
 
 pub use underpass_macros::{Wire, interface};
 /// # Examples
+/// A server gives out numbers of jars. The next one gets to know them again by the client's hook. A
+/// client without a hook is told of the restart.
+///
+/// ```standalone_crate
+/// use std::collections::BTreeMap;
+/// use std::process::{Child, Command};
+/// use std::sync::{Arc, Mutex};
+/// use std::time::Duration;
+/// use underpass::{CallError, Policy, Server};
+///
+/// #[underpass::interface]
+/// trait Pantry {
+///     /// Puts a jar there, and gives its number.
+///     fn put(&self, label: &str) -> Result<u64, CallError>;
+///     /// Puts a jar there that has a number already.
+///     fn put_again(&self, jar: u64, label: &str) -> Result<(), CallError>;
+///     /// What is in a jar.
+///     fn label(&self, jar: u64) -> Result<String, CallError>;
+/// }
+/// # #[derive(Default)]
+/// # struct Jars(Mutex<BTreeMap<u64, String>>);
+/// # impl Pantry for Jars {
+/// #     fn put(&self, label: &str) -> Result<u64, CallError> {
+/// #         let mut jars = self.0.lock().unwrap();
+/// #         let jar = jars.last_key_value().map_or(1, |(last, _)| last + 1);
+/// #         jars.insert(jar, label.to_owned());
+/// #         Ok(jar)
+/// #     }
+/// #     fn put_again(&self, jar: u64, label: &str) -> Result<(), CallError> {
+/// #         self.0.lock().unwrap().insert(jar, label.to_owned());
+/// #         Ok(())
+/// #     }
+/// #     fn label(&self, jar: u64) -> Result<String, CallError> {
+/// #         Ok(self.0.lock().unwrap()[&jar].clone())
+/// #     }
+/// # }
+///
+/// /// Starts this program once more, as the server.
+/// fn start() -> std::io::Result<Child> {
+///     Command::new(std::env::current_exe()?).env("PART", "server").spawn()
+/// }
+/// # fn kill(mut server: Child) -> std::io::Result<()> {
+/// #     server.kill()?;
+/// #     server.wait().map(drop)
+/// # }
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     if std::env::var_os("PART").is_some() {
+///         return Ok(Server::new().export("pantry", Pantry::serve(Jars::default())).run()?);
+///     }
+/// #   let dir = std::env::temp_dir().join(format!("underpass-doc-restart-{}", std::process::id()));
+/// #   // SAFETY: no other thread has been started yet.
+/// #   unsafe { std::env::set_var("UNDERPASS_DIR", &dir) };
+///     let server = start()?;
+///     let policy = Policy::new().patience(Duration::from_secs(60));
+///
+///     // This client keeps what it needs to restore its state.
+///     let kept: Arc<Mutex<Vec<(u64, &str)>>> = Arc::default();
+///     let known = kept.clone();
+///     let pantry = PantryClient::import_resilient_with("pantry", policy, move |pantry| {
+///         for (jar, label) in known.lock().unwrap().iter() {
+///             pantry.put_again(*jar, label)?;
+///         }
+///         Ok(())
+///     })?;
+///     let plums = pantry.put("plums")?;
+///     kept.lock().unwrap().push((plums, "plums"));
+///
+///     // This one keeps nothing.
+///     let careless = PantryClient::import_resilient("pantry", policy)?;
+///     let pears = careless.put("pears")?;
+///
+///     kill(server)?;
+///     let server = start()?;
+///     assert_eq!(pantry.label(plums)?, "plums");
+///     assert!(matches!(careless.label(pears), Err(CallError::Restarted(..))));
+///     // It drops all numbers that it has, says so, and goes on.
+///     careless.acknowledge_restart();
+///     let pears = careless.put("pears")?;
+///     assert_eq!(careless.label(pears)?, "pears");
+/// #   kill(server)?;
+/// #   std::fs::remove_dir_all(dir)?;
+///     Ok(())
+/// }
+/// ```
+pub use underpass_rpc::Policy;
+/// # Examples
 /// A process without a way to the name gets a binding from one that has it, over any Unix socket: here its standard input.
 ///
 /// ```standalone_crate
@@ -191,9 +278,9 @@ pub use underpass_macros::{Wire, interface};
 pub use underpass_rpc::ShareError;
 pub use underpass_rpc::{
     Abandon, AllLeased, Binding, Bindings, BoundServer, CallError, Cancellation, Copied, Counters, Error,
-    ExportError, Grant, Handler, ImportError, Limits, Outcome, Peer, Policy, Running, Sealed, SealedWriter,
-    Server, Service, Shared, active_bindings, caller, cancellation, copied, counters, deadline, detached,
-    hang_up, is_cancelled,
+    ExportError, Grant, Handler, ImportError, Limits, Outcome, Peer, Running, Sealed, SealedWriter, Server,
+    Service, Shared, active_bindings, caller, cancellation, copied, counters, deadline, detached, hang_up,
+    is_cancelled,
 };
 #[cfg(feature = "sandbox")]
 pub use underpass_sandbox::Sandbox;

@@ -15,7 +15,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::time::Duration;
-use underpass::{CallError, Server};
+use underpass::{CallError, Outcome, Server};
 use underpass_os::{Connected, Socket};
 use underpass_tests::{Board, Shelf, ShelfClient};
 
@@ -109,7 +109,7 @@ impl Shelf for Hider {
 
     fn give(&self) -> Result<Vec<OwnedFd>, CallError> {
         let own = own_since(&self.before).and_then(|own| hidden(own, &self.how));
-        own.map_err(|e| CallError::NoResources(e.to_string()))
+        own.map_err(|e| CallError::NoResources(Outcome::Unknown, e.to_string()))
     }
 
     fn stay(&self) -> Result<(), CallError> {

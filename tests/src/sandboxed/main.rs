@@ -22,7 +22,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
-use underpass::{CallError, Sandbox, Server, sandbox, thread};
+use underpass::{CallError, Outcome, Sandbox, Server, sandbox, thread};
 use underpass_os::Socket;
 use underpass_os::forbidden::{Instruction, SeccompListener};
 use underpass_tests::{Captive, CaptiveClient, Probe, ProbeClient, Subject};
@@ -109,7 +109,7 @@ impl Captive for Prisoner {
     }
 
     fn ask(&self, a: u8, b: u8) -> Result<u8, CallError> {
-        self.probe.as_ref().ok_or(CallError::Decode("no probe".to_owned()))?.add(a, b)
+        self.probe.as_ref().ok_or(CallError::Decode(Outcome::NotStarted, "no probe".to_owned()))?.add(a, b)
     }
 
     fn environment(&self) -> Result<Vec<(String, String)>, CallError> {

@@ -55,7 +55,7 @@ fn a_page_of_an_annex_that_is_refused_is_the_error_of_one_call() {
     comes_back(&client, LEN);
     assert!(refuse("memfd:underpass-annex", 0) > 0);
     match client.echo(&vec![7; LEN]) {
-        Err(CallError::NoResources(why)) => assert!(why.contains("vm.overcommit_memory"), "{why}"),
+        Err(CallError::NoResources(_, why)) => assert!(why.contains("vm.overcommit_memory"), "{why}"),
         other => panic!("{:?}", other.map(|bytes| bytes.len())),
     }
     // It is not used again.
@@ -74,7 +74,7 @@ fn a_page_of_an_a_stack_that_is_refused_is_the_error_of_its_calls() {
     assert!(refuse("memfd:underpass-binding", underpass_channel::layout::STACKS) > 0);
     for _ in 0..3 {
         match client.echo(&[7; LEN]) {
-            Err(CallError::NoResources(why)) => assert!(why.contains("vm.overcommit_memory"), "{why}"),
+            Err(CallError::NoResources(_, why)) => assert!(why.contains("vm.overcommit_memory"), "{why}"),
             other => panic!("{:?}", other.map(|bytes| bytes.len())),
         }
     }

@@ -121,7 +121,7 @@ fn poor(of: &str, files: usize) -> (ServerProcess, PorterClient) {
 }
 
 fn no_room<T: std::fmt::Debug>(result: Result<T, CallError>) {
-    assert!(matches!(result, Err(CallError::NoResources(_))), "{result:?}");
+    assert!(matches!(result, Err(CallError::NoResources(..))), "{result:?}");
 }
 
 #[test]

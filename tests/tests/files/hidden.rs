@@ -158,7 +158,7 @@ fn a_socket_is_refused_where_its_senders_death_could_not_be_heard() {
     let shelf = ShelfClient::import_within(&name, ServerProcess::soon()).unwrap();
     let pipe = || vec![OwnedFd::from(std::io::pipe().unwrap().0)];
     let socket = || vec![OwnedFd::from(UnixStream::pair().unwrap().0)];
-    let no_room = |result| assert!(matches!(result, Err(CallError::NoResources(_))), "{result:?}");
+    let no_room = |result| assert!(matches!(result, Err(CallError::NoResources(..))), "{result:?}");
     // Until there is room for one more descriptor. A file takes two for a moment, as it comes in an
     // envelope; a socket has its sender's process watched before it is taken out.
     let mut put = 0;

@@ -10,7 +10,7 @@ use std::process::Child;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use underpass::sandbox::{Domain, Ended, Measure, StartError};
-use underpass::{CallError, Sandbox, thread};
+use underpass::{CallError, Outcome, Sandbox, thread};
 use underpass_tests::{
     Captive, CaptiveClient, Probe, ProbeClient, Room, ServerProcess, Watchdog, crowd, fds_of, until,
 };
@@ -139,7 +139,10 @@ fn memory_beyond_the_limit_costs_the_domain_alone() {
     assert_eq!(scene.captive.attempt("reserve", 80 << 20).as_deref(), Ok("errno 12"));
     assert_eq!(scene.probe().fill(1 << 20).unwrap().len(), 1 << 20);
     let failed = scene.probe().fill(8 << 20).unwrap_err();
-    assert!(matches!(failed, CallError::NoResources(_)), "a result of more than `largest`: {failed:?}");
+    assert!(
+        matches!(failed, CallError::NoResources(Outcome::Executed, _)),
+        "a result of more than `largest`: {failed:?}"
+    );
     assert_eq!(scene.ends_of("eat", 0), Ended::Signal(6));
     drop(scene);
     assert_eq!(Scene::of(&name, &sandbox).probe().add(1, 2), Ok(3));

@@ -7,9 +7,10 @@ use syn::Path;
 
 /// The function that returns it; it is made at the first call.
 pub(super) fn descriptor(interface: &Interface) -> TokenStream {
-    let Interface { vis, wire, doc, methods, .. } = interface;
+    let Interface { vis, wire, doc, methods, stateless, .. } = interface;
     let name = interface.name();
-    let mutability = (!methods.is_empty()).then(|| quote!(mut));
+    let mutability = (!methods.is_empty() || *stateless).then(|| quote!(mut));
+    let stateless = stateless.then(|| quote!(interface.stateless();));
     let procedures = methods.iter().map(|method| procedure(interface, method));
     let sizes = methods.iter().map(|method| sizes(method, wire));
     let count = methods.len();
@@ -24,6 +25,7 @@ pub(super) fn descriptor(interface: &Interface) -> TokenStream {
         #vis fn descriptor() -> &'static #wire::Descriptor {
             static DESCRIPTOR: ::std::sync::LazyLock<#wire::Descriptor> = ::std::sync::LazyLock::new(|| {
                 let #mutability interface = #wire::Descriptor::builder(#name, #doc);
+                #stateless
                 #(#procedures)*
                 interface.finish()
             });

@@ -23,6 +23,8 @@ pub(crate) struct Interface {
     pub(crate) doc: String,
     /// Handlers may be `async fn`s.
     pub(crate) asynchronous: bool,
+    /// No call depends on what a server has given its client before.
+    pub(crate) stateless: bool,
     /// By index.
     pub(crate) methods: Vec<Method>,
     /// The path of the runtime's part for generated code.
@@ -72,6 +74,7 @@ impl Interface {
             docs: doc::comments(&item.attrs),
             doc: doc::text(&item.attrs),
             asynchronous: options.asynchronous,
+            stateless: options.stateless,
             methods,
             private: options.private(),
             wire: options.wire(),
@@ -187,12 +190,19 @@ fn index(taken: usize, method: &syn::TraitItemFn) -> Result<u16> {
 pub(super) fn is_taken(name: &Ident) -> Result<()> {
     let by = match name.unraw().to_string().as_str() {
         "serve" => "the trait gets `serve`, which makes a service of an implementation",
-        "import" | "import_from" | "import_within" | "import_resilient" => {
+        "import" | "import_from" | "import_within" | "import_resilient" | "import_resilient_with" => {
             "the client stub has it, to import the interface"
         }
         "SIZES" | "ASTACK" => "the client stub has a constant of that name itself",
-        "descriptor" | "share_with" | "counters" | "with_deadline" | "urgent" | "when_all_leased"
-        | "abandonable" | "quarantine" => "the client stub has a method of that name itself",
+        "descriptor"
+        | "share_with"
+        | "counters"
+        | "with_deadline"
+        | "urgent"
+        | "when_all_leased"
+        | "abandonable"
+        | "quarantine"
+        | "acknowledge_restart" => "the client stub has a method of that name itself",
         _ => return Ok(()),
     };
     Err(Error::new_spanned(name, format!("`{name}` is taken ({by}): give the method another name")))

@@ -70,8 +70,16 @@ impl ArgumentsClient {
             )?,
         })
     }
-    /// Imports the interface that is exported as `name`, waits for it if need be, and imports it again whenever its server has ended or was replaced. A call
-    /// that was not started is made again then, and so is one of a method marked `#[idempotent]`; each other call returns with what is known of it.
+    /// Imports the interface that is exported as `name`, waits for it if need be, and
+    /// imports it again whenever its binding has ended: its server has ended or was
+    /// replaced, or has taken the binding back. A call that was not started is made again
+    /// then, and so is one of a method marked `#[idempotent]`; each other call returns with
+    /// what is known of it.
+    ///
+    /// A server may have given this client what means nothing to the next one, or something
+    /// else: ids, sessions. So unless the interface is `stateless`, or the next server says
+    /// that it goes on with the same state, calls are told that the server was restarted,
+    /// until [`acknowledge_restart`](Self::acknowledge_restart).
     ///
     /// # Errors
     /// As [`import`](Self::import).
@@ -84,6 +92,41 @@ impl ArgumentsClient {
                 name,
                 Self::descriptor(),
                 policy,
+            )?,
+        })
+    }
+    /// As [`import_resilient`](Self::import_resilient); `restore` is called with each
+    /// binding to a server without this client's state. Its calls go before all others over
+    /// that binding. If it returns `Ok` they go on as if there had been no restart, so all
+    /// that was given before must be valid again by then, under the same values. If it
+    /// fails they are told of the restart, and why.
+    ///
+    /// The calls that wait do so no longer than their deadlines and their patience. Once
+    /// nobody waits any more the calls of `restore` are abandoned, and the next call begins
+    /// anew. It runs on a thread of its own, makes calls over the stub that it is given,
+    /// and none over this one, which would wait for it.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import).
+    fn import_resilient_with(
+        name: &str,
+        policy: crate::mock::__private::Policy,
+        restore: impl ::core::ops::Fn(
+            &Self,
+        ) -> ::core::result::Result<
+                (),
+                ::std::boxed::Box<
+                    dyn ::std::error::Error + ::core::marker::Send + ::core::marker::Sync,
+                >,
+            > + ::core::marker::Send + ::core::marker::Sync + 'static,
+    ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
+        let restore = move |stub| restore(&Self { stub });
+        ::core::result::Result::Ok(Self {
+            stub: crate::mock::__private::Stub::import_resilient_with(
+                name,
+                Self::descriptor(),
+                policy,
+                restore,
             )?,
         })
     }
@@ -125,6 +168,13 @@ impl ArgumentsClient {
     #[must_use]
     fn urgent(&self) -> Self {
         Self { stub: self.stub.urgent() }
+    }
+    /// After calls were told that the server was restarted: this copy of the stub has
+    /// nothing any more that the server before has given it, and makes calls again. To be
+    /// said of each copy by itself, also of those that `with_deadline` and its like have
+    /// made: a copy made afterwards knows it.
+    fn acknowledge_restart(&self) {
+        self.stub.acknowledge_restart();
     }
     /// The same binding; callers over this copy of it are freed when anybody abandons.
     #[must_use]

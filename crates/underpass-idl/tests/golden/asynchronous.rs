@@ -1,5 +1,5 @@
 /// Files, in blocks.
-#[interface(asynchronous)]
+#[interface(asynchronous, stateless)]
 pub trait FileCache {
     /// Reads up to `len` bytes at `offset`.
     fn read(&self, path: &str, offset: u64, len: u32) -> Result<Vec<u8>, FsError>;

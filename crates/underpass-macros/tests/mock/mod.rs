@@ -191,6 +191,19 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         Self::import(name, descriptor, None)
     }
 
+    pub fn import_resilient_with(
+        name: &str,
+        descriptor: &'static Descriptor,
+        _: Policy,
+        restore: impl Fn(Self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + Send + Sync + 'static,
+    ) -> Result<Self, ImportError> {
+        let stub = Self::import(name, descriptor, None)?;
+        restore(stub.clone()).map_err(|e| ImportError(e.to_string()))?;
+        Ok(stub)
+    }
+
+    pub fn acknowledge_restart(&self) {}
+
     pub fn call_idempotent<A, R>(
         &self,
         procedure: u16,

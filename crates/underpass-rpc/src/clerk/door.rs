@@ -173,7 +173,7 @@ impl Clerk {
         if !self.enrol(&end) {
             return;
         }
-        let welcome = Answer::Welcome { manner: Manner::own() }.to_bytes();
+        let welcome = Answer::Welcome { manner: Manner::own(), state: offer.terms.state }.to_bytes();
         let own_end = link.take_to_pass();
         let files: Vec<_> = [&file].into_iter().chain(&own_end).map(AsFd::as_fd).collect();
         let sent = link.send(&welcome, &files).is_ok();

@@ -32,6 +32,8 @@ pub(crate) struct Terms {
     pub(crate) shareable: bool,
     /// Bytes of stack that each of its calls has at the least, if not as many as usual.
     pub(crate) stack: Option<usize>,
+    /// Names the state that is served, if its server says so.
+    pub(crate) state: Option<u128>,
 }
 
 impl fmt::Debug for Terms {

@@ -4,7 +4,7 @@
 //! proved in the channel's `README.md`, *Not started*.
 
 use super::{ClientEnd, Terms};
-use crate::abandon::UnderWay;
+use crate::abandon::{Frees, UnderWay};
 use crate::alarm;
 use crate::answer::Answer;
 use crate::deadline::Inherited;
@@ -13,6 +13,7 @@ use crate::incoming::Status;
 use crate::linkage::Delivered;
 use crate::summons::wake_task;
 use crate::waiting::wake;
+use std::sync::Arc;
 use underpass_channel::Cell;
 use underpass_os::{barrier, clock};
 use underpass_seam::atomic::Ordering;
@@ -70,7 +71,8 @@ impl ClientEnd {
 
     fn bounds_by(&self, terms: &Terms, inherited: &Inherited) -> Result<Bounds, Box<CallError>> {
         let deadline = terms.earlier(inherited)?;
-        Ok((deadline, UnderWay::new(self.own.upgrade(), terms.abandon.as_ref(), inherited.freed_by())?))
+        let own = self.own.upgrade().map(|own| own as Arc<dyn Frees>);
+        Ok((deadline, UnderWay::new(own, terms.abandon.as_ref(), inherited.freed_by())?))
     }
 
     /// Says in the region until when the call of `cell`, which is about to be posted, is wanted; and to who may abandon it where it is.
@@ -177,9 +179,20 @@ impl ClientEnd {
         self.further_ends().for_each(|end| end.quarantine.store(most, Ordering::Relaxed));
     }
 
+    /// What became of the call of `number`, of which there will be no reply.
+    #[cold]
+    pub(crate) fn outcome_of(&self, number: u16) -> Outcome {
+        match self.takes_no_more() && self.channel.is_untaken(number) {
+            true => Outcome::NotStarted,
+            false => Outcome::Unknown,
+        }
+    }
+}
+
+impl Frees for ClientEnd {
     /// Somebody abandons a call over this channel, which has the slot `number`, or waits for one.
     #[cold]
-    pub(crate) fn free(&self, number: Option<u16>) {
+    fn free(&self, number: Option<u16>) {
         let Some(number) = number else { return self.queue.all() };
         let inside = self.lock();
         let freed = self.linkage(number).free();
@@ -190,15 +203,6 @@ impl ClientEnd {
         }
         if let Delivered::Taken(Some(who)) = freed {
             wake(who);
-        }
-    }
-
-    /// What became of the call of `number`, of which there will be no reply.
-    #[cold]
-    pub(crate) fn outcome_of(&self, number: u16) -> Outcome {
-        match self.takes_no_more() && self.channel.is_untaken(number) {
-            true => Outcome::NotStarted,
-            false => Outcome::Unknown,
         }
     }
 }
@@ -213,7 +217,6 @@ mod tests {
     use crate::handshake::Meeting;
     use crate::mailbox::Mailbox;
     use std::os::fd::OwnedFd;
-    use std::sync::Arc;
     use underpass_channel::layout::{SLOTS, STACK};
     use underpass_channel::{Channel, Fence};
     use underpass_os::Socket;
@@ -231,7 +234,9 @@ mod tests {
     fn who_abandons_a_call_that_is_over_frees_no_other_over_its_slot() {
         let ((end, _theirs), abandon) = (end(), Abandon::new());
         let lease = || end.slots.lease(SLOTS).expect("one is free");
-        let under_way = UnderWay::new(Some(end.clone()), Some(&abandon), None).unwrap().expect("a choice");
+        let under_way = UnderWay::new(Some(end.clone() as Arc<dyn Frees>), Some(&abandon), None)
+            .unwrap()
+            .expect("a choice");
         // However the first ends, it is still in the caller's hands.
         let first = Answer::new(&end, lease(), Some(&under_way));
         let number = first.number;

@@ -299,14 +299,15 @@ impl ClientEnd {
     fn unsent(&self, e: Unsent) -> Box<CallError> {
         match e {
             Unsent::Inconsistent => {
-                Box::new(CallError::Decode("a type whose Encode::size disagrees with its encode".to_owned()))
+                let what = "a type whose Encode::size disagrees with its encode";
+                Box::new(CallError::Decode(Outcome::NotStarted, what.to_owned()))
             }
             Unsent::NoPeer => {
                 // Perhaps it said that it closes, and the clerk has not heard yet.
                 self.mailbox.read();
                 self.reason(Outcome::NotStarted)
             }
-            Unsent::NoResources(e) => Box::new(CallError::NoResources(e.to_string())),
+            Unsent::NoResources(e) => Box::new(CallError::NoResources(Outcome::NotStarted, e.to_string())),
         }
     }
 }

@@ -1,0 +1,79 @@
+//! How long, and how often, a resilient binding goes on.
+
+use std::time::Duration;
+
+/// How a resilient binding goes on after its server has ended: how often a call is made, and how
+/// long it waits for the next server.
+///
+/// A call's own deadline, whoever abandons it, and its thread's cancellation end that wait earlier.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// use underpass_rpc::Policy;
+/// let impatient = Policy::new().attempts(3).patience(Duration::from_millis(200));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "it is for `import_resilient`"]
+pub struct Policy {
+    pub(super) attempts: u32,
+    pub(super) patience: Duration,
+    pause: Duration,
+}
+
+/// The longest pause before another attempt.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+impl Policy {
+    /// Eight attempts; five seconds for the next server to appear; no pause before the second
+    /// attempt, one of 1 ms before the third, and then twice as long each time, to a second at the
+    /// most.
+    pub fn new() -> Self {
+        Self { attempts: 8, patience: Duration::from_secs(5), pause: Duration::from_millis(1) }
+    }
+
+    /// How often a call is made, the first time included.
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.attempts = attempts;
+        self
+    }
+
+    /// How long a call waits for somebody to export the name again. The time begins when the call
+    /// first finds that its binding has ended, and does not begin anew at later attempts.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// How long to pause before the third attempt; before each later one twice as long.
+    pub fn pause(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
+    }
+
+    /// How long to pause after so many attempts.
+    pub(super) fn pause_after(&self, attempts: u32) -> Duration {
+        match attempts.checked_sub(2) {
+            None => Duration::ZERO,
+            Some(doublings) => self.pause.saturating_mul(1 << doublings.min(20)).min(LONGEST_PAUSE),
+        }
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_a_second() {
+        let policy = Policy::new().pause(Duration::from_millis(10));
+        let pauses = [1, 2, 3, 4, 30].map(|attempts| policy.pause_after(attempts).as_millis());
+        assert_eq!(pauses, [0, 10, 20, 40, 1000]);
+    }
+}

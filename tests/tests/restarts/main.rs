@@ -1,0 +1,7 @@
+//! What resilient clients see of restarts: whose objects their calls reach, and how long they wait
+//! for the next server.
+
+mod generations;
+mod patience;
+
+const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
