@@ -39,7 +39,6 @@ pub mod spawn;
 mod stack;
 mod stamp;
 pub mod thread;
-mod watch;
 
 pub use directory::Directory;
 pub use memory::{Blob, Memory};
@@ -51,4 +50,3 @@ pub use sealed::{SealedMemory, Unsealed};
 pub use socket::{Listening, MOST_FILES, Received, Socket, Standing};
 pub use stack::{GUARD, StackMemory, give_back_deep, kernel_stack, most_private, promises_memory};
 pub use stamp::Stamp;
-pub use watch::Watch;

@@ -18,17 +18,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use underpass_channel::Channel;
 use underpass_channel::layout::stack_of;
-use underpass_os::{Connected, Directory, Socket, Watch, clock, failpoint, fork};
+use underpass_os::{Connected, Directory, Socket, clock, failpoint, fork};
 use underpass_sync::mpsc;
 use underpass_threads::{on_user_thread, sleep};
 use underpass_wire::Descriptor;
 
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long to wait at the most before looking again whether a server has appeared, in ns.
-const GLANCE: u64 = 20_000_000;
-/// How long a user-level thread sleeps between two looks, in ns.
+/// The pauses between two looks whether a server has appeared, in ns: the shortest, which is also
+/// the usual one between other looks, and the longest.
 const STEP: u64 = 500_000;
+const LONGEST_STEP: u64 = 10_000_000;
 
 /// A binding, and the clerk's care for it.
 #[derive(Debug)]
@@ -62,29 +62,33 @@ pub(crate) fn bind(
     let path = path_of(directory, name)?;
     fork::check().map_err(|e| ImportError::System("nothing can be imported", e))?;
     let Some(within) = within else { return attempt(directory, name, &path, descriptor) };
-    // The end of a watch takes the kernel milliseconds: none while the server is there.
-    match attempt(directory, name, &path, descriptor) {
-        Err(ImportError::NotExported(_) | ImportError::Dead(_)) => {}
-        other => return other,
-    }
+    let begun = clock::now_ns();
     let deadline = clock::deadline_ns(within);
     loop {
-        // Before the attempt, so that no appearance between the two is missed.
-        let watch = Watch::new(directory.path());
         let failed = match attempt(directory, name, &path, descriptor) {
-            Err(e @ (ImportError::NotExported(_) | ImportError::Dead(_))) => e,
+            Err(e) if may_come(&e) => e,
             other => return other,
         };
-        let left = deadline.saturating_sub(clock::now_ns());
+        let now = clock::now_ns();
+        let left = deadline.saturating_sub(now);
         if left == 0 {
             return Err(failed);
         }
-        // A name is there a moment before it is listened to, and the directory may appear later: look again soon.
-        match watch {
-            Ok(watch) if !on_user_thread() => watch.wait(left.min(GLANCE)),
-            // Other threads of this activation must not wait.
-            _ => sleep(Duration::from_nanos(left.min(STEP))),
-        }
+        // Whoever has waited for long can wait a little longer: a sixteenth of that. An inotify
+        // descriptor would tell at once. But if the process is killed, the kernel closes its files
+        // one after another, and waits for long over that one, while peers take it to be alive.
+        let step = ((now - begun) / 16).clamp(STEP, LONGEST_STEP);
+        sleep(Duration::from_nanos(left.min(step)));
+    }
+}
+
+/// Whether an import that failed so may succeed a moment later.
+fn may_come(failed: &ImportError) -> bool {
+    match failed {
+        ImportError::NotExported(_) | ImportError::Dead(_) => true,
+        // The backlog was full.
+        ImportError::NoAnswer(_, waited) => waited.is_zero(),
+        _ => false,
     }
 }
 

@@ -16,6 +16,7 @@ mod answer;
 mod aside;
 mod binding;
 mod blocked;
+mod changes;
 mod clerk;
 mod client;
 mod clocks;
