@@ -3,12 +3,13 @@
 //! It sleeps in the kernel all the time that nothing of that happens, and is on the way of no call.
 
 mod door;
+mod porter;
 mod sharing;
 mod table;
 
 pub(crate) use self::table::{Exported, Offer, Terms};
 
-use self::door::Porter;
+use self::porter::Porter;
 use self::table::{Table, Watched};
 use crate::alarm;
 use crate::blocked::recount;
@@ -37,7 +38,7 @@ pub(crate) struct Clerk {
     table: Mutex<Table>,
     /// It starts file threads, and is there before any file of a peer.
     spawner: Spawner,
-    porter: Mutex<Option<Porter>>,
+    porter: Porter,
 }
 
 /// This domain's, started when first asked for.
@@ -57,7 +58,7 @@ pub(crate) fn clerk() -> io::Result<&'static Clerk> {
         poller: Poller::new()?,
         table: Mutex::default(),
         spawner: Spawner::start()?,
-        porter: Mutex::default(),
+        porter: Porter::default(),
     }));
     std::thread::Builder::new()
         .name("underpass-clerk".to_owned())
@@ -70,6 +71,10 @@ pub(crate) fn clerk() -> io::Result<&'static Clerk> {
 impl Clerk {
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn porter(&self) -> &Porter {
+        &self.porter
     }
 
     pub(crate) fn spawner(&self) -> &Spawner {
@@ -255,7 +260,7 @@ impl Clerk {
         let now = clock::now_ns();
         alarm::ring(now);
         let is_late = |table: &Table| table.oldest_newcomer().is_some_and(|since| since + PATIENCE <= now);
-        while self.send_off_oldest(is_late) {}
+        while self.send_off(|table| if is_late(table) { table.dismiss_oldest() } else { None }) {}
         let mut table = self.table();
         let mut paused = std::mem::take(&mut table.paused);
         paused.retain(|&(key, until)| {
@@ -322,7 +327,7 @@ impl Clerk {
     fn attend_once(&self, row: Watched) {
         self.ignore(&row);
         match row {
-            Watched::Newcomer { socket, export } => self.greet(socket, export),
+            Watched::Newcomer { socket, export, .. } => self.greet(socket, export),
             Watched::Ticket { socket, by, seat } => self.redeem(&socket, by, seat),
             Watched::Process { of, .. } => {
                 // Its sockets tell the rest.

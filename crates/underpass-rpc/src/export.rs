@@ -86,7 +86,10 @@ impl Server {
     }
 
     /// Lets `decide` say who may have a binding of the interface exported last. It is asked at each import from another domain, after the mode of the name's socket, and told who
-    /// that is by the kernel. It may block: it delays others that import, and no calls. If it panics, the answer is no.
+    /// that is by the kernel. It may block: that delays other imports by clients of the same user, and no calls. If it panics, the answer is no.
+    ///
+    /// It runs on kernel threads of its own, at the same time for several users, and for each user
+    /// about one client after another. Of each user 64 clients may wait; more are refused.
     ///
     /// Importers in this very domain are not asked about; they have the implementation.
     ///
@@ -208,7 +211,7 @@ impl Server {
             let standing = listening.standing().clone();
             if terms.authorize.is_some() {
                 // Now: later a sandbox may stand around this domain.
-                let asks = clerk().and_then(|clerk| clerk.porter());
+                let asks = clerk().and_then(|clerk| clerk.porter().start());
                 asks.map_err(|e| ExportError::System("who asks `authorize` can't be started", e))?;
             }
             let offer = Offer { name: name.into(), service: service.clone(), terms, quotas: quotas.clone() };
