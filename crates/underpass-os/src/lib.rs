@@ -18,6 +18,7 @@ mod damage;
 pub mod descriptor;
 mod directory;
 pub mod dump;
+pub mod end_signal;
 pub mod failpoint;
 pub mod fault;
 pub mod forbidden;

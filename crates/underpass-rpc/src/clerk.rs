@@ -13,6 +13,7 @@ use self::porter::Porter;
 use self::table::{Table, Watched};
 use crate::alarm;
 use crate::blocked::recount;
+use crate::changes::hint;
 use crate::client::ClientEnd;
 use crate::counters;
 use crate::deathwatch::Deathwatch;
@@ -20,7 +21,7 @@ use crate::family::Family;
 use crate::file_thread::{self, FileThread};
 use crate::server::ServerEnd;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -192,6 +193,15 @@ impl Clerk {
         self.watch(Watched::Process { process, of }, None)
     }
 
+    /// Gives a hint when `bell` rings, by a signal that asks this process to end.
+    pub(crate) fn hear_end_signal(&self, bell: BorrowedFd<'static>) -> io::Result<()> {
+        match self.watch(Watched::EndSignal(bell), None) {
+            // Another server of this process has it heard.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
     /// Nobody wants to know that any more.
     pub(crate) fn unwatch(&self, key: u64) {
         let gone = self.table().remove(key);
@@ -210,7 +220,7 @@ impl Clerk {
             Watched::Newcomer { socket, .. } | Watched::Ticket { socket, .. } => socket.hang_up(),
             Watched::Client { end, .. } => end.mailbox().control().hang_up_alone(),
             Watched::Server { end, .. } => end.mailbox().control().hang_up_alone(),
-            Watched::FileThread(_) | Watched::Process { .. } => {}
+            Watched::FileThread(_) | Watched::EndSignal(_) | Watched::Process { .. } => {}
         });
     }
 
@@ -282,7 +292,12 @@ impl Clerk {
     fn attend(&self, key: u64) {
         let mut table = self.table();
         match table.row(key) {
-            Some(Watched::Newcomer { .. } | Watched::Ticket { .. } | Watched::Process { .. }) => {
+            Some(
+                Watched::Newcomer { .. }
+                | Watched::Ticket { .. }
+                | Watched::EndSignal(_)
+                | Watched::Process { .. },
+            ) => {
                 let row = table.remove(key);
                 drop(table);
                 if let Some(row) = row {
@@ -329,6 +344,7 @@ impl Clerk {
         match row {
             Watched::Newcomer { socket, export, .. } => self.greet(socket, export),
             Watched::Ticket { socket, by, seat } => self.redeem(&socket, by, seat),
+            Watched::EndSignal(_) => hint(),
             Watched::Process { of, .. } => {
                 // Its sockets tell the rest.
                 if let Some(of) = of.upgrade() {

@@ -1,5 +1,6 @@
 //! Exporting interfaces: what a server's `main` does.
 
+use crate::changes;
 use crate::clerk::{Exported, Offer, Terms, clerk};
 use crate::error::{Error, ExportError};
 use crate::grant::Grant;
@@ -7,6 +8,7 @@ use crate::limits::{Limits, Quotas};
 use crate::name;
 use crate::peer::Peer;
 use crate::registry;
+use crate::replaced::GLANCE;
 use crate::running::Running;
 use crate::service::Service;
 use std::collections::HashMap;
@@ -14,7 +16,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use underpass_os::{Directory, Listening, barrier, fork};
+use underpass_os::end_signal::{self, EndSignal};
+use underpass_os::{Directory, Listening, barrier, clock, fork};
 
 /// How long a server that was replaced waits for calls that it has begun.
 const DRAIN: Duration = Duration::from_secs(60);
@@ -37,6 +40,8 @@ pub struct Server {
     limits: Limits,
     limits_of: HashMap<u32, Limits>,
     replace: bool,
+    /// How long to drain after a signal that asks the process to end, if it is caught.
+    signals: Option<Duration>,
 }
 
 /// One of them.
@@ -64,6 +69,7 @@ impl Server {
             limits: Limits::default(),
             limits_of: HashMap::from([(0, Limits::of_root())]),
             replace: false,
+            signals: None,
         }
     }
 
@@ -240,15 +246,62 @@ impl Server {
         self
     }
 
+    /// Has [`run`](Self::run) end the server cleanly when SIGTERM comes, or SIGINT (Ctrl-C): it
+    /// removes the names, answers the calls that were begun, turns away the others
+    /// ([`Closed`](crate::CallError::Closed), not started), and takes `within` for that at the most.
+    ///
+    /// After SIGTERM `run` returns `Ok`, so that `main` goes on and the process exits with its status,
+    /// 0 as a rule: it did what it was asked to. After SIGINT `run` ends the process by SIGINT, as
+    /// shells expect: a script that Ctrl-C interrupts ends only if its program did. `main` does not go
+    /// on then, and no destructor of its variables runs.
+    ///
+    /// A second signal ends the process at once. A signal that the process ignores stays ignored, as
+    /// under `nohup`.
+    ///
+    /// A server that another one [replaces](Self::replace) drains as long as without this. A signal
+    /// that comes meanwhile shortens that to `within`, and the names stay the other's.
+    ///
+    /// Programs that end in other ways [`start`](Self::start), handle signals themselves, and then call
+    /// [`Running::shutdown`].
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use std::time::Duration;
+    /// # fn serve(service: underpass_rpc::Service) -> Result<(), underpass_rpc::Error> {
+    /// underpass_rpc::Server::new().export("fs.cache", service).drain_on_signals(Duration::from_secs(10)).run()
+    /// # }
+    /// ```
+    pub fn drain_on_signals(mut self, within: Duration) -> Self {
+        self.signals = Some(within);
+        self
+    }
+
     /// Serves, until other domains have taken over all of its names ([`replace`](Self::replace)) and the calls begun here are answered; but for a minute at the most
-    /// then.
+    /// then. Or until a signal comes, if [`drain_on_signals`](Self::drain_on_signals) says so.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// As [`start`](Self::start). [`ExportError::System`] if the process handles one of the signals in
+    /// another way, of which it was to drain.
     pub fn run(self) -> Result<(), Error> {
-        let running = self.start()?;
-        running.until_replaced();
-        running.shutdown(DRAIN);
-        Ok(())
+        let signals = self.signals;
+        let refused = |e| ExportError::System("SIGTERM and SIGINT can't be caught", e);
+        // Before the names are there.
+        let bell = signals.map(|_| end_signal::catch()).transpose().map_err(refused)?;
+        let running = self.start().inspect_err(|_| bell.iter().for_each(|_| end_signal::release()))?;
+        if let Some(bell) = bell {
+            clerk().and_then(|clerk| clerk.hear_end_signal(bell)).map_err(refused)?;
+        }
+        let signal = || signals.and_then(|_| end_signal::came());
+        changes::wait_for(GLANCE, || (signal().is_some() || running.is_replaced()).then_some(()));
+        let latest = if signal().is_some() { u64::MAX } else { clock::deadline_ns(DRAIN) };
+        let mut told = None;
+        running.drain(|| match (signals, signal()) {
+            (Some(within), Some(_)) => latest.min(*told.get_or_insert_with(|| clock::deadline_ns(within))),
+            _ => latest,
+        });
+        match signal() {
+            Some(signal @ EndSignal::Interrupt) => signal.end(),
+            _ => Ok(()),
+        }
     }
 }

@@ -57,13 +57,18 @@ impl Running {
     /// ```
     ///
     /// [`Closed`]: crate::CallError::Closed
-    pub fn shutdown(mut self, within: Duration) -> usize {
+    pub fn shutdown(self, within: Duration) -> usize {
         let deadline = clock::deadline_ns(within);
+        self.drain(|| deadline)
+    }
+
+    /// As [`shutdown`](Self::shutdown), but not beyond a `deadline`, by the clock, that may change.
+    pub(crate) fn drain(mut self, mut deadline: impl FnMut() -> u64) -> usize {
         let Some(clerk) = self.withdraw() else { return 0 };
         let exports = self.bindings().exports;
         let families = clerk.bindings(&exports);
         families.iter().for_each(|family| family.drain());
-        while families.iter().any(|family| !family.is_idle()) && clock::now_ns() < deadline {
+        while families.iter().any(|family| !family.is_idle()) && clock::now_ns() < deadline() {
             sleep(LOOK);
         }
         let busy = families.iter().filter(|family| !family.is_idle()).count();

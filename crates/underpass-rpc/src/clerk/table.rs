@@ -81,6 +81,8 @@ pub(super) enum Watched {
     },
     /// What one user's domains pass.
     FileThread(Arc<FileThread>),
+    /// What a signal rings that asks this process to end.
+    EndSignal(BorrowedFd<'static>),
     /// The process of a binding's peer: see there.
     Process {
         process: OwnedFd,
@@ -100,6 +102,7 @@ impl Watched {
             Self::Server { end, .. } if end.is_further() => return None,
             Self::Server { end, .. } => end.mailbox().as_fd(),
             Self::FileThread(thread) => thread.exchange().as_fd(),
+            Self::EndSignal(bell) => *bell,
             Self::Process { process, .. } => process.as_fd(),
         })
     }
@@ -109,7 +112,11 @@ impl Watched {
         match self {
             Self::Newcomer { export, .. } | Self::Server { export, .. } => *export == of,
             Self::Ticket { by, .. } => by.export() == of,
-            Self::Export(_) | Self::Client { .. } | Self::FileThread(_) | Self::Process { .. } => false,
+            Self::Export(_)
+            | Self::Client { .. }
+            | Self::FileThread(_)
+            | Self::EndSignal(_)
+            | Self::Process { .. } => false,
         }
     }
 }
