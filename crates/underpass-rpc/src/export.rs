@@ -1,5 +1,6 @@
 //! Exporting interfaces: what a server's `main` does.
 
+use crate::binding::Binding;
 use crate::changes;
 use crate::clerk::{Exported, Offer, Terms, clerk};
 use crate::error::{Error, ExportError};
@@ -137,6 +138,42 @@ impl Server {
         self
     }
 
+    /// Has `hook` called at the end of each binding of the interface exported last: once, and whatever
+    /// the reason. The client may have dropped the binding or died, or have broken the rules; the
+    /// server may have revoked it, or its time may be over; or the export ends.
+    ///
+    /// No call of the binding runs then, and none will. So a hook can roll a transaction back that the
+    /// client has left open. A handler that still runs when its client dies delays the hook until it
+    /// returns; [`is_cancelled`](crate::is_cancelled) tells it to. What handlers have attached by
+    /// [`binding_state`](crate::binding_state) is dropped right after the hook, which can ask for it,
+    /// and for [`caller`](crate::caller), as a handler can.
+    ///
+    /// The hook runs on a user-level thread of its own, and so may several at once, each for another
+    /// binding. It may block as a handler may, and delays nothing else. If it panics, the state is
+    /// dropped all the same. [`Running::shutdown`] waits for it, within its time;
+    /// [`Running::stop`] does not, nor does the end of the process.
+    ///
+    /// An import by this very domain is a binding, too. It ends when the last clone of its stub is
+    /// dropped, and whoever ends this domain's exports does not wait for that.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # struct Locks;
+    /// # impl Locks { fn release_all_of(&self, owner: u64) {} }
+    /// # fn server(db: underpass_rpc::Service, locks: std::sync::Arc<Locks>) -> underpass_rpc::Server {
+    /// underpass_rpc::Server::new()
+    ///     .export("db", db)
+    ///     .on_binding_end(move |binding| locks.release_all_of(binding.id()))
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// If nothing was exported before.
+    pub fn on_binding_end(mut self, hook: impl Fn(&Binding) + Send + Sync + 'static) -> Self {
+        self.last().on_end = Some(Arc::new(hook));
+        self
+    }
+
     /// Has calls of the interface exported last run on stacks of at least `bytes`; 2 MiB if nothing
     /// is said.
     ///
@@ -195,7 +232,7 @@ impl Server {
     /// [`ExportError`], and then nothing is exported.
     pub fn start(self) -> Result<Running, Error> {
         fork::check().map_err(|e| ExportError::System("nothing can be exported", e))?;
-        let mut running = Running { names: Vec::new(), standings: Vec::new() };
+        let mut running = Running::default();
         let mut names = self.exports.iter().map(|export| &export.name);
         names.try_for_each(|name| name::check(name)).map_err(ExportError::BadName)?;
         self.directory.ensure().map_err(|e| ExportError::Directory(self.directory.path().into(), e))?;
@@ -220,11 +257,12 @@ impl Server {
                 let asks = clerk().and_then(|clerk| clerk.porter().start());
                 asks.map_err(|e| ExportError::System("who asks `authorize` can't be started", e))?;
             }
-            let offer = Offer { name: name.into(), service: service.clone(), terms, quotas: quotas.clone() };
+            let (quotas, endings) = (quotas.clone(), running.endings.clone());
+            let offer = Arc::new(Offer { name: name.into(), service, terms, quotas, endings });
             let key = clerk()
-                .and_then(|clerk| clerk.export(Exported { listening, offer: Arc::new(offer) }))
+                .and_then(|clerk| clerk.export(Exported { listening, offer: offer.clone() }))
                 .map_err(|e| ExportError::System("a name can't be watched", e))?;
-            registry::add(path.clone(), service);
+            registry::add(path.clone(), offer);
             running.names.push((key, path));
             running.standings.push(standing);
         }

@@ -2,8 +2,10 @@
 
 use crate::binding::Bindings;
 use crate::clerk::{Clerk, clerk};
+use crate::record::Endings;
 use crate::registry;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use underpass_os::{Standing, clock};
 use underpass_threads::sleep;
@@ -12,11 +14,13 @@ use underpass_threads::sleep;
 const LOOK: Duration = Duration::from_micros(500);
 
 /// Exports that are being served, until dropped.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Running {
     pub(crate) names: Vec<(u64, PathBuf)>,
     /// Their sockets.
     pub(crate) standings: Vec<Standing>,
+    /// Of the bindings of all of them.
+    pub(crate) endings: Arc<Endings>,
 }
 
 impl Running {
@@ -45,7 +49,8 @@ impl Running {
     pub fn stop(self) {}
 
     /// Stops cleanly: removes the names, turns new calls away ([`Closed`], not started), waits until those under way have been answered, and then closes all
-    /// bindings. After `within` it waits no more. Says how many bindings had calls under way even then; their callers are told `Closed`, outcome unknown.
+    /// bindings, and waits for the hooks of those that have ended ([`on_binding_end`]) and for the drop
+    /// of their state. After `within` it waits no more. Says how many bindings had calls under way even then; their callers are told `Closed`, outcome unknown.
     ///
     /// A procedure of these exports that calls this waits for itself: have a thread do it.
     ///
@@ -57,6 +62,7 @@ impl Running {
     /// ```
     ///
     /// [`Closed`]: crate::CallError::Closed
+    /// [`on_binding_end`]: crate::Server::on_binding_end
     pub fn shutdown(self, within: Duration) -> usize {
         let deadline = clock::deadline_ns(within);
         self.drain(|| deadline)
@@ -73,6 +79,9 @@ impl Running {
         }
         let busy = families.iter().filter(|family| !family.is_idle()).count();
         self.close(clerk);
+        while !self.endings.are_over() && clock::now_ns() < deadline() {
+            sleep(LOOK);
+        }
         busy
     }
 

@@ -280,7 +280,7 @@ impl Arguments for ArgumentsClient {
         stat: &fs::Stat,
     ) -> io::Result<()> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::lent(local, text, bytes, stats, stat);
+            return Arguments::lent(&*local, text, bytes, stats, stat);
         }
         let stub = &self.stub;
         stub.call::<
@@ -302,7 +302,7 @@ impl Arguments for ArgumentsClient {
         local: HashMap<String, u64>,
     ) -> Result<(), Error> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::owned(local, r#type, local);
+            return Arguments::owned(&*local, r#type, local);
         }
         let stub = &self.stub;
         stub.call::<
@@ -321,7 +321,7 @@ impl Arguments for ArgumentsClient {
     }
     fn shared(&self, block: Shared<'_>, at: u64) -> Result<(), Error> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::shared(local, block, at);
+            return Arguments::shared(&*local, block, at);
         }
         let stub = &self.stub;
         stub.call::<
@@ -354,7 +354,7 @@ impl ArgumentsClient {
         stat: &fs::Stat,
     ) -> io::Result<()> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::lent(local, text, bytes, stats, stat);
+            return Arguments::lent(&*local, text, bytes, stats, stat);
         }
         let stub = &self.stub;
         stub.call_async::<
@@ -382,7 +382,7 @@ impl ArgumentsClient {
         local: HashMap<String, u64>,
     ) -> Result<(), Error> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::owned(local, r#type, local);
+            return Arguments::owned(&*local, r#type, local);
         }
         let stub = &self.stub;
         stub.call_async::<
@@ -407,7 +407,7 @@ impl ArgumentsClient {
     #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
     async fn shared_async(&self, block: Shared<'_>, at: u64) -> Result<(), Error> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::shared(local, block, at);
+            return Arguments::shared(&*local, block, at);
         }
         let stub = &self.stub;
         stub.call_async::<

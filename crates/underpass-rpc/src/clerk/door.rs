@@ -14,6 +14,7 @@ use crate::handshake::{Answer, Hello, LONGEST_HELLO, Manner, Meeting};
 use crate::limits::Seat;
 use crate::mailbox::Mailbox;
 use crate::peer::Peer;
+use crate::record::Record;
 use crate::server::ServerEnd;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -160,7 +161,8 @@ impl Clerk {
         let expires = expires.into_iter().chain(until).min();
         let shareable = grant.shareable.unwrap_or(offer.terms.shareable);
         let binding = Binding::new(offer.name.clone(), peer, expires);
-        let family = Family::new(export, binding, shareable, shift);
+        let record = Record::new(binding, offer.terms.on_end.clone(), offer.endings.clone());
+        let family = Family::new(export, record, shareable, shift);
         link.reading().admit_files(offer.service.descriptor.arguments_may_bring_files());
         let mailbox = Mailbox::of_server(ControlSocket::new(link.clone(), Some(&seat)), &seat);
         let end = ServerEnd::new(channel, mailbox, &offer.service, meeting, family, seat);
@@ -274,6 +276,7 @@ mod tests {
             service: Service::new(descriptor, Arc::new(Nothing), Arc::new(())),
             terms: Terms::default(),
             quotas: Arc::new(Quotas::new(Limits::NONE, HashMap::new())),
+            endings: Arc::default(),
         };
         let listening = Listening::bind(&directory, "turns", 0o600).unwrap();
         let exported = Arc::new(Exported { listening, offer: Arc::new(offer) });

@@ -8,6 +8,7 @@ use crate::file_thread::FileThread;
 use crate::grant::Grant;
 use crate::limits::{Quotas, Seat};
 use crate::peer::Peer;
+use crate::record::{Endings, OnEnd};
 use crate::server::ServerEnd;
 use crate::service::Service;
 use std::collections::{BTreeMap, HashMap};
@@ -30,6 +31,8 @@ pub(crate) struct Terms {
     pub(crate) expires: Option<Duration>,
     /// Whether clients may pass their bindings on.
     pub(crate) shareable: bool,
+    /// What is called when a binding has ended.
+    pub(crate) on_end: Option<Arc<OnEnd>>,
     /// Bytes of stack that each of its calls has at the least, if not as many as usual.
     pub(crate) stack: Option<usize>,
 }
@@ -54,6 +57,7 @@ pub(crate) struct Offer {
     pub(crate) service: Service,
     pub(crate) terms: Terms,
     pub(crate) quotas: Arc<Quotas>,
+    pub(crate) endings: Arc<Endings>,
 }
 
 /// What the clerk watches under a key.
@@ -248,7 +252,7 @@ impl Table {
 /// Under what an expiry is listed.
 fn expiry(family: &Family) -> Option<(u64, u64)> {
     let binding = family.binding();
-    binding.expires.map(|at| (at, binding.id))
+    binding.expires.map(|at| (at, binding.id()))
 }
 
 #[cfg(test)]
