@@ -477,10 +477,10 @@ fn each_import_is_one_owner_within_its_domain_too() {
     // A procedure that calls another interface is its caller, and is called by the same as before.
     let teller = Ledger { other: Some(other), ..Ledger::default() };
     let desk = Room::name("teller");
-    let _desk = server().export(&desk, Desk::serve(teller.clone())).start().unwrap();
+    let serving = server().export(&desk, Desk::serve(teller.clone())).start().unwrap();
     let mut puppet = bound(&desk);
     let said = puppet.ask("workers 0");
-    let remote = _desk.bindings().list()[0].id();
+    let remote = serving.bindings().list()[0].id();
     assert_eq!(said, format!("({remote}, {other_id}, {remote})"));
     assert!(ledger.heard().is_empty());
     drop(one);
