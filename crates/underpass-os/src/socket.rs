@@ -480,7 +480,10 @@ mod tests {
         let new = Listening::replace(&directory, "a", 0o600).unwrap();
         assert!(old.standing().is_replaced() && !new.standing().is_replaced());
         let after = Socket::connect(&directory, "a").unwrap();
-        assert!(old.accept().is_ok() && old.accept().is_err(), "the one from before");
+        assert!(old.accept().is_ok(), "the one from before");
+        let hint = old.accept().unwrap();
+        assert_eq!(hint.receive(&mut [0; 8]).unwrap().len, 0, "it has ended without a message");
+        assert!(old.accept().is_err(), "nobody else comes here");
         drop(old);
         assert!(new.accept().is_ok() && Socket::connect(&directory, "a").is_ok(), "the name stays");
         drop((before, after, new));

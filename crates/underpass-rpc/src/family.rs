@@ -76,7 +76,7 @@ impl Family {
 
     /// One that is closed has no call under way any more. Once for each end.
     ///
-    /// That may be before the family knows that it is closed: whoever comes second of this and
+    /// That may be before the family is told that it is closed. The second of this call and
     /// [`disband`](Self::disband) finds that the binding has ended.
     pub(crate) fn rests(&self) {
         let held = critical();

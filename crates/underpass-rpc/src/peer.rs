@@ -145,7 +145,7 @@ impl Drop for Within {
     }
 }
 
-/// The binding for whose call the calling thread works.
+/// The binding over which the call came that the calling thread runs.
 fn current() -> Option<Arc<Record>> {
     // The inner one: a procedure may poll handlers of other calls and call within its domain, and
     // neither runs a procedure for another domain.

@@ -1,9 +1,9 @@
-//! Who asks a server's `authorize` about visitors, so that the clerk need not wait for what a user
-//! has written.
+//! The porter asks a server's `authorize` about visitors, so that the clerk need not wait for what
+//! the server's author has written.
 //!
-//! Each user has a queue of its own, and one question at a time is asked for a user. So a user about
-//! whom the answers are slow keeps one kernel thread busy, and delays nobody else while there are
-//! others. Users take turns where there are more of them than kernel threads.
+//! Each user has a queue of its own, and one question at a time is asked for a user. So slow answers
+//! about one user keep one kernel thread busy, and delay no other user while there are other kernel
+//! threads. If there are more users than kernel threads, they take turns.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -21,7 +21,7 @@ const IDLE: Duration = Duration::from_secs(10);
 /// Asks about one visitor, and says whether it gets a binding.
 pub(super) type Question = Box<dyn FnOnce() + Send>;
 
-/// The queues, and whoever works on them.
+/// The queues and the kernel threads that work on them. Clones are the same porter.
 #[derive(Clone, Default)]
 pub(crate) struct Porter(Arc<Shared>);
 
