@@ -104,3 +104,21 @@ fn a_signal_that_is_ignored_stays_ignored() {
     assert!(client.pid().is_err());
     let _ = std::fs::remove_file(log.path());
 }
+
+#[test]
+fn a_server_that_was_replaced_leaves_the_name_to_its_successor_when_it_is_terminated() {
+    let _watchdog = Watchdog::new("a_server_that_was_replaced_is_terminated");
+    let mut scene = Scene::new("replaced");
+    let name = scene.server.name().to_owned();
+    let next = ServerProcess::start_with(SERVER, &name, "replace", |command| {
+        command.env(Log::VARIABLE, scene.log.path());
+    });
+    scene.server.leave_the_name();
+    let turned_away = Err(CallError::Closed(Outcome::NotStarted));
+    until("the first to drain", || (scene.client.pid() == turned_away).then_some(()));
+    signal("-TERM", scene.server.pid());
+    scene.log.note(2);
+    let (status, answer) = scene.ends();
+    assert_eq!((status.code(), answer), (Some(0), Ok(())));
+    assert_eq!(WorkerClient::import(&name).unwrap().pid(), Ok(next.pid()));
+}
