@@ -11,6 +11,7 @@
 //! `underpass-test-server NAME overfill` imports NAME, and says what a large argument gives, and then a small one and a large result;
 //! `underpass-test-server NAME gorge` imports NAME, calls it once and eats memory until it is killed;
 //! `underpass-test-server NAME replace` exports a `Worker` as NAME in place of who does;
+//! `underpass-test-server NAME drain` exports a `Worker` as NAME, drains on signals, and says that its `main` ends;
 //! `underpass-test-server NAME persist` imports NAME and makes one call that lasts, with a deadline;
 //! `underpass-test-server NAME stay` imports NAME and calls what holds it;
 //! `underpass-test-server NAME who` imports NAME and asks its handlers who calls, and is content if it is this process each time;
@@ -81,6 +82,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         "replace" => {
             let worker = Worker::serve(Diligent::new());
             return Ok(Server::new().replace().export(name, worker).run()?);
+        }
+        "drain" => {
+            let worker = Worker::serve(Diligent::new());
+            Server::new().export(name, worker).drain_on_signals(Duration::from_secs(3600)).run()?;
+            println!("main ends");
+            return Ok(());
         }
         "persist" => {
             return Ok(WorkerClient::import(&name)?.with_deadline(Duration::from_secs(3600)).persist(0)?);

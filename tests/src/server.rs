@@ -3,7 +3,7 @@
 use crate::watchdog::until;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -104,12 +104,12 @@ impl ServerProcess {
         self.child.id()
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until it ends by itself, and says how.
     ///
     /// # Panics
     /// If it can't be waited for.
-    pub fn ended(&mut self) {
-        self.child.wait().expect("a child can be waited for");
+    pub fn ended(&mut self) -> ExitStatus {
+        self.child.wait().expect("a child can be waited for")
     }
 
     /// Its name.

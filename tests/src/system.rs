@@ -154,7 +154,11 @@ pub fn kill(pid: u32) {
     signal("-KILL", pid);
 }
 
-fn signal(signal: &str, pid: u32) {
+/// Sends `signal` to `pid`, as `kill` names it: `-TERM`.
+///
+/// # Panics
+/// If it can't be sent.
+pub fn signal(signal: &str, pid: u32) {
     let sent = Command::new("kill").args([signal, &pid.to_string()]).status().expect("there is a `kill`");
     assert!(sent.success(), "{signal} to {pid}: {sent}");
 }

@@ -3,9 +3,9 @@
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use underpass::{Grant, ImportError, Running, Server};
+use underpass::{Binding, CallError, Grant, ImportError, Running, Server, binding_state, caller};
 use underpass_tests::{
     ANOTHER, Clerk, Desk, DeskClient, PublicRoom, Puppet, Room, SOMEBODY, Watchdog, fds_of, listen, until,
 };
@@ -285,4 +285,205 @@ fn a_binding_is_passed_on_only_if_its_server_lets_it_and_to_who_is_let_in() {
     assert!(gave == "()" && took.contains("NotAuthorized"), "{gave} {took}");
     let (gave, took) = pass_on(&mut bound(&closed), &mut third, &closed);
     assert!(gave == "NotAllowed" && took.contains("nobody has passed"), "{gave} {took}");
+}
+
+/// What was heard of bindings' ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heard {
+    Hook(u64),
+    /// Of this binding, as the state knows it and as its drop is told.
+    Dropped(u64, u64),
+}
+
+type Ends = Arc<Mutex<Vec<Heard>>>;
+
+/// State of a binding.
+struct Transaction {
+    owner: u64,
+    ends: Ends,
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        let told = caller().expect("it is dropped for a binding").binding_id();
+        self.ends.lock().unwrap().push(Heard::Dropped(self.owner, told));
+    }
+}
+
+#[underpass::interface]
+trait Bank {
+    /// The binding over which this is called: before and after a pause, and as its state says.
+    fn owners(&self) -> Result<[u64; 3], CallError>;
+}
+
+/// Keeps state of each binding.
+#[derive(Clone, Default)]
+struct Ledger {
+    ends: Ends,
+    desk: Clerk,
+    /// Another interface of this domain.
+    other: Option<BankClient>,
+}
+
+impl Ledger {
+    fn owner() -> u64 {
+        caller().expect("somebody has called").binding_id()
+    }
+
+    fn transaction(&self) -> Arc<Transaction> {
+        binding_state(|| Transaction { owner: Self::owner(), ends: self.ends.clone() }).unwrap()
+    }
+
+    fn hook(&self) -> impl Fn(&Binding) + Send + Sync + 'static {
+        let ends = self.ends.clone();
+        move |binding| {
+            // It may wait, as a handler may, and is called as one is.
+            underpass::thread::sleep(Duration::from_millis(1));
+            assert_eq!(Self::owner(), binding.id());
+            ends.lock().unwrap().push(Heard::Hook(binding.id()));
+        }
+    }
+
+    fn heard(&self) -> Vec<Heard> {
+        self.ends.lock().unwrap().clone()
+    }
+}
+
+impl Bank for Ledger {
+    fn owners(&self) -> Result<[u64; 3], CallError> {
+        let before = Self::owner();
+        underpass::thread::sleep(Duration::from_millis(1));
+        Ok([before, Self::owner(), self.transaction().owner])
+    }
+}
+
+impl Desk for Ledger {
+    fn who(&self) -> Result<[Option<underpass_tests::Who>; 3], CallError> {
+        self.desk.who()
+    }
+
+    fn add(&self, a: u8, b: u8) -> Result<u8, CallError> {
+        assert_eq!(self.transaction().owner, Self::owner());
+        self.desk.add(a, b)
+    }
+
+    fn wait(&self) -> Result<(), CallError> {
+        self.transaction();
+        self.desk.wait()
+    }
+
+    fn doze(&self, ms: u64) -> Result<(), CallError> {
+        self.desk.doze(ms)
+    }
+
+    fn begun(&self) -> Result<u32, CallError> {
+        self.desk.begun()
+    }
+
+    /// The owners of what is called, around a call of another interface, which sees one of its own.
+    fn workers(&self) -> Result<(u32, u32, u32), CallError> {
+        let owner = || Self::owner() as u32;
+        let (before, [there, ..]) = (owner(), self.other.as_ref().unwrap().owners()?);
+        Ok((before, there as u32, owner()))
+    }
+}
+
+#[test]
+fn a_server_learns_of_each_bindings_end_whatever_the_reason() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_server_learns_of_each_bindings_end"));
+    for reason in ["dropped", "died", "revoked", "expired", "stopped", "shut down"] {
+        let (name, ledger) = (Room::name(&format!("ends-{}", &reason[..4])), Ledger::default());
+        let mut server = server().export(&name, Desk::serve(ledger.clone())).on_binding_end(ledger.hook());
+        if reason == "expired" {
+            server = server.expires_in(Duration::from_millis(200));
+        }
+        let mut running = Some(server.start().unwrap());
+        let mut puppet = Puppet::start(SERVER);
+        assert_eq!(puppet.ask(&format!("import {name} 1")), "()");
+        let bindings = running.as_ref().unwrap().bindings();
+        let id = match reason {
+            // It may be over before it can be looked at.
+            "expired" => None,
+            _ => {
+                assert_eq!(puppet.ask("add 0"), "3");
+                assert_eq!(puppet.ask("thread 0"), "3", "one state for all calls");
+                Some(bindings.list()[0].id())
+            }
+        };
+        match reason {
+            "dropped" => drop(puppet.ask("drop")),
+            "died" => drop(puppet),
+            "revoked" => assert_eq!(bindings.revoke(|_| true), 1),
+            "stopped" => running.take().unwrap().stop(),
+            "shut down" => {
+                assert_eq!(running.take().unwrap().shutdown(Duration::from_secs(60)), 0);
+                assert_eq!(ledger.heard().len(), 2, "it has waited for the hook, and for the state");
+            }
+            _ => {}
+        }
+        let heard = until("the end to be heard", || {
+            let heard = ledger.heard();
+            (heard.len() > id.map_or(0, |_| 1)).then_some(heard)
+        });
+        match id {
+            Some(id) => assert_eq!(heard, [Heard::Hook(id), Heard::Dropped(id, id)], "{reason}"),
+            None => assert!(matches!(heard[0], Heard::Hook(_)), "{reason}"),
+        }
+        until("the binding's memory to be freed", || (regions() == 0).then_some(()));
+        assert!(ledger.heard().len() <= 2, "once");
+    }
+}
+
+#[test]
+fn a_binding_has_not_ended_while_a_call_of_it_runs() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_binding_has_not_ended_while_a_call_of_it_runs"));
+    let (name, ledger) = (Room::name("runs"), Ledger::default());
+    let server = server().export(&name, Desk::serve(ledger.clone())).on_binding_end(ledger.hook());
+    let running = server.start().unwrap();
+    let (mut dying, mut other) = (bound(&name), bound(&name));
+    let id = running.bindings().list()[0].id();
+    // Calls that wait, beside others over further channels perhaps.
+    dying.ask("wait 0 3");
+    until("the calls to begin", || (ledger.desk.begun.load(Ordering::SeqCst) == 3).then_some(()));
+    drop(dying);
+    until("its end to be heard", || (running.bindings().list().len() == 1).then_some(()));
+    for _ in 0..100 {
+        assert_eq!(other.ask("add 0"), "3");
+        assert!(ledger.heard().is_empty(), "its calls still run");
+    }
+    ledger.desk.open.store(1, Ordering::SeqCst);
+    until("the hook and the drop", || (ledger.heard().len() == 2).then_some(()));
+    assert_eq!(ledger.heard(), [Heard::Hook(id), Heard::Dropped(id, id)]);
+}
+
+#[test]
+fn each_import_is_one_owner_within_its_domain_too() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("each_import_is_one_owner"));
+    let (name, ledger) = (Room::name("within"), Ledger::default());
+    let bank = Server::new().export(&name, Bank::serve(ledger.clone())).on_binding_end(ledger.hook());
+    let _bank = bank.start().unwrap();
+    let (one, other) = (BankClient::import(&name).unwrap(), BankClient::import(&name).unwrap());
+    let clone = one.clone();
+    let owners = |client: &BankClient| {
+        let owners = client.owners().unwrap();
+        assert!(owners.iter().all(|owner| *owner == owners[0]), "{owners:?}");
+        owners[0]
+    };
+    let id = owners(&one);
+    assert_eq!(underpass::thread::spawn(move || owners(&clone)).join().unwrap(), id, "a clone is the same");
+    let other_id = owners(&other);
+    assert_ne!(other_id, id);
+    assert!(caller().is_none() && binding_state(|| 0).is_none(), "the call is over");
+    // A procedure that calls another interface is its caller, and is called by the same as before.
+    let teller = Ledger { other: Some(other), ..Ledger::default() };
+    let desk = Room::name("teller");
+    let serving = server().export(&desk, Desk::serve(teller.clone())).start().unwrap();
+    let mut puppet = bound(&desk);
+    let said = puppet.ask("workers 0");
+    let remote = serving.bindings().list()[0].id();
+    assert_eq!(said, format!("({remote}, {other_id}, {remote})"));
+    assert!(ledger.heard().is_empty());
+    drop(one);
+    until("the hook and the drop", || (ledger.heard().len() == 2).then_some(()));
+    assert_eq!(ledger.heard(), [Heard::Hook(id), Heard::Dropped(id, id)], "the other goes on");
 }

@@ -4,9 +4,12 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use underpass::{Error, ExportError, ImportError, Server};
-use underpass_tests::{OtherClient, Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog};
+use underpass_os::{Directory, Socket, clock};
+use underpass_tests::{
+    OtherClient, Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, cont, kill, stop,
+};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
@@ -151,4 +154,67 @@ fn a_domain_without_files_is_told_what_to_raise() {
     }
     assert!(refused > 0, "so few files can't be enough");
     assert!(ProbeClient::import(server.name()).unwrap().null().is_ok(), "the server goes on");
+}
+
+/// Whether `pid` has an inotify descriptor, on whose closing the kernel waits for a grace period.
+fn has_inotify(pid: u32) -> bool {
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+    files.filter_map(|file| fs::read_link(file.path()).ok()).any(|at| at.ends_with("anon_inode:inotify"))
+}
+
+#[test]
+fn a_killed_server_accepts_nobody_once_its_clients_have_heard() {
+    /// Connections that the kernel queues at a socket.
+    const BACKLOG: usize = 1024;
+    let _watchdog = Watchdog::new("a_killed_server_accepts_nobody");
+    let directory = Directory::from_environment();
+    let mut accepted = Vec::new();
+    for _ in 0..10 {
+        let mut server = ServerProcess::start(SERVER, &Room::name("killed"), "probe");
+        // By then it is in `run`.
+        assert_eq!(ProbeClient::import(server.name()).unwrap().null(), Ok(()));
+        assert!(!has_inotify(server.pid()));
+        let known = Socket::connect(&directory, server.name()).unwrap();
+        kill(server.pid());
+        assert!(known.wait(clock::deadline_ns(Duration::from_secs(60))).unwrap(), "the end is heard");
+        accepted.push((0..).take_while(|_| Socket::connect(&directory, server.name()).is_ok()).count());
+        server.kill();
+    }
+    // The least of them: while it ends, others may run in its place.
+    let least = *accepted.iter().min().unwrap();
+    assert!(least < BACKLOG / 10, "connections that a dead process accepted: {accepted:?}");
+}
+
+#[test]
+fn a_process_that_waits_for_a_server_has_nothing_that_delays_its_end() {
+    let _watchdog = Watchdog::new("a_process_that_waits_for_a_server");
+    let name = Room::name("awaited");
+    let waiting = name.clone();
+    let importer = std::thread::spawn(move || ProbeClient::import_within(&waiting, ServerProcess::soon()));
+    for _ in 0..1000 {
+        assert!(!has_inotify(std::process::id()) && !importer.is_finished());
+    }
+    let _running = export(&name).unwrap();
+    // It finds this very process, or a name that leads to it.
+    importer.join().unwrap().unwrap();
+}
+
+#[test]
+fn an_import_waits_while_more_clients_than_the_kernel_queues_wait_to_be_accepted() {
+    let _watchdog = Watchdog::new("an_import_waits_while_more_clients_wait");
+    let server = ServerProcess::start(SERVER, &Room::name("queue"), "probe");
+    let directory = Directory::from_environment();
+    stop(server.pid());
+    let queue: Vec<_> = (0..).map_while(|_| Socket::connect(&directory, server.name()).ok()).collect();
+    let begun = Instant::now();
+    let little = Duration::from_millis(50);
+    let failed = ProbeClient::import_within(server.name(), little).unwrap_err();
+    // However long it takes: no less.
+    assert!(matches!(failed, ImportError::NoAnswer(..)) && begun.elapsed() >= little, "{failed}");
+    let name = server.name().to_owned();
+    let importer = std::thread::spawn(move || ProbeClient::import_within(&name, ServerProcess::soon()));
+    cont(server.pid());
+    let client = importer.join().unwrap().unwrap();
+    assert_eq!(client.pid(), Ok(server.pid()));
+    drop(queue);
 }

@@ -1,6 +1,7 @@
 //! What one user may have of a server.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use underpass::{Limits, Server};
 use underpass_tests::{ANOTHER, Clerk, Desk, PublicRoom, Puppet, Room, SOMEBODY, Watchdog, until};
 
@@ -112,4 +113,32 @@ fn calls_beyond_their_users_limit_wait_and_then_run() {
     clerk.open.store(1, Ordering::SeqCst);
     assert_eq!(puppet.ask("join"), ["()"; 60].join(" "), "all have run in the end");
     assert_eq!(begun(), 60);
+}
+
+#[test]
+fn a_slow_decision_about_one_user_keeps_no_other_out() {
+    let _watchdog = Watchdog::new("a_slow_decision_about_one_user");
+    if !is_root() {
+        return;
+    }
+    let name = Room::name("slow");
+    let (decided, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (flag, seen) = (decided.clone(), asked.clone());
+    let decide = move |peer: &underpass::Peer| {
+        if peer.uid() == SOMEBODY {
+            seen.store(true, Ordering::SeqCst);
+            while !flag.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+        }
+        true
+    };
+    let _running = server().export(&name, Desk::serve(Clerk::default())).authorize(decide).start().unwrap();
+    let [mut slow, mut other] = [SOMEBODY, ANOTHER].map(|uid| Puppet::of_user(SERVER, uid));
+    slow.begin(&format!("import {name} 1"));
+    until("the slow question", || asked.load(Ordering::SeqCst).then_some(()));
+    let let_in = other.ask(&format!("import {name} 3"));
+    decided.store(true, Ordering::SeqCst);
+    assert_eq!((let_in, other.ask("add 2")), ("()".to_owned(), "3".to_owned()));
+    slow.hear();
 }

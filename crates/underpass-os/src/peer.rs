@@ -19,6 +19,15 @@ pub struct Credentials {
 }
 
 impl Credentials {
+    /// Of this process: its effective user and group.
+    pub fn own() -> Self {
+        Self {
+            pid: rustix::process::getpid().as_raw_pid(),
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+        }
+    }
+
     pub(crate) fn of(bytes: &Sender) -> Self {
         let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
         let (uid, gid) = (u32::from_ne_bytes(word(4)), u32::from_ne_bytes(word(8)));

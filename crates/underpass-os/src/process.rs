@@ -1,8 +1,10 @@
 //! This process, as its parent and the kernel see it.
 
-use rustix::process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit};
+use rustix::process::{
+    PidfdFlags, Resource, Rlimit, Signal, getrlimit, pidfd_open, set_parent_process_death_signal, setrlimit,
+};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 /// Has the kernel kill this process when the kernel thread that started it ends.
 ///
@@ -30,6 +32,20 @@ pub fn files() -> u64 {
 /// The effective user of this process.
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
+}
+
+/// The supplementary groups of this process. None where the kernel can't say.
+pub fn groups() -> Vec<u32> {
+    let groups = rustix::process::getgroups().unwrap_or_default();
+    groups.into_iter().map(|group| group.as_raw()).collect()
+}
+
+/// A descriptor of this very process.
+///
+/// # Errors
+/// Linux before 5.3 has none; too many open files.
+pub fn own_pidfd() -> io::Result<OwnedFd> {
+    Ok(pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?)
 }
 
 /// Writes to the standard error output by system calls alone: without a lock, without memory, even in a signal handler. What can't be

@@ -98,7 +98,10 @@ fn take(signal: i32, ours: libc::sighandler_t, flags: i32) -> io::Result<()> {
 }
 
 /// Sets the handler of `signal`, if given one, and gives the one that there was.
-fn action(signal: i32, handler: Option<(libc::sighandler_t, i32)>) -> io::Result<libc::sighandler_t> {
+pub(crate) fn action(
+    signal: i32,
+    handler: Option<(libc::sighandler_t, i32)>,
+) -> io::Result<libc::sighandler_t> {
     // SAFETY: all-zero is a value of this plain C struct: no flags, an empty mask, the default action.
     let mut new: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     let mut old = new;
@@ -139,6 +142,12 @@ extern "C" fn on_signal_aside(signal: i32, _: *mut libc::siginfo_t, context: *mu
 pub fn alarm(seconds: u32) {
     // SAFETY: it takes a number, and is one system call.
     unsafe { libc::alarm(seconds) };
+}
+
+/// Ends this process with `status`, and runs nothing before. May be called in a handler.
+pub(crate) fn exit(status: i32) -> ! {
+    // SAFETY: it takes a number, and is one system call.
+    unsafe { libc::_exit(status) }
 }
 
 /// Lets `signal` come to the calling kernel thread.

@@ -64,6 +64,9 @@ impl Listening {
     /// As [`bind`](Self::bind), but takes the name over if a living domain has it: who connects from then on comes here. There is no moment at which nobody listens. The other's
     /// socket goes on without a name.
     ///
+    /// The other domain accepts one more connection, which ends without a message once the name is
+    /// taken over: a hint to look at its name.
+    ///
     /// # Errors
     /// As `bind`, but for `AddrInUse`.
     pub fn replace(directory: &Directory, name: &str, mode: u32) -> io::Result<Self> {
@@ -77,8 +80,11 @@ impl Listening {
         let fresh = directory.join(&format!(".{}-{name}", std::process::id()));
         // What one of this number left that was killed in the middle of this.
         let _ = fs::remove_file(&fresh);
+        // Afterwards no path leads to the other domain. A domain that can't be told looks by itself.
+        let hint = Socket::connect(directory, name);
         let (fd, stamp) = listen_at(&fresh, &dir, mode)?;
         fs::rename(&fresh, &path).inspect_err(|_| drop(fs::remove_file(&fresh)))?;
+        drop(hint);
         Ok(Self { fd: Vital::new(fd), standing: Standing { path, stamp } })
     }
 
@@ -148,11 +154,6 @@ impl Standing {
     /// Whether another socket stands there by now.
     pub fn is_replaced(&self) -> bool {
         self.stamp().is_ok_and(|now| now != self.stamp)
-    }
-
-    /// The directory.
-    pub fn directory(&self) -> &Path {
-        self.path.parent().unwrap_or(Path::new("/"))
     }
 
     fn stamp(&self) -> io::Result<Stamp> {
@@ -485,7 +486,10 @@ mod tests {
         let new = Listening::replace(&directory, "a", 0o600).unwrap();
         assert!(old.standing().is_replaced() && !new.standing().is_replaced());
         let after = Socket::connect(&directory, "a").unwrap();
-        assert!(old.accept().is_ok() && old.accept().is_err(), "the one from before");
+        assert!(old.accept().is_ok(), "the one from before");
+        let hint = old.accept().unwrap();
+        assert_eq!(hint.receive(&mut [0; 8]).unwrap().len, 0, "it has ended without a message");
+        assert!(old.accept().is_err(), "nobody else comes here");
         drop(old);
         assert!(new.accept().is_ok() && Socket::connect(&directory, "a").is_ok(), "the name stays");
         drop((before, after, new));

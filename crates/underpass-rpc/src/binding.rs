@@ -7,14 +7,12 @@ use crate::clerk::clerk;
 use crate::peer::Peer;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use underpass_os::clock;
 
 /// A client's import of one interface, as its server sees it: LRPC's binding object.
 #[derive(Clone)]
 pub struct Binding {
-    pub(crate) id: u64,
     pub(crate) name: Arc<str>,
     pub(crate) peer: Peer,
     /// By the monotonic clock, in ns.
@@ -24,14 +22,12 @@ pub struct Binding {
 impl Binding {
     /// A new one.
     pub(crate) fn new(name: Arc<str>, peer: Peer, expires: Option<u64>) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        // Relaxed: a number.
-        Self { id: NEXT.fetch_add(1, Ordering::Relaxed), name, peer, expires }
+        Self { name, peer, expires }
     }
 
     /// A number that no other binding of this process has or had.
     pub fn id(&self) -> u64 {
-        self.id
+        self.peer.binding_id()
     }
 
     /// The name under which the interface is exported.
@@ -54,7 +50,7 @@ impl Binding {
 impl fmt::Debug for Binding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Binding")
-            .field("id", &self.id)
+            .field("id", &self.id())
             .field("name", &self.name)
             .field("peer", &self.peer)
             .field("expires_in", &self.expires_in())
@@ -88,7 +84,7 @@ impl Bindings {
             Ok(clerk) => clerk.bindings(&self.exports),
             Err(_) => Vec::new(),
         };
-        found.sort_by_key(|family| family.binding().id);
+        found.sort_by_key(|family| family.binding().id());
         found.iter().map(|family| family.binding().clone()).collect()
     }
 

@@ -3,15 +3,17 @@
 //! It sleeps in the kernel all the time that nothing of that happens, and is on the way of no call.
 
 mod door;
+mod porter;
 mod sharing;
 mod table;
 
 pub(crate) use self::table::{Exported, Offer, Terms};
 
-use self::door::Porter;
+use self::porter::Porter;
 use self::table::{Table, Watched};
 use crate::alarm;
 use crate::blocked::recount;
+use crate::changes::hint;
 use crate::client::ClientEnd;
 use crate::counters;
 use crate::deathwatch::Deathwatch;
@@ -19,7 +21,7 @@ use crate::family::Family;
 use crate::file_thread::{self, FileThread};
 use crate::server::ServerEnd;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -37,7 +39,7 @@ pub(crate) struct Clerk {
     table: Mutex<Table>,
     /// It starts file threads, and is there before any file of a peer.
     spawner: Spawner,
-    porter: Mutex<Option<Porter>>,
+    porter: Porter,
 }
 
 /// This domain's, started when first asked for.
@@ -57,7 +59,7 @@ pub(crate) fn clerk() -> io::Result<&'static Clerk> {
         poller: Poller::new()?,
         table: Mutex::default(),
         spawner: Spawner::start()?,
-        porter: Mutex::default(),
+        porter: Porter::default(),
     }));
     std::thread::Builder::new()
         .name("underpass-clerk".to_owned())
@@ -84,6 +86,10 @@ pub fn spawn_apart(
 impl Clerk {
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn porter(&self) -> &Porter {
+        &self.porter
     }
 
     pub(crate) fn spawner(&self) -> &Spawner {
@@ -212,6 +218,15 @@ impl Clerk {
         self.watch(Watched::Process { process, of }, None)
     }
 
+    /// Gives a hint when `bell` rings, by a signal that asks this process to end.
+    pub(crate) fn hear_end_signal(&self, bell: BorrowedFd<'static>) -> io::Result<()> {
+        match self.watch(Watched::EndSignal(bell), None) {
+            // Another server of this process has it heard.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
     /// Nobody wants to know that any more.
     pub(crate) fn unwatch(&self, key: u64) {
         let gone = self.table().remove(key);
@@ -230,7 +245,7 @@ impl Clerk {
             Watched::Newcomer { socket, .. } | Watched::Ticket { socket, .. } => socket.hang_up(),
             Watched::Client { end, .. } => end.mailbox().control().hang_up_alone(),
             Watched::Server { end, .. } => end.mailbox().control().hang_up_alone(),
-            Watched::FileThread(_) | Watched::Process { .. } => {}
+            Watched::FileThread(_) | Watched::EndSignal(_) | Watched::Process { .. } => {}
         });
     }
 
@@ -280,7 +295,7 @@ impl Clerk {
         let now = clock::now_ns();
         alarm::ring(now);
         let is_late = |table: &Table| table.oldest_newcomer().is_some_and(|since| since + PATIENCE <= now);
-        while self.send_off_oldest(is_late) {}
+        while self.send_off(|table| if is_late(table) { table.dismiss_oldest() } else { None }) {}
         let mut table = self.table();
         let mut paused = std::mem::take(&mut table.paused);
         paused.retain(|&(key, until)| {
@@ -302,7 +317,12 @@ impl Clerk {
     fn attend(&self, key: u64) {
         let mut table = self.table();
         match table.row(key) {
-            Some(Watched::Newcomer { .. } | Watched::Ticket { .. } | Watched::Process { .. }) => {
+            Some(
+                Watched::Newcomer { .. }
+                | Watched::Ticket { .. }
+                | Watched::EndSignal(_)
+                | Watched::Process { .. },
+            ) => {
                 let row = table.remove(key);
                 drop(table);
                 if let Some(row) = row {
@@ -347,8 +367,9 @@ impl Clerk {
     fn attend_once(&self, row: Watched) {
         self.ignore(&row);
         match row {
-            Watched::Newcomer { socket, export } => self.greet(socket, export),
+            Watched::Newcomer { socket, export, .. } => self.greet(socket, export),
             Watched::Ticket { socket, by, seat } => self.redeem(&socket, by, seat),
+            Watched::EndSignal(_) => hint(),
             Watched::Process { of, .. } => {
                 // Its sockets tell the rest.
                 if let Some(of) = of.upgrade() {

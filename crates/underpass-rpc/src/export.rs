@@ -1,11 +1,14 @@
 //! Exporting interfaces: what a server's `main` does.
 
+use crate::binding::Binding;
+use crate::changes;
 use crate::clerk::{Exported, Offer, Terms, clerk};
 use crate::error::{Error, ExportError};
 use crate::grant::Grant;
 use crate::limits::{Limits, Quotas};
 use crate::name;
 use crate::peer::Peer;
+use crate::replaced::GLANCE;
 use crate::running::{BoundServer, Running};
 use crate::service::Service;
 use std::collections::HashMap;
@@ -13,7 +16,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use underpass_os::{Directory, Listening, barrier, fork};
+use underpass_os::end_signal::{self, EndSignal};
+use underpass_os::{Directory, Listening, barrier, clock, fork};
 
 /// How long a server that was replaced waits for calls that it has begun.
 const DRAIN: Duration = Duration::from_secs(60);
@@ -36,6 +40,8 @@ pub struct Server {
     limits: Limits,
     limits_of: HashMap<u32, Limits>,
     replace: bool,
+    /// How long to drain after a signal that asks the process to end, if it is caught.
+    signals: Option<Duration>,
 }
 
 /// One of them.
@@ -63,6 +69,7 @@ impl Server {
             limits: Limits::default(),
             limits_of: HashMap::from([(0, Limits::of_root())]),
             replace: false,
+            signals: None,
         }
     }
 
@@ -85,7 +92,10 @@ impl Server {
     }
 
     /// Lets `decide` say who may have a binding of the interface exported last. It is asked at each import from another domain, after the mode of the name's socket, and told who
-    /// that is by the kernel. It may block: it delays others that import, and no calls. If it panics, the answer is no.
+    /// that is by the kernel. It may block: that delays other imports by clients of the same user, and no calls. If it panics, the answer is no.
+    ///
+    /// It runs on kernel threads of its own, at the same time for several users, and for each user
+    /// about one client after another. Of each user 64 clients may wait; more are refused.
     ///
     /// Importers in this very domain are not asked about; they have the implementation.
     ///
@@ -124,6 +134,42 @@ impl Server {
     /// If nothing was exported before.
     pub fn shareable(mut self) -> Self {
         self.last().shareable = true;
+        self
+    }
+
+    /// Has `hook` called at the end of each binding of the interface exported last: once, and whatever
+    /// the reason. The client may have dropped the binding or died, or have broken the rules; the
+    /// server may have revoked it, or its time may be over; or the export ends.
+    ///
+    /// No call of the binding runs then, and none will. So a hook can roll a transaction back that the
+    /// client has left open. A handler that still runs when its client dies delays the hook until it
+    /// returns; [`is_cancelled`](crate::is_cancelled) tells it to. What handlers have attached by
+    /// [`binding_state`](crate::binding_state) is dropped right after the hook, which can ask for it,
+    /// and for [`caller`](crate::caller), as a handler can.
+    ///
+    /// The hook runs on a user-level thread of its own, and so may several at once, each for another
+    /// binding. It may block as a handler may, and delays nothing else. If it panics, the state is
+    /// dropped all the same. [`Running::shutdown`] waits for it, within its time;
+    /// [`Running::stop`] does not, nor does the end of the process.
+    ///
+    /// An import by this very domain is a binding, too. It ends when the last clone of its stub is
+    /// dropped, and whoever ends this domain's exports does not wait for that.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # struct Locks;
+    /// # impl Locks { fn release_all_of(&self, owner: u64) {} }
+    /// # fn server(db: underpass_rpc::Service, locks: std::sync::Arc<Locks>) -> underpass_rpc::Server {
+    /// underpass_rpc::Server::new()
+    ///     .export("db", db)
+    ///     .on_binding_end(move |binding| locks.release_all_of(binding.id()))
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// If nothing was exported before.
+    pub fn on_binding_end(mut self, hook: impl Fn(&Binding) + Send + Sync + 'static) -> Self {
+        self.last().on_end = Some(Arc::new(hook));
         self
     }
 
@@ -232,8 +278,8 @@ impl Server {
     /// ```
     pub fn bind(self) -> Result<BoundServer, Error> {
         fork::check().map_err(|e| ExportError::System("nothing can be exported", e))?;
-        let mut running = Running { names: Vec::new(), standings: Vec::new() };
-        let mut services = Vec::new();
+        let mut running = Running::default();
+        let mut offers = Vec::new();
         let mut names = self.exports.iter().map(|export| &export.name);
         names.try_for_each(|name| name::check(name)).map_err(ExportError::BadName)?;
         self.directory.ensure().map_err(|e| ExportError::Directory(self.directory.path().into(), e))?;
@@ -255,18 +301,19 @@ impl Server {
             let standing = listening.standing().clone();
             if terms.authorize.is_some() {
                 // Now: later a sandbox may stand around this domain.
-                let asks = clerk().and_then(|clerk| clerk.porter());
+                let asks = clerk().and_then(|clerk| clerk.porter().start());
                 asks.map_err(|e| ExportError::System("who asks `authorize` can't be started", e))?;
             }
-            let offer = Offer { name: name.into(), service: service.clone(), terms, quotas: quotas.clone() };
+            let (quotas, endings) = (quotas.clone(), running.endings.clone());
+            let offer = Arc::new(Offer { name: name.into(), service, terms, quotas, endings });
             let key = clerk()
-                .and_then(|clerk| clerk.export(Exported { listening, offer: Arc::new(offer) }))
+                .and_then(|clerk| clerk.export(Exported { listening, offer: offer.clone() }))
                 .map_err(|e| ExportError::System("a name can't be watched", e))?;
-            services.push(service);
+            offers.push(offer);
             running.names.push((key, path));
             running.standings.push(standing);
         }
-        Ok(BoundServer { running, services })
+        Ok(BoundServer { running, offers })
     }
 
     /// Takes over names that a living domain has: a server upgraded in place. Who imports from then on comes here. The other domain turns new calls away, answers those that it has
@@ -286,15 +333,62 @@ impl Server {
         self
     }
 
+    /// Has [`run`](Self::run) end the server cleanly when SIGTERM comes, or SIGINT (Ctrl-C): it
+    /// removes the names, answers the calls that were begun, turns away the others
+    /// ([`Closed`](crate::CallError::Closed), not started), and takes `within` for that at the most.
+    ///
+    /// After SIGTERM `run` returns `Ok`, so that `main` goes on and the process exits with its status,
+    /// 0 as a rule: it did what it was asked to. After SIGINT `run` ends the process by SIGINT, as
+    /// shells expect: a script that Ctrl-C interrupts ends only if its program did. `main` does not go
+    /// on then, and no destructor of its variables runs.
+    ///
+    /// A second signal ends the process at once. A signal that the process ignores stays ignored, as
+    /// under `nohup`.
+    ///
+    /// A server that another one [replaces](Self::replace) drains as long as without this. A signal
+    /// that comes meanwhile shortens that to `within`, and the names stay the other's.
+    ///
+    /// Programs that end in other ways [`start`](Self::start), handle signals themselves, and then call
+    /// [`Running::shutdown`].
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use std::time::Duration;
+    /// # fn serve(service: underpass_rpc::Service) -> Result<(), underpass_rpc::Error> {
+    /// underpass_rpc::Server::new().export("fs.cache", service).drain_on_signals(Duration::from_secs(10)).run()
+    /// # }
+    /// ```
+    pub fn drain_on_signals(mut self, within: Duration) -> Self {
+        self.signals = Some(within);
+        self
+    }
+
     /// Serves, until other domains have taken over all of its names ([`replace`](Self::replace)) and the calls begun here are answered; but for a minute at the most
-    /// then.
+    /// then. Or until a signal comes, if [`drain_on_signals`](Self::drain_on_signals) says so.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// As [`start`](Self::start). [`ExportError::System`] if the process handles one of the signals in
+    /// another way, of which it was to drain.
     pub fn run(self) -> Result<(), Error> {
-        let running = self.start()?;
-        running.until_replaced();
-        running.shutdown(DRAIN);
-        Ok(())
+        let signals = self.signals;
+        let refused = |e| ExportError::System("SIGTERM and SIGINT can't be caught", e);
+        // Before the names are there.
+        let bell = signals.map(|_| end_signal::catch()).transpose().map_err(refused)?;
+        let running = self.start().inspect_err(|_| bell.iter().for_each(|_| end_signal::release()))?;
+        if let Some(bell) = bell {
+            clerk().and_then(|clerk| clerk.hear_end_signal(bell)).map_err(refused)?;
+        }
+        let signal = || signals.and_then(|_| end_signal::came());
+        changes::wait_for(GLANCE, || (signal().is_some() || running.is_replaced()).then_some(()));
+        let latest = if signal().is_some() { u64::MAX } else { clock::deadline_ns(DRAIN) };
+        let mut told = None;
+        running.drain(|| match (signals, signal()) {
+            (Some(within), Some(_)) => latest.min(*told.get_or_insert_with(|| clock::deadline_ns(within))),
+            _ => latest,
+        });
+        match signal() {
+            Some(signal @ EndSignal::Interrupt) => signal.end(),
+            _ => Ok(()),
+        }
     }
 }

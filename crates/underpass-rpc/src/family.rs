@@ -3,6 +3,7 @@
 use crate::binding::Binding;
 use crate::clocks::Shift;
 use crate::connection::Connection;
+use crate::record::Record;
 use crate::server::ServerEnd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use underpass_channel::layout::CHANNELS;
@@ -13,7 +14,7 @@ use underpass_threads::critical;
 pub(crate) struct Family {
     /// The clerk's key of the export.
     export: u64,
-    binding: Binding,
+    record: Arc<Record>,
     /// Whether the client may pass it on.
     shareable: bool,
     /// From its client's clock.
@@ -31,12 +32,23 @@ struct Members {
     /// Channels that were asked for beside the first, whether they are there or not.
     asked: usize,
     closed: bool,
+    /// Channels that are not closed, or have a call under way.
+    active: usize,
+    /// The binding has ended for good.
+    over: bool,
+}
+
+impl Members {
+    /// Whether the binding ends for good just now.
+    fn end_for_good(&mut self) -> bool {
+        self.closed && self.active == 0 && !std::mem::replace(&mut self.over, true)
+    }
 }
 
 impl Family {
     /// That of a binding of `export`, without ends.
-    pub(crate) fn new(export: u64, binding: Binding, shareable: bool, shift: Shift) -> Arc<Self> {
-        Arc::new(Self { export, binding, shareable, shift, members: Mutex::default() })
+    pub(crate) fn new(export: u64, record: Arc<Record>, shareable: bool, shift: Shift) -> Arc<Self> {
+        Arc::new(Self { export, record, shareable, shift, members: Mutex::default() })
     }
 
     pub(crate) fn is_shareable(&self) -> bool {
@@ -49,7 +61,33 @@ impl Family {
     }
 
     pub(crate) fn binding(&self) -> &Binding {
-        &self.binding
+        self.record.binding()
+    }
+
+    pub(crate) fn record(&self) -> &Arc<Record> {
+        &self.record
+    }
+
+    /// An end of one of its channels is made.
+    pub(crate) fn begins(&self) {
+        let _held = critical();
+        self.members().active += 1;
+    }
+
+    /// One that is closed has no call under way any more. Once for each end.
+    ///
+    /// That may be before the family is told that it is closed. The second of this call and
+    /// [`disband`](Self::disband) finds that the binding has ended.
+    pub(crate) fn rests(&self) {
+        let held = critical();
+        let mut members = self.members();
+        members.active -= 1;
+        let over = members.end_for_good();
+        drop(members);
+        drop(held);
+        if over {
+            self.record.end();
+        }
     }
 
     pub(crate) fn export(&self) -> u64 {
@@ -109,11 +147,18 @@ impl Family {
 
     /// Takes the ends out for good: no more join.
     fn disband(&self) -> Vec<Arc<ServerEnd>> {
-        let _held = critical();
+        let held = critical();
         let mut members = self.members();
         members.closed = true;
         hang_up(&std::mem::take(&mut members.tickets));
-        std::mem::take(&mut members.ends).iter().filter_map(Weak::upgrade).collect()
+        let ends = std::mem::take(&mut members.ends).iter().filter_map(Weak::upgrade).collect();
+        let over = members.end_for_good();
+        drop(members);
+        drop(held);
+        if over {
+            self.record.end();
+        }
+        ends
     }
 
     /// Ends all of it; `tell` tells the client, over each channel.
@@ -167,7 +212,8 @@ mod tests {
     fn so_many_channels_are_granted() {
         let (ours, _theirs) = Socket::pair().unwrap();
         let peer = Peer::of(&Link::new(Connection::new(ours))).unwrap();
-        let family = Family::new(0, Binding::new("name".into(), peer, None), false, Shift::default());
+        let record = Record::new(Binding::new("name".into(), peer, None), None, Arc::default());
+        let family = Family::new(0, record, false, Shift::default());
         assert!((1..CHANNELS).all(|number| family.grants() == Some(number as u8)));
         assert!(family.grants().is_none() && family.grants().is_none());
     }

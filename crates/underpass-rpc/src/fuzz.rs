@@ -72,7 +72,8 @@ impl ServerDoor {
         let binding = Binding::new("fuzz".into(), Peer::of(&ours)?, None);
         let quotas = Quotas::new(Limits::NONE, HashMap::new());
         let seat = quotas.admit(0, region(stack) as u64).map_err(io::Error::other)?;
-        let family = Family::new(0, binding, false, Shift::default());
+        let record = crate::record::Record::new(binding, None, Arc::default());
+        let family = Family::new(0, record, false, Shift::default());
         let mailbox = Mailbox::of_server(ControlSocket::new(ours, Some(&seat)), &seat);
         let end = ServerEnd::new(channel, mailbox, service, MEETING, family.clone(), seat);
         family.join(&end);

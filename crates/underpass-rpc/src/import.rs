@@ -15,21 +15,22 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use underpass_channel::Channel;
 use underpass_channel::layout::stack_of;
-use underpass_os::{Connected, Directory, Socket, Watch, clock, failpoint, fork};
+use underpass_os::{Connected, Directory, Socket, clock, failpoint, fork};
 use underpass_sync::mpsc;
 use underpass_threads::{blocking, calls_end, cancelled, on_user_thread, sleep};
 use underpass_wire::Descriptor;
 
 /// How long a server may take to answer, before it is asked again where there is time.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long to wait at the most before looking again whether a server has appeared, or whether the
-/// binding is wanted still.
+/// How long to wait at the most for an answer before looking again whether the binding is wanted still.
 const GLANCE: Duration = Duration::from_millis(20);
-/// How long a user-level thread sleeps between two looks.
+/// The shortest pause between two looks, and the usual one of a user-level thread.
 const STEP: Duration = Duration::from_micros(500);
+/// The longest pause between two looks whether a server has appeared.
+const LONGEST_STEP: Duration = Duration::from_millis(10);
 
 /// Tells until when a binding is wanted, in ns of the clock. That may change, so it is asked again
 /// and again.
@@ -92,14 +93,8 @@ pub(crate) fn bind_until(
     until: Until<'_>,
 ) -> Result<Bound, ImportError> {
     let path = allowed(directory, name)?;
-    // The end of a watch takes the kernel milliseconds: none while the server is there.
-    match attempt(directory, name, &path, descriptor, until) {
-        Err(e) if may_pass(&e) => {}
-        other => return other,
-    }
+    let begun = Instant::now();
     loop {
-        // Before the attempt, so that no appearance between the two is missed.
-        let watch = Watch::new(directory.path());
         let failed = match attempt(directory, name, &path, descriptor, until) {
             Err(e) if may_pass(&e) => e,
             other => return other,
@@ -111,12 +106,11 @@ pub(crate) fn bind_until(
         if left.is_zero() {
             return Err(failed);
         }
-        // A name is there a moment before it is listened to, and the directory may appear later: look again soon.
-        match watch {
-            Ok(watch) if !on_user_thread() => watch.wait(left.min(GLANCE).as_nanos() as u64),
-            // Other threads of this activation must not wait.
-            _ => sleep(left.min(STEP)),
-        }
+        // Whoever has waited for long can wait a little longer: a sixteenth of that. An inotify
+        // descriptor would tell at once. But if the process is killed, the kernel closes its files
+        // one after another, and waits for long over that one, while peers take it to be alive.
+        let step = (begun.elapsed() / 16).clamp(STEP, LONGEST_STEP);
+        sleep(left.min(step));
     }
 }
 

@@ -5,6 +5,7 @@
 
 use crate::deadline::Cancellation;
 use crate::incoming::{Refused, Status};
+use crate::peer::within;
 use crate::server::ServerEnd;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,11 +43,14 @@ impl Later {
     /// Runs `handler`, and answers the call.
     pub(crate) async fn run<R: Encode>(mut self, handler: impl Future<Output = R> + Send) {
         let mut handler = pin!(handler);
-        let caller = self.end.family().binding().peer().clone();
+        let record = self.end.family().record().clone();
         let outcome = poll_fn(|cx| {
             self.started = true;
             // A panic stops here: the executor is not to be harmed by it.
-            let poll = || caller.scope(|| self.cancellation.poll(|| handler.as_mut().poll(cx)));
+            let poll = || {
+                let _within = within(&record);
+                self.cancellation.poll(|| handler.as_mut().poll(cx))
+            };
             match catch_unwind(AssertUnwindSafe(poll)) {
                 Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
                 Ok(Poll::Pending) => Poll::Pending,

@@ -1,12 +1,14 @@
 //! Who a client is: what the kernel says of it, and nothing that it says itself.
 
 use crate::connection::Link;
+use crate::record::Record;
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use underpass_os::Credentials;
+use underpass_os::{Credentials, process};
 
 /// The domain at the client's end of a binding, as the kernel recorded it when the binding's connection was made (`SO_PEERCRED` and its kin).
 ///
@@ -27,8 +29,16 @@ pub(crate) struct Known {
     who: Credentials,
     groups: Vec<u32>,
     label: Option<String>,
-    /// Of the binding: nothing once that is gone.
-    link: Weak<Link>,
+    /// Of the binding: nothing once that is gone, and nothing for this very process.
+    link: Option<Weak<Link>>,
+    binding: u64,
+}
+
+/// A number that no other binding of this process has or had.
+fn next_binding() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    // Relaxed: a number.
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Peer {
@@ -38,8 +48,22 @@ impl Peer {
             who: link.peer()?,
             groups: link.peer_groups()?,
             label: link.peer_label()?,
-            link: Arc::downgrade(link),
+            link: Some(Arc::downgrade(link)),
+            binding: next_binding(),
         })))
+    }
+
+    /// This very process, as it is now.
+    pub(crate) fn here() -> Self {
+        let (who, groups) = (Credentials::own(), process::groups());
+        Self(Arc::new(Known { who, groups, label: None, link: None, binding: next_binding() }))
+    }
+
+    /// The number of its binding ([`Binding::id`](crate::Binding::id)), from the moment at which it is
+    /// asked about on. No other binding of this process has or had it, so it can stand for the owner of
+    /// what a server keeps for a client. All clones of a stub have one binding.
+    pub fn binding_id(&self) -> u64 {
+        self.0.binding
     }
 
     /// Its process' number; 0 if that is in a namespace where this domain can't see it. Another process may have it once the peer has
@@ -68,7 +92,7 @@ impl Peer {
         self.gid() == gid || self.groups().contains(&gid)
     }
 
-    /// What a security module calls it (SELinux' context, AppArmor's profile), if one labels sockets on this system.
+    /// What a security module calls it (SELinux' context, AppArmor's profile), if one labels sockets on this system. Nothing of this very process.
     pub fn label(&self) -> Option<&str> {
         self.0.label.as_deref()
     }
@@ -78,7 +102,10 @@ impl Peer {
     /// # Errors
     /// `NotConnected` if the binding is gone; Linux before 6.5 has none; too many open files.
     pub fn pidfd(&self) -> io::Result<OwnedFd> {
-        self.0.link.upgrade().ok_or(io::ErrorKind::NotConnected)?.peer_process()
+        match &self.0.link {
+            Some(link) => link.upgrade().ok_or(io::ErrorKind::NotConnected)?.peer_process(),
+            None => process::own_pidfd(),
+        }
     }
 }
 
@@ -90,48 +117,88 @@ impl fmt::Debug for Peer {
             .field("gid", &self.gid())
             .field("groups", &self.groups())
             .field("label", &self.label())
+            .field("binding_id", &self.binding_id())
             .finish()
     }
 }
 
 underpass_threads::thread_local! {
-    /// Who has called the async handler that the thread polls.
-    static POLLED_FOR: RefCell<Option<Peer>> = const { RefCell::new(None) };
+    /// The binding for which the thread polls an async handler, or over which it calls within this
+    /// domain.
+    static WITHIN: RefCell<Option<Arc<Record>>> = const { RefCell::new(None) };
 }
 
-/// Who was polled for before, until dropped.
-struct Within(Option<Peer>);
+/// Until dropped, the calling thread works for a call of a binding; then for the one before, if any.
+pub(crate) struct Within(Option<Option<Arc<Record>>>);
+
+/// From now on the calling thread works for a call of this binding.
+pub(crate) fn within(record: &Arc<Record>) -> Within {
+    // Not where the thread's variables are gone.
+    Within(WITHIN.try_with(|within| within.replace(Some(record.clone()))).ok())
+}
 
 impl Drop for Within {
     fn drop(&mut self) {
-        let before = self.0.take();
-        let _ = POLLED_FOR.try_with(|polled_for| polled_for.replace(before));
+        if let Some(before) = self.0.take() {
+            let _ = WITHIN.try_with(|within| within.replace(before));
+        }
     }
 }
 
-impl Peer {
-    /// Runs `poll` on behalf of this caller.
-    pub(crate) fn scope<R>(&self, poll: impl FnOnce() -> R) -> R {
-        let before = POLLED_FOR.try_with(|polled_for| polled_for.replace(Some(self.clone())));
-        let _within = Within(before.ok().flatten());
-        poll()
-    }
+/// The binding over which the call came that the calling thread runs.
+fn current() -> Option<Arc<Record>> {
+    // The inner one: a procedure may poll handlers of other calls and call within its domain, and
+    // neither runs a procedure for another domain.
+    let inner = WITHIN.try_with(|within| within.borrow().clone()).ok().flatten();
+    inner.or_else(|| Some(crate::server::served()?.family().record().clone()))
 }
 
-/// Who has called the procedure that the calling thread runs: the client's domain, as the kernel knows it. It stays the same however often
+/// Who has called the procedure that the calling thread runs: the client's domain, as the kernel knows it, and its binding. It stays the same however often
 /// the thread pauses, or an async handler awaits, and costs nothing where nobody asks.
 ///
-/// Nothing where no other domain has called: outside of procedures, in threads that a procedure has started, inside of
-/// `thread::blocking`, and in direct calls within a domain, unless they are made by a procedure that another domain has called. Then it is that one.
+/// In a direct call within a domain that is the domain itself, with the binding of the stub that made
+/// the call. A procedure that calls another interface of its domain is that one's caller, as if the
+/// two were in different domains.
+///
+/// Nothing where nobody has called: outside of procedures, in threads that a procedure has started, and inside of
+/// `thread::blocking`.
 ///
 /// # Examples
 /// ```
 /// assert!(underpass_rpc::caller().is_none(), "nobody has called this");
 /// ```
 pub fn caller() -> Option<Peer> {
-    // The inner one: a procedure may poll handlers of other calls, and no poll runs a procedure for another domain.
-    if let Some(peer) = POLLED_FOR.try_with(|polled_for| polled_for.borrow().clone()).ok().flatten() {
-        return Some(peer);
-    }
-    Some(crate::server::served()?.family().binding().peer().clone())
+    Some(current()?.binding().peer().clone())
+}
+
+/// In a procedure: the state of type `T` that this server keeps of the caller's binding, such as its
+/// open transaction. `make` makes it the first time. Each type has one value for each binding.
+///
+/// It is dropped when the binding has ended for good, whatever the reason: after the last call of the
+/// binding, and after the hook, if there is one
+/// ([`Server::on_binding_end`](crate::Server::on_binding_end), which says on which thread). So what
+/// must not outlive a client can clean up in its `Drop`. Who keeps a clone keeps the value.
+///
+/// Calls over one binding run at the same time: what changes needs a lock. Two that come first may
+/// both run `make`; one of the two values is dropped at once, and both calls get the other.
+///
+/// Nothing where [`caller`] gives nothing.
+///
+/// # Examples
+/// ```
+/// use std::sync::Mutex;
+///
+/// /// What a client has changed and not committed.
+/// #[derive(Default)]
+/// struct Transaction(Mutex<Vec<String>>);
+///
+/// fn put(change: String) -> Option<()> {
+///     let open = underpass_rpc::binding_state(Transaction::default)?;
+///     open.0.lock().unwrap().push(change);
+///     Some(())
+/// }
+/// assert_eq!(put("x = 1".into()), None, "nobody has called this");
+/// ```
+pub fn binding_state<T: Send + Sync + 'static>(make: impl FnOnce() -> T) -> Option<Arc<T>> {
+    Some(current()?.state(make))
 }

@@ -1,14 +1,18 @@
-//! Servers that are upgraded in place: another domain takes the names over, and the one that had them finishes what it has.
+//! Servers that are upgraded in place: another domain takes the names over, and the one that had
+//! them finishes what it has.
+//!
+//! The new domain tells the old one by a connection that it closes without a word
+//! ([`Listening::replace`](underpass_os::Listening::replace)). The old domain's clerk accepts it and
+//! gives a hint, and whoever waits looks at the names. So anybody who may connect can have it look,
+//! and nobody can deceive it.
 
+use crate::changes;
 use crate::running::Running;
 use std::time::Duration;
-use underpass_os::Watch;
-use underpass_threads::{on_user_thread, sleep};
 
-/// How long to wait before looking again though nothing was heard, in ns.
-const GLANCE: u64 = 3_600_000_000_000;
-/// The same, where there is nothing to hear by.
-const STEP: Duration = Duration::from_millis(500);
+/// How long to wait before looking again though there was no hint: whoever took a name over may not
+/// have been able to connect.
+pub(crate) const GLANCE: Duration = Duration::from_secs(60);
 
 impl Running {
     /// Waits until other domains have taken over all names of these exports, by [`Server::replace`](crate::Server::replace). Nobody comes here by them any more;
@@ -24,14 +28,11 @@ impl Running {
     /// # }
     /// ```
     pub fn until_replaced(&self) {
-        // Before the look, so that no change is missed. Names of one domain stand in one directory.
-        let watch = self.standings.first().and_then(|standing| Watch::new(standing.directory()).ok());
-        while self.standings.is_empty() || self.standings.iter().any(|standing| !standing.is_replaced()) {
-            match &watch {
-                Some(watch) if !on_user_thread() => watch.wait(GLANCE),
-                // Other threads of this activation must not wait.
-                _ => sleep(STEP),
-            }
-        }
+        changes::wait_for(GLANCE, || self.is_replaced().then_some(()));
+    }
+
+    /// Whether other domains have taken over all names of these exports.
+    pub(crate) fn is_replaced(&self) -> bool {
+        !self.standings.is_empty() && self.standings.iter().all(|standing| standing.is_replaced())
     }
 }

@@ -1,10 +1,11 @@
 //! Exports that are being served, and their end.
 
 use crate::binding::Bindings;
-use crate::clerk::{Clerk, clerk};
+use crate::clerk::{Clerk, Offer, clerk};
+use crate::record::Endings;
 use crate::registry;
-use crate::service::Service;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use underpass_os::{Standing, clock};
 use underpass_threads::sleep;
@@ -20,7 +21,7 @@ const LOOK: Duration = Duration::from_micros(500);
 pub struct BoundServer {
     pub(crate) running: Running,
     /// What stands behind the names, in their order.
-    pub(crate) services: Vec<Service>,
+    pub(crate) offers: Vec<Arc<Offer>>,
 }
 
 impl BoundServer {
@@ -31,9 +32,9 @@ impl BoundServer {
 
     /// Begins to serve: importers get their bindings from now on.
     pub fn serve(self) -> Running {
-        let Self { running, services } = self;
-        for ((key, path), service) in running.names.iter().zip(services) {
-            registry::add(path.clone(), service);
+        let Self { running, offers } = self;
+        for ((key, path), offer) in running.names.iter().zip(offers) {
+            registry::add(path.clone(), offer);
             // The clerk is there: it has given out the key.
             if let Ok(clerk) = clerk() {
                 clerk.admit(*key);
@@ -44,11 +45,13 @@ impl BoundServer {
 }
 
 /// Exports that are being served, until dropped.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Running {
     pub(crate) names: Vec<(u64, PathBuf)>,
     /// Their sockets.
     pub(crate) standings: Vec<Standing>,
+    /// Of the bindings of all of them.
+    pub(crate) endings: Arc<Endings>,
 }
 
 impl Running {
@@ -77,7 +80,8 @@ impl Running {
     pub fn stop(self) {}
 
     /// Stops cleanly: removes the names, turns new calls away ([`Closed`], not started), waits until those under way have been answered, and then closes all
-    /// bindings. After `within` it waits no more. Says how many bindings had calls under way even then; their callers are told `Closed`, outcome unknown.
+    /// bindings, and waits for the hooks of those that have ended ([`on_binding_end`]) and for the drop
+    /// of their state. After `within` it waits no more. Says how many bindings had calls under way even then; their callers are told `Closed`, outcome unknown.
     ///
     /// A procedure of these exports that calls this waits for itself: have a thread do it.
     ///
@@ -89,17 +93,26 @@ impl Running {
     /// ```
     ///
     /// [`Closed`]: crate::CallError::Closed
-    pub fn shutdown(mut self, within: Duration) -> usize {
+    /// [`on_binding_end`]: crate::Server::on_binding_end
+    pub fn shutdown(self, within: Duration) -> usize {
         let deadline = clock::deadline_ns(within);
+        self.drain(|| deadline)
+    }
+
+    /// As [`shutdown`](Self::shutdown), but not beyond a `deadline`, by the clock, that may change.
+    pub(crate) fn drain(mut self, mut deadline: impl FnMut() -> u64) -> usize {
         let Some(clerk) = self.withdraw() else { return 0 };
         let exports = self.bindings().exports;
         let families = clerk.bindings(&exports);
         families.iter().for_each(|family| family.drain());
-        while families.iter().any(|family| !family.is_idle()) && clock::now_ns() < deadline {
+        while families.iter().any(|family| !family.is_idle()) && clock::now_ns() < deadline() {
             sleep(LOOK);
         }
         let busy = families.iter().filter(|family| !family.is_idle()).count();
         self.close(clerk);
+        while !self.endings.are_over() && clock::now_ns() < deadline() {
+            sleep(LOOK);
+        }
         busy
     }
 

@@ -147,6 +147,7 @@ impl ServerEnd {
         family: Arc<Family>,
         seat: Seat,
     ) -> Arc<Self> {
+        family.begins();
         Arc::new_cyclic(|own: &Weak<Self>| {
             mailbox.heard_by(own.clone());
             Self {
@@ -207,10 +208,13 @@ impl ServerEnd {
     pub(crate) fn close(&self) {
         if self.gate.swap(gate::CLOSED, Ordering::Relaxed) != gate::CLOSED {
             // Who was inside has taken its call, be it one that came only now; who comes inside sees it closed.
-            drop(self.lock.enter());
+            let idle = self.no_more_begin();
             // Files of calls that will not be served. A call that runs has its own.
             self.mailbox.forget_all();
             self.family.close();
+            if idle {
+                self.family.rests();
+            }
         }
     }
 
@@ -273,7 +277,10 @@ impl ServerEnd {
     fn run_other(&self, cell: &Cell, slot: &Served) {
         let bytes = match Bytes::of(&self.channel, &self.mailbox, cell) {
             Ok(bytes) => bytes,
-            Err(Unread::Violation(_)) => return self.violated(),
+            Err(Unread::Violation(_)) => {
+                self.violated();
+                return self.ends_unanswered(slot);
+            }
             Err(why) => {
                 let why = if let Unread::Late = why { LATE } else { NO_FILE };
                 let reply = self.refuse(cell.slot(), Status::NoResources, why);
@@ -356,12 +363,10 @@ impl ServerEnd {
         let bell = self.post(reply);
         // After the post, which waits for what is written before it (decision 0052). Relaxed: under the lock, so that nobody takes the next call over this slot before.
         slot.by.store(by::NOBODY, Ordering::Relaxed);
-        let counted = self.one_less_under_way();
+        let left = self.one_less_under_way();
         drop(inside);
         self.posted(bell);
-        if counted {
-            self.seat.account().leaves();
-        }
+        self.call_ended(left);
     }
 
     /// Posts a reply, under the lock; how the client is to be called then, unless it has lent the processor.

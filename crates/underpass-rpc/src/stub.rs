@@ -2,15 +2,20 @@
 
 use crate::abandon::Abandon;
 use crate::answer::Results;
+use crate::binding::Binding;
+use crate::clerk::Offer;
 use crate::client::Terms;
 use crate::counters::Counters;
 use crate::error::{CallError, ImportError, ShareError};
 use crate::import::{self, Bound};
 use crate::leasing::{AllLeased, Leasing};
+use crate::peer::{Peer, Within, within};
+use crate::record::Record;
 use crate::registry;
 use crate::resilient::{Known, Policy, Resilient, Restore};
 use std::error::Error;
 use std::fmt;
+use std::ops::Deref;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,16 +33,61 @@ pub struct Stub<L: ?Sized> {
 
 /// LRPC's first branch of a client stub: where is the implementation?
 enum To<L: ?Sized> {
-    Here(Arc<L>),
+    Here(Arc<Here<L>>),
     There(Arc<Bound>),
     /// There, or where it will be exported next; and what this clone knows of that.
     Anywhere(Arc<Resilient>, Known),
 }
 
+/// A binding within this domain.
+struct Here<L: ?Sized> {
+    local: Arc<L>,
+    record: Arc<Record>,
+}
+
+impl<L: ?Sized> Drop for Here<L> {
+    fn drop(&mut self) {
+        // A call borrows the stub, so none is under way.
+        self.record.end();
+    }
+}
+
+impl<L: ?Sized + Send + Sync + 'static> Here<L> {
+    /// A new binding of what is exported, if an `L` implements it.
+    fn of(offer: &Offer) -> Option<Self> {
+        let local = offer.service.local.downcast_ref::<Arc<L>>()?.clone();
+        let binding = Binding::new(offer.name.clone(), Peer::here(), None);
+        // Whoever ends the exports doesn't wait for the stubs of this domain.
+        let record = Record::new(binding, offer.terms.on_end.clone(), Arc::default());
+        Some(Self { local, record })
+    }
+}
+
+/// The implementation in this very domain, while it is called: meanwhile the calling thread works for
+/// a call of the stub's binding.
+pub struct Local<'a, L: ?Sized> {
+    local: &'a L,
+    _within: Within,
+}
+
+impl<L: ?Sized> Deref for Local<'_, L> {
+    type Target = L;
+
+    fn deref(&self) -> &L {
+        self.local
+    }
+}
+
+impl<L: ?Sized> fmt::Debug for Local<'_, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Local").finish_non_exhaustive()
+    }
+}
+
 impl<L: ?Sized> Clone for Stub<L> {
     fn clone(&self) -> Self {
         let to = match &self.to {
-            To::Here(local) => To::Here(local.clone()),
+            To::Here(here) => To::Here(here.clone()),
             To::There(bound) => To::There(bound.clone()),
             To::Anywhere(resilient, known) => To::Anywhere(resilient.clone(), known.clone()),
         };
@@ -123,9 +173,9 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     ) -> Result<Self, ImportError> {
         let directory = Directory::from_environment();
         let path = import::path_of(&directory, name)?;
-        let own = registry::find(&path).filter(|service| service.descriptor.hash == descriptor.hash);
-        let to = match own.as_ref().and_then(|service| service.local.downcast_ref::<Arc<L>>()) {
-            Some(local) => To::Here(local.clone()),
+        let own = registry::find(&path).filter(|offer| offer.service.descriptor.hash == descriptor.hash);
+        let to = match own.as_ref().and_then(|offer| Here::of(offer)) {
+            Some(here) => To::Here(Arc::new(here)),
             None => import(directory)?,
         };
         Ok(Self::of(to, descriptor))
@@ -168,9 +218,9 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
 
     /// The implementation, if it is in this very domain: call it directly.
     #[inline]
-    pub fn local(&self) -> Option<&L> {
+    pub fn local(&self) -> Option<Local<'_, L>> {
         match &self.to {
-            To::Here(local) => Some(local),
+            To::Here(here) => Some(Local { local: &here.local, _within: within(&here.record) }),
             To::There(_) | To::Anywhere(..) => None,
         }
     }

@@ -9,11 +9,12 @@ use crate::end::{
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
+use underpass::Server;
 use underpass_channel::layout::{CHANNELS, LARGEST, REGION, REQUESTS, SLOTS, STACK, VERSION, WANTED};
 use underpass_channel::{Cell, Channel, Fence, INLINE, Region, Words};
 use underpass_os::Socket;
-use underpass_tests::{Files, Probe, ProbeClient, Room, ServerProcess, Watchdog, until};
+use underpass_tests::{Files, Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, until};
 use underpass_wire::to_bytes;
 
 /// An honest call made by hand: its outcome.
@@ -81,6 +82,35 @@ fn a_cell_that_no_honest_client_writes_closes_its_binding() {
     scene.closes(|end| end.post(&on_the_stack(0, null, STACK as u32 + 1)));
     scene.closes(|end| end.post(&on_the_stack(SLOTS as u16 - 1, null, u32::MAX)));
     scene.closes(|end| end.post(&out_of_band(SLOTS as u16, null)));
+}
+
+#[test]
+fn a_server_hears_of_the_end_of_a_liars_binding() {
+    let _watchdog = Watchdog::new("a_server_hears_of_the_end_of_a_liars_binding");
+    let (name, heard) = (Room::name("heard"), Arc::new(AtomicU32::new(0)));
+    let hook = heard.clone();
+    let _running = Server::new()
+        .export(&name, Probe::serve(Subject::default()))
+        .on_binding_end(move |_| {
+            hook.fetch_add(1, Ordering::SeqCst);
+        })
+        .start()
+        .unwrap();
+    let null = procedure("null");
+    let lies = [
+        // Some of these are calls that have begun when it turns out, and some are none.
+        Cell::new(SLOTS as u16, null),
+        Cell { length: INLINE as u32 + 1, ..Cell::new(0, null) },
+        on_the_stack(0, null, STACK as u32 + 1),
+        out_of_band(0, null),
+    ];
+    for (lie, number) in lies.iter().zip(1..) {
+        let end = import(&name);
+        assert_eq!(call(&end, 0, procedure("add"), &[1, 2]), DONE);
+        end.post(lie);
+        end.hung_up();
+        until("the hook", || (heard.load(Ordering::SeqCst) == number).then_some(()));
+    }
 }
 
 #[test]

@@ -263,7 +263,7 @@ fn body(interface: &Interface, method: &Method, for_tasks: bool) -> TokenStream 
         quote_spanned!(ident.span()=> #stub.#call::<_, #carried>(#index, #sent, |#error| #failed(#error)));
     quote! {
         if let ::core::option::Option::Some(#local) = self.stub.local() {
-            return #trait_::#ident(#local, #(#names),*);
+            return #trait_::#ident(&*#local, #(#names),*);
         }
         let #stub = &self.stub;
         #called #awaited #received

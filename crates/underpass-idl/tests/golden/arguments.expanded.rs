@@ -330,7 +330,7 @@ impl Arguments for ArgumentsClient {
         stat: &fs::Stat,
     ) -> io::Result<()> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::lent(local, text, bytes, stats, stat);
+            return Arguments::lent(&*local, text, bytes, stats, stat);
         }
         let stub = &self.stub;
         stub.call::<
@@ -352,7 +352,7 @@ impl Arguments for ArgumentsClient {
         local: HashMap<String, u64>,
     ) -> Result<(), Error> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::owned(local, r#type, local);
+            return Arguments::owned(&*local, r#type, local);
         }
         let stub = &self.stub;
         stub.call::<
@@ -371,7 +371,7 @@ impl Arguments for ArgumentsClient {
     }
     fn shared(&self, block: Shared<'_>, at: u64) -> Result<(), Error> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::shared(local, block, at);
+            return Arguments::shared(&*local, block, at);
         }
         let stub = &self.stub;
         stub.call::<
@@ -404,7 +404,7 @@ impl ArgumentsClient {
         stat: &fs::Stat,
     ) -> io::Result<()> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::lent(local, text, bytes, stats, stat);
+            return Arguments::lent(&*local, text, bytes, stats, stat);
         }
         let stub = &self.stub;
         stub.call_async::<
@@ -432,7 +432,7 @@ impl ArgumentsClient {
         local: HashMap<String, u64>,
     ) -> Result<(), Error> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::owned(local, r#type, local);
+            return Arguments::owned(&*local, r#type, local);
         }
         let stub = &self.stub;
         stub.call_async::<
@@ -457,7 +457,7 @@ impl ArgumentsClient {
     #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
     async fn shared_async(&self, block: Shared<'_>, at: u64) -> Result<(), Error> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::shared(local, block, at);
+            return Arguments::shared(&*local, block, at);
         }
         let stub = &self.stub;
         stub.call_async::<

@@ -255,7 +255,7 @@ impl FileCache for FileCacheClient {
     /// Reads up to `len` bytes at `offset`.
     fn read(&self, path: &str, offset: u64, len: u32) -> Result<Vec<u8>, FsError> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return FileCache::read(local, path, offset, len);
+            return FileCache::read(&*local, path, offset, len);
         }
         let stub = &self.stub;
         stub.call::<
@@ -274,7 +274,7 @@ impl FileCache for FileCacheClient {
     }
     fn flush(&self) -> io::Result<()> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return FileCache::flush(local);
+            return FileCache::flush(&*local);
         }
         let stub = &self.stub;
         stub.call::<
@@ -307,7 +307,7 @@ impl FileCacheClient {
         len: u32,
     ) -> Result<Vec<u8>, FsError> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return FileCache::read(local, path, offset, len);
+            return FileCache::read(&*local, path, offset, len);
         }
         let stub = &self.stub;
         stub.call_async::<
@@ -332,7 +332,7 @@ impl FileCacheClient {
     #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
     pub async fn flush_async(&self) -> io::Result<()> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return FileCache::flush(local);
+            return FileCache::flush(&*local);
         }
         let stub = &self.stub;
         stub.call_async::<

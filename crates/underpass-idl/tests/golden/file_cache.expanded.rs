@@ -265,7 +265,7 @@ impl FileCache for FileCacheClient {
     /// Reads up to `len` bytes at `offset`.
     fn read(&self, file: FileId, offset: u64, len: u32) -> Result<Vec<u8>, FsError> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return FileCache::read(local, file, offset, len);
+            return FileCache::read(&*local, file, offset, len);
         }
         let stub = &self.stub;
         stub.call_idempotent::<
@@ -284,7 +284,7 @@ impl FileCache for FileCacheClient {
     }
     fn flush(&self) -> Result<(), FsError> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return FileCache::flush(local);
+            return FileCache::flush(&*local);
         }
         let stub = &self.stub;
         stub.call::<
@@ -318,7 +318,7 @@ impl FileCacheClient {
         len: u32,
     ) -> Result<Vec<u8>, FsError> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return FileCache::read(local, file, offset, len);
+            return FileCache::read(&*local, file, offset, len);
         }
         let stub = &self.stub;
         stub.call_async_idempotent::<
@@ -343,7 +343,7 @@ impl FileCacheClient {
     #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
     pub async fn flush_async(&self) -> Result<(), FsError> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return FileCache::flush(local);
+            return FileCache::flush(&*local);
         }
         let stub = &self.stub;
         stub.call_async::<

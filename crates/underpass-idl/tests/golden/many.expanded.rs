@@ -284,7 +284,7 @@ impl Many for ManyClient {
         m: &str,
     ) -> Result<(), Error> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Many::many(local, a, b, c, d, e, f, g, h, i, j, k, l, m);
+            return Many::many(&*local, a, b, c, d, e, f, g, h, i, j, k, l, m);
         }
         let stub = &self.stub;
         stub.call::<
@@ -326,7 +326,7 @@ impl ManyClient {
         m: &str,
     ) -> Result<(), Error> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Many::many(local, a, b, c, d, e, f, g, h, i, j, k, l, m);
+            return Many::many(&*local, a, b, c, d, e, f, g, h, i, j, k, l, m);
         }
         let stub = &self.stub;
         stub.call_async::<

@@ -253,7 +253,7 @@ impl FramesClient {
 impl Frames for FramesClient {
     fn put(&self, frame: &[u8]) -> Result<(), FrameError> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Frames::put(local, frame);
+            return Frames::put(&*local, frame);
         }
         let stub = &self.stub;
         stub.call::<
@@ -272,7 +272,7 @@ impl Frames for FramesClient {
     }
     fn newest(&self) -> Result<u64, FrameError> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Frames::newest(local);
+            return Frames::newest(&*local);
         }
         let stub = &self.stub;
         stub.call::<
@@ -299,7 +299,7 @@ impl FramesClient {
     #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
     pub async fn put_async(&self, frame: &[u8]) -> Result<(), FrameError> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Frames::put(local, frame);
+            return Frames::put(&*local, frame);
         }
         let stub = &self.stub;
         stub.call_async::<
@@ -324,7 +324,7 @@ impl FramesClient {
     #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
     pub async fn newest_async(&self) -> Result<u64, FrameError> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Frames::newest(local);
+            return Frames::newest(&*local);
         }
         let stub = &self.stub;
         stub.call_async::<

@@ -226,7 +226,7 @@ impl ProvidedClient {
 impl Provided for ProvidedClient {
     fn provided(&self) -> Result<u8, Error> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Provided::provided(local);
+            return Provided::provided(&*local);
         }
         let stub = &self.stub;
         stub.call::<
@@ -253,7 +253,7 @@ impl ProvidedClient {
     #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
     async fn provided_async(&self) -> Result<u8, Error> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Provided::provided(local);
+            return Provided::provided(&*local);
         }
         let stub = &self.stub;
         stub.call_async::<

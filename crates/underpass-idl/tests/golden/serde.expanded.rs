@@ -236,7 +236,7 @@ impl SearchClient {
 impl Search for SearchClient {
     fn find(&self, query: &Query, limits: Limits) -> Result<Value, Error> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Search::find(local, query, limits);
+            return Search::find(&*local, query, limits);
         }
         let stub = &self.stub;
         stub.call::<
@@ -267,7 +267,7 @@ impl SearchClient {
     #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
     async fn find_async(&self, query: &Query, limits: Limits) -> Result<Value, Error> {
         if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Search::find(local, query, limits);
+            return Search::find(&*local, query, limits);
         }
         let stub = &self.stub;
         stub.call_async::<

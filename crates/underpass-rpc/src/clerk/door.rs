@@ -3,6 +3,7 @@
 use super::table::{Exported, Offer, Table, Watched};
 use super::{Clerk, clerk};
 use crate::binding::Binding;
+use crate::changes::hint;
 use crate::clocks::{Clock, Shift};
 use crate::connection::{Connection, Link};
 use crate::control_socket::ControlSocket;
@@ -13,21 +14,24 @@ use crate::handshake::{Answer, Hello, LONGEST_HELLO, Manner, Meeting};
 use crate::limits::Seat;
 use crate::mailbox::Mailbox;
 use crate::peer::Peer;
+use crate::record::Record;
 use crate::server::ServerEnd;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use underpass_channel::Channel;
 use underpass_channel::layout::{region, stack_of};
-use underpass_os::{clock, failpoint};
+use underpass_os::{Connected, clock, failpoint};
 use underpass_threads::panic_message;
 
 /// How long to wait for files to come free before accepting again, in ns.
 const PAUSE: u64 = 20_000_000;
-/// Clients that may be about to say hello, at once; and those about whom a server may have yet to decide.
-pub(super) const NEWCOMERS: usize = 256;
+/// Clients that may be about to say hello, at once.
+const NEWCOMERS: usize = 256;
+/// Clients that are accepted at an export before the clerk does something else. The kernel tells of
+/// the others again.
+const TURN: usize = 8;
 
 /// A client that has said hello and wants a binding that there is.
 struct Visitor {
@@ -42,13 +46,11 @@ struct Visitor {
     until: Option<u64>,
 }
 
-/// Who asks the server's `authorize` about visitors, one after the other, so that the clerk need not wait for what a user has written.
-pub(super) type Porter = SyncSender<Box<dyn FnOnce() + Send>>;
-
 impl Clerk {
-    /// Takes in who waits at an export.
+    /// Takes in those who wait at an export: a few of them, so that clients that connect in a loop
+    /// delay nothing else.
     pub(super) fn accept(&self, key: u64, exported: &Exported) {
-        loop {
+        for _ in 0..TURN {
             self.make_room();
             match exported.listening.accept() {
                 // Most have said hello by now, and need not be waited for.
@@ -60,18 +62,20 @@ impl Clerk {
         }
     }
 
-    /// Sends off who has kept silent the longest, if that many do: silence must not keep others out.
+    /// Sends one silent newcomer off, if there are as many as may be: silence must not keep others
+    /// out. It is one of the user who has the most.
     fn make_room(&self) {
-        self.send_off_oldest(|table| table.count_newcomers() >= NEWCOMERS);
+        self.send_off(|table| match table.count_newcomers() >= NEWCOMERS {
+            true => table.dismiss_of_most(),
+            false => None,
+        });
     }
 
-    /// Sends off the newcomer who has kept silent the longest, if `when` says so; says whether it did.
-    pub(super) fn send_off_oldest(&self, when: impl FnOnce(&Table) -> bool) -> bool {
-        let mut table = self.table();
-        let oldest = if when(&table) { table.dismiss_oldest() } else { None };
-        // To drop it may want the table.
-        drop(table);
-        oldest.inspect(|row| self.ignore(row)).is_some()
+    /// Sends off the newcomer that `choose` takes out; says whether there was one.
+    pub(super) fn send_off(&self, choose: impl FnOnce(&mut Table) -> Option<Watched>) -> bool {
+        // The lock is free again before the newcomer is dropped, which may want the table.
+        let gone = choose(&mut self.table());
+        gone.inspect(|row| self.ignore(row)).is_some()
     }
 
     /// Files have run out: accepts nobody for a while.
@@ -88,7 +92,10 @@ impl Clerk {
             Ok(hello) if hello.with_files => return,
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 // A newcomer that can't be watched is sent off.
-                let _ = self.watch(Watched::Newcomer { socket, export }, Some(export));
+                if let Ok(peer) = socket.peer() {
+                    let newcomer = Watched::Newcomer { socket, export, user: peer.uid };
+                    let _ = self.watch(newcomer, Some(export));
+                }
                 return;
             }
             _ => {}
@@ -97,6 +104,8 @@ impl Clerk {
             Ok(received) if received.len > 0 && !received.cut => {
                 self.hear(Link::new(socket), export, &buffer[..received.len], None);
             }
+            // It has gone without a word, as a domain does that has taken the name over.
+            Ok(received) if received.len == 0 => hint(),
             _ => {}
         }
     }
@@ -121,7 +130,7 @@ impl Clerk {
         let Some(authorize) = visitor.offer.terms.authorize.clone() else {
             return self.welcome(visitor, &Grant::allow());
         };
-        let link = visitor.link.clone();
+        let (link, user) = (visitor.link.clone(), visitor.peer.uid());
         let ask = move || {
             let asked = catch_unwind(AssertUnwindSafe(|| authorize(&visitor.peer)));
             let grant = asked.unwrap_or_else(|panic| {
@@ -131,22 +140,9 @@ impl Clerk {
                 clerk.welcome(visitor, &grant);
             }
         };
-        if !self.porter().is_ok_and(|porter| porter.try_send(Box::new(ask)).is_ok()) {
-            tell(&link, &Answer::Failed { why: "too many clients ask to be let in".to_owned() });
+        if !self.porter.ask(user, Box::new(ask)) {
+            tell(&link, &Answer::Failed { why: format!("too many clients of user {user} ask to be let in") });
         }
-    }
-
-    /// Who asks, started when first needed.
-    pub(crate) fn porter(&self) -> io::Result<Porter> {
-        let mut porter = self.porter.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(porter) = &*porter {
-            return Ok(porter.clone());
-        }
-        let (sender, visitors) = sync_channel::<Box<dyn FnOnce() + Send>>(NEWCOMERS);
-        std::thread::Builder::new()
-            .name("underpass-porter".to_owned())
-            .spawn(move || visitors.iter().for_each(|ask| ask()))?;
-        Ok(porter.insert(sender).clone())
     }
 
     /// Makes the binding, or tells the visitor why there is none.
@@ -165,7 +161,8 @@ impl Clerk {
         let expires = expires.into_iter().chain(until).min();
         let shareable = grant.shareable.unwrap_or(offer.terms.shareable);
         let binding = Binding::new(offer.name.clone(), peer, expires);
-        let family = Family::new(export, binding, shareable, shift);
+        let record = Record::new(binding, offer.terms.on_end.clone(), offer.endings.clone());
+        let family = Family::new(export, record, shareable, shift);
         link.reading().admit_files(offer.service.descriptor.arguments_may_bring_files());
         let mailbox = Mailbox::of_server(ControlSocket::new(link.clone(), Some(&seat)), &seat);
         let end = ServerEnd::new(channel, mailbox, &offer.service, meeting, family, seat);
@@ -246,5 +243,56 @@ fn make(theirs: Manner, stack: usize) -> Result<(Channel, OwnedFd, Meeting), Ans
     match Channel::create(own.fence(theirs), stack) {
         Ok((channel, file)) => Ok((channel, file, own.meeting(theirs))),
         Err(e) => Err(Answer::Failed { why: format!("the server can't make a channel: {e}") }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clerk::Terms;
+    use crate::incoming::{Dispatch, Incoming, Refused};
+    use crate::limits::{Limits, Quotas};
+    use crate::service::Service;
+    use std::collections::HashMap;
+    use underpass_os::{Directory, Listening, Socket};
+    use underpass_wire::Descriptor;
+
+    struct Nothing;
+
+    impl Dispatch for Nothing {
+        fn dispatch(&self, call: &mut Incoming<'_>) -> Result<(), Refused> {
+            call.unknown()
+        }
+    }
+
+    #[test]
+    fn clients_that_connect_in_a_loop_are_accepted_in_turns() {
+        let directory = std::env::temp_dir().join(format!("underpass-turns-{}", std::process::id()));
+        let directory = Directory::at(directory);
+        directory.ensure().unwrap();
+        let descriptor = Box::leak(Box::new(Descriptor::builder("Nothing", "").finish()));
+        let offer = Offer {
+            name: "turns".into(),
+            service: Service::new(descriptor, Arc::new(Nothing), Arc::new(())),
+            terms: Terms::default(),
+            quotas: Arc::new(Quotas::new(Limits::NONE, HashMap::new())),
+            endings: Arc::default(),
+        };
+        let listening = Listening::bind(&directory, "turns", 0o600).unwrap();
+        let exported = Arc::new(Exported { listening, offer: Arc::new(offer) });
+        // Not watched: the turns are the test's.
+        let clerk = clerk().unwrap();
+        let key = clerk.table().next_key();
+        clerk.table().insert(key, Watched::Export(exported.clone()), 0);
+        let clients: Vec<_> =
+            (0..TURN * 2 + 1).map(|_| Socket::connect(&directory, "turns").unwrap()).collect();
+        let accepted = [0; 4].map(|_| {
+            clerk.accept(key, &exported);
+            clerk.table().rows().filter(|row| row.is_of(key)).count()
+        });
+        assert_eq!(accepted, [TURN, 2 * TURN, 2 * TURN + 1, 2 * TURN + 1]);
+        clerk.withdraw(key);
+        drop((clients, exported));
+        std::fs::remove_dir(directory.path()).unwrap();
     }
 }

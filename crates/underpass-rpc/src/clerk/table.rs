@@ -8,6 +8,7 @@ use crate::file_thread::FileThread;
 use crate::grant::Grant;
 use crate::limits::{Quotas, Seat};
 use crate::peer::Peer;
+use crate::record::{Endings, OnEnd};
 use crate::server::ServerEnd;
 use crate::service::Service;
 use std::collections::{BTreeMap, HashMap};
@@ -30,6 +31,8 @@ pub(crate) struct Terms {
     pub(crate) expires: Option<Duration>,
     /// Whether clients may pass their bindings on.
     pub(crate) shareable: bool,
+    /// What is called when a binding has ended.
+    pub(crate) on_end: Option<Arc<OnEnd>>,
     /// Bytes of stack that each of its calls has at the least, if not as many as usual.
     pub(crate) stack: Option<usize>,
     /// Names the state that is served, if its server says so.
@@ -56,6 +59,7 @@ pub(crate) struct Offer {
     pub(crate) service: Service,
     pub(crate) terms: Terms,
     pub(crate) quotas: Arc<Quotas>,
+    pub(crate) endings: Arc<Endings>,
 }
 
 /// What the clerk watches under a key.
@@ -64,6 +68,7 @@ pub(super) enum Watched {
     Newcomer {
         socket: Arc<Connection>,
         export: u64,
+        user: u32,
     },
     /// A binding for whoever has the other end: a client, which counts as having it, has asked for it to pass its own on.
     Ticket {
@@ -82,6 +87,8 @@ pub(super) enum Watched {
     },
     /// What one user's domains pass.
     FileThread(Arc<FileThread>),
+    /// What a signal rings that asks this process to end.
+    EndSignal(BorrowedFd<'static>),
     /// The process of a binding's peer: see there.
     Process {
         process: OwnedFd,
@@ -101,6 +108,7 @@ impl Watched {
             Self::Server { end, .. } if end.is_further() => return None,
             Self::Server { end, .. } => end.mailbox().as_fd(),
             Self::FileThread(thread) => thread.exchange().as_fd(),
+            Self::EndSignal(bell) => *bell,
             Self::Process { process, .. } => process.as_fd(),
         })
     }
@@ -110,7 +118,11 @@ impl Watched {
         match self {
             Self::Newcomer { export, .. } | Self::Server { export, .. } => *export == of,
             Self::Ticket { by, .. } => by.export() == of,
-            Self::Export(_) | Self::Client { .. } | Self::FileThread(_) | Self::Process { .. } => false,
+            Self::Export(_)
+            | Self::Client { .. }
+            | Self::FileThread(_)
+            | Self::EndSignal(_)
+            | Self::Process { .. } => false,
         }
     }
 }
@@ -119,8 +131,9 @@ impl Watched {
 pub(super) struct Table {
     next: u64,
     rows: HashMap<u64, Watched>,
-    /// The keys of the newcomers among them, and since when they are silent. Keys grow, so the first is the oldest.
-    newcomers: BTreeMap<u64, u64>,
+    /// The keys of the newcomers among them, since when they are silent, and of which user they are.
+    /// Keys grow, so the first is the oldest.
+    newcomers: BTreeMap<u64, (u64, u32)>,
     /// Exports that accept nobody until then, because files ran out.
     pub(super) paused: Vec<(u64, u64)>,
     /// Bindings whose time ends, by when and by their number.
@@ -145,8 +158,8 @@ impl Table {
     /// Puts a row in, at the time `now`.
     pub(super) fn insert(&mut self, key: u64, row: Watched, now: u64) {
         match &row {
-            Watched::Newcomer { .. } => {
-                self.newcomers.insert(key, now);
+            Watched::Newcomer { user, .. } => {
+                self.newcomers.insert(key, (now, *user));
             }
             Watched::Server { end, .. } if !end.is_further() => {
                 if let Some(at) = expiry(end.family()) {
@@ -207,12 +220,21 @@ impl Table {
 
     /// Since when the newcomer is silent who has been so the longest.
     pub(super) fn oldest_newcomer(&self) -> Option<u64> {
-        self.newcomers.first_key_value().map(|(_, since)| *since)
+        self.newcomers.first_key_value().map(|(_, (since, _))| *since)
     }
 
     /// Takes that one out.
     pub(super) fn dismiss_oldest(&mut self) -> Option<Watched> {
         let (key, _) = self.newcomers.first_key_value()?;
+        self.remove(*key)
+    }
+
+    /// Takes the newcomer out that is silent the longest, of the user who has the most.
+    pub(super) fn dismiss_of_most(&mut self) -> Option<Watched> {
+        let mut counts = HashMap::<u32, usize>::new();
+        self.newcomers.values().for_each(|(_, user)| *counts.entry(*user).or_default() += 1);
+        let (most, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+        let (key, _) = self.newcomers.iter().find(|(_, (_, user))| *user == most)?;
         self.remove(*key)
     }
 
@@ -232,5 +254,31 @@ impl Table {
 /// Under what an expiry is listed.
 fn expiry(family: &Family) -> Option<(u64, u64)> {
     let binding = family.binding();
-    binding.expires.map(|at| (at, binding.id))
+    binding.expires.map(|at| (at, binding.id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use underpass_os::Socket;
+
+    #[test]
+    fn one_users_silent_newcomers_send_off_no_other_users() {
+        let mut table = Table::default();
+        let mut come = |user, now| {
+            let (socket, _theirs) = Socket::pair().unwrap();
+            let key = table.next_key();
+            table.insert(key, Watched::Newcomer { socket: Connection::new(socket), export: 0, user }, now);
+            key
+        };
+        let other = come(2, 1);
+        let greedy: Vec<_> = (2..6).map(|now| come(1, now)).collect();
+        for gone in &greedy[..3] {
+            table.dismiss_of_most();
+            assert!(table.row(*gone).is_none() && table.row(other).is_some());
+        }
+        assert_eq!((table.count_newcomers(), table.oldest_newcomer()), (2, Some(1)));
+        table.dismiss_oldest();
+        assert!(table.row(other).is_none() && table.row(greedy[3]).is_some());
+    }
 }

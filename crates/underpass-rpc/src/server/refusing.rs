@@ -1,6 +1,6 @@
 //! Calls that are not begun: those of a binding that ends, and those of a user who has as many under way as he may.
 
-use super::ServerEnd;
+use super::{Served, ServerEnd, by};
 use crate::incoming::Status;
 use underpass_channel::{Cell, Payload};
 use underpass_seam::atomic::{Ordering, fence};
@@ -20,6 +20,9 @@ pub(super) mod gate {
 
 /// Calls under way over a channel that are not counted for its user. So a call that nothing else of its client overlaps is counted by nobody.
 const FREE: u32 = 1;
+/// Beside their number, once the channel is closed. So each call that ends then ends apart, as one
+/// that is counted for its user does, and nothing is asked where calls end as usual.
+const CLOSED: u32 = 1 << 31;
 
 // The gate changes, and is looked at, under the lock where what was begun before matters; relaxed everywhere, since the lock orders it.
 impl ServerEnd {
@@ -67,12 +70,51 @@ impl ServerEnd {
         }
     }
 
-    /// A call has ended; whether it was counted for its user.
+    /// A call has ended. Under the lock; what is returned goes to [`call_ended`](Self::call_ended)
+    /// afterwards.
     #[inline]
-    pub(super) fn one_less_under_way(&self) -> bool {
+    pub(super) fn one_less_under_way(&self) -> u32 {
         let left = self.under_way.load(Ordering::Relaxed) - 1;
         self.under_way.store(left, Ordering::Relaxed);
-        left >= FREE
+        left
+    }
+
+    /// A call has ended, and so many are left.
+    #[inline]
+    pub(super) fn call_ended(&self, left: u32) {
+        if left >= FREE {
+            self.call_ended_apart(left);
+        }
+    }
+
+    /// It was counted for its user, or the channel is closed.
+    #[cold]
+    fn call_ended_apart(&self, left: u32) {
+        if left & !CLOSED >= FREE {
+            self.seat.account().leaves();
+        }
+        if left == CLOSED {
+            self.family.rests();
+        }
+    }
+
+    /// The gate is closed, and the lock has been free since: no call begins any more. Says whether
+    /// none is under way; if not, the last one says so when it ends.
+    pub(super) fn no_more_begin(&self) -> bool {
+        let _inside = self.lock.enter();
+        let left = self.under_way.load(Ordering::Relaxed);
+        self.under_way.store(left | CLOSED, Ordering::Relaxed);
+        left == 0
+    }
+
+    /// A call that had come ends without a reply, as the client broke the rules.
+    #[cold]
+    pub(super) fn ends_unanswered(&self, slot: &Served) {
+        let inside = self.lock.enter();
+        slot.by.store(by::NOBODY, Ordering::Relaxed);
+        let left = self.one_less_under_way();
+        drop(inside);
+        self.call_ended(left);
     }
 
     /// No call may begin, and one has come, or may have; says whether something was done about it.
@@ -134,7 +176,7 @@ impl ServerEnd {
     /// How many calls are under way.
     pub(crate) fn under_way(&self) -> u32 {
         let _inside = self.lock.enter();
-        self.under_way.load(Ordering::Relaxed)
+        self.under_way.load(Ordering::Relaxed) & !CLOSED
     }
 
     /// Answers the next call, if one has come, without having begun it.

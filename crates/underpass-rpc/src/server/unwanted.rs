@@ -171,6 +171,7 @@ mod tests {
     use crate::limits::{Limits, Quotas};
     use crate::mailbox::Mailbox;
     use crate::peer::Peer;
+    use crate::record::Record;
     use crate::service::Service;
     use std::collections::HashMap;
     use std::sync::mpsc::channel;
@@ -193,7 +194,8 @@ mod tests {
         let ours = Link::new(Connection::new(ours));
         let binding = Binding::new("unwanted".into(), Peer::of(&ours).unwrap(), None);
         let seat = Quotas::new(Limits::NONE, HashMap::new()).admit(0, region(STACK) as u64).unwrap();
-        let family = Family::new(0, binding, false, Shift::default());
+        let record = Record::new(binding, None, Arc::default());
+        let family = Family::new(0, record, false, Shift::default());
         let meeting = Meeting { elsewhere: false, shares: false, defers: false };
         let descriptor = Box::leak(Box::new(Descriptor::builder("Nothing", "").finish()));
         let service = Service::new(descriptor, Arc::new(Nothing), Arc::new(()));

@@ -1,0 +1,179 @@
+//! What a server's own code has of one binding: who calls over it, the state that handlers attach to
+//! it, and the hook that is called at its end.
+//!
+//! A binding ends for good when it is closed, for whatever reason, and no call of it runs any more.
+//! `Family` finds that out for clients in other domains, and the last clone of a stub for importers in
+//! this domain. Then a user-level thread of its own calls the hook and drops the state. So neither
+//! delays the clerk, nor the thread that ran the last call, nor the end of another binding.
+
+use crate::binding::Binding;
+use crate::peer::within;
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use underpass_os::fork;
+use underpass_threads::critical;
+
+/// Called at the end of each binding of an interface.
+pub(crate) type OnEnd = dyn Fn(&Binding) + Send + Sync;
+
+/// Of one value of each type, the values that handlers have attached.
+type States = Vec<Arc<dyn Any + Send + Sync>>;
+
+/// How many bindings of a server have a hook or a drop of state to come, or under way, since they
+/// have ended for good.
+#[derive(Debug, Default)]
+pub(crate) struct Endings(AtomicUsize);
+
+impl Endings {
+    pub(crate) fn are_over(&self) -> bool {
+        // SYNC with the subtraction in `Ending::drop`: all that a hook did before.
+        self.0.load(Ordering::Acquire) == 0
+    }
+}
+
+/// One of them, until dropped.
+struct Ending<'a>(&'a Endings);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+pub(crate) struct Record {
+    binding: Binding,
+    states: Mutex<States>,
+    on_end: Option<Arc<OnEnd>>,
+    endings: Arc<Endings>,
+}
+
+impl Record {
+    pub(crate) fn new(binding: Binding, on_end: Option<Arc<OnEnd>>, endings: Arc<Endings>) -> Arc<Self> {
+        Arc::new(Self { binding, states: Mutex::default(), on_end, endings })
+    }
+
+    pub(crate) fn binding(&self) -> &Binding {
+        &self.binding
+    }
+
+    /// Whoever holds it keeps its processor, and runs nothing of the user's.
+    fn states(&self) -> MutexGuard<'_, States> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The value of type `T`, which `make` makes if there is none yet.
+    pub(crate) fn state<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        if let Some(found) = self.find() {
+            return found;
+        }
+        let made = Arc::new(make());
+        let held = critical();
+        let mut states = self.states();
+        // Another call of the binding may have made one meanwhile.
+        let found = find_in(&states);
+        if found.is_none() {
+            states.push(made.clone());
+        }
+        drop(states);
+        drop(held);
+        found.unwrap_or(made)
+    }
+
+    fn find<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        let _held = critical();
+        find_in(&self.states())
+    }
+
+    /// The binding has ended for good. Once.
+    pub(crate) fn end(self: &Arc<Self>) {
+        let held = critical();
+        let nothing = self.on_end.is_none() && self.states().is_empty();
+        drop(held);
+        // A child that was forked off has no threads, and no part in the binding.
+        if nothing || fork::check().is_err() {
+            return;
+        }
+        // Relaxed: a count. The thread that closes a server's bindings counts, and then asks.
+        self.endings.0.fetch_add(1, Ordering::Relaxed);
+        let own = self.clone();
+        underpass_threads::spawn(move || own.run_end());
+    }
+
+    /// Calls the hook and drops the state, whatever panics of it.
+    fn run_end(self: Arc<Self>) {
+        let _ending = Ending(&self.endings);
+        let _within = within(&self);
+        if let Some(on_end) = &self.on_end {
+            // The panic has been told of by the panic hook.
+            let _ = catch_unwind(AssertUnwindSafe(|| on_end(&self.binding)));
+        }
+        let held = critical();
+        let states = std::mem::take(&mut *self.states());
+        drop(held);
+        for state in states {
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(state)));
+        }
+    }
+}
+
+fn find_in<T: Send + Sync + 'static>(states: &States) -> Option<Arc<T>> {
+    states.iter().find_map(|state| state.clone().downcast().ok())
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.binding.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peer::Peer;
+    use std::sync::mpsc::channel;
+
+    fn record(on_end: Option<Arc<OnEnd>>) -> Arc<Record> {
+        Record::new(Binding::new("record".into(), Peer::here(), None), on_end, Arc::default())
+    }
+
+    #[test]
+    fn there_is_one_value_of_each_type() {
+        let record = record(None);
+        let one = record.state(|| Mutex::new(1));
+        *one.lock().unwrap() = 2;
+        assert_eq!(*record.state::<Mutex<i32>>(|| panic!("it is there")).lock().unwrap(), 2);
+        assert_eq!(*record.state(|| "another type"), "another type");
+        // One that was made while another was being made.
+        let late = record.state(|| {
+            record.state(|| 7u8);
+            8u8
+        });
+        assert_eq!(*late, 7);
+    }
+
+    #[test]
+    fn state_goes_after_a_hook_that_panics() {
+        struct Tells(std::sync::mpsc::Sender<u64>);
+        impl Drop for Tells {
+            fn drop(&mut self) {
+                self.0.send(crate::peer::caller().unwrap().binding_id()).unwrap();
+                panic!("so does this");
+            }
+        }
+        let (tell, told) = channel();
+        let record = record(Some(Arc::new(|_: &Binding| panic!("on purpose"))));
+        let other = tell.clone();
+        record.state(|| Tells(tell));
+        record.state(|| (Tells(other), 0));
+        record.end();
+        let id = record.binding().id();
+        assert_eq!([told.recv(), told.recv()], [Ok(id), Ok(id)]);
+        while !record.endings.are_over() {
+            std::thread::yield_now();
+        }
+        assert!(told.recv().is_err(), "no value is left");
+    }
+}
