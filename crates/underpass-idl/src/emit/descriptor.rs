@@ -18,16 +18,16 @@ pub(super) fn descriptor(interface: &Interface) -> TokenStream {
         #vis const SIZES: [#wire::Sizes; #count] = [#(#sizes),*];
 
         /// Bytes of the interface's A-stacks: what the procedure wants that wants most.
-        #vis const ASTACK: usize = #wire::Sizes::largest(&Self::SIZES);
+        #vis const ASTACK: ::core::primitive::usize = #wire::Sizes::largest(&Self::SIZES);
 
         /// The interface as both sides must know it.
         #vis fn descriptor() -> &'static #wire::Descriptor {
-            static DESCRIPTOR: ::std::sync::LazyLock<#wire::Descriptor> = ::std::sync::LazyLock::new(|| {
-                let #mutability interface = #wire::Descriptor::builder(#name, #doc);
+            static __DESCRIPTOR: ::std::sync::LazyLock<#wire::Descriptor> = ::std::sync::LazyLock::new(|| {
+                let #mutability __interface = #wire::Descriptor::builder(#name, #doc);
                 #(#procedures)*
-                interface.finish()
+                __interface.finish()
             });
-            &DESCRIPTOR
+            &__DESCRIPTOR
         }
     }
 }
@@ -44,7 +44,7 @@ fn procedure(interface: &Interface, method: &Method) -> TokenStream {
     let index = *index as usize;
     let calls = calls.map(|calls| quote!(.calls(#calls)));
     quote! {
-        interface
+        __interface
             .procedure(#name, #doc, #client::SIZES[#index])
             #(#arguments)*
             #calls

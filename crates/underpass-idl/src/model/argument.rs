@@ -70,7 +70,7 @@ impl Argument {
             Manner::Owned(of) | Manner::Lent(of) => of.clone(),
             Manner::LentText(span) => parse_quote_spanned!(*span=> ::std::string::String),
             Manner::LentAll(of) => parse_quote_spanned!(of.span()=> ::std::vec::Vec<#of>),
-            Manner::Shared(span) => parse_quote_spanned!(*span=> ::std::vec::Vec<u8>),
+            Manner::Shared(span) => parse_quote_spanned!(*span=> ::std::vec::Vec<::core::primitive::u8>),
         };
         if self.serde {
             quote_spanned!(owned.span()=> #wire::Serde<#owned>)
