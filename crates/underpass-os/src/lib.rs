@@ -38,6 +38,7 @@ mod socket;
 pub mod spawn;
 mod stack;
 mod stamp;
+mod supported;
 pub mod thread;
 mod watch;
 

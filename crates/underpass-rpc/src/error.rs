@@ -438,6 +438,25 @@ impl From<ExportError> for Error {
     }
 }
 
+/// So that methods of interfaces can return `io::Result`. The error has the failure itself inside:
+/// [`get_ref`](io::Error::get_ref) and `downcast_ref::<CallError>()` find it.
+impl From<CallError> for io::Error {
+    fn from(e: CallError) -> Self {
+        let kind = match e {
+            CallError::PeerDied(_) | CallError::Closed(_) | CallError::Revoked(_) => {
+                io::ErrorKind::ConnectionAborted
+            }
+            CallError::Deadline(_) => io::ErrorKind::TimedOut,
+            CallError::Overloaded => io::ErrorKind::ResourceBusy,
+            CallError::NoResources(_) => io::ErrorKind::OutOfMemory,
+            CallError::Decode(_) | CallError::ProtocolViolation(_) => io::ErrorKind::InvalidData,
+            // Not `Interrupted`, which `std` takes for a reason to try again.
+            _ => io::ErrorKind::Other,
+        };
+        Self::new(kind, e)
+    }
+}
+
 /// An error that can carry the failure of a call: what the `E` of an interface's `Result<T, E>` must be. Implemented by
 /// `From<CallError>`.
 #[diagnostic::on_unimplemented(
