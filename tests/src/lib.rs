@@ -16,6 +16,7 @@ mod server;
 mod shelf;
 mod system;
 mod tight;
+mod told;
 mod watchdog;
 mod withhold;
 mod worker;
