@@ -38,6 +38,13 @@ fn annexes_of(pid: u32) -> (usize, u64, u64) {
     (count, room, filled)
 }
 
+/// The files of the annexes that `pid` has mapped, once for each mapping.
+fn lines_of_annexes(pid: u32) -> Vec<String> {
+    let maps = read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let annexes = maps.lines().filter(|line| line.contains("underpass-annex"));
+    annexes.filter_map(|line| line.split_whitespace().nth(4).map(str::to_owned)).collect()
+}
+
 fn bytes(len: usize, seed: usize) -> Vec<u8> {
     (0..len).map(|n| (n * 31 + n / 251 + seed) as u8).collect()
 }
@@ -104,6 +111,38 @@ fn one_annex_serves_all_calls_one_after_the_other() {
     assert_eq!((annexes_of(server.pid()).0, annexes_of(server.pid()).1), (2, (2 << 20) + (4 << 20)));
     drop((client, second));
     until("its annexes to go", || (annexes_of(server.pid()).0 == 0).then_some(()));
+}
+
+/// A server of which nothing else is large has memory of its client's for its results all the same.
+#[test]
+fn results_of_small_arguments_lie_in_an_annex() {
+    #[underpass::interface(asynchronous)]
+    trait Lists {
+        fn list(&self, count: u64) -> Result<Vec<(u64, String)>, CallError>;
+    }
+    struct Counting;
+    impl ListsAsync for Counting {
+        async fn list(&self, count: u64) -> Result<Vec<(u64, String)>, CallError> {
+            Ok((0..count).map(|number| (number, number.to_string())).collect())
+        }
+    }
+    let _watchdog = Watchdog::new("results_of_small_arguments_lie_in_an_annex");
+    let name = Room::name("lists");
+    // The handler is ready when it is polled first.
+    let spawn = |mut handler: underpass::Handler| {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(handler.as_mut().poll(&mut context).is_ready());
+    };
+    let running = underpass::Server::new().export(&name, ListsAsync::serve(Counting, spawn)).start().unwrap();
+    let lists = ListsClient::import(&name).unwrap();
+    let own = || lines_of_annexes(std::process::id());
+    until("both sides to have it mapped", || {
+        let list = lists.list(100_000).unwrap();
+        assert!(list.len() == 100_000 && list.iter().all(|(number, text)| *text == number.to_string()));
+        own().iter().any(|line| own().iter().filter(|other| *other == line).count() == 2).then_some(())
+    });
+    drop(lists);
+    running.stop();
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::cell::INLINE;
 use underpass_wire::astack;
 
 /// The version of this layout; two domains must agree on it.
-pub const VERSION: u32 = 13;
+pub const VERSION: u32 = 14;
 
 /// Slots of a channel, and so the most calls at once over one channel.
 pub const SLOTS: u32 = 64;
@@ -49,10 +49,10 @@ pub const LARGEST_STACK: usize = astack::LARGEST;
 pub const LARGEST: u64 = 4 << 30;
 
 /// The least and the most bytes of an annex: what is larger travels in a file that is made for it alone.
-pub const ANNEX: std::ops::RangeInclusive<usize> = 64 << 10..=16 << 20;
+pub const ANNEX: std::ops::RangeInclusive<usize> = 64 << 10..=64 << 20;
 
 /// The most bytes of all annexes of a channel.
-pub const ANNEXES: usize = 64 << 20;
+pub const ANNEXES: usize = 128 << 20;
 
 /// The most open files of the arguments of one call, or of its result.
 pub const FILES: usize = 64;
