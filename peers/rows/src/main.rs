@@ -1,6 +1,6 @@
 //! One result of many rows, about 300 bytes each: over Underpass, and by postcard over a Unix socket.
 //!
-//! `underpass-peer-rows [ROWS [ROUNDS]]` starts a server of both kinds in another process, has the rows
+//! `underpass-rows [ROWS [ROUNDS]]` starts a server of both kinds in another process, has the rows
 //! from it by turns, and prints the medians and their ratio. Each side's server makes the rows anew for
 //! each call, as one that looks them up in its tables does. That time is in both.
 #![forbid(unsafe_code)]
