@@ -2,6 +2,7 @@
 
 use std::fs::read_to_string;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use underpass::{CallError, Server, thread};
 use underpass_channel::layout::{ANNEX, ANNEXES};
@@ -143,6 +144,70 @@ fn results_of_small_arguments_lie_in_an_annex() {
     });
     drop(lists);
     running.stop();
+}
+
+/// A part of a result that is dropped in its server only when a client has said so.
+#[derive(underpass::Wire)]
+struct Lasting(String);
+
+/// This process is that server; and a client has said so.
+static SERVES: AtomicBool = AtomicBool::new(false);
+static SAID: AtomicBool = AtomicBool::new(false);
+
+impl Drop for Lasting {
+    fn drop(&mut self) {
+        while SERVES.load(Ordering::SeqCst) && !SAID.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+    }
+}
+
+#[underpass::interface]
+trait Lasts {
+    fn list(&self, count: u64) -> Result<Vec<Lasting>, CallError>;
+    fn say(&self) -> Result<(), CallError>;
+}
+
+struct Patient;
+
+impl Lasts for Patient {
+    fn list(&self, count: u64) -> Result<Vec<Lasting>, CallError> {
+        Ok((0..count).map(|number| Lasting(number.to_string())).collect())
+    }
+
+    fn say(&self) -> Result<(), CallError> {
+        SAID.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+const LASTING: &str = "UNDERPASS_TEST_LASTING";
+
+/// The server of the next test, in a process of its own.
+#[test]
+fn server_of_lasting_results() {
+    if let Ok(name) = std::env::var(LASTING) {
+        SERVES.store(true, Ordering::SeqCst);
+        Server::new().export(name, Lasts::serve(Patient)).run().unwrap();
+    }
+}
+
+#[test]
+fn a_large_result_is_dropped_behind_its_reply() {
+    let _watchdog = Watchdog::new("a_large_result_is_dropped_behind_its_reply");
+    let name = Room::name("lasting");
+    let mut server = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "server_of_lasting_results"])
+        .env(LASTING, &name)
+        .spawn()
+        .unwrap();
+    let lasts = LastsClient::import_within(&name, ServerProcess::soon()).unwrap();
+    let list = lasts.list(50_000);
+    let said = lasts.say();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(list.map(|list| list.len()), Ok(50_000));
+    assert_eq!(said, Ok(()));
 }
 
 #[test]

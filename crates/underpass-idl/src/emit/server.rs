@@ -77,13 +77,17 @@ fn procedure(interface: &Interface, method: &Method, call: &Ident) -> TokenStrea
     let [taken, passed] = arguments(interface, method, call, false);
     let written = &outcome.written;
     let carried = outcome.carried(wire);
-    let reply = if outcome.serde { quote!(&#result.map(#wire::Serde)) } else { quote!(&#result) };
+    let wrapped = outcome.serde.then(|| quote!(let #result = #result.map(#wire::Serde);));
     quote! {
         #index => {
             #(#taken)*
             #call.end()?;
             let #result: #written = #trait_::#ident(&*self.0, #(#passed),*);
-            #call.reply::<#carried>(#reply)
+            #wrapped
+            if #call.reply::<#carried>(&#result)? {
+                #call.drop_later(#result);
+            }
+            ::core::result::Result::Ok(())
         }
     }
 }

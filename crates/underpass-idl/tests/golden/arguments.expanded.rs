@@ -484,10 +484,14 @@ where
                     __argument2.lend(),
                     __argument3.lend(),
                 );
-                __call
+                if __call
                     .reply::<
                         <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
-                    >(&__result)
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
             1u16 => {
                 let mut __argument0 = crate::mock::__private::wire::Received::new();
@@ -512,13 +516,17 @@ where
                     __argument0.give(),
                     __argument1.give(),
                 );
-                __call
+                if __call
                     .reply::<
                         ::core::result::Result<
                             (),
                             <Error as crate::mock::__private::wire::Carried>::Itself,
                         >,
-                    >(&__result)
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
             2u16 => {
                 let __argument0 = __call.shared()?;
@@ -530,13 +538,17 @@ where
                     __argument0,
                     __argument1.give(),
                 );
-                __call
+                if __call
                     .reply::<
                         ::core::result::Result<
                             (),
                             <Error as crate::mock::__private::wire::Carried>::Itself,
                         >,
-                    >(&__result)
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
             _ => __call.unknown(),
         }

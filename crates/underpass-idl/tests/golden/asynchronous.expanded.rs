@@ -339,21 +339,29 @@ where
                     __argument1.give(),
                     __argument2.give(),
                 );
-                __call
+                if __call
                     .reply::<
                         ::core::result::Result<
                             <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
                             <FsError as ::underpass::__private::wire::Carried>::Itself,
                         >,
-                    >(&__result)
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
             1u16 => {
                 __call.end()?;
                 let __result: io::Result<()> = FileCache::flush(&*self.0);
-                __call
+                if __call
                     .reply::<
                         <io::Result<()> as ::underpass::__private::wire::Carried>::Itself,
-                    >(&__result)
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
             _ => __call.unknown(),
         }

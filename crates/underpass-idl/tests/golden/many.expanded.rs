@@ -365,13 +365,17 @@ where
                     __argument11.give(),
                     __argument12.lend(),
                 );
-                __call
+                if __call
                     .reply::<
                         ::core::result::Result<
                             (),
                             <Error as crate::mock::__private::wire::Carried>::Itself,
                         >,
-                    >(&__result)
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
             _ => __call.unknown(),
         }

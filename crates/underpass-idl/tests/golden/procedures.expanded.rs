@@ -329,24 +329,32 @@ where
                     &*self.0,
                     __argument0.lend(),
                 );
-                __call
+                if __call
                     .reply::<
                         ::core::result::Result<
                             (),
                             <FrameError as ::underpass::__private::wire::Carried>::Itself,
                         >,
-                    >(&__result)
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
             1u16 => {
                 __call.end()?;
                 let __result: Result<u64, FrameError> = Frames::newest(&*self.0);
-                __call
+                if __call
                     .reply::<
                         ::core::result::Result<
                             u64,
                             <FrameError as ::underpass::__private::wire::Carried>::Itself,
                         >,
-                    >(&__result)
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
             _ => __call.unknown(),
         }

@@ -246,13 +246,17 @@ where
             0u16 => {
                 __call.end()?;
                 let __result: Result<u8, Error> = Provided::provided(&*self.0);
-                __call
+                if __call
                     .reply::<
                         ::core::result::Result<
                             u8,
                             <Error as crate::mock::__private::wire::Carried>::Itself,
                         >,
-                    >(&__result)
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
             _ => __call.unknown(),
         }

@@ -278,13 +278,18 @@ where
                     &__argument0.lend().0,
                     __argument1.give().0,
                 );
-                __call
+                let __result = __result.map(::underpass::__private::wire::Serde);
+                if __call
                     .reply::<
                         ::core::result::Result<
                             ::underpass::__private::wire::Serde<Value>,
                             <Error as ::underpass::__private::wire::Carried>::Itself,
                         >,
-                    >(&__result.map(::underpass::__private::wire::Serde))
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
             _ => __call.unknown(),
         }
