@@ -1,8 +1,8 @@
 //! A server that says who calls it, and clients in processes of their own, of any user, that do as they are told.
 #![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
 
+use crate::told::told;
 use crate::until;
-use std::fmt::Debug;
 use std::fs::{self, Permissions};
 use std::io::{self, BufRead, BufReader, Write, stdin};
 use std::os::linux::net::SocketAddrExt;
@@ -273,13 +273,6 @@ fn connect(name: &str) -> io::Result<UnixStream> {
     UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)
 }
 
-fn shown<T: Debug, E: Debug>(result: Result<T, E>) -> String {
-    match result {
-        Ok(value) => format!("{value:?}"),
-        Err(e) => format!("{e:?}"),
-    }
-}
-
 impl Own {
     fn import(&mut self, name: &str, times: usize) -> Result<(), underpass::ImportError> {
         // All or none.
@@ -300,11 +293,11 @@ impl Own {
     fn does(&mut self, words: &[&str]) -> String {
         let number = |at: usize| words.get(at).and_then(|word| word.parse::<usize>().ok()).unwrap_or(0);
         match words[0] {
-            "import" => shown(self.import(words[1], number(2))),
+            "import" => told(self.import(words[1], number(2))),
             // By a user-level thread, and by a task.
             "thread" => {
                 let binding = self.bindings[number(1)].clone();
-                shown(thread::spawn(move || binding.add(1, 2)).join().unwrap())
+                told(thread::spawn(move || binding.add(1, 2)).join().unwrap())
             }
             // By a user-level thread beside another that never lets the activation sleep.
             "beside" => {
@@ -318,16 +311,16 @@ impl Own {
                 let sum = thread::spawn(move || binding.add(1, 2)).join().unwrap();
                 ends.store(1, Ordering::SeqCst);
                 busy.join().unwrap();
-                shown(sum)
+                told(sum)
             }
-            "task" => shown(complete(self.bindings[number(1)].add_async(1, 2))),
-            "serve" => shown(self.serve(words[1], number(2))),
+            "task" => told(complete(self.bindings[number(1)].add_async(1, 2))),
+            "serve" => told(self.serve(words[1], number(2))),
             // Without a call.
             "begun-here" => self.serving[0].1.begun.load(Ordering::SeqCst).to_string(),
-            "begun" => shown(self.bindings[number(1)].begun()),
-            "workers" => shown(self.bindings[number(1)].workers()),
-            "add" => shown(self.bindings[number(1)].add(1, 2)),
-            "who" => shown(self.bindings[number(1)].who()),
+            "begun" => told(self.bindings[number(1)].begun()),
+            "workers" => told(self.bindings[number(1)].workers()),
+            "add" => told(self.bindings[number(1)].add(1, 2)),
+            "who" => told(self.bindings[number(1)].who()),
             // So many calls at once.
             "wait" => {
                 for _ in 0..number(2) {
@@ -354,7 +347,7 @@ impl Own {
                 "begun".to_owned()
             }
             "join" => {
-                let ended = self.waiting.drain(..).map(|call| shown(call.join().unwrap()));
+                let ended = self.waiting.drain(..).map(|call| told(call.join().unwrap()));
                 ended.collect::<Vec<_>>().join(" ")
             }
             // Takes a binding that somebody passes on, at this address.
@@ -363,7 +356,7 @@ impl Own {
                 match passed {
                     Ok((from, _)) => {
                         let taken = DeskClient::import_from(&from, Duration::from_secs(100));
-                        shown(taken.map(|binding| self.bindings.push(binding)))
+                        told(taken.map(|binding| self.bindings.push(binding)))
                     }
                     Err(e) => format!("{e:?}"),
                 }
@@ -371,7 +364,7 @@ impl Own {
             // Passes one on to who listens there.
             "give" => {
                 let to = until("who takes it", || connect(words[2]).ok());
-                shown(self.bindings[number(1)].share_with(&to))
+                told(self.bindings[number(1)].share_with(&to))
             }
             "drop" => {
                 self.bindings.clear();

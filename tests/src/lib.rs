@@ -17,6 +17,7 @@ mod shelf;
 mod store;
 mod system;
 mod tight;
+mod told;
 mod watchdog;
 mod withhold;
 mod worker;

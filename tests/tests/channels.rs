@@ -152,6 +152,6 @@ fn a_revoked_binding_is_closed_on_all_channels() {
     running.stop();
     let output = other.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(told.matches("Closed(").count(), 2, "{told}");
+    assert_eq!(told.matches("the binding is closed").count(), 2, "{told}");
     until("the channels to go", || (mappings(std::process::id()) == 0).then_some(()));
 }

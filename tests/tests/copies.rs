@@ -59,7 +59,7 @@ fn copies_are_those_of_lrpcs_third_table() {
     let message = N + LENGTH;
     // In an annex, and in a file beside the channel.
     const LARGE: u64 = 1 << 20;
-    const HUGE: u64 = (16 << 20) + 1;
+    const HUGE: u64 = (64 << 20) + 1;
     let long = |len: u64| vec![1; len as usize];
     let (large, huge) = (long(LARGE), long(HUGE));
     // The first makes the annexes, the others use them.

@@ -1,8 +1,10 @@
 //! Names: found, missing, taken, stale, forbidden, nonsense.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use underpass::{Error, ExportError, ImportError, Server};
@@ -23,6 +25,94 @@ fn a_missing_name_is_told_at_once() {
     let failed = ProbeClient::import(&Room::name("missing")).unwrap_err();
     assert!(matches!(failed, ImportError::NotExported(_)), "{failed}");
     assert!(failed.to_string().contains("import_within"), "{failed}");
+}
+
+/// What a program of another process says of a name that nobody exports.
+fn missing(name: &str, set: &[(&str, &Path)]) -> String {
+    let mut client = Command::new(SERVER);
+    client.args([name, "linger"]).env_remove("UNDERPASS_DIR").env_remove("XDG_RUNTIME_DIR");
+    client.envs(set.iter().copied());
+    let output = client.output().unwrap();
+    assert!(!output.status.success());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_missing_name_is_told_with_where_it_was_looked_up() {
+    let _watchdog = Watchdog::new("a_missing_name_is_told_with_where_it_was_looked_up");
+    let name = Room::name("nowhere");
+    let session = std::env::temp_dir().join(format!("underpass-session-{}", std::process::id()));
+    let directory = session.join("underpass");
+    fs::create_dir_all(&directory).unwrap();
+
+    let named = missing(&name, &[("UNDERPASS_DIR", &directory), ("XDG_RUNTIME_DIR", &session)]);
+    let path = directory.join(&name);
+    assert!(named.starts_with(&format!("Error: nobody exports {}: ", path.display())), "{named}");
+    assert!(named.contains(&format!("in {} and nowhere else", directory.display())), "{named}");
+    assert!(named.contains("$UNDERPASS_DIR names it") && named.contains("import_within"), "{named}");
+    assert!(named.contains("a server of another user, or with another $UNDERPASS_DIR"), "{named}");
+
+    let of_session = missing(&name, &[("XDG_RUNTIME_DIR", &session)]);
+    assert!(of_session.contains(&format!("nobody exports {}: ", path.display())), "{of_session}");
+    assert!(of_session.contains("it is in $XDG_RUNTIME_DIR, as $UNDERPASS_DIR is not set"), "{of_session}");
+
+    let (user, of_user) = match underpass_os::process::user() {
+        0 => ("/run/underpass".to_owned(), missing(&name, &[])),
+        user => (format!("/tmp/underpass-{user}"), missing(&name, &[])),
+    };
+    assert!(of_user.contains(&format!("in {user} and nowhere else")), "{of_user}");
+    assert!(of_user.contains("neither $UNDERPASS_DIR nor $XDG_RUNTIME_DIR is set"), "{of_user}");
+
+    // Somebody exports it in the session, and the other side has another variable set.
+    let running = Server::new().directory(&directory).export(&name, Probe::serve(Subject::default())).start();
+    let elsewhere = Room::directory();
+    let found = missing(&name, &[("UNDERPASS_DIR", &elsewhere), ("XDG_RUNTIME_DIR", &session)]);
+    let remedy = format!(
+        "{} is exported: if that is the one, set UNDERPASS_DIR={}",
+        path.display(),
+        directory.display()
+    );
+    assert!(found.contains(&remedy), "{found}");
+    drop(running);
+    fs::remove_dir_all(session).unwrap();
+}
+
+#[test]
+fn a_name_of_another_user_is_found_by_root() {
+    let _watchdog = Watchdog::new("a_name_of_another_user_is_found_by_root");
+    if underpass_os::process::user() != 0 {
+        return eprintln!("not run: only root sees what other users export");
+    }
+    let name = Room::name("somebody's");
+    let directory = PathBuf::from(format!("/tmp/underpass-{}", 4_100_000_000 + std::process::id()));
+    fs::create_dir(&directory).unwrap();
+    let _socket = UnixListener::bind(directory.join(&name)).unwrap();
+    chown(&directory, Some(61_000), Some(61_000)).unwrap();
+    let told = missing(&name, &[("UNDERPASS_DIR", &Room::directory())]);
+    fs::remove_dir_all(&directory).unwrap();
+    let path = directory.join(&name);
+    assert!(told.contains(&format!("user 61000 exports {}: run as that user", path.display())), "{told}");
+}
+
+/// The server's end is certain. Whether somebody starts it anew is not, so `import_within` waits for that.
+#[test]
+fn a_dead_server_is_told_at_once_or_waited_for() {
+    let _watchdog = Watchdog::new("a_dead_server_is_told_at_once_or_waited_for");
+    let mut server = ServerProcess::start(SERVER, &Room::name("dead"), "probe");
+    let first = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap().pid().unwrap();
+    server.kill();
+    let failed = ProbeClient::import(server.name()).unwrap_err();
+    assert!(matches!(failed, ImportError::Dead(_)), "{failed}");
+    assert!(failed.to_string().contains("wait for the next one with import_within"), "{failed}");
+    let failed = ProbeClient::import_within(server.name(), Duration::from_millis(30)).unwrap_err();
+    assert!(matches!(failed, ImportError::Dead(_)), "{failed}");
+
+    let name = server.name().to_owned();
+    let waiting = std::thread::spawn(move || ProbeClient::import_within(&name, ServerProcess::soon()));
+    let next = ServerProcess::start(SERVER, server.name(), "probe");
+    let bound = waiting.join().unwrap().unwrap().pid();
+    assert_eq!(bound, Ok(next.pid()));
+    assert_ne!(bound, Ok(first));
 }
 
 #[test]
@@ -132,7 +222,7 @@ fn another_user_is_refused_unless_the_mode_lets_it() {
     let opened = import();
     drop(open);
     fs::remove_dir_all(&directory).unwrap();
-    assert!(!let_in && told.contains("PermissionDenied"), "{told}");
+    assert!(!let_in && told.contains("export it with Server::mode(0o666)"), "{told}");
     assert!(opened.0, "{}", opened.1);
 }
 
@@ -149,7 +239,7 @@ fn a_domain_without_files_is_told_what_to_raise() {
         let told = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() {
             refused += 1;
-            assert!(told.contains("code: 24") && !told.contains("panicked"), "with {files} files: {told}");
+            assert!(told.contains("os error 24") && !told.contains("panicked"), "with {files} files: {told}");
         }
     }
     assert!(refused > 0, "so few files can't be enough");

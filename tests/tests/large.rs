@@ -2,6 +2,7 @@
 
 use std::fs::read_to_string;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use underpass::{CallError, Server, thread};
 use underpass_channel::layout::{ANNEX, ANNEXES};
@@ -36,6 +37,13 @@ fn annexes_of(pid: u32) -> (usize, u64, u64) {
         }
     }
     (count, room, filled)
+}
+
+/// The files of the annexes that `pid` has mapped, once for each mapping.
+fn lines_of_annexes(pid: u32) -> Vec<String> {
+    let maps = read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let annexes = maps.lines().filter(|line| line.contains("underpass-annex"));
+    annexes.filter_map(|line| line.split_whitespace().nth(4).map(str::to_owned)).collect()
 }
 
 fn bytes(len: usize, seed: usize) -> Vec<u8> {
@@ -104,6 +112,102 @@ fn one_annex_serves_all_calls_one_after_the_other() {
     assert_eq!((annexes_of(server.pid()).0, annexes_of(server.pid()).1), (2, (2 << 20) + (4 << 20)));
     drop((client, second));
     until("its annexes to go", || (annexes_of(server.pid()).0 == 0).then_some(()));
+}
+
+/// A server of which nothing else is large has memory of its client's for its results all the same.
+#[test]
+fn results_of_small_arguments_lie_in_an_annex() {
+    #[underpass::interface(asynchronous)]
+    trait Lists {
+        fn list(&self, count: u64) -> Result<Vec<(u64, String)>, CallError>;
+    }
+    struct Counting;
+    impl ListsAsync for Counting {
+        async fn list(&self, count: u64) -> Result<Vec<(u64, String)>, CallError> {
+            Ok((0..count).map(|number| (number, number.to_string())).collect())
+        }
+    }
+    let _watchdog = Watchdog::new("results_of_small_arguments_lie_in_an_annex");
+    let name = Room::name("lists");
+    // The handler is ready when it is polled first.
+    let spawn = |mut handler: underpass::Handler| {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(handler.as_mut().poll(&mut context).is_ready());
+    };
+    let running = underpass::Server::new().export(&name, ListsAsync::serve(Counting, spawn)).start().unwrap();
+    let lists = ListsClient::import(&name).unwrap();
+    let own = || lines_of_annexes(std::process::id());
+    until("both sides to have it mapped", || {
+        let list = lists.list(100_000).unwrap();
+        assert!(list.len() == 100_000 && list.iter().all(|(number, text)| *text == number.to_string()));
+        own().iter().any(|line| own().iter().filter(|other| *other == line).count() == 2).then_some(())
+    });
+    drop(lists);
+    running.stop();
+}
+
+/// A part of a result that is dropped in its server only when a client has said so.
+#[derive(underpass::Wire)]
+struct Lasting(String);
+
+/// This process is that server; and a client has said so.
+static SERVES: AtomicBool = AtomicBool::new(false);
+static SAID: AtomicBool = AtomicBool::new(false);
+
+impl Drop for Lasting {
+    fn drop(&mut self) {
+        while SERVES.load(Ordering::SeqCst) && !SAID.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+    }
+}
+
+#[underpass::interface]
+trait Lasts {
+    fn list(&self, count: u64) -> Result<Vec<Lasting>, CallError>;
+    fn say(&self) -> Result<(), CallError>;
+}
+
+struct Patient;
+
+impl Lasts for Patient {
+    fn list(&self, count: u64) -> Result<Vec<Lasting>, CallError> {
+        Ok((0..count).map(|number| Lasting(number.to_string())).collect())
+    }
+
+    fn say(&self) -> Result<(), CallError> {
+        SAID.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+const LASTING: &str = "UNDERPASS_TEST_LASTING";
+
+/// The server of the next test, in a process of its own.
+#[test]
+fn server_of_lasting_results() {
+    if let Ok(name) = std::env::var(LASTING) {
+        SERVES.store(true, Ordering::SeqCst);
+        Server::new().export(name, Lasts::serve(Patient)).run().unwrap();
+    }
+}
+
+#[test]
+fn a_large_result_is_dropped_behind_its_reply() {
+    let _watchdog = Watchdog::new("a_large_result_is_dropped_behind_its_reply");
+    let name = Room::name("lasting");
+    let mut server = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "server_of_lasting_results"])
+        .env(LASTING, &name)
+        .spawn()
+        .unwrap();
+    let lasts = LastsClient::import_within(&name, ServerProcess::soon()).unwrap();
+    let list = lasts.list(50_000);
+    let said = lasts.say();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(list.map(|list| list.len()), Ok(50_000));
+    assert_eq!(said, Ok(()));
 }
 
 #[test]

@@ -79,12 +79,23 @@ pub fn room_for(bytes: usize) -> Option<usize> {
     (room <= *ANNEX.end()).then_some(room)
 }
 
+/// Bytes that are copied at once where many small values follow each other: they stay in the first-level cache.
+const CHUNK: usize = 4096;
+
+/// So many small values are copied one by one. What lies behind them may be left where it lies, and then has not been copied.
+const FEW: usize = 16;
+
 /// Reads bytes out of an annex, each once.
 #[derive(Debug)]
 pub struct AnnexSource<A> {
     annex: Arc<A>,
     at: usize,
     end: usize,
+    /// Bytes copied out already; those from `used` on are the ones at `at`.
+    chunk: Vec<u8>,
+    used: usize,
+    /// Small values taken one by one.
+    small: usize,
 }
 
 impl<A: AsRef<Annex>> AnnexSource<A> {
@@ -94,7 +105,7 @@ impl<A: AsRef<Annex>> AnnexSource<A> {
     /// It has less: no honest peer says so.
     pub fn new(annex: Arc<A>, len: usize) -> Result<Self, DecodeError> {
         match len <= (*annex).as_ref().room() {
-            true => Ok(Self { annex, at: 0, end: len }),
+            true => Ok(Self { annex, at: 0, end: len, chunk: Vec::new(), used: 0, small: 0 }),
             false => Err(DecodeError::Truncated),
         }
     }
@@ -114,12 +125,43 @@ impl<A: AsRef<Annex>> AnnexSource<A> {
         Ok(AnnexView { annex: self.annex.clone(), at, len })
     }
 
+    /// Fills `out`, for which the chunk has not enough.
+    #[inline(never)]
+    fn take_more(&mut self, out: &mut [u8]) -> Result<(), DecodeError> {
+        if out.len() > self.remaining() {
+            return Err(DecodeError::Truncated);
+        }
+        let left = self.chunk.len() - self.used;
+        // What is wanted may begin in the chunk, which then begins with that.
+        if out.len() < CHUNK && self.small >= FEW {
+            self.chunk.drain(..self.used);
+            self.used = 0;
+            let more = (CHUNK - left).min(self.remaining() - left);
+            self.chunk.resize(left + more, 0);
+            let from = self.at + left;
+            RegionSource::over(&(*self.annex).as_ref().memory, from, more)?.take(&mut self.chunk[left..])?;
+            return self.take(out);
+        }
+        self.small += usize::from(out.len() < CHUNK);
+        if left == 0 {
+            return self.next(out.len())?.take(out);
+        }
+        let (now, later) = out.split_at_mut(left);
+        now.copy_from_slice(&self.chunk[self.used..]);
+        self.at += left;
+        self.used = self.chunk.len();
+        self.next(later.len())?.take(later)
+    }
+
+    /// The next bytes, which are not taken out of the chunk.
     fn next(&mut self, len: usize) -> Result<RegionSource<'_>, DecodeError> {
         if len > self.remaining() {
             return Err(DecodeError::Truncated);
         }
         let at = self.at;
         self.at += len;
+        self.chunk.clear();
+        self.used = 0;
         RegionSource::over(&(*self.annex).as_ref().memory, at, len)
     }
 }
@@ -155,12 +197,34 @@ impl<A: AsRef<Annex>> Source for AnnexSource<A> {
         self.end - self.at
     }
 
+    #[inline]
     fn take(&mut self, out: &mut [u8]) -> Result<(), DecodeError> {
-        self.next(out.len())?.take(out)
+        let Some(ready) = self.chunk.get(self.used..self.used + out.len()) else {
+            return self.take_more(out);
+        };
+        out.copy_from_slice(ready);
+        self.used += out.len();
+        self.at += out.len();
+        Ok(())
     }
 
+    #[inline]
     fn take_vec(&mut self, len: usize) -> Result<Vec<u8>, DecodeError> {
-        self.next(len)?.take_vec(len)
+        if let Some(ready) = self.chunk.get(self.used..self.used.saturating_add(len)) {
+            let out = ready.to_vec();
+            self.used += len;
+            self.at += len;
+            return Ok(out);
+        }
+        if self.used == self.chunk.len() && len >= CHUNK {
+            return self.next(len)?.take_vec(len);
+        }
+        if len > self.remaining() {
+            return Err(DecodeError::Truncated);
+        }
+        let mut out = vec![0; len];
+        self.take_more(&mut out)?;
+        Ok(out)
     }
 }
 
@@ -202,10 +266,57 @@ mod tests {
     }
 
     #[test]
+    fn small_values_come_in_chunks_and_large_ones_do_not() {
+        let (annex, _file) = Annex::create(1 << 20).unwrap().unwrap();
+        let all: Vec<u8> = (0..1 << 20).map(|n: u32| (n * 7 + n / 251) as u8).collect();
+        annex.sink().put(&all);
+        let annex = Arc::new(Own(annex));
+        for lengths in
+            [&[1, 9, 3][..], &[100, 0, 1, 4095, 4096, 4097, 7], &[3, CHUNK - 1, 2 * CHUNK], &[5000, 8]]
+        {
+            let (mut source, mut read) = (AnnexSource::new(annex.clone(), all.len()).unwrap(), Vec::new());
+            for (turn, &length) in lengths.iter().cycle().enumerate() {
+                let length = length.min(source.remaining());
+                if turn % 3 == 0 {
+                    read.extend(source.take_vec(length).unwrap());
+                } else {
+                    let mut out = vec![0; length];
+                    source.take(&mut out).unwrap();
+                    read.extend(out);
+                }
+                assert_eq!(source.remaining(), all.len() - read.len());
+                if source.remaining() == 0 {
+                    break;
+                }
+            }
+            assert!(read == all, "{lengths:?}");
+            assert!(source.take(&mut [0]).is_err() && source.take_vec(1).is_err());
+        }
+    }
+
+    #[test]
+    fn what_stays_where_it_lies_is_what_comes_next() {
+        let (annex, _file) = Annex::create(1 << 16).unwrap().unwrap();
+        let all: Vec<u8> = (0..1 << 16).map(|n: u32| (n * 7) as u8).collect();
+        annex.sink().put(&all);
+        let mut source = AnnexSource::new(Arc::new(Own(annex)), 6000).unwrap();
+        // So many that a chunk is there.
+        for _ in 0..2 * FEW {
+            source.take(&mut [0]).unwrap();
+        }
+        assert!(!source.chunk.is_empty(), "else this shows nothing");
+        let view = source.view(100).unwrap();
+        assert_eq!((0..100).map(|at| view.bytes().get(at).unwrap()).collect::<Vec<_>>(), all[32..132]);
+        assert_eq!(source.take_vec(200).unwrap(), all[132..332]);
+        assert!(source.take_vec(6000 - 331).is_err() && source.take(&mut [0; 6000]).is_err());
+        assert_eq!(source.take_vec(6000 - 332).unwrap(), all[332..6000]);
+    }
+
+    #[test]
     fn an_annex_has_room_for_little_more_than_is_asked_for() {
-        let rooms = [1, 64 << 10, (64 << 10) + 1, 16 << 20, (16 << 20) + 1, usize::MAX].map(room_for);
+        let rooms = [1, 64 << 10, (64 << 10) + 1, 64 << 20, (64 << 20) + 1, usize::MAX].map(room_for);
         let kib = |kib: usize| Some(kib << 10);
-        assert_eq!(rooms, [kib(64), kib(64), kib(128), kib(16 << 10), None, None]);
+        assert_eq!(rooms, [kib(64), kib(64), kib(128), kib(64 << 10), None, None]);
         let (annex, _file) = Annex::create(1).unwrap().unwrap();
         let mut sink = annex.sink();
         sink.put(&vec![1; annex.room()]);

@@ -49,10 +49,10 @@ pub const LARGEST_STACK: usize = astack::LARGEST;
 pub const LARGEST: u64 = 4 << 30;
 
 /// The least and the most bytes of an annex: what is larger travels in a file that is made for it alone.
-pub const ANNEX: std::ops::RangeInclusive<usize> = 64 << 10..=16 << 20;
+pub const ANNEX: std::ops::RangeInclusive<usize> = 64 << 10..=64 << 20;
 
 /// The most bytes of all annexes of a channel.
-pub const ANNEXES: usize = 64 << 20;
+pub const ANNEXES: usize = 128 << 20;
 
 /// The most open files of the arguments of one call, or of its result.
 pub const FILES: usize = 64;

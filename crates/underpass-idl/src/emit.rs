@@ -6,8 +6,8 @@ mod futures;
 mod server;
 
 use crate::model::Interface;
-use proc_macro2::TokenStream;
-use quote::quote;
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote};
 use syn::{ItemTrait, parse_quote};
 
 /// The trait, its client stub, its server stub and its descriptor.
@@ -24,6 +24,12 @@ pub(crate) fn interface(interface: &Interface, mut item: ItemTrait) -> TokenStre
     }
 }
 
+/// A variable of generated code: hygiene keeps it from the arguments' names, and the underscores from
+/// those of the author's constants, for which there is none.
+fn local(name: &str) -> Ident {
+    format_ident!("__{name}", span = Span::mixed_site())
+}
+
 /// `FileCache::serve(implementation)`.
 fn serve(interface: &Interface) -> syn::TraitItem {
     let Interface { ident, private, .. } = interface;
@@ -35,12 +41,12 @@ fn serve(interface: &Interface) -> syn::TraitItem {
         where
             Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync + 'static,
         {
-            let local = ::std::sync::Arc::new(self);
-            let stub = ::std::sync::Arc::new(#dispatch(::std::sync::Arc::clone(&local)));
+            let __local = ::std::sync::Arc::new(self);
+            let __stub = ::std::sync::Arc::new(#dispatch(::std::sync::Arc::clone(&__local)));
             #private::Service::new::<dyn #ident + ::core::marker::Send + ::core::marker::Sync>(
                 #client::descriptor(),
-                stub,
-                local,
+                __stub,
+                __local,
             )
         }
     }

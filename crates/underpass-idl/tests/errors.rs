@@ -145,7 +145,7 @@ fn arguments() {
     method_errors("fn f(&self, x: *const u8) -> Result<(), E>;", &[("*const u8", "send the value")]);
     method_errors("fn f(&self, x: fn(u8)) -> Result<(), E>;", &[("fn(u8)", "send an enum")]);
     method_errors("fn f(&self, x: Self) -> Result<(), E>;", &[("Self", "write the type")]);
-    method_errors("fn f(&self, x: Cow<'static, str>) -> Result<(), E>;", &[("'static", "without lifetimes")]);
+    method_errors("fn f(&self, x: Cow<'a, str>) -> Result<(), E>;", &[("'a", "without lifetimes")]);
     method_errors("fn f(&self, (x, y): (u8, u8)) -> Result<(), E>;", &[("(x, y)", "a plain name")]);
     method_errors("fn f(&self, mut x: u8) -> Result<(), E>;", &[("mut x", "a plain name")]);
     method_errors("fn f(&self, _: u8) -> Result<(), E>;", &[("_", "a plain name")]);

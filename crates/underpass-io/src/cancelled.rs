@@ -7,7 +7,7 @@ use std::io;
 ///
 /// It is the source of an [`io::Error`] of kind [`Other`](io::ErrorKind::Other): `std` takes
 /// [`Interrupted`](io::ErrorKind::Interrupted) for a reason to try again, in `read_exact` for one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Cancelled;
 
 impl fmt::Display for Cancelled {
@@ -17,6 +17,12 @@ impl fmt::Display for Cancelled {
 }
 
 impl std::error::Error for Cancelled {}
+
+impl fmt::Debug for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 impl From<Cancelled> for io::Error {
     fn from(cancelled: Cancelled) -> Self {

@@ -22,8 +22,8 @@ use proc_macro::TokenStream;
 /// # What the trait must be
 /// * Each method takes `&self` and returns `Result<T, E>` with `E: From<CallError>`, since every call can fail. `E` may be
 ///   `CallError` itself. An alias of `Result` needs a name that ends in `Result`.
-/// * Arguments own what they hold, or are lent as a whole: `&str`, `&[T]` and `&T` are sent as they are, and the server makes
-///   a `String`, a `Vec<T>` or a `T` of them, which it lends to the implementation.
+/// * Arguments own what they hold, or are lent as a whole: `&str`, `&[T]`, `&Path` and `&T` are sent as they are, and the server makes
+///   a `String`, a `Vec<T>`, a `PathBuf` or a `T` of them, which it lends to the implementation.
 /// * Types are the plain ones of the standard library, open files (`OwnedFd`, `File`), sealed memory that travels without a copy (`underpass::Sealed`), those that derive [`Wire`](macro@Wire), and, with the feature
 ///   `serde`, those that are marked `#[underpass(serde)]`: on an argument, or on a method for the `T` of its result.
 /// * The trait is not generic, and its supertraits are at the most `Send`, `Sync`, `Debug` and `'static`, which the stub has

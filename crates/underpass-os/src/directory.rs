@@ -19,15 +19,46 @@ impl Directory {
     /// The one that this domain's environment names: `$UNDERPASS_DIR`, else `$XDG_RUNTIME_DIR/underpass`, else
     /// `/run/underpass` for root and `/tmp/underpass-UID` otherwise.
     pub fn from_environment() -> Self {
+        Self::of_environment().0
+    }
+
+    /// The same, and why it is that one.
+    fn of_environment() -> (Self, &'static str) {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let uid = rustix::process::geteuid();
-        let path = set("UNDERPASS_DIR")
-            .or_else(|| set("XDG_RUNTIME_DIR").map(|dir| dir.join("underpass")))
-            .unwrap_or_else(|| match uid.is_root() {
-                true => PathBuf::from("/run/underpass"),
-                false => PathBuf::from(format!("/tmp/underpass-{}", uid.as_raw())),
-            });
-        Self { path }
+        if let Some(path) = set("UNDERPASS_DIR") {
+            return (Self { path }, "$UNDERPASS_DIR names it");
+        }
+        if let Some(path) = set("XDG_RUNTIME_DIR") {
+            let path = path.join("underpass");
+            return (Self { path }, "it is in $XDG_RUNTIME_DIR, as $UNDERPASS_DIR is not set");
+        }
+        let (path, why) = match uid.is_root() {
+            true => (
+                "/run/underpass".into(),
+                "it is root's, as neither $UNDERPASS_DIR nor $XDG_RUNTIME_DIR is set",
+            ),
+            false => (
+                format!("/tmp/underpass-{}", uid.as_raw()).into(),
+                "it is this user's, as neither $UNDERPASS_DIR nor $XDG_RUNTIME_DIR is set",
+            ),
+        };
+        (Self { path }, why)
+    }
+
+    /// Why names are looked up in this directory: the part of the environment that names it.
+    ///
+    /// # Examples
+    /// ```
+    /// use underpass_os::Directory;
+    /// assert_eq!(Directory::at("/srv/names").why(), "the program names it");
+    /// assert_ne!(Directory::from_environment().why(), "the program names it");
+    /// ```
+    pub fn why(&self) -> &'static str {
+        match Self::of_environment() {
+            (directory, why) if directory == *self => why,
+            _ => "the program names it",
+        }
     }
 
     /// This directory and no other.

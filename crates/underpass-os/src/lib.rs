@@ -41,6 +41,7 @@ mod socket;
 pub mod spawn;
 mod stack;
 mod stamp;
+mod supported;
 pub mod thread;
 
 pub use directory::Directory;

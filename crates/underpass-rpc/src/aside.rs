@@ -5,8 +5,10 @@ use crate::mailbox::Mailbox;
 use crate::message::Unsent;
 use crate::parcel::{Lie, Parcel};
 use crate::passed_file::PassedFiles;
+use std::any::Any;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use underpass_channel::layout::LARGEST;
 use underpass_channel::{AnnexSource, BlobSink, BlobSource, Cell, Channel, Place, RegionSource};
 use underpass_os::{Blob, failpoint};
@@ -138,6 +140,20 @@ enum Bytes<'a> {
     Stack(RegionSource<'a>),
     Blob(BlobSource),
     Annex(AnnexSource<Kept>),
+    /// All were read, and this goes when they do.
+    Over(#[expect(dead_code, reason = "it is dropped")] DroppedLast),
+}
+
+/// A result whose reply is posted before it is dropped.
+#[derive(Debug)]
+struct DroppedLast(Option<Box<dyn Any>>);
+
+impl Drop for DroppedLast {
+    fn drop(&mut self) {
+        let value = self.0.take();
+        // A panic is told by its hook. The caller has its reply.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
+    }
 }
 
 impl<'a> Aside<'a> {
@@ -172,6 +188,11 @@ impl<'a> Aside<'a> {
         Ok(Self { bytes, files: Some(parcel.files) })
     }
 
+    /// Nothing more, and `result`, which is dropped with it.
+    pub(crate) fn over(result: impl Any) -> Self {
+        Self { bytes: Bytes::Over(DroppedLast(Some(Box::new(result)))), files: None }
+    }
+
     /// What lies in the annex of `slot`.
     pub(crate) fn in_annex(
         channel: &Channel,
@@ -187,7 +208,7 @@ impl<'a> Aside<'a> {
     pub(crate) fn in_annex_left(&mut self) -> Option<&mut AnnexSource<Kept>> {
         match &mut self.bytes {
             Bytes::Annex(source) => Some(source),
-            Bytes::Stack(_) | Bytes::Blob(_) => None,
+            Bytes::Stack(_) | Bytes::Blob(_) | Bytes::Over(_) => None,
         }
     }
 
@@ -200,7 +221,7 @@ impl<'a> Aside<'a> {
     pub(crate) fn is_damaged(&self) -> bool {
         match &self.bytes {
             Bytes::Stack(source) => source.is_damaged(),
-            Bytes::Blob(_) => false,
+            Bytes::Blob(_) | Bytes::Over(_) => false,
             Bytes::Annex(source) => source.is_damaged(),
         }
     }
@@ -223,6 +244,7 @@ impl Source for Aside<'_> {
             Bytes::Stack(source) => source.remaining(),
             Bytes::Blob(source) => source.remaining(),
             Bytes::Annex(source) => source.remaining(),
+            Bytes::Over(_) => 0,
         }
     }
 
@@ -231,6 +253,7 @@ impl Source for Aside<'_> {
             Bytes::Stack(source) => source.take(out),
             Bytes::Blob(source) => source.take(out),
             Bytes::Annex(source) => source.take(out),
+            Bytes::Over(_) => Err(DecodeError::Truncated),
         }
     }
 
@@ -239,6 +262,7 @@ impl Source for Aside<'_> {
             Bytes::Stack(source) => source.take_vec(len),
             Bytes::Blob(source) => source.take_vec(len),
             Bytes::Annex(source) => source.take_vec(len),
+            Bytes::Over(_) => Err(DecodeError::Truncated),
         }
     }
 

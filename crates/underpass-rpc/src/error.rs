@@ -1,5 +1,6 @@
 //! What can go wrong, told apart by what its reader can do about it.
 
+use crate::elsewhere;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ pub enum Outcome {
 }
 
 /// Why a call has no result.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum CallError {
     /// The server's process has ended. *Remedy:* import again; repeat the call if [`Outcome`] allows.
     PeerDied(Outcome),
@@ -267,14 +268,14 @@ impl Schema for CallError {
 }
 
 /// Why an import has no binding.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum ImportError {
     /// The name can't be one. *Remedy:* 1 to 64 bytes, no `/`, no NUL, not `.` or `..`.
     BadName(String),
     /// Nobody exports the name. *Remedy:* start the server, or wait for it (`import_within`).
     NotExported(PathBuf),
-    /// The server that exported the name is dead. *Remedy:* start it again, or wait for it.
+    /// The server that exported the name is dead. *Remedy:* start it again, or wait for the next one (`import_within`, which
+    /// says this only when its time is over; `import` says it at once).
     Dead(PathBuf),
     /// What was passed on gives no binding: it was used before, or who passed it on has that binding no more (dropped, revoked or expired), or the server has ended, or runs on a Linux before 6.5.
     /// *Remedy:* have it passed on again, by who keeps its binding until then.
@@ -316,16 +317,12 @@ impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BadName(why) => f.write_str(why),
-            Self::NotExported(path) => {
-                write!(
-                    f,
-                    "nobody exports {}; start its server, or wait for it with import_within",
-                    path.display()
-                )
-            }
-            Self::Dead(path) => {
-                write!(f, "the server that exported {} is dead; start it again", path.display())
-            }
+            Self::NotExported(path) => f.write_str(&elsewhere::missing(path)),
+            Self::Dead(path) => write!(
+                f,
+                "the server that exported {} is dead; start it again, or wait for the next one with import_within",
+                path.display()
+            ),
             Self::Lapsed => f.write_str(
                 "what was passed on gives no binding: it was used before, or its giver's binding has ended, or its server has (or runs on a Linux before 6.5); have it passed on \
                  again, and the giver keep its binding until then",
@@ -368,7 +365,6 @@ impl fmt::Display for ImportError {
 impl std::error::Error for ImportError {}
 
 /// Why a binding was not passed on.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum ShareError {
     /// The server does not let this client pass its binding on. *Remedy:* have the server export it `shareable`.
@@ -402,7 +398,6 @@ impl fmt::Display for ShareError {
 impl std::error::Error for ShareError {}
 
 /// Why an export failed.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum ExportError {
     /// The name can't be one. *Remedy:* 1 to 64 bytes, no `/`, no NUL, not `.` or `..`.
@@ -446,7 +441,6 @@ fn remedy(e: &io::Error) -> &'static str {
 }
 
 /// Anything that went wrong.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// In a call.
@@ -469,6 +463,20 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// `Debug` that reads as `Display`: a `main` that returns the error has it printed by `Debug`, and what
+/// there is to do is in `Display`.
+macro_rules! debug_as_display {
+    ($($error:ty),*) => {$(
+        impl fmt::Debug for $error {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    )*};
+}
+
+debug_as_display!(CallError, ImportError, ShareError, ExportError, Error);
+
 impl From<CallError> for Error {
     fn from(e: CallError) -> Self {
         Self::Call(e)
@@ -484,6 +492,26 @@ impl From<ImportError> for Error {
 impl From<ExportError> for Error {
     fn from(e: ExportError) -> Self {
         Self::Export(e)
+    }
+}
+
+/// So that methods of interfaces can return `io::Result`. The error has the failure itself inside:
+/// [`get_ref`](io::Error::get_ref) and `downcast_ref::<CallError>()` find it.
+impl From<CallError> for io::Error {
+    fn from(e: CallError) -> Self {
+        let kind = match e {
+            CallError::PeerDied(_)
+            | CallError::Closed(_)
+            | CallError::Revoked(_)
+            | CallError::Restarted(..) => io::ErrorKind::ConnectionAborted,
+            CallError::Deadline(_) => io::ErrorKind::TimedOut,
+            CallError::Overloaded => io::ErrorKind::ResourceBusy,
+            CallError::NoResources(..) => io::ErrorKind::OutOfMemory,
+            CallError::Decode(..) | CallError::ProtocolViolation(_) => io::ErrorKind::InvalidData,
+            // Not `Interrupted`, which `std` takes for a reason to try again.
+            _ => io::ErrorKind::Other,
+        };
+        Self::new(kind, e)
     }
 }
 

@@ -1,5 +1,6 @@
 //! A call as the server stub sees it.
 
+use crate::aside::Aside;
 use crate::error::no_stack;
 use crate::later::{Later, Spawn};
 use crate::message::{Bytes, Unsent, fill};
@@ -144,18 +145,29 @@ impl<'a> Incoming<'a> {
         Ok(())
     }
 
-    /// The result of the procedure (LRPC, Table III: F).
+    /// The result of the procedure (LRPC, Table III: F). Says whether it is so large that its caller is not to wait until it is dropped.
     ///
     /// # Errors
     /// There is no room for it.
     #[inline]
-    pub fn reply<T: Encode + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+    pub fn reply<T: Encode + ?Sized>(&mut self, value: &T) -> Result<bool, Refused> {
         failpoint!("server-after");
         if self.replied != Replied::No {
             self.reply = Cell::new(self.reply.slot(), Status::Done as u16);
         }
         self.replied = Replied::Yes;
         self.end.encode(&mut self.reply, value)
+    }
+
+    /// Drops the result when the reply has been posted. A list of many parts takes long.
+    #[cold]
+    pub fn drop_later<T: 'static>(&mut self, value: T) {
+        /// What is larger itself is moved no more.
+        const MOST: usize = 1024;
+        if std::mem::needs_drop::<T>() && size_of::<T>() <= MOST {
+            // All arguments were read.
+            self.bytes = Bytes::Aside(Box::new(Aside::over(value)));
+        }
     }
 
     /// Has `spawn` run the procedure, which replies when it ends. The caller of this is free at once.
@@ -194,11 +206,11 @@ impl<'a> Incoming<'a> {
 impl ServerEnd {
     /// Puts a result into its reply.
     #[inline(always)]
-    pub(crate) fn encode<T: Encode + ?Sized>(&self, reply: &mut Cell, value: &T) -> Result<(), Refused> {
+    pub(crate) fn encode<T: Encode + ?Sized>(&self, reply: &mut Cell, value: &T) -> Result<bool, Refused> {
         match fill(self.channel(), self.mailbox(), reply, value) {
-            Ok(()) => {
+            Ok(aside) => {
                 failpoint!("server-filled");
-                Ok(())
+                Ok(aside)
             }
             Err(e) => Err(unsent(e)),
         }

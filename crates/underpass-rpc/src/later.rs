@@ -71,7 +71,7 @@ impl Later {
         let encoded = outcome.and_then(|result| {
             catch_unwind(AssertUnwindSafe(|| {
                 let mut reply = Cell::new(self.slot, Status::Done as u16);
-                self.end.encode(&mut reply, &result).map(|()| reply)
+                self.end.encode(&mut reply, &result).map(|_| reply)
             }))
         });
         match encoded {

@@ -27,6 +27,7 @@ mod counters;
 mod deadline;
 mod deathwatch;
 mod desk;
+mod elsewhere;
 mod error;
 mod export;
 mod family;

@@ -19,7 +19,7 @@ pub(crate) enum Unsent {
 }
 
 /// Writes `value` for `cell`, which is new: into it if it fits, else into the A-stack of its slot, else into its annex, or a blob that goes ahead, as do its files if it
-/// has any. Whether it has is seen when they are put: where there are none they cost nothing.
+/// has any. Whether it has is seen when they are put: where there are none they cost nothing. Says whether it went aside, into the annex or a blob.
 ///
 /// One copy in each case (LRPC, Table III: A).
 #[inline(always)]
@@ -28,7 +28,7 @@ pub(crate) fn fill<T: Encode + ?Sized>(
     mailbox: &Mailbox,
     cell: &mut Cell,
     value: &T,
-) -> Result<(), Unsent> {
+) -> Result<bool, Unsent> {
     let size = T::FIXED.unwrap_or_else(|| value.size());
     if size > INLINE {
         return fill_elsewhere(channel, mailbox, cell, value, size);
@@ -36,10 +36,10 @@ pub(crate) fn fill<T: Encode + ?Sized>(
     let mut sink = PayloadSink::new(&mut cell.payload, size);
     value.encode(&mut sink);
     if sink.finish() {
-        return fill_aside(channel, mailbox, cell, value, size);
+        return fill_aside(channel, mailbox, cell, value, size).map(|()| true);
     }
     cell.length = size as u32;
-    Ok(())
+    Ok(false)
 }
 
 /// The same into the cell alone, if that has room for all values of the type, and this one brings no files; says whether that is so.
@@ -59,20 +59,20 @@ fn fill_elsewhere<T: Encode + ?Sized>(
     cell: &mut Cell,
     value: &T,
     size: usize,
-) -> Result<(), Unsent> {
+) -> Result<bool, Unsent> {
     if size <= channel.stack() {
         let mut sink = channel.stack_sink(cell.slot());
         value.encode(&mut sink);
         if sink.overflowed() {
-            return fill_aside(channel, mailbox, cell, value, size);
+            return fill_aside(channel, mailbox, cell, value, size).map(|()| true);
         }
         sink.is_written().map_err(Unsent::NoResources)?;
         channel.send_on_stack(cell.slot(), size);
         cell.place = Place::Stack;
         cell.length = size as u32;
-        return Ok(());
+        return Ok(false);
     }
-    fill_aside(channel, mailbox, cell, value, size)
+    fill_aside(channel, mailbox, cell, value, size).map(|()| true)
 }
 
 /// Why there are no bytes.

@@ -6,7 +6,6 @@ use std::io;
 use std::time::Duration;
 
 /// Why a sandboxed domain did not come to serve.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
     /// The kernel refused something. *Remedy:* as it says.
@@ -47,3 +46,9 @@ impl fmt::Display for StartError {
 }
 
 impl std::error::Error for StartError {}
+
+impl fmt::Debug for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

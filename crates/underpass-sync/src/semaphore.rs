@@ -36,7 +36,7 @@ pub struct Permit<'a> {
 }
 
 /// The thread was asked to end while it waited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Cancelled;
 
 impl fmt::Display for Cancelled {
@@ -47,8 +47,14 @@ impl fmt::Display for Cancelled {
 
 impl Error for Cancelled {}
 
+impl fmt::Debug for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// Why there was no permit in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum AcquireTimeoutError {
     /// The time is over: try again, or with more patience.
     Timeout,
@@ -68,6 +74,12 @@ impl fmt::Display for AcquireTimeoutError {
 }
 
 impl Error for AcquireTimeoutError {}
+
+impl fmt::Debug for AcquireTimeoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 impl Semaphore {
     const_fn! {

@@ -31,7 +31,7 @@ pub struct LocalKey<T: 'static> {
 }
 
 /// The thread has ended so far that its variables are gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct AccessError;
 
 impl fmt::Display for AccessError {
@@ -41,6 +41,12 @@ impl fmt::Display for AccessError {
 }
 
 impl std::error::Error for AccessError {}
+
+impl fmt::Debug for AccessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 impl<T: 'static> LocalKey<T> {
     /// For the macro.

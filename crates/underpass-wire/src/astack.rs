@@ -37,6 +37,8 @@ pub struct Sizes {
     pub astack: usize,
     /// What its author says of it.
     pub(crate) stated: Option<usize>,
+    /// A result that went well, if that is always the same.
+    pub(crate) value: Option<usize>,
 }
 
 impl Sizes {
@@ -51,7 +53,7 @@ impl Sizes {
             None => wanted(arguments, value, error),
         };
         assert!(astack <= LARGEST, "an A-stack is too large");
-        Self { arguments, result: R::FIXED, astack, stated }
+        Self { arguments, result: R::FIXED, astack, stated, value }
     }
 
     /// The largest A-stack of them, which is that of an interface with these procedures.

@@ -74,6 +74,7 @@ impl ProcedureBuilder<'_> {
             result,
             fixed_arguments: self.sizes.arguments,
             fixed_result: self.sizes.result,
+            fixed_value: self.sizes.value,
             astack: self.sizes.astack,
             calls: self.calls.unwrap_or(astack::CALLS),
             stated: (self.sizes.stated, self.calls),

@@ -70,6 +70,8 @@ pub struct Procedure {
     pub calls: u32,
     /// What its author has said of the two.
     pub(crate) stated: (Option<usize>, Option<u32>),
+    /// Bytes of a result that went well, if that is always the same.
+    pub(crate) fixed_value: Option<usize>,
 }
 
 /// One argument of a procedure.
@@ -110,12 +112,14 @@ impl Descriptor {
         self.procedures.iter().map(|procedure| procedure.calls).max().unwrap_or(astack::CALLS)
     }
 
-    /// Whether a call may bring files: open ones, or memory for arguments that an A-stack has no room
-    /// for. It can't if all arguments of all procedures are numbers of known size, or made of such.
-    pub fn arguments_may_bring_files(&self) -> bool {
+    /// Whether a client may pass files: open ones, or memory for arguments and results that an A-stack has
+    /// no room for. It can't if all arguments of all procedures are numbers of known size, or made of
+    /// such, and all results that went well are of known size. An error that has no room goes without.
+    pub fn client_may_pass_files(&self) -> bool {
         let astack = self.astack();
         self.procedures.iter().any(|procedure| {
             procedure.fixed_arguments.is_none_or(|size| size > astack)
+                || procedure.fixed_value.is_none_or(|size| size > astack)
                 || procedure.arguments.iter().any(|argument| !argument.of.is_of_numbers())
         })
     }
@@ -199,12 +203,20 @@ mod tests {
             .argument::<u64>("a")
             .argument::<[u8; 4]>("b")
             .result::<Result<u8, u8>>();
-        assert!(!numbers.finish().arguments_may_bring_files());
+        assert!(!numbers.finish().client_may_pass_files());
         const FILE: Sizes = Sizes::of::<Result<u8, u8>>(&[std::fs::File::FIXED], None);
         let mut file = Descriptor::builder("Files", "");
         file.procedure("file", "", FILE).argument::<std::fs::File>("file").result::<Result<u8, u8>>();
-        assert!(file.finish().arguments_may_bring_files());
-        assert!(cache("", "offset").arguments_may_bring_files(), "no size is known of bytes");
+        assert!(file.finish().client_may_pass_files());
+        assert!(cache("", "offset").client_may_pass_files(), "no size is known of bytes");
+        const LIST: Sizes = Sizes::of::<Result<Vec<u8>, u8>>(&[u64::FIXED], None);
+        let mut list = Descriptor::builder("List", "");
+        list.procedure("list", "", LIST).argument::<u64>("count").result::<Result<Vec<u8>, u8>>();
+        assert!(list.finish().client_may_pass_files(), "memory for results is the client's");
+        const TEXT: Sizes = Sizes::of::<Result<u8, String>>(&[u64::FIXED], None);
+        let mut text = Descriptor::builder("Text", "");
+        text.procedure("text", "", TEXT).argument::<u64>("number").result::<Result<u8, String>>();
+        assert!(!text.finish().client_may_pass_files(), "an error is no reason");
     }
 
     #[test]

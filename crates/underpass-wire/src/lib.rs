@@ -20,8 +20,15 @@
 //! | enums | the variant's position in as many bytes as that needs (one up to 256 variants), its fields |
 //! | `String`, `Vec`, `VecDeque`, maps, sets | how many elements, the elements |
 //! | how many | one byte below 255; else 255 and eight bytes |
-//! | `Duration` | seconds in eight bytes, nanoseconds in four |
-//! | `Box`, references | what they point to |
+//! | `Duration`, `SystemTime` | seconds in eight bytes (since 1970, with a sign), nanoseconds in four |
+//! | `OsString`, `PathBuf` | how many bytes, the bytes |
+//! | `Ipv4Addr`, `Ipv6Addr` | 4 and 16 bytes, the first one first |
+//! | `SocketAddrV4`, `SocketAddrV6` | the address, the port, and of the latter flow information and scope |
+//! | `IpAddr`, `SocketAddr` | one byte, 0 or 1 for the version 4 or 6; what it is |
+//! | `Range`, `RangeInclusive` | where it begins, where it ends |
+//! | `io::ErrorKind` | one byte, its number |
+//! | `io::Error` | one byte; 0 and the system's number, or 1, the kind and the text |
+//! | `Box`, `Arc`, `Cow`, references | what they point to |
 //! | `OwnedFd`, `File` | none: the open file goes beside the bytes ([`Sink::put_file`]) |
 //! | `Serde<T>` (feature `serde`) | one byte, 1, and a value that describes itself; 0 if `T`'s `Serialize` refused |
 //!
@@ -50,10 +57,15 @@ mod file;
 pub mod fixed;
 #[cfg(feature = "serde")]
 mod foreign;
+mod io_error;
 mod length;
+mod lent;
 mod list;
 mod map;
+mod net;
+mod path;
 mod primitive;
+mod range;
 mod received;
 mod reference;
 mod returned;
@@ -61,6 +73,7 @@ mod schema;
 mod sink;
 mod source;
 pub mod tag;
+mod time;
 mod types;
 
 pub use astack::Sizes;
@@ -75,6 +88,7 @@ pub use error::DecodeError;
 #[cfg(feature = "serde")]
 pub use foreign::Serde;
 pub use length::decode as decode_length;
+pub use lent::Lent;
 pub use received::Received;
 pub use returned::Returned;
 pub use schema::Schema;

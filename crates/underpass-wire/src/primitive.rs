@@ -1,8 +1,7 @@
-//! Numbers, `bool`, `char`, `()` and `Duration`.
+//! Numbers, `bool`, `char` and `()`.
 
 use crate::{Decode, DecodeError, Encode, Schema, Sink, Source, TypeName, Types, bulk, tag};
 use std::num::NonZero;
-use std::time::Duration;
 
 /// Schema of a type that needs no definition.
 macro_rules! plain {
@@ -15,7 +14,7 @@ macro_rules! plain {
     )*};
 }
 
-plain!(u8, i8, u16, i16, u32, i32, u64, i64, u128, i128, usize, isize, f32, f64, bool, char, (), Duration);
+plain!(u8, i8, u16, i16, u32, i32, u64, i64, u128, i128, usize, isize, f32, f64, bool, char, ());
 
 macro_rules! fixed {
     ($bytes:expr) => {
@@ -218,28 +217,5 @@ impl Decode for () {
     #[inline]
     fn decode<S: Source + ?Sized>(_: &mut S) -> Result<Self, DecodeError> {
         Ok(())
-    }
-}
-
-impl Encode for Duration {
-    fixed!(12);
-
-    #[inline]
-    fn encode<S: Sink + ?Sized>(&self, to: &mut S) {
-        self.as_secs().encode(to);
-        self.subsec_nanos().encode(to);
-    }
-}
-
-impl Decode for Duration {
-    const LEAST: usize = 12;
-
-    #[inline]
-    fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError> {
-        let (seconds, nanos) = (u64::decode(from)?, u32::decode(from)?);
-        if nanos >= 1_000_000_000 {
-            return Err(DecodeError::BadValue { of: "Duration" });
-        }
-        Ok(Self::new(seconds, nanos))
     }
 }

@@ -1,7 +1,9 @@
-//! References and boxes: what they point to travels.
+//! References and what owns behind a pointer: what they point to travels.
 
 use crate::{Decode, DecodeError, Encode, Schema, Sink, Source, TypeName, Types, deeper};
+use std::borrow::Cow;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 macro_rules! points_to {
     ($fixed:expr) => {
@@ -23,53 +25,81 @@ impl<T: Encode + ?Sized> Encode for &T {
     points_to!(T::FIXED);
 }
 
-impl<T: Encode + ?Sized> Encode for Box<T> {
-    // Not `T::FIXED`: a recursive enum would have to know its own size to know it.
-    points_to!(None);
+/// What owns a value behind a pointer.
+macro_rules! owns {
+    ($($pointer:ident),*) => {$(
+        impl<T: Encode + ?Sized> Encode for $pointer<T> {
+            // Not `T::FIXED`: a recursive enum would have to know its own size to know it.
+            points_to!(None);
+        }
+
+        impl<T: Decode> Decode for $pointer<T> {
+            const LEAST: usize = T::LEAST;
+
+            #[inline]
+            fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError> {
+                deeper(|| T::decode(from)).map(Self::new)
+            }
+        }
+
+        impl Decode for $pointer<str> {
+            const LEAST: usize = String::LEAST;
+
+            #[inline]
+            fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError> {
+                String::decode(from).map(Self::from)
+            }
+        }
+
+        impl<T: Decode> Decode for $pointer<[T]> {
+            const LEAST: usize = Vec::<T>::LEAST;
+
+            #[inline]
+            fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError> {
+                Vec::decode(from).map(Self::from)
+            }
+        }
+
+        impl<T: Schema> Schema for $pointer<T> {
+            fn schema(types: &mut Types) -> TypeName {
+                T::schema(types)
+            }
+        }
+
+        impl Schema for $pointer<str> {
+            fn schema(types: &mut Types) -> TypeName {
+                String::schema(types)
+            }
+        }
+
+        impl<T: Schema> Schema for $pointer<[T]> {
+            fn schema(types: &mut Types) -> TypeName {
+                Vec::<T>::schema(types)
+            }
+        }
+    )*};
 }
 
-impl<T: Decode> Decode for Box<T> {
-    const LEAST: usize = T::LEAST;
+// Of an `Arc` that several hold, each travels as a value of its own.
+owns!(Box, Arc);
+
+impl<T: Encode + ToOwned + ?Sized> Encode for Cow<'_, T> {
+    points_to!(T::FIXED);
+}
+
+/// What arrives is owned.
+impl<T: ToOwned<Owned: Decode> + ?Sized> Decode for Cow<'_, T> {
+    const LEAST: usize = T::Owned::LEAST;
 
     #[inline]
     fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError> {
-        deeper(|| T::decode(from)).map(Self::new)
+        T::Owned::decode(from).map(Self::Owned)
     }
 }
 
-impl Decode for Box<str> {
-    const LEAST: usize = String::LEAST;
-
-    #[inline]
-    fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError> {
-        String::decode(from).map(String::into_boxed_str)
-    }
-}
-
-impl<T: Decode> Decode for Box<[T]> {
-    const LEAST: usize = Vec::<T>::LEAST;
-
-    #[inline]
-    fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError> {
-        Vec::decode(from).map(Vec::into_boxed_slice)
-    }
-}
-
-impl<T: Schema> Schema for Box<T> {
+impl<T: Encode + ToOwned<Owned: Schema> + ?Sized> Schema for Cow<'_, T> {
     fn schema(types: &mut Types) -> TypeName {
-        T::schema(types)
-    }
-}
-
-impl Schema for Box<str> {
-    fn schema(types: &mut Types) -> TypeName {
-        String::schema(types)
-    }
-}
-
-impl<T: Schema> Schema for Box<[T]> {
-    fn schema(types: &mut Types) -> TypeName {
-        Vec::<T>::schema(types)
+        T::Owned::schema(types)
     }
 }
 

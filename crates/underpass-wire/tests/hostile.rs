@@ -2,9 +2,16 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::ffi::OsString;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::num::NonZero;
-use std::time::Duration;
+use std::ops::{Range, RangeInclusive};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 use underpass_wire::{DEEPEST, Decode, DecodeError, Encode, Source, from_bytes, to_bytes};
 
 /// Decodes `bytes` as each of the types, and encodes again what came of it.
@@ -30,6 +37,8 @@ proptest! {
             Vec<u8>, Vec<i64>, Vec<usize>, Vec<()>, Vec<Vec<()>>, Vec<String>, Vec<Option<[u8; 100]>>, VecDeque<bool>,
             HashMap<u8, u8>, HashMap<String, Vec<u8>>, BTreeMap<u16, ()>, HashSet<()>, HashSet<char>, BTreeSet<String>,
             Vec<BTreeMap<u8, Vec<Option<Box<u8>>>>>, Tree,
+            SystemTime, PathBuf, OsString, IpAddr, Ipv6Addr, SocketAddr, Range<u8>, RangeInclusive<String>, io::ErrorKind, io::Error,
+            Arc<str>, Arc<[u16]>, Arc<u8>, Vec<Arc<(u8, SystemTime)>>, Cow<'static, str>, Cow<'static, [u32]>, SharedTree,
         );
     }
 }
@@ -51,6 +60,9 @@ fn a_length_without_elements_allocates_nothing() {
         assert_eq!(refused::<String>(&bytes), DecodeError::Truncated);
         assert_eq!(refused::<Vec<[u64; 512]>>(&bytes), DecodeError::Truncated);
         assert_eq!(refused::<Vec<String>>(&bytes), DecodeError::Truncated);
+        assert_eq!(refused::<PathBuf>(&bytes), DecodeError::Truncated);
+        assert_eq!(refused::<Arc<[u64]>>(&bytes), DecodeError::Truncated);
+        assert_eq!(refused::<Cow<'static, str>>(&bytes), DecodeError::Truncated);
         assert_eq!(refused::<HashMap<u64, String>>(&bytes), DecodeError::Truncated);
         assert_eq!(refused::<BTreeSet<u64>>(&bytes), DecodeError::Truncated);
     }
@@ -81,6 +93,18 @@ fn what_is_no_value_is_told() {
     assert_eq!(refused::<String>(&[1, 0xff]), DecodeError::BadUtf8);
     assert_eq!(refused::<NonZero<u16>>(&[0, 0]), DecodeError::BadValue { of: "NonZero<u16>" });
     assert_eq!(refused::<Duration>(&[255; 12]), DecodeError::BadValue { of: "Duration" });
+    let no_time = DecodeError::BadValue { of: "SystemTime" };
+    for (seconds, nanos) in [(0, 1_000_000_000), (-1, u32::MAX), (i64::MAX, u32::MAX), (i64::MIN, 1 << 31)] {
+        assert_eq!(refused::<SystemTime>(&to_bytes(&(seconds, nanos))), no_time);
+    }
+    assert_eq!(refused::<IpAddr>(&[4; 17]), DecodeError::BadTag { of: "IpAddr", tag: 4 });
+    assert_eq!(refused::<SocketAddr>(&[1; 26]), DecodeError::Truncated);
+    assert_eq!(refused::<Range<bool>>(&[1, 2]), DecodeError::BadTag { of: "bool", tag: 2 });
+    assert_eq!(refused::<io::Error>(&[0, 1]), DecodeError::Truncated);
+    assert_eq!(refused::<io::Error>(&[1, 200, 0]), DecodeError::BadTag { of: "io::ErrorKind", tag: 200 });
+    assert_eq!(refused::<io::Error>(&[1, 0, 1, 0xff]), DecodeError::BadUtf8);
+    assert_eq!(refused::<Arc<str>>(&[1, 0xff]), DecodeError::BadUtf8);
+    assert_eq!(refused::<Cow<'static, str>>(&[1, 0xff]), DecodeError::BadUtf8);
     assert_eq!(refused::<HashMap<u8, ()>>(&[2, 7, 7]), DecodeError::BadValue { of: "HashMap" });
     assert_eq!(refused::<u64>(&[0; 7]), DecodeError::Truncated);
     assert_eq!(refused::<()>(&[0; 7]), DecodeError::LeftOver(7));
@@ -106,6 +130,32 @@ impl Decode for Tree {
     fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError> {
         Vec::decode(from).map(Self)
     }
+}
+
+/// The same, shared.
+#[derive(Debug, PartialEq)]
+struct SharedTree(Option<Arc<SharedTree>>);
+
+impl Encode for SharedTree {
+    const FIXED: Option<usize> = None;
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+    fn encode<S: underpass_wire::Sink + ?Sized>(&self, to: &mut S) {
+        self.0.encode(to);
+    }
+}
+
+impl Decode for SharedTree {
+    const LEAST: usize = 1;
+    fn decode<S: Source + ?Sized>(from: &mut S) -> Result<Self, DecodeError> {
+        Option::decode(from).map(Self)
+    }
+}
+
+#[test]
+fn a_chain_of_arcs_has_a_bottom() {
+    assert_eq!(refused::<SharedTree>(&[1; 1 << 20]), DecodeError::TooDeep);
 }
 
 #[test]

@@ -2,10 +2,18 @@
 
 use proptest::collection::{btree_map, btree_set, hash_map, hash_set, vec, vec_deque};
 use proptest::prelude::*;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::ffi::OsString;
 use std::fmt::Debug;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZero;
-use std::time::Duration;
+use std::ops::{Range, RangeInclusive};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use underpass_wire::{Decode, DecodeError, Encode, SliceSink, from_bytes, to_bytes};
 
 fn comes_back<T: Encode + Decode + Debug>(value: &T, same: impl Fn(&T, &T) -> bool) {
@@ -61,6 +69,24 @@ round_trips! {
     unit: () = Just(());
     non_zero: (NonZero<u8>, NonZero<i128>, NonZero<usize>) = (any::<NonZero<u8>>(), any::<NonZero<i128>>(), any::<NonZero<usize>>());
     duration: Duration = any::<Duration>();
+    system_time: SystemTime = any::<(bool, u64, u32)>().prop_map(|(before, seconds, nanos)| {
+        let distance = Duration::new(seconds >> 1, nanos % 1_000_000_000);
+        if before { UNIX_EPOCH - distance } else { UNIX_EPOCH + distance }
+    });
+    path: PathBuf = vec(any::<u8>(), 0..300).prop_map(|bytes| OsString::from_vec(bytes).into());
+    os_string: OsString = vec(any::<u8>(), 0..300).prop_map(OsString::from_vec);
+    ip_address: IpAddr = any::<IpAddr>();
+    socket_address: SocketAddr = any::<SocketAddr>();
+    range: Range<u64> = any::<Range<u64>>();
+    empty_range: Range<u8> = any::<(u8, u8)>().prop_map(|(start, end)| start..end);
+    inclusive_range: RangeInclusive<char> = any::<RangeInclusive<char>>();
+    range_of_strings: Range<String> = any::<(String, String)>().prop_map(|(start, end)| start..end);
+    shared: Arc<(u8, String)> = any::<(u8, String)>().prop_map(Arc::new);
+    shared_str: Arc<str> = any::<String>().prop_map(Arc::from);
+    shared_slice: Arc<[u16]> = vec(any::<u16>(), 0..9).prop_map(Arc::from);
+    cow_str: Cow<'static, str> = any::<String>().prop_map(Cow::Owned);
+    cow_slice: Cow<'static, [u32]> = vec(any::<u32>(), 0..40).prop_map(Cow::Owned);
+    cow_of_a_number: Cow<'static, u64> = any::<u64>().prop_map(Cow::Owned);
     array: [u16; 5] = any::<[u16; 5]>();
     array_of_bytes: [u8; 32] = any::<[u8; 32]>();
     array_of_strings: [String; 3] = any::<[String; 3]>();
@@ -118,6 +144,51 @@ proptest! {
 }
 
 #[test]
+fn the_ends_of_time_come_back() {
+    let last = UNIX_EPOCH + Duration::new(i64::MAX as u64, 999_999_999);
+    let first = UNIX_EPOCH - Duration::from_secs(1 << 63);
+    for time in [first, first + Duration::from_nanos(1), UNIX_EPOCH, SystemTime::now(), last] {
+        comes_back(&time, |a, b| a == b);
+    }
+    let [before, after] = [UNIX_EPOCH - Duration::from_nanos(1), UNIX_EPOCH + Duration::from_nanos(1)];
+    assert_eq!(to_bytes(&before), [&[255; 8][..], &999_999_999u32.to_le_bytes()].concat());
+    assert_eq!(to_bytes(&after), [&[0; 8][..], &[1, 0, 0, 0]].concat());
+}
+
+#[test]
+fn addresses_have_the_bytes_that_the_format_says() {
+    let address: SocketAddr = "127.0.0.1:258".parse().unwrap();
+    assert_eq!(to_bytes(&address), [0, 127, 0, 0, 1, 2, 1]);
+    assert_eq!(to_bytes(&"::1".parse::<IpAddr>().unwrap()), [&[1][..], &[0; 15], &[1]].concat());
+}
+
+/// Errors are no values that can be compared: their kind, code and text are.
+#[test]
+fn errors_of_the_system_come_back() {
+    let same = |a: &io::Error, b: &io::Error| {
+        (a.kind(), a.raw_os_error(), a.to_string()) == (b.kind(), b.raw_os_error(), b.to_string())
+    };
+    for error in [
+        io::Error::from_raw_os_error(2),
+        io::Error::from_raw_os_error(24),
+        io::Error::from_raw_os_error(-1),
+        io::ErrorKind::UnexpectedEof.into(),
+        io::Error::new(io::ErrorKind::InvalidData, "the image has no header"),
+        io::Error::other(DecodeError::BadUtf8),
+    ] {
+        comes_back(&error, same);
+    }
+    let kept: io::Error = from_bytes(&to_bytes(&io::Error::from(io::ErrorKind::NotFound))).unwrap();
+    assert!(kept.get_ref().is_none(), "a kind alone stays one");
+}
+
+#[test]
+fn what_is_lent_of_a_path_arrives_as_its_owner() {
+    let path = std::path::Path::new("/etc/hosts");
+    assert_eq!(from_bytes(&to_bytes(&(path, path.as_os_str()))), Ok((path.to_owned(), OsString::from(path))));
+}
+
+#[test]
 fn a_long_list_is_longer_than_every_chunk() {
     let numbers: Vec<u32> = (0..100_003).collect();
     comes_back(&numbers, |a, b| a == b);
@@ -131,6 +202,10 @@ fn sizes_that_are_fixed_are_known() {
     assert_eq!(<[(bool, char); 3]>::FIXED, Some(15));
     assert_eq!(<()>::FIXED, Some(0));
     assert_eq!(<&Duration>::FIXED, Some(12));
+    assert_eq!(<(SystemTime, Range<u32>, io::ErrorKind)>::FIXED, Some(21));
+    assert_eq!(<(std::net::SocketAddrV6, std::net::Ipv4Addr)>::FIXED, Some(30));
+    assert_eq!(Cow::<u64>::FIXED, Some(8));
+    assert_eq!(Arc::<u64>::FIXED, None);
     assert_eq!(<(u32, &str)>::FIXED, None);
     assert_eq!(Option::<u8>::FIXED, None);
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio, id};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -38,6 +39,26 @@ fn two_processes_say_hello() {
     assert!(client.child.wait().unwrap().success());
 }
 
+#[test]
+fn a_main_that_fails_says_what_to_do() {
+    let directory = Directory::new();
+    let hello = hello();
+    let mut server = Domain::start(&hello, &directory, &["server"]);
+    assert!(server.line().is_some(), "it serves");
+    // It says so a moment before it has the name: until then another is the one that serves.
+    let mut client = Domain::start(&hello, &directory, &[]);
+    assert!(client.line().is_some(), "it is served");
+
+    let second = Command::new(&hello).arg("server").env("UNDERPASS_DIR", &directory.0).output().unwrap();
+    let told = String::from_utf8_lossy(&second.stderr);
+    let name = directory.0.join("hello");
+    assert!(
+        told.starts_with(&format!("Error: a living domain exports {}; see `ss", name.display())),
+        "{told}"
+    );
+    assert!(!second.status.success());
+}
+
 /// The built example: beside this test, where `cargo test` puts it; built now if it was left out (`--test readme`).
 fn hello() -> PathBuf {
     let own = std::env::current_exe().unwrap();
@@ -67,7 +88,9 @@ struct Directory(PathBuf);
 
 impl Directory {
     fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("underpass-readme-{}", id()));
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let own = MADE.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("underpass-readme-{}-{own}", id()));
         fs::create_dir_all(&path).unwrap();
         Self(path)
     }

@@ -295,7 +295,7 @@ fn a_handler_reads_where_the_client_wrote_for_as_long_as_it_runs() {
             office(&name(&executor, "shares"), &[], move |handler| drop(own.spawn(handler)));
         // In a cell, in an A-stack, in an annex, in a file; and others over the same slots afterwards.
         for round in 1..=3u8 {
-            for len in [0usize, 1, 40, 300, 5_000, 32_000, 33_000, 1 << 20, (16 << 20) + 1] {
+            for len in [0usize, 1, 40, 300, 5_000, 32_000, 33_000, 1 << 20, (64 << 20) + 1] {
                 let bytes = vec![round; len];
                 let sum = len as u64 * u64::from(round);
                 let call = |ms| {

@@ -130,5 +130,5 @@ fn a_stopped_export_tells_its_callers_that_it_closed() {
     running.stop();
     let output = client.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("Closed("), "{told}");
+    assert!(told.contains("the binding is closed"), "{told}");
 }

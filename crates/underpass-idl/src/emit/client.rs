@@ -22,7 +22,7 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
         #[doc = #first]
         #separator
         #(#docs)*
-        #[derive(Clone, Debug)]
+        #[derive(::core::clone::Clone, ::core::fmt::Debug)]
         #[allow(dead_code)]
         #vis struct #client {
             stub: #private::Stub<dyn #ident + ::core::marker::Send + ::core::marker::Sync>,
@@ -35,7 +35,7 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
             ///
             /// # Errors
             /// There is no such name, or no permission, or it is another interface: each variant tells the remedy.
-            #vis fn import(name: &str) -> ::core::result::Result<Self, #private::ImportError> {
+            #vis fn import(name: &::core::primitive::str) -> ::core::result::Result<Self, #private::ImportError> {
                 ::core::result::Result::Ok(Self {
                     stub: #private::Stub::import(name, Self::descriptor(), ::core::option::Option::None)?,
                 })
@@ -43,10 +43,13 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
 
             /// Imports the interface that is exported as `name`, or will be within that time.
             ///
+            /// A name whose server is dead is waited for too, as somebody may start that again. Where nobody does, [`import`](Self::import) says at once that it
+            /// is dead.
+            ///
             /// # Errors
             /// As [`import`](Self::import), once the time is over.
             #vis fn import_within(
-                name: &str,
+                name: &::core::primitive::str,
                 time: ::core::time::Duration,
             ) -> ::core::result::Result<Self, #private::ImportError> {
                 ::core::result::Result::Ok(Self {
@@ -68,7 +71,7 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
             /// # Errors
             /// As [`import`](Self::import).
             #vis fn import_resilient(
-                name: &str,
+                name: &::core::primitive::str,
                 policy: #private::Policy,
             ) -> ::core::result::Result<Self, #private::ImportError> {
                 ::core::result::Result::Ok(Self {
@@ -90,7 +93,7 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
             /// # Errors
             /// As [`import`](Self::import).
             #vis fn import_resilient_with(
-                name: &str,
+                name: &::core::primitive::str,
                 policy: #private::Policy,
                 restore: impl ::core::ops::Fn(&Self) -> ::core::result::Result<
                     (),
@@ -155,7 +158,7 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
             }
 
             /// How many calls that nobody waits for any more the server may hold, of 64 over each channel, before it loses the binding: 48 at first.
-            #vis fn quarantine(&self, most: u32) {
+            #vis fn quarantine(&self, most: ::core::primitive::u32) {
                 self.stub.quarantine(most);
             }
 
@@ -242,10 +245,7 @@ fn body(interface: &Interface, method: &Method, for_tasks: bool) -> TokenStream 
         (true, false) => ("call_async", Some(quote_spanned!(ident.span()=> .await))),
         (true, true) => ("call_async_idempotent", Some(quote_spanned!(ident.span()=> .await))),
     };
-    // Out of reach of the arguments' names.
-    let local = Ident::new("local", Span::mixed_site());
-    let result = Ident::new("result", Span::mixed_site());
-    let error = Ident::new("error", Span::mixed_site());
+    let [local, result, error] = ["local", "result", "error"].map(super::local);
 
     let names: Vec<&Ident> = arguments.iter().map(|argument| &argument.ident).collect();
     let sent = tuple(ident.span(), arguments.iter().map(|argument| argument.sent(wire)).collect());
@@ -257,7 +257,7 @@ fn body(interface: &Interface, method: &Method, for_tasks: bool) -> TokenStream 
         <#failure as #private::FromCallError>::from_call_error
     };
     // At the method's name, where errors about all its arguments together belong.
-    let stub = free("stub", &names, ident.span());
+    let stub = free("__stub", &names, ident.span());
     let call = Ident::new(call, ident.span());
     let called =
         quote_spanned!(ident.span()=> #stub.#call::<_, #carried>(#index, #sent, |#error| #failed(#error)));

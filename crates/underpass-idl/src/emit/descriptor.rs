@@ -10,7 +10,7 @@ pub(super) fn descriptor(interface: &Interface) -> TokenStream {
     let Interface { vis, wire, doc, methods, stateless, .. } = interface;
     let name = interface.name();
     let mutability = (!methods.is_empty() || *stateless).then(|| quote!(mut));
-    let stateless = stateless.then(|| quote!(interface.stateless();));
+    let stateless = stateless.then(|| quote!(__interface.stateless();));
     let procedures = methods.iter().map(|method| procedure(interface, method));
     let sizes = methods.iter().map(|method| sizes(method, wire));
     let count = methods.len();
@@ -19,17 +19,17 @@ pub(super) fn descriptor(interface: &Interface) -> TokenStream {
         #vis const SIZES: [#wire::Sizes; #count] = [#(#sizes),*];
 
         /// Bytes of the interface's A-stacks: what the procedure wants that wants most.
-        #vis const ASTACK: usize = #wire::Sizes::largest(&Self::SIZES);
+        #vis const ASTACK: ::core::primitive::usize = #wire::Sizes::largest(&Self::SIZES);
 
         /// The interface as both sides must know it.
         #vis fn descriptor() -> &'static #wire::Descriptor {
-            static DESCRIPTOR: ::std::sync::LazyLock<#wire::Descriptor> = ::std::sync::LazyLock::new(|| {
-                let #mutability interface = #wire::Descriptor::builder(#name, #doc);
+            static __DESCRIPTOR: ::std::sync::LazyLock<#wire::Descriptor> = ::std::sync::LazyLock::new(|| {
+                let #mutability __interface = #wire::Descriptor::builder(#name, #doc);
                 #stateless
                 #(#procedures)*
-                interface.finish()
+                __interface.finish()
             });
-            &DESCRIPTOR
+            &__DESCRIPTOR
         }
     }
 }
@@ -46,7 +46,7 @@ fn procedure(interface: &Interface, method: &Method) -> TokenStream {
     let index = *index as usize;
     let calls = calls.map(|calls| quote!(.calls(#calls)));
     quote! {
-        interface
+        __interface
             .procedure(#name, #doc, #client::SIZES[#index])
             #(#arguments)*
             #calls

@@ -2,7 +2,7 @@
 
 use super::server;
 use crate::model::{Interface, Method};
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
 /// Both, for an interface that asks for them.
@@ -11,7 +11,7 @@ pub(super) fn futures(interface: &Interface) -> TokenStream {
     let (client, trait_, dispatch) =
         (interface.client(), interface.of_futures(), interface.dispatch_of_futures());
     let handlers = methods.iter().map(handler);
-    let call = Ident::new("call", Span::mixed_site());
+    let call = super::local("call");
     let procedures = methods.iter().map(|method| procedure(interface, method, &call));
     let first = format!(" [`{}`] with handlers that are `async fn`s.", interface.name());
     let separator = (!docs.is_empty()).then(|| quote!(#[doc = ""]));
@@ -35,26 +35,26 @@ pub(super) fn futures(interface: &Interface) -> TokenStream {
             where
                 Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync + 'static,
             {
-                let stub = #dispatch {
+                let __stub = #dispatch {
                     implementation: ::std::sync::Arc::new(self),
                     spawn: ::std::boxed::Box::new(spawn),
                 };
-                #private::Service::new(#client::descriptor(), ::std::sync::Arc::new(stub), ::std::sync::Arc::new(()))
+                #private::Service::new(#client::descriptor(), ::std::sync::Arc::new(__stub), ::std::sync::Arc::new(()))
             }
         }
 
         #[doc = #stub]
         #[doc(hidden)]
-        struct #dispatch<T> {
-            implementation: ::std::sync::Arc<T>,
+        struct #dispatch<__T> {
+            implementation: ::std::sync::Arc<__T>,
             spawn: ::std::boxed::Box<#private::Spawn>,
         }
 
         #[automatically_derived]
         #[allow(deprecated)]
-        impl<T> #private::Dispatch for #dispatch<T>
+        impl<__T> #private::Dispatch for #dispatch<__T>
         where
-            T: #trait_ + ::core::marker::Send + ::core::marker::Sync + 'static,
+            __T: #trait_ + ::core::marker::Send + ::core::marker::Sync + 'static,
         {
             fn dispatch(
                 &self,
@@ -89,8 +89,8 @@ fn procedure(interface: &Interface, method: &Method, call: &Ident) -> TokenStrea
     let wire = &interface.wire;
     let trait_ = interface.of_futures();
     let Method { index, ident, outcome, .. } = method;
-    let result = Ident::new("result", Span::mixed_site());
-    let implementation = Ident::new("implementation", Span::mixed_site());
+    let result = super::local("result");
+    let implementation = super::local("implementation");
     let [taken, passed] = server::arguments(interface, method, call, true);
     let written = &outcome.written;
     let carried = outcome.carried(wire);

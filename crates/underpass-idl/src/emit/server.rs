@@ -1,26 +1,26 @@
 //! The server stub.
 
 use crate::model::{Interface, Method};
-use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote};
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
 
 /// The stub and its dispatch.
 pub(super) fn server(interface: &Interface) -> TokenStream {
     let Interface { ident, private, methods, .. } = interface;
     let dispatch = interface.dispatch();
-    let call = Ident::new("call", Span::mixed_site());
+    let call = super::local("call");
     let procedures = methods.iter().map(|method| procedure(interface, method, &call));
     let doc = format!(" The server stub of [`{}`].", interface.name());
     quote! {
         #[doc = #doc]
         #[doc(hidden)]
-        struct #dispatch<T>(::std::sync::Arc<T>);
+        struct #dispatch<__T>(::std::sync::Arc<__T>);
 
         #[automatically_derived]
         #[allow(deprecated)]
-        impl<T> #private::Dispatch for #dispatch<T>
+        impl<__T> #private::Dispatch for #dispatch<__T>
         where
-            T: #ident + ::core::marker::Send + ::core::marker::Sync + 'static,
+            __T: #ident + ::core::marker::Send + ::core::marker::Sync + 'static,
         {
             fn dispatch(
                 &self,
@@ -45,7 +45,7 @@ pub(super) fn arguments(
     let wire = &interface.wire;
     let (mut taken, mut passed) = (Vec::new(), Vec::new());
     for (position, argument) in method.arguments.iter().enumerate() {
-        let name = format_ident!("argument{position}", span = Span::mixed_site());
+        let name = super::local(&format!("argument{position}"));
         if argument.is_shared() {
             taken.push(match later {
                 false => quote!(let #name = #call.shared()?;),
@@ -73,17 +73,21 @@ pub(super) fn arguments(
 fn procedure(interface: &Interface, method: &Method, call: &Ident) -> TokenStream {
     let Interface { ident: trait_, wire, .. } = interface;
     let Method { index, ident, outcome, .. } = method;
-    let result = Ident::new("result", Span::mixed_site());
+    let result = super::local("result");
     let [taken, passed] = arguments(interface, method, call, false);
     let written = &outcome.written;
     let carried = outcome.carried(wire);
-    let reply = if outcome.serde { quote!(&#result.map(#wire::Serde)) } else { quote!(&#result) };
+    let wrapped = outcome.serde.then(|| quote!(let #result = #result.map(#wire::Serde);));
     quote! {
         #index => {
             #(#taken)*
             #call.end()?;
             let #result: #written = #trait_::#ident(&*self.0, #(#passed),*);
-            #call.reply::<#carried>(#reply)
+            #wrapped
+            if #call.reply::<#carried>(&#result)? {
+                #call.drop_later(#result);
+            }
+            ::core::result::Result::Ok(())
         }
     }
 }

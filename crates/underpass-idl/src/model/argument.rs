@@ -28,7 +28,7 @@ pub(crate) enum Manner {
     LentText(Span),
     /// `&[T]`, of which this is the `T`; the server makes a `Vec<T>` of it.
     LentAll(Type),
-    /// `&T`.
+    /// `&T`; of a `&Path` the server makes a `PathBuf`.
     Lent(Type),
     /// `Shared<'_>`; the server reads it where it lies.
     Shared(Span),
@@ -67,10 +67,13 @@ impl Argument {
     /// The type that travels, as the server gets it.
     pub(crate) fn carried(&self, wire: &Path) -> TokenStream {
         let owned = match &self.manner {
+            Manner::Lent(of) if has_another_owner(of) => {
+                parse_quote_spanned!(of.span()=> <#of as #wire::Lent>::Owned)
+            }
             Manner::Owned(of) | Manner::Lent(of) => of.clone(),
             Manner::LentText(span) => parse_quote_spanned!(*span=> ::std::string::String),
             Manner::LentAll(of) => parse_quote_spanned!(of.span()=> ::std::vec::Vec<#of>),
-            Manner::Shared(span) => parse_quote_spanned!(*span=> ::std::vec::Vec<u8>),
+            Manner::Shared(span) => parse_quote_spanned!(*span=> ::std::vec::Vec<::core::primitive::u8>),
         };
         if self.serde {
             quote_spanned!(owned.span()=> #wire::Serde<#owned>)
@@ -96,6 +99,16 @@ impl Argument {
     /// Whether the implementation reads it where the client wrote it.
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self.manner, Manner::Shared(_))
+    }
+}
+
+/// Whether it may be of another type when somebody owns it; the compiler finds out.
+fn has_another_owner(of: &Type) -> bool {
+    match of {
+        Type::Path(path) => {
+            path.path.segments.last().is_some_and(|last| last.ident == "Path" || last.ident == "OsStr")
+        }
+        _ => false,
     }
 }
 

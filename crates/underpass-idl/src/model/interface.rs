@@ -98,12 +98,12 @@ impl Interface {
 
     /// The name of its server stub.
     pub(crate) fn dispatch_of_futures(&self) -> Ident {
-        format_ident!("{}AsyncDispatch", self.ident)
+        format_ident!("__{}AsyncDispatch", self.ident)
     }
 
     /// The server stub's name.
     pub(crate) fn dispatch(&self) -> Ident {
-        format_ident!("{}Dispatch", self.ident)
+        format_ident!("__{}Dispatch", self.ident)
     }
 }
 

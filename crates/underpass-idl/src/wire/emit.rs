@@ -58,18 +58,18 @@ fn encode(shape: &Shape) -> TokenStream {
         Shape::Enum(variants) => encode_enum(variants),
     };
     quote! {
-        const FIXED: ::core::option::Option<usize> = #fixed;
+        const FIXED: ::core::option::Option<::core::primitive::usize> = #fixed;
 
         #[inline]
-        fn size(&self) -> usize {
-            match Self::FIXED {
-                ::core::option::Option::Some(size) => size,
+        fn size(&self) -> ::core::primitive::usize {
+            match <Self as __wire::Encode>::FIXED {
+                ::core::option::Option::Some(__size) => __size,
                 ::core::option::Option::None => #size,
             }
         }
 
         #[inline]
-        fn encode<S: __wire::Sink + ?::core::marker::Sized>(&self, to: &mut S) #encode
+        fn encode<__S: __wire::Sink + ?::core::marker::Sized>(&self, __to: &mut __S) #encode
     }
 }
 
@@ -90,7 +90,7 @@ fn encode_enum(variants: &[Variant]) -> (TokenStream, TokenStream, TokenStream) 
         let (pattern, encode) = (fields.pattern(), encodes(fields));
         quote! {
             Self::#ident #pattern => {
-                __wire::tag::encode(#tag, #count, to);
+                __wire::tag::encode(#tag, #count, __to);
                 #encode
             }
         }
@@ -113,7 +113,7 @@ fn sizes(fields: &Fields) -> TokenStream {
 fn encodes(fields: &Fields) -> TokenStream {
     let parts = fields.each(|field| {
         let (encode, sent) = (field.encode("encode"), field.sent());
-        quote!(#encode(#sent, to);)
+        quote!(#encode(#sent, __to);)
     });
     quote!(#(#parts)*)
 }
@@ -133,20 +133,20 @@ fn decode(name: &str, shape: &Shape) -> TokenStream {
             // The tag alone: a variant may hold a box of this very type, whose least size would be asked for.
             let least = quote!(__wire::tag::size(#count));
             let value = quote! {
-                match __wire::tag::decode(#count, from)? {
+                match __wire::tag::decode(#count, __from)? {
                     #(#arms)*
-                    tag => ::core::result::Result::Err(__wire::DecodeError::BadTag { of: #name, tag }),
+                    __tag => ::core::result::Result::Err(__wire::DecodeError::BadTag { of: #name, tag: __tag }),
                 }
             };
             (least, value)
         }
     };
     quote! {
-        const LEAST: usize = #least;
+        const LEAST: ::core::primitive::usize = #least;
 
         #[inline]
-        fn decode<S: __wire::Source + ?::core::marker::Sized>(
-            from: &mut S,
+        fn decode<__S: __wire::Source + ?::core::marker::Sized>(
+            __from: &mut __S,
         ) -> ::core::result::Result<Self, __wire::DecodeError> {
             #value
         }
@@ -156,7 +156,7 @@ fn decode(name: &str, shape: &Shape) -> TokenStream {
 fn decoded(fields: &Fields) -> TokenStream {
     let parts = fields.each(|field| {
         let (member, decode, value) = (&field.member, field.decode("decode"), field.received());
-        quote!(#member: #decode(from)? #value)
+        quote!(#member: #decode(__from)? #value)
     });
     quote!({ #(#parts),* })
 }
@@ -165,7 +165,7 @@ fn schema(name: &str, generics: &Generics, shape: &Shape) -> TokenStream {
     let arguments = generics.params.iter().filter_map(|parameter| match parameter {
         GenericParam::Type(of) => {
             let of = &of.ident;
-            Some(quote!(<#of as __wire::Schema>::schema(types)))
+            Some(quote!(<#of as __wire::Schema>::schema(__types)))
         }
         GenericParam::Const(of) => {
             let of = &of.ident;
@@ -187,9 +187,9 @@ fn schema(name: &str, generics: &Generics, shape: &Shape) -> TokenStream {
         }
     };
     quote! {
-        fn schema(types: &mut __wire::Types) -> __wire::TypeName {
-            let name = __wire::TypeName::generic(#name, &[#(#arguments),*]);
-            types.define(::core::any::type_name::<Self>(), name, |types| #definition)
+        fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
+            let __name = __wire::TypeName::generic(#name, &[#(#arguments),*]);
+            __types.define(::core::any::type_name::<Self>(), __name, |__types| #definition)
         }
     }
 }
@@ -197,7 +197,7 @@ fn schema(name: &str, generics: &Generics, shape: &Shape) -> TokenStream {
 fn described(fields: &Fields) -> TokenStream {
     let types = fields.each(|field| {
         let schema = field.schema("schema");
-        quote!(#schema(types))
+        quote!(#schema(__types))
     });
     match fields.kind {
         Kind::Unit => quote!(__wire::Fields::Unit),

@@ -73,7 +73,7 @@ impl Fields {
                 Some(ident) => Member::Named(ident.clone()),
                 None => Member::Unnamed(Index::from(position)),
             };
-            let binding = format_ident!("field{position}", span = Span::mixed_site());
+            let binding = format_ident!("__field{position}", span = Span::mixed_site());
             all.push(Field { member, binding, written: field.ty.clone(), serde: options.serde });
         }
         let kind = match fields {
@@ -84,7 +84,7 @@ impl Fields {
         errors.finish(Self { kind, all })
     }
 
-    /// `{ name: field0, .. }`: what takes such a value apart, and what makes one.
+    /// `{ name: __field0, .. }`: what takes such a value apart, and what makes one.
     pub(super) fn pattern(&self) -> TokenStream {
         let bindings = self.each(|Field { member, binding, .. }| quote!(#member: #binding));
         quote!({ #(#bindings),* })

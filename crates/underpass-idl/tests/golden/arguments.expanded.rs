@@ -19,17 +19,17 @@ trait Arguments: Send + Sync + std::fmt::Debug + 'static {
         Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
             + 'static,
     {
-        let local = ::std::sync::Arc::new(self);
-        let stub = ::std::sync::Arc::new(
-            ArgumentsDispatch(::std::sync::Arc::clone(&local)),
+        let __local = ::std::sync::Arc::new(self);
+        let __stub = ::std::sync::Arc::new(
+            __ArgumentsDispatch(::std::sync::Arc::clone(&__local)),
         );
         crate::mock::__private::Service::new::<
             dyn Arguments + ::core::marker::Send + ::core::marker::Sync,
-        >(ArgumentsClient::descriptor(), stub, local)
+        >(ArgumentsClient::descriptor(), __stub, __local)
     }
 }
 /// The client stub of [`Arguments`]: its implementation in another process.
-#[derive(Clone, Debug)]
+#[derive(::core::clone::Clone, ::core::fmt::Debug)]
 #[allow(dead_code)]
 struct ArgumentsClient {
     stub: crate::mock::__private::Stub<
@@ -44,7 +44,7 @@ impl ArgumentsClient {
     /// # Errors
     /// There is no such name, or no permission, or it is another interface: each variant tells the remedy.
     fn import(
-        name: &str,
+        name: &::core::primitive::str,
     ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
         ::core::result::Result::Ok(Self {
             stub: crate::mock::__private::Stub::import(
@@ -56,10 +56,13 @@ impl ArgumentsClient {
     }
     /// Imports the interface that is exported as `name`, or will be within that time.
     ///
+    /// A name whose server is dead is waited for too, as somebody may start that again. Where nobody does, [`import`](Self::import) says at once that it
+    /// is dead.
+    ///
     /// # Errors
     /// As [`import`](Self::import), once the time is over.
     fn import_within(
-        name: &str,
+        name: &::core::primitive::str,
         time: ::core::time::Duration,
     ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
         ::core::result::Result::Ok(Self {
@@ -84,7 +87,7 @@ impl ArgumentsClient {
     /// # Errors
     /// As [`import`](Self::import).
     fn import_resilient(
-        name: &str,
+        name: &::core::primitive::str,
         policy: crate::mock::__private::Policy,
     ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
         ::core::result::Result::Ok(Self {
@@ -109,7 +112,7 @@ impl ArgumentsClient {
     /// # Errors
     /// As [`import`](Self::import).
     fn import_resilient_with(
-        name: &str,
+        name: &::core::primitive::str,
         policy: crate::mock::__private::Policy,
         restore: impl ::core::ops::Fn(
             &Self,
@@ -184,7 +187,7 @@ impl ArgumentsClient {
         }
     }
     /// How many calls that nobody waits for any more the server may hold, of 64 over each channel, before it loses the binding: 48 at first.
-    fn quarantine(&self, most: u32) {
+    fn quarantine(&self, most: ::core::primitive::u32) {
         self.stub.quarantine(most);
     }
     /// The same binding; what a call of this copy of it does when as many are under way as the interface expects at once.
@@ -241,7 +244,7 @@ impl ArgumentsClient {
         >(
             &[
                 <<::std::vec::Vec<
-                    u8,
+                    ::core::primitive::u8,
                 > as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
                 <u64 as crate::mock::__private::wire::Encode>::FIXED,
             ],
@@ -249,17 +252,19 @@ impl ArgumentsClient {
         ),
     ];
     /// Bytes of the interface's A-stacks: what the procedure wants that wants most.
-    const ASTACK: usize = crate::mock::__private::wire::Sizes::largest(&Self::SIZES);
+    const ASTACK: ::core::primitive::usize = crate::mock::__private::wire::Sizes::largest(
+        &Self::SIZES,
+    );
     /// The interface as both sides must know it.
     fn descriptor() -> &'static crate::mock::__private::wire::Descriptor {
-        static DESCRIPTOR: ::std::sync::LazyLock<
+        static __DESCRIPTOR: ::std::sync::LazyLock<
             crate::mock::__private::wire::Descriptor,
         > = ::std::sync::LazyLock::new(|| {
-            let mut interface = crate::mock::__private::wire::Descriptor::builder(
+            let mut __interface = crate::mock::__private::wire::Descriptor::builder(
                 "Arguments",
                 "",
             );
-            interface
+            __interface
                 .procedure("lent", "", ArgumentsClient::SIZES[0usize])
                 .argument::<
                     <::std::string::String as crate::mock::__private::wire::Carried>::Itself,
@@ -280,7 +285,7 @@ impl ArgumentsClient {
                 .result::<
                     <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
                 >();
-            interface
+            __interface
                 .procedure("owned", "", ArgumentsClient::SIZES[1usize])
                 .argument::<
                     <(
@@ -300,11 +305,11 @@ impl ArgumentsClient {
                         <Error as crate::mock::__private::wire::Carried>::Itself,
                     >,
                 >();
-            interface
+            __interface
                 .procedure("shared", "", ArgumentsClient::SIZES[2usize])
                 .argument::<
                     <::std::vec::Vec<
-                        u8,
+                        ::core::primitive::u8,
                     > as crate::mock::__private::wire::Carried>::Itself,
                 >("block")
                 .argument::<u64>("at")
@@ -314,9 +319,9 @@ impl ArgumentsClient {
                         <Error as crate::mock::__private::wire::Carried>::Itself,
                     >,
                 >();
-            interface.finish()
+            __interface.finish()
         });
-        &DESCRIPTOR
+        &__DESCRIPTOR
     }
 }
 #[automatically_derived]
@@ -329,64 +334,67 @@ impl Arguments for ArgumentsClient {
         stats: &[fs::Stat],
         stat: &fs::Stat,
     ) -> io::Result<()> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::lent(&*local, text, bytes, stats, stat);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Arguments::lent(&*__local, text, bytes, stats, stat);
         }
-        let stub = &self.stub;
-        stub.call::<
+        let __stub = &self.stub;
+        __stub
+            .call::<
                 _,
                 <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
             >(
-            0u16,
-            &(text, bytes, stats, stat),
-            |error| <<io::Result<
-                (),
-            > as crate::mock::__private::wire::Returned>::Error as crate::mock::__private::FromCallError>::from_call_error(
-                error,
-            ),
-        )
+                0u16,
+                &(text, bytes, stats, stat),
+                |__error| <<io::Result<
+                    (),
+                > as crate::mock::__private::wire::Returned>::Error as crate::mock::__private::FromCallError>::from_call_error(
+                    __error,
+                ),
+            )
     }
     fn owned(
         &self,
         r#type: (u8, Option<[bool; 3]>),
         local: HashMap<String, u64>,
     ) -> Result<(), Error> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::owned(&*local, r#type, local);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Arguments::owned(&*__local, r#type, local);
         }
-        let stub = &self.stub;
-        stub.call::<
+        let __stub = &self.stub;
+        __stub
+            .call::<
                 _,
                 ::core::result::Result<
                     (),
                     <Error as crate::mock::__private::wire::Carried>::Itself,
                 >,
             >(
-            1u16,
-            &(&r#type, &local),
-            |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                error,
-            ),
-        )
+                1u16,
+                &(&r#type, &local),
+                |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
+                    __error,
+                ),
+            )
     }
     fn shared(&self, block: Shared<'_>, at: u64) -> Result<(), Error> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::shared(&*local, block, at);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Arguments::shared(&*__local, block, at);
         }
-        let stub = &self.stub;
-        stub.call::<
+        let __stub = &self.stub;
+        __stub
+            .call::<
                 _,
                 ::core::result::Result<
                     (),
                     <Error as crate::mock::__private::wire::Carried>::Itself,
                 >,
             >(
-            2u16,
-            &(&block, &at),
-            |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                error,
-            ),
-        )
+                2u16,
+                &(&block, &at),
+                |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
+                    __error,
+                ),
+            )
     }
 }
 #[allow(dead_code)]
@@ -403,20 +411,21 @@ impl ArgumentsClient {
         stats: &[fs::Stat],
         stat: &fs::Stat,
     ) -> io::Result<()> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::lent(&*local, text, bytes, stats, stat);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Arguments::lent(&*__local, text, bytes, stats, stat);
         }
-        let stub = &self.stub;
-        stub.call_async::<
+        let __stub = &self.stub;
+        __stub
+            .call_async::<
                 _,
                 <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
             >(
                 0u16,
                 &(text, bytes, stats, stat),
-                |error| <<io::Result<
+                |__error| <<io::Result<
                     (),
                 > as crate::mock::__private::wire::Returned>::Error as crate::mock::__private::FromCallError>::from_call_error(
-                    error,
+                    __error,
                 ),
             )
             .await
@@ -431,11 +440,12 @@ impl ArgumentsClient {
         r#type: (u8, Option<[bool; 3]>),
         local: HashMap<String, u64>,
     ) -> Result<(), Error> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::owned(&*local, r#type, local);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Arguments::owned(&*__local, r#type, local);
         }
-        let stub = &self.stub;
-        stub.call_async::<
+        let __stub = &self.stub;
+        __stub
+            .call_async::<
                 _,
                 ::core::result::Result<
                     (),
@@ -444,8 +454,8 @@ impl ArgumentsClient {
             >(
                 1u16,
                 &(&r#type, &local),
-                |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                    error,
+                |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
+                    __error,
                 ),
             )
             .await
@@ -456,11 +466,12 @@ impl ArgumentsClient {
     /// What the implementation returns, or what became of the call.
     #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
     async fn shared_async(&self, block: Shared<'_>, at: u64) -> Result<(), Error> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Arguments::shared(&*local, block, at);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Arguments::shared(&*__local, block, at);
         }
-        let stub = &self.stub;
-        stub.call_async::<
+        let __stub = &self.stub;
+        __stub
+            .call_async::<
                 _,
                 ::core::result::Result<
                     (),
@@ -469,8 +480,8 @@ impl ArgumentsClient {
             >(
                 2u16,
                 &(&block, &at),
-                |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                    error,
+                |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
+                    __error,
                 ),
             )
             .await
@@ -478,97 +489,118 @@ impl ArgumentsClient {
 }
 /// The server stub of [`Arguments`].
 #[doc(hidden)]
-struct ArgumentsDispatch<T>(::std::sync::Arc<T>);
+struct __ArgumentsDispatch<__T>(::std::sync::Arc<__T>);
 #[automatically_derived]
 #[allow(deprecated)]
-impl<T> crate::mock::__private::Dispatch for ArgumentsDispatch<T>
+impl<__T> crate::mock::__private::Dispatch for __ArgumentsDispatch<__T>
 where
-    T: Arguments + ::core::marker::Send + ::core::marker::Sync + 'static,
+    __T: Arguments + ::core::marker::Send + ::core::marker::Sync + 'static,
 {
     fn dispatch(
         &self,
-        call: &mut crate::mock::__private::Incoming<'_>,
+        __call: &mut crate::mock::__private::Incoming<'_>,
     ) -> ::core::result::Result<(), crate::mock::__private::Refused> {
-        match call.procedure() {
+        match __call.procedure() {
             0u16 => {
-                let mut argument0 = crate::mock::__private::wire::Received::new();
-                call.argument::<
+                let mut __argument0 = crate::mock::__private::wire::Received::new();
+                __call
+                    .argument::<
                         <::std::string::String as crate::mock::__private::wire::Carried>::Itself,
-                    >(&mut argument0)?;
-                let mut argument1 = crate::mock::__private::wire::Received::new();
-                call.argument::<
+                    >(&mut __argument0)?;
+                let mut __argument1 = crate::mock::__private::wire::Received::new();
+                __call
+                    .argument::<
                         <::std::vec::Vec<
                             u8,
                         > as crate::mock::__private::wire::Carried>::Itself,
-                    >(&mut argument1)?;
-                let mut argument2 = crate::mock::__private::wire::Received::new();
-                call.argument::<
+                    >(&mut __argument1)?;
+                let mut __argument2 = crate::mock::__private::wire::Received::new();
+                __call
+                    .argument::<
                         <::std::vec::Vec<
                             fs::Stat,
                         > as crate::mock::__private::wire::Carried>::Itself,
-                    >(&mut argument2)?;
-                let mut argument3 = crate::mock::__private::wire::Received::new();
-                call.argument::<
+                    >(&mut __argument2)?;
+                let mut __argument3 = crate::mock::__private::wire::Received::new();
+                __call
+                    .argument::<
                         <fs::Stat as crate::mock::__private::wire::Carried>::Itself,
-                    >(&mut argument3)?;
-                call.end()?;
-                let result: io::Result<()> = Arguments::lent(
+                    >(&mut __argument3)?;
+                __call.end()?;
+                let __result: io::Result<()> = Arguments::lent(
                     &*self.0,
-                    argument0.lend(),
-                    argument1.lend(),
-                    argument2.lend(),
-                    argument3.lend(),
+                    __argument0.lend(),
+                    __argument1.lend(),
+                    __argument2.lend(),
+                    __argument3.lend(),
                 );
-                call.reply::<
+                if __call
+                    .reply::<
                         <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
-                    >(&result)
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
             1u16 => {
-                let mut argument0 = crate::mock::__private::wire::Received::new();
-                call.argument::<
+                let mut __argument0 = crate::mock::__private::wire::Received::new();
+                __call
+                    .argument::<
                         <(
                             u8,
                             Option<[bool; 3]>,
                         ) as crate::mock::__private::wire::Carried>::Itself,
-                    >(&mut argument0)?;
-                let mut argument1 = crate::mock::__private::wire::Received::new();
-                call.argument::<
+                    >(&mut __argument0)?;
+                let mut __argument1 = crate::mock::__private::wire::Received::new();
+                __call
+                    .argument::<
                         <HashMap<
                             String,
                             u64,
                         > as crate::mock::__private::wire::Carried>::Itself,
-                    >(&mut argument1)?;
-                call.end()?;
-                let result: Result<(), Error> = Arguments::owned(
+                    >(&mut __argument1)?;
+                __call.end()?;
+                let __result: Result<(), Error> = Arguments::owned(
                     &*self.0,
-                    argument0.give(),
-                    argument1.give(),
+                    __argument0.give(),
+                    __argument1.give(),
                 );
-                call.reply::<
+                if __call
+                    .reply::<
                         ::core::result::Result<
                             (),
                             <Error as crate::mock::__private::wire::Carried>::Itself,
                         >,
-                    >(&result)
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
             2u16 => {
-                let argument0 = call.shared()?;
-                let mut argument1 = crate::mock::__private::wire::Received::new();
-                call.argument::<u64>(&mut argument1)?;
-                call.end()?;
-                let result: Result<(), Error> = Arguments::shared(
+                let __argument0 = __call.shared()?;
+                let mut __argument1 = crate::mock::__private::wire::Received::new();
+                __call.argument::<u64>(&mut __argument1)?;
+                __call.end()?;
+                let __result: Result<(), Error> = Arguments::shared(
                     &*self.0,
-                    argument0,
-                    argument1.give(),
+                    __argument0,
+                    __argument1.give(),
                 );
-                call.reply::<
+                if __call
+                    .reply::<
                         ::core::result::Result<
                             (),
                             <Error as crate::mock::__private::wire::Carried>::Itself,
                         >,
-                    >(&result)
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
-            _ => call.unknown(),
+            _ => __call.unknown(),
         }
     }
 }

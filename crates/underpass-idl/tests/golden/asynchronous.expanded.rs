@@ -10,19 +10,19 @@ pub trait FileCache {
         Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
             + 'static,
     {
-        let local = ::std::sync::Arc::new(self);
-        let stub = ::std::sync::Arc::new(
-            FileCacheDispatch(::std::sync::Arc::clone(&local)),
+        let __local = ::std::sync::Arc::new(self);
+        let __stub = ::std::sync::Arc::new(
+            __FileCacheDispatch(::std::sync::Arc::clone(&__local)),
         );
         ::underpass::__private::Service::new::<
             dyn FileCache + ::core::marker::Send + ::core::marker::Sync,
-        >(FileCacheClient::descriptor(), stub, local)
+        >(FileCacheClient::descriptor(), __stub, __local)
     }
 }
 /// The client stub of [`FileCache`]: its implementation in another process.
 ///
 /// Files, in blocks.
-#[derive(Clone, Debug)]
+#[derive(::core::clone::Clone, ::core::fmt::Debug)]
 #[allow(dead_code)]
 pub struct FileCacheClient {
     stub: ::underpass::__private::Stub<
@@ -37,7 +37,7 @@ impl FileCacheClient {
     /// # Errors
     /// There is no such name, or no permission, or it is another interface: each variant tells the remedy.
     pub fn import(
-        name: &str,
+        name: &::core::primitive::str,
     ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
         ::core::result::Result::Ok(Self {
             stub: ::underpass::__private::Stub::import(
@@ -49,10 +49,13 @@ impl FileCacheClient {
     }
     /// Imports the interface that is exported as `name`, or will be within that time.
     ///
+    /// A name whose server is dead is waited for too, as somebody may start that again. Where nobody does, [`import`](Self::import) says at once that it
+    /// is dead.
+    ///
     /// # Errors
     /// As [`import`](Self::import), once the time is over.
     pub fn import_within(
-        name: &str,
+        name: &::core::primitive::str,
         time: ::core::time::Duration,
     ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
         ::core::result::Result::Ok(Self {
@@ -77,7 +80,7 @@ impl FileCacheClient {
     /// # Errors
     /// As [`import`](Self::import).
     pub fn import_resilient(
-        name: &str,
+        name: &::core::primitive::str,
         policy: ::underpass::__private::Policy,
     ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
         ::core::result::Result::Ok(Self {
@@ -102,7 +105,7 @@ impl FileCacheClient {
     /// # Errors
     /// As [`import`](Self::import).
     pub fn import_resilient_with(
-        name: &str,
+        name: &::core::primitive::str,
         policy: ::underpass::__private::Policy,
         restore: impl ::core::ops::Fn(
             &Self,
@@ -177,7 +180,7 @@ impl FileCacheClient {
         }
     }
     /// How many calls that nobody waits for any more the server may hold, of 64 over each channel, before it loses the binding: 48 at first.
-    pub fn quarantine(&self, most: u32) {
+    pub fn quarantine(&self, most: ::core::primitive::u32) {
         self.stub.quarantine(most);
     }
     /// The same binding; what a call of this copy of it does when as many are under way as the interface expects at once.
@@ -211,18 +214,20 @@ impl FileCacheClient {
         >(&[], ::core::option::Option::None),
     ];
     /// Bytes of the interface's A-stacks: what the procedure wants that wants most.
-    pub const ASTACK: usize = ::underpass::__private::wire::Sizes::largest(&Self::SIZES);
+    pub const ASTACK: ::core::primitive::usize = ::underpass::__private::wire::Sizes::largest(
+        &Self::SIZES,
+    );
     /// The interface as both sides must know it.
     pub fn descriptor() -> &'static ::underpass::__private::wire::Descriptor {
-        static DESCRIPTOR: ::std::sync::LazyLock<
+        static __DESCRIPTOR: ::std::sync::LazyLock<
             ::underpass::__private::wire::Descriptor,
         > = ::std::sync::LazyLock::new(|| {
-            let mut interface = ::underpass::__private::wire::Descriptor::builder(
+            let mut __interface = ::underpass::__private::wire::Descriptor::builder(
                 "FileCache",
                 "Files, in blocks.",
             );
-            interface.stateless();
-            interface
+            __interface.stateless();
+            __interface
                 .procedure(
                     "read",
                     "Reads up to `len` bytes at `offset`.",
@@ -239,14 +244,14 @@ impl FileCacheClient {
                         <FsError as ::underpass::__private::wire::Carried>::Itself,
                     >,
                 >();
-            interface
+            __interface
                 .procedure("flush", "", FileCacheClient::SIZES[1usize])
                 .result::<
                     <io::Result<()> as ::underpass::__private::wire::Carried>::Itself,
                 >();
-            interface.finish()
+            __interface.finish()
         });
-        &DESCRIPTOR
+        &__DESCRIPTOR
     }
 }
 #[automatically_derived]
@@ -254,41 +259,43 @@ impl FileCacheClient {
 impl FileCache for FileCacheClient {
     /// Reads up to `len` bytes at `offset`.
     fn read(&self, path: &str, offset: u64, len: u32) -> Result<Vec<u8>, FsError> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return FileCache::read(&*local, path, offset, len);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return FileCache::read(&*__local, path, offset, len);
         }
-        let stub = &self.stub;
-        stub.call::<
+        let __stub = &self.stub;
+        __stub
+            .call::<
                 _,
                 ::core::result::Result<
                     <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
                     <FsError as ::underpass::__private::wire::Carried>::Itself,
                 >,
             >(
-            0u16,
-            &(path, &offset, &len),
-            |error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
-                error,
-            ),
-        )
+                0u16,
+                &(path, &offset, &len),
+                |__error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
+                    __error,
+                ),
+            )
     }
     fn flush(&self) -> io::Result<()> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return FileCache::flush(&*local);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return FileCache::flush(&*__local);
         }
-        let stub = &self.stub;
-        stub.call::<
+        let __stub = &self.stub;
+        __stub
+            .call::<
                 _,
                 <io::Result<()> as ::underpass::__private::wire::Carried>::Itself,
             >(
-            1u16,
-            &(),
-            |error| <<io::Result<
-                (),
-            > as ::underpass::__private::wire::Returned>::Error as ::underpass::__private::FromCallError>::from_call_error(
-                error,
-            ),
-        )
+                1u16,
+                &(),
+                |__error| <<io::Result<
+                    (),
+                > as ::underpass::__private::wire::Returned>::Error as ::underpass::__private::FromCallError>::from_call_error(
+                    __error,
+                ),
+            )
     }
 }
 #[allow(dead_code)]
@@ -306,11 +313,12 @@ impl FileCacheClient {
         offset: u64,
         len: u32,
     ) -> Result<Vec<u8>, FsError> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return FileCache::read(&*local, path, offset, len);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return FileCache::read(&*__local, path, offset, len);
         }
-        let stub = &self.stub;
-        stub.call_async::<
+        let __stub = &self.stub;
+        __stub
+            .call_async::<
                 _,
                 ::core::result::Result<
                     <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
@@ -319,8 +327,8 @@ impl FileCacheClient {
             >(
                 0u16,
                 &(path, &offset, &len),
-                |error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
-                    error,
+                |__error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
+                    __error,
                 ),
             )
             .await
@@ -331,20 +339,21 @@ impl FileCacheClient {
     /// What the implementation returns, or what became of the call.
     #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
     pub async fn flush_async(&self) -> io::Result<()> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return FileCache::flush(&*local);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return FileCache::flush(&*__local);
         }
-        let stub = &self.stub;
-        stub.call_async::<
+        let __stub = &self.stub;
+        __stub
+            .call_async::<
                 _,
                 <io::Result<()> as ::underpass::__private::wire::Carried>::Itself,
             >(
                 1u16,
                 &(),
-                |error| <<io::Result<
+                |__error| <<io::Result<
                     (),
                 > as ::underpass::__private::wire::Returned>::Error as ::underpass::__private::FromCallError>::from_call_error(
-                    error,
+                    __error,
                 ),
             )
             .await
@@ -352,49 +361,60 @@ impl FileCacheClient {
 }
 /// The server stub of [`FileCache`].
 #[doc(hidden)]
-struct FileCacheDispatch<T>(::std::sync::Arc<T>);
+struct __FileCacheDispatch<__T>(::std::sync::Arc<__T>);
 #[automatically_derived]
 #[allow(deprecated)]
-impl<T> ::underpass::__private::Dispatch for FileCacheDispatch<T>
+impl<__T> ::underpass::__private::Dispatch for __FileCacheDispatch<__T>
 where
-    T: FileCache + ::core::marker::Send + ::core::marker::Sync + 'static,
+    __T: FileCache + ::core::marker::Send + ::core::marker::Sync + 'static,
 {
     fn dispatch(
         &self,
-        call: &mut ::underpass::__private::Incoming<'_>,
+        __call: &mut ::underpass::__private::Incoming<'_>,
     ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
-        match call.procedure() {
+        match __call.procedure() {
             0u16 => {
-                let mut argument0 = ::underpass::__private::wire::Received::new();
-                call.argument::<
+                let mut __argument0 = ::underpass::__private::wire::Received::new();
+                __call
+                    .argument::<
                         <::std::string::String as ::underpass::__private::wire::Carried>::Itself,
-                    >(&mut argument0)?;
-                let mut argument1 = ::underpass::__private::wire::Received::new();
-                call.argument::<u64>(&mut argument1)?;
-                let mut argument2 = ::underpass::__private::wire::Received::new();
-                call.argument::<u32>(&mut argument2)?;
-                call.end()?;
-                let result: Result<Vec<u8>, FsError> = FileCache::read(
+                    >(&mut __argument0)?;
+                let mut __argument1 = ::underpass::__private::wire::Received::new();
+                __call.argument::<u64>(&mut __argument1)?;
+                let mut __argument2 = ::underpass::__private::wire::Received::new();
+                __call.argument::<u32>(&mut __argument2)?;
+                __call.end()?;
+                let __result: Result<Vec<u8>, FsError> = FileCache::read(
                     &*self.0,
-                    argument0.lend(),
-                    argument1.give(),
-                    argument2.give(),
+                    __argument0.lend(),
+                    __argument1.give(),
+                    __argument2.give(),
                 );
-                call.reply::<
+                if __call
+                    .reply::<
                         ::core::result::Result<
                             <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
                             <FsError as ::underpass::__private::wire::Carried>::Itself,
                         >,
-                    >(&result)
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
             1u16 => {
-                call.end()?;
-                let result: io::Result<()> = FileCache::flush(&*self.0);
-                call.reply::<
+                __call.end()?;
+                let __result: io::Result<()> = FileCache::flush(&*self.0);
+                if __call
+                    .reply::<
                         <io::Result<()> as ::underpass::__private::wire::Carried>::Itself,
-                    >(&result)
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
-            _ => call.unknown(),
+            _ => __call.unknown(),
         }
     }
 }
@@ -429,81 +449,84 @@ pub trait FileCacheAsync {
         Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
             + 'static,
     {
-        let stub = FileCacheAsyncDispatch {
+        let __stub = __FileCacheAsyncDispatch {
             implementation: ::std::sync::Arc::new(self),
             spawn: ::std::boxed::Box::new(spawn),
         };
         ::underpass::__private::Service::new(
             FileCacheClient::descriptor(),
-            ::std::sync::Arc::new(stub),
+            ::std::sync::Arc::new(__stub),
             ::std::sync::Arc::new(()),
         )
     }
 }
 /// The server stub of [`FileCacheAsync`].
 #[doc(hidden)]
-struct FileCacheAsyncDispatch<T> {
-    implementation: ::std::sync::Arc<T>,
+struct __FileCacheAsyncDispatch<__T> {
+    implementation: ::std::sync::Arc<__T>,
     spawn: ::std::boxed::Box<::underpass::__private::Spawn>,
 }
 #[automatically_derived]
 #[allow(deprecated)]
-impl<T> ::underpass::__private::Dispatch for FileCacheAsyncDispatch<T>
+impl<__T> ::underpass::__private::Dispatch for __FileCacheAsyncDispatch<__T>
 where
-    T: FileCacheAsync + ::core::marker::Send + ::core::marker::Sync + 'static,
+    __T: FileCacheAsync + ::core::marker::Send + ::core::marker::Sync + 'static,
 {
     fn dispatch(
         &self,
-        call: &mut ::underpass::__private::Incoming<'_>,
+        __call: &mut ::underpass::__private::Incoming<'_>,
     ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
-        match call.procedure() {
+        match __call.procedure() {
             0u16 => {
-                let mut argument0 = ::underpass::__private::wire::Received::new();
-                call.argument::<
+                let mut __argument0 = ::underpass::__private::wire::Received::new();
+                __call
+                    .argument::<
                         <::std::string::String as ::underpass::__private::wire::Carried>::Itself,
-                    >(&mut argument0)?;
-                let mut argument1 = ::underpass::__private::wire::Received::new();
-                call.argument::<u64>(&mut argument1)?;
-                let mut argument2 = ::underpass::__private::wire::Received::new();
-                call.argument::<u32>(&mut argument2)?;
-                call.end()?;
-                let implementation = ::std::sync::Arc::clone(&self.implementation);
-                call.later::<
+                    >(&mut __argument0)?;
+                let mut __argument1 = ::underpass::__private::wire::Received::new();
+                __call.argument::<u64>(&mut __argument1)?;
+                let mut __argument2 = ::underpass::__private::wire::Received::new();
+                __call.argument::<u32>(&mut __argument2)?;
+                __call.end()?;
+                let __implementation = ::std::sync::Arc::clone(&self.implementation);
+                __call
+                    .later::<
                         ::core::result::Result<
                             <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
                             <FsError as ::underpass::__private::wire::Carried>::Itself,
                         >,
                     >(
-                    &*self.spawn,
-                    async move {
-                        let result: Result<Vec<u8>, FsError> = FileCacheAsync::read(
-                                &*implementation,
-                                argument0.lend(),
-                                argument1.give(),
-                                argument2.give(),
-                            )
-                            .await;
-                        result
-                    },
-                )
+                        &*self.spawn,
+                        async move {
+                            let __result: Result<Vec<u8>, FsError> = FileCacheAsync::read(
+                                    &*__implementation,
+                                    __argument0.lend(),
+                                    __argument1.give(),
+                                    __argument2.give(),
+                                )
+                                .await;
+                            __result
+                        },
+                    )
             }
             1u16 => {
-                call.end()?;
-                let implementation = ::std::sync::Arc::clone(&self.implementation);
-                call.later::<
+                __call.end()?;
+                let __implementation = ::std::sync::Arc::clone(&self.implementation);
+                __call
+                    .later::<
                         <io::Result<()> as ::underpass::__private::wire::Carried>::Itself,
                     >(
-                    &*self.spawn,
-                    async move {
-                        let result: io::Result<()> = FileCacheAsync::flush(
-                                &*implementation,
-                            )
-                            .await;
-                        result
-                    },
-                )
+                        &*self.spawn,
+                        async move {
+                            let __result: io::Result<()> = FileCacheAsync::flush(
+                                    &*__implementation,
+                                )
+                                .await;
+                            __result
+                        },
+                    )
             }
-            _ => call.unknown(),
+            _ => __call.unknown(),
         }
     }
 }

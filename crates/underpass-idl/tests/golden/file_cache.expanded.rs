@@ -13,13 +13,13 @@ pub trait FileCache {
         Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
             + 'static,
     {
-        let local = ::std::sync::Arc::new(self);
-        let stub = ::std::sync::Arc::new(
-            FileCacheDispatch(::std::sync::Arc::clone(&local)),
+        let __local = ::std::sync::Arc::new(self);
+        let __stub = ::std::sync::Arc::new(
+            __FileCacheDispatch(::std::sync::Arc::clone(&__local)),
         );
         ::underpass::__private::Service::new::<
             dyn FileCache + ::core::marker::Send + ::core::marker::Sync,
-        >(FileCacheClient::descriptor(), stub, local)
+        >(FileCacheClient::descriptor(), __stub, __local)
     }
 }
 /// The client stub of [`FileCache`]: its implementation in another process.
@@ -27,7 +27,7 @@ pub trait FileCache {
 /// Files, in blocks.
 ///
 /// Blocks stay in memory.
-#[derive(Clone, Debug)]
+#[derive(::core::clone::Clone, ::core::fmt::Debug)]
 #[allow(dead_code)]
 pub struct FileCacheClient {
     stub: ::underpass::__private::Stub<
@@ -42,7 +42,7 @@ impl FileCacheClient {
     /// # Errors
     /// There is no such name, or no permission, or it is another interface: each variant tells the remedy.
     pub fn import(
-        name: &str,
+        name: &::core::primitive::str,
     ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
         ::core::result::Result::Ok(Self {
             stub: ::underpass::__private::Stub::import(
@@ -54,10 +54,13 @@ impl FileCacheClient {
     }
     /// Imports the interface that is exported as `name`, or will be within that time.
     ///
+    /// A name whose server is dead is waited for too, as somebody may start that again. Where nobody does, [`import`](Self::import) says at once that it
+    /// is dead.
+    ///
     /// # Errors
     /// As [`import`](Self::import), once the time is over.
     pub fn import_within(
-        name: &str,
+        name: &::core::primitive::str,
         time: ::core::time::Duration,
     ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
         ::core::result::Result::Ok(Self {
@@ -82,7 +85,7 @@ impl FileCacheClient {
     /// # Errors
     /// As [`import`](Self::import).
     pub fn import_resilient(
-        name: &str,
+        name: &::core::primitive::str,
         policy: ::underpass::__private::Policy,
     ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
         ::core::result::Result::Ok(Self {
@@ -107,7 +110,7 @@ impl FileCacheClient {
     /// # Errors
     /// As [`import`](Self::import).
     pub fn import_resilient_with(
-        name: &str,
+        name: &::core::primitive::str,
         policy: ::underpass::__private::Policy,
         restore: impl ::core::ops::Fn(
             &Self,
@@ -182,7 +185,7 @@ impl FileCacheClient {
         }
     }
     /// How many calls that nobody waits for any more the server may hold, of 64 over each channel, before it loses the binding: 48 at first.
-    pub fn quarantine(&self, most: u32) {
+    pub fn quarantine(&self, most: ::core::primitive::u32) {
         self.stub.quarantine(most);
     }
     /// The same binding; what a call of this copy of it does when as many are under way as the interface expects at once.
@@ -219,17 +222,19 @@ impl FileCacheClient {
         >(&[], ::core::option::Option::None),
     ];
     /// Bytes of the interface's A-stacks: what the procedure wants that wants most.
-    pub const ASTACK: usize = ::underpass::__private::wire::Sizes::largest(&Self::SIZES);
+    pub const ASTACK: ::core::primitive::usize = ::underpass::__private::wire::Sizes::largest(
+        &Self::SIZES,
+    );
     /// The interface as both sides must know it.
     pub fn descriptor() -> &'static ::underpass::__private::wire::Descriptor {
-        static DESCRIPTOR: ::std::sync::LazyLock<
+        static __DESCRIPTOR: ::std::sync::LazyLock<
             ::underpass::__private::wire::Descriptor,
         > = ::std::sync::LazyLock::new(|| {
-            let mut interface = ::underpass::__private::wire::Descriptor::builder(
+            let mut __interface = ::underpass::__private::wire::Descriptor::builder(
                 "FileCache",
                 "Files, in blocks.\n\nBlocks stay in memory.",
             );
-            interface
+            __interface
                 .procedure(
                     "read",
                     "Reads up to `len` bytes at `offset`.",
@@ -246,7 +251,7 @@ impl FileCacheClient {
                         <FsError as ::underpass::__private::wire::Carried>::Itself,
                     >,
                 >();
-            interface
+            __interface
                 .procedure("flush", "", FileCacheClient::SIZES[1usize])
                 .result::<
                     ::core::result::Result<
@@ -254,9 +259,9 @@ impl FileCacheClient {
                         <FsError as ::underpass::__private::wire::Carried>::Itself,
                     >,
                 >();
-            interface.finish()
+            __interface.finish()
         });
-        &DESCRIPTOR
+        &__DESCRIPTOR
     }
 }
 #[automatically_derived]
@@ -264,42 +269,44 @@ impl FileCacheClient {
 impl FileCache for FileCacheClient {
     /// Reads up to `len` bytes at `offset`.
     fn read(&self, file: FileId, offset: u64, len: u32) -> Result<Vec<u8>, FsError> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return FileCache::read(&*local, file, offset, len);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return FileCache::read(&*__local, file, offset, len);
         }
-        let stub = &self.stub;
-        stub.call_idempotent::<
+        let __stub = &self.stub;
+        __stub
+            .call_idempotent::<
                 _,
                 ::core::result::Result<
                     <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
                     <FsError as ::underpass::__private::wire::Carried>::Itself,
                 >,
             >(
-            0u16,
-            &(&file, &offset, &len),
-            |error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
-                error,
-            ),
-        )
+                0u16,
+                &(&file, &offset, &len),
+                |__error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
+                    __error,
+                ),
+            )
     }
     fn flush(&self) -> Result<(), FsError> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return FileCache::flush(&*local);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return FileCache::flush(&*__local);
         }
-        let stub = &self.stub;
-        stub.call::<
+        let __stub = &self.stub;
+        __stub
+            .call::<
                 _,
                 ::core::result::Result<
                     (),
                     <FsError as ::underpass::__private::wire::Carried>::Itself,
                 >,
             >(
-            1u16,
-            &(),
-            |error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
-                error,
-            ),
-        )
+                1u16,
+                &(),
+                |__error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
+                    __error,
+                ),
+            )
     }
 }
 #[allow(dead_code)]
@@ -317,11 +324,12 @@ impl FileCacheClient {
         offset: u64,
         len: u32,
     ) -> Result<Vec<u8>, FsError> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return FileCache::read(&*local, file, offset, len);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return FileCache::read(&*__local, file, offset, len);
         }
-        let stub = &self.stub;
-        stub.call_async_idempotent::<
+        let __stub = &self.stub;
+        __stub
+            .call_async_idempotent::<
                 _,
                 ::core::result::Result<
                     <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
@@ -330,8 +338,8 @@ impl FileCacheClient {
             >(
                 0u16,
                 &(&file, &offset, &len),
-                |error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
-                    error,
+                |__error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
+                    __error,
                 ),
             )
             .await
@@ -342,11 +350,12 @@ impl FileCacheClient {
     /// What the implementation returns, or what became of the call.
     #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
     pub async fn flush_async(&self) -> Result<(), FsError> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return FileCache::flush(&*local);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return FileCache::flush(&*__local);
         }
-        let stub = &self.stub;
-        stub.call_async::<
+        let __stub = &self.stub;
+        __stub
+            .call_async::<
                 _,
                 ::core::result::Result<
                     (),
@@ -355,8 +364,8 @@ impl FileCacheClient {
             >(
                 1u16,
                 &(),
-                |error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
-                    error,
+                |__error| <FsError as ::underpass::__private::FromCallError>::from_call_error(
+                    __error,
                 ),
             )
             .await
@@ -364,52 +373,63 @@ impl FileCacheClient {
 }
 /// The server stub of [`FileCache`].
 #[doc(hidden)]
-struct FileCacheDispatch<T>(::std::sync::Arc<T>);
+struct __FileCacheDispatch<__T>(::std::sync::Arc<__T>);
 #[automatically_derived]
 #[allow(deprecated)]
-impl<T> ::underpass::__private::Dispatch for FileCacheDispatch<T>
+impl<__T> ::underpass::__private::Dispatch for __FileCacheDispatch<__T>
 where
-    T: FileCache + ::core::marker::Send + ::core::marker::Sync + 'static,
+    __T: FileCache + ::core::marker::Send + ::core::marker::Sync + 'static,
 {
     fn dispatch(
         &self,
-        call: &mut ::underpass::__private::Incoming<'_>,
+        __call: &mut ::underpass::__private::Incoming<'_>,
     ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
-        match call.procedure() {
+        match __call.procedure() {
             0u16 => {
-                let mut argument0 = ::underpass::__private::wire::Received::new();
-                call.argument::<
+                let mut __argument0 = ::underpass::__private::wire::Received::new();
+                __call
+                    .argument::<
                         <FileId as ::underpass::__private::wire::Carried>::Itself,
-                    >(&mut argument0)?;
-                let mut argument1 = ::underpass::__private::wire::Received::new();
-                call.argument::<u64>(&mut argument1)?;
-                let mut argument2 = ::underpass::__private::wire::Received::new();
-                call.argument::<u32>(&mut argument2)?;
-                call.end()?;
-                let result: Result<Vec<u8>, FsError> = FileCache::read(
+                    >(&mut __argument0)?;
+                let mut __argument1 = ::underpass::__private::wire::Received::new();
+                __call.argument::<u64>(&mut __argument1)?;
+                let mut __argument2 = ::underpass::__private::wire::Received::new();
+                __call.argument::<u32>(&mut __argument2)?;
+                __call.end()?;
+                let __result: Result<Vec<u8>, FsError> = FileCache::read(
                     &*self.0,
-                    argument0.give(),
-                    argument1.give(),
-                    argument2.give(),
+                    __argument0.give(),
+                    __argument1.give(),
+                    __argument2.give(),
                 );
-                call.reply::<
+                if __call
+                    .reply::<
                         ::core::result::Result<
                             <Vec<u8> as ::underpass::__private::wire::Carried>::Itself,
                             <FsError as ::underpass::__private::wire::Carried>::Itself,
                         >,
-                    >(&result)
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
             1u16 => {
-                call.end()?;
-                let result: Result<(), FsError> = FileCache::flush(&*self.0);
-                call.reply::<
+                __call.end()?;
+                let __result: Result<(), FsError> = FileCache::flush(&*self.0);
+                if __call
+                    .reply::<
                         ::core::result::Result<
                             (),
                             <FsError as ::underpass::__private::wire::Carried>::Itself,
                         >,
-                    >(&result)
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
-            _ => call.unknown(),
+            _ => __call.unknown(),
         }
     }
 }

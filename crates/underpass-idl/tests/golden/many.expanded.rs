@@ -22,15 +22,17 @@ pub trait Many {
         Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
             + 'static,
     {
-        let local = ::std::sync::Arc::new(self);
-        let stub = ::std::sync::Arc::new(ManyDispatch(::std::sync::Arc::clone(&local)));
+        let __local = ::std::sync::Arc::new(self);
+        let __stub = ::std::sync::Arc::new(
+            __ManyDispatch(::std::sync::Arc::clone(&__local)),
+        );
         crate::mock::__private::Service::new::<
             dyn Many + ::core::marker::Send + ::core::marker::Sync,
-        >(ManyClient::descriptor(), stub, local)
+        >(ManyClient::descriptor(), __stub, __local)
     }
 }
 /// The client stub of [`Many`]: its implementation in another process.
-#[derive(Clone, Debug)]
+#[derive(::core::clone::Clone, ::core::fmt::Debug)]
 #[allow(dead_code)]
 pub struct ManyClient {
     stub: crate::mock::__private::Stub<
@@ -45,7 +47,7 @@ impl ManyClient {
     /// # Errors
     /// There is no such name, or no permission, or it is another interface: each variant tells the remedy.
     pub fn import(
-        name: &str,
+        name: &::core::primitive::str,
     ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
         ::core::result::Result::Ok(Self {
             stub: crate::mock::__private::Stub::import(
@@ -57,10 +59,13 @@ impl ManyClient {
     }
     /// Imports the interface that is exported as `name`, or will be within that time.
     ///
+    /// A name whose server is dead is waited for too, as somebody may start that again. Where nobody does, [`import`](Self::import) says at once that it
+    /// is dead.
+    ///
     /// # Errors
     /// As [`import`](Self::import), once the time is over.
     pub fn import_within(
-        name: &str,
+        name: &::core::primitive::str,
         time: ::core::time::Duration,
     ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
         ::core::result::Result::Ok(Self {
@@ -85,7 +90,7 @@ impl ManyClient {
     /// # Errors
     /// As [`import`](Self::import).
     pub fn import_resilient(
-        name: &str,
+        name: &::core::primitive::str,
         policy: crate::mock::__private::Policy,
     ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
         ::core::result::Result::Ok(Self {
@@ -110,7 +115,7 @@ impl ManyClient {
     /// # Errors
     /// As [`import`](Self::import).
     pub fn import_resilient_with(
-        name: &str,
+        name: &::core::primitive::str,
         policy: crate::mock::__private::Policy,
         restore: impl ::core::ops::Fn(
             &Self,
@@ -185,7 +190,7 @@ impl ManyClient {
         }
     }
     /// How many calls that nobody waits for any more the server may hold, of 64 over each channel, before it loses the binding: 48 at first.
-    pub fn quarantine(&self, most: u32) {
+    pub fn quarantine(&self, most: ::core::primitive::u32) {
         self.stub.quarantine(most);
     }
     /// The same binding; what a call of this copy of it does when as many are under way as the interface expects at once.
@@ -226,17 +231,19 @@ impl ManyClient {
         ),
     ];
     /// Bytes of the interface's A-stacks: what the procedure wants that wants most.
-    pub const ASTACK: usize = crate::mock::__private::wire::Sizes::largest(&Self::SIZES);
+    pub const ASTACK: ::core::primitive::usize = crate::mock::__private::wire::Sizes::largest(
+        &Self::SIZES,
+    );
     /// The interface as both sides must know it.
     pub fn descriptor() -> &'static crate::mock::__private::wire::Descriptor {
-        static DESCRIPTOR: ::std::sync::LazyLock<
+        static __DESCRIPTOR: ::std::sync::LazyLock<
             crate::mock::__private::wire::Descriptor,
         > = ::std::sync::LazyLock::new(|| {
-            let mut interface = crate::mock::__private::wire::Descriptor::builder(
+            let mut __interface = crate::mock::__private::wire::Descriptor::builder(
                 "Many",
                 "",
             );
-            interface
+            __interface
                 .procedure("many", "", ManyClient::SIZES[0usize])
                 .argument::<u8>("a")
                 .argument::<u8>("b")
@@ -259,9 +266,9 @@ impl ManyClient {
                         <Error as crate::mock::__private::wire::Carried>::Itself,
                     >,
                 >();
-            interface.finish()
+            __interface.finish()
         });
-        &DESCRIPTOR
+        &__DESCRIPTOR
     }
 }
 #[automatically_derived]
@@ -283,23 +290,24 @@ impl Many for ManyClient {
         l: u8,
         m: &str,
     ) -> Result<(), Error> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Many::many(&*local, a, b, c, d, e, f, g, h, i, j, k, l, m);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Many::many(&*__local, a, b, c, d, e, f, g, h, i, j, k, l, m);
         }
-        let stub = &self.stub;
-        stub.call::<
+        let __stub = &self.stub;
+        __stub
+            .call::<
                 _,
                 ::core::result::Result<
                     (),
                     <Error as crate::mock::__private::wire::Carried>::Itself,
                 >,
             >(
-            0u16,
-            &(&(&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l), &(m,)),
-            |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                error,
-            ),
-        )
+                0u16,
+                &(&(&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l), &(m,)),
+                |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
+                    __error,
+                ),
+            )
     }
 }
 #[allow(dead_code)]
@@ -325,11 +333,12 @@ impl ManyClient {
         l: u8,
         m: &str,
     ) -> Result<(), Error> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Many::many(&*local, a, b, c, d, e, f, g, h, i, j, k, l, m);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Many::many(&*__local, a, b, c, d, e, f, g, h, i, j, k, l, m);
         }
-        let stub = &self.stub;
-        stub.call_async::<
+        let __stub = &self.stub;
+        __stub
+            .call_async::<
                 _,
                 ::core::result::Result<
                     (),
@@ -338,8 +347,8 @@ impl ManyClient {
             >(
                 0u16,
                 &(&(&a, &b, &c, &d, &e, &f, &g, &h, &i, &j, &k, &l), &(m,)),
-                |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                    error,
+                |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
+                    __error,
                 ),
             )
             .await
@@ -347,72 +356,78 @@ impl ManyClient {
 }
 /// The server stub of [`Many`].
 #[doc(hidden)]
-struct ManyDispatch<T>(::std::sync::Arc<T>);
+struct __ManyDispatch<__T>(::std::sync::Arc<__T>);
 #[automatically_derived]
 #[allow(deprecated)]
-impl<T> crate::mock::__private::Dispatch for ManyDispatch<T>
+impl<__T> crate::mock::__private::Dispatch for __ManyDispatch<__T>
 where
-    T: Many + ::core::marker::Send + ::core::marker::Sync + 'static,
+    __T: Many + ::core::marker::Send + ::core::marker::Sync + 'static,
 {
     fn dispatch(
         &self,
-        call: &mut crate::mock::__private::Incoming<'_>,
+        __call: &mut crate::mock::__private::Incoming<'_>,
     ) -> ::core::result::Result<(), crate::mock::__private::Refused> {
-        match call.procedure() {
+        match __call.procedure() {
             0u16 => {
-                let mut argument0 = crate::mock::__private::wire::Received::new();
-                call.argument::<u8>(&mut argument0)?;
-                let mut argument1 = crate::mock::__private::wire::Received::new();
-                call.argument::<u8>(&mut argument1)?;
-                let mut argument2 = crate::mock::__private::wire::Received::new();
-                call.argument::<u8>(&mut argument2)?;
-                let mut argument3 = crate::mock::__private::wire::Received::new();
-                call.argument::<u8>(&mut argument3)?;
-                let mut argument4 = crate::mock::__private::wire::Received::new();
-                call.argument::<u8>(&mut argument4)?;
-                let mut argument5 = crate::mock::__private::wire::Received::new();
-                call.argument::<u8>(&mut argument5)?;
-                let mut argument6 = crate::mock::__private::wire::Received::new();
-                call.argument::<u8>(&mut argument6)?;
-                let mut argument7 = crate::mock::__private::wire::Received::new();
-                call.argument::<u8>(&mut argument7)?;
-                let mut argument8 = crate::mock::__private::wire::Received::new();
-                call.argument::<u8>(&mut argument8)?;
-                let mut argument9 = crate::mock::__private::wire::Received::new();
-                call.argument::<u8>(&mut argument9)?;
-                let mut argument10 = crate::mock::__private::wire::Received::new();
-                call.argument::<u8>(&mut argument10)?;
-                let mut argument11 = crate::mock::__private::wire::Received::new();
-                call.argument::<u8>(&mut argument11)?;
-                let mut argument12 = crate::mock::__private::wire::Received::new();
-                call.argument::<
+                let mut __argument0 = crate::mock::__private::wire::Received::new();
+                __call.argument::<u8>(&mut __argument0)?;
+                let mut __argument1 = crate::mock::__private::wire::Received::new();
+                __call.argument::<u8>(&mut __argument1)?;
+                let mut __argument2 = crate::mock::__private::wire::Received::new();
+                __call.argument::<u8>(&mut __argument2)?;
+                let mut __argument3 = crate::mock::__private::wire::Received::new();
+                __call.argument::<u8>(&mut __argument3)?;
+                let mut __argument4 = crate::mock::__private::wire::Received::new();
+                __call.argument::<u8>(&mut __argument4)?;
+                let mut __argument5 = crate::mock::__private::wire::Received::new();
+                __call.argument::<u8>(&mut __argument5)?;
+                let mut __argument6 = crate::mock::__private::wire::Received::new();
+                __call.argument::<u8>(&mut __argument6)?;
+                let mut __argument7 = crate::mock::__private::wire::Received::new();
+                __call.argument::<u8>(&mut __argument7)?;
+                let mut __argument8 = crate::mock::__private::wire::Received::new();
+                __call.argument::<u8>(&mut __argument8)?;
+                let mut __argument9 = crate::mock::__private::wire::Received::new();
+                __call.argument::<u8>(&mut __argument9)?;
+                let mut __argument10 = crate::mock::__private::wire::Received::new();
+                __call.argument::<u8>(&mut __argument10)?;
+                let mut __argument11 = crate::mock::__private::wire::Received::new();
+                __call.argument::<u8>(&mut __argument11)?;
+                let mut __argument12 = crate::mock::__private::wire::Received::new();
+                __call
+                    .argument::<
                         <::std::string::String as crate::mock::__private::wire::Carried>::Itself,
-                    >(&mut argument12)?;
-                call.end()?;
-                let result: Result<(), Error> = Many::many(
+                    >(&mut __argument12)?;
+                __call.end()?;
+                let __result: Result<(), Error> = Many::many(
                     &*self.0,
-                    argument0.give(),
-                    argument1.give(),
-                    argument2.give(),
-                    argument3.give(),
-                    argument4.give(),
-                    argument5.give(),
-                    argument6.give(),
-                    argument7.give(),
-                    argument8.give(),
-                    argument9.give(),
-                    argument10.give(),
-                    argument11.give(),
-                    argument12.lend(),
+                    __argument0.give(),
+                    __argument1.give(),
+                    __argument2.give(),
+                    __argument3.give(),
+                    __argument4.give(),
+                    __argument5.give(),
+                    __argument6.give(),
+                    __argument7.give(),
+                    __argument8.give(),
+                    __argument9.give(),
+                    __argument10.give(),
+                    __argument11.give(),
+                    __argument12.lend(),
                 );
-                call.reply::<
+                if __call
+                    .reply::<
                         ::core::result::Result<
                             (),
                             <Error as crate::mock::__private::wire::Carried>::Itself,
                         >,
-                    >(&result)
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
-            _ => call.unknown(),
+            _ => __call.unknown(),
         }
     }
 }

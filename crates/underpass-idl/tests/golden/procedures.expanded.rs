@@ -8,17 +8,17 @@ pub trait Frames {
         Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
             + 'static,
     {
-        let local = ::std::sync::Arc::new(self);
-        let stub = ::std::sync::Arc::new(
-            FramesDispatch(::std::sync::Arc::clone(&local)),
+        let __local = ::std::sync::Arc::new(self);
+        let __stub = ::std::sync::Arc::new(
+            __FramesDispatch(::std::sync::Arc::clone(&__local)),
         );
         ::underpass::__private::Service::new::<
             dyn Frames + ::core::marker::Send + ::core::marker::Sync,
-        >(FramesClient::descriptor(), stub, local)
+        >(FramesClient::descriptor(), __stub, __local)
     }
 }
 /// The client stub of [`Frames`]: its implementation in another process.
-#[derive(Clone, Debug)]
+#[derive(::core::clone::Clone, ::core::fmt::Debug)]
 #[allow(dead_code)]
 pub struct FramesClient {
     stub: ::underpass::__private::Stub<
@@ -33,7 +33,7 @@ impl FramesClient {
     /// # Errors
     /// There is no such name, or no permission, or it is another interface: each variant tells the remedy.
     pub fn import(
-        name: &str,
+        name: &::core::primitive::str,
     ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
         ::core::result::Result::Ok(Self {
             stub: ::underpass::__private::Stub::import(
@@ -45,10 +45,13 @@ impl FramesClient {
     }
     /// Imports the interface that is exported as `name`, or will be within that time.
     ///
+    /// A name whose server is dead is waited for too, as somebody may start that again. Where nobody does, [`import`](Self::import) says at once that it
+    /// is dead.
+    ///
     /// # Errors
     /// As [`import`](Self::import), once the time is over.
     pub fn import_within(
-        name: &str,
+        name: &::core::primitive::str,
         time: ::core::time::Duration,
     ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
         ::core::result::Result::Ok(Self {
@@ -73,7 +76,7 @@ impl FramesClient {
     /// # Errors
     /// As [`import`](Self::import).
     pub fn import_resilient(
-        name: &str,
+        name: &::core::primitive::str,
         policy: ::underpass::__private::Policy,
     ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
         ::core::result::Result::Ok(Self {
@@ -98,7 +101,7 @@ impl FramesClient {
     /// # Errors
     /// As [`import`](Self::import).
     pub fn import_resilient_with(
-        name: &str,
+        name: &::core::primitive::str,
         policy: ::underpass::__private::Policy,
         restore: impl ::core::ops::Fn(
             &Self,
@@ -173,7 +176,7 @@ impl FramesClient {
         }
     }
     /// How many calls that nobody waits for any more the server may hold, of 64 over each channel, before it loses the binding: 48 at first.
-    pub fn quarantine(&self, most: u32) {
+    pub fn quarantine(&self, most: ::core::primitive::u32) {
         self.stub.quarantine(most);
     }
     /// The same binding; what a call of this copy of it does when as many are under way as the interface expects at once.
@@ -210,17 +213,19 @@ impl FramesClient {
         >(&[], ::core::option::Option::None),
     ];
     /// Bytes of the interface's A-stacks: what the procedure wants that wants most.
-    pub const ASTACK: usize = ::underpass::__private::wire::Sizes::largest(&Self::SIZES);
+    pub const ASTACK: ::core::primitive::usize = ::underpass::__private::wire::Sizes::largest(
+        &Self::SIZES,
+    );
     /// The interface as both sides must know it.
     pub fn descriptor() -> &'static ::underpass::__private::wire::Descriptor {
-        static DESCRIPTOR: ::std::sync::LazyLock<
+        static __DESCRIPTOR: ::std::sync::LazyLock<
             ::underpass::__private::wire::Descriptor,
         > = ::std::sync::LazyLock::new(|| {
-            let mut interface = ::underpass::__private::wire::Descriptor::builder(
+            let mut __interface = ::underpass::__private::wire::Descriptor::builder(
                 "Frames",
                 "",
             );
-            interface
+            __interface
                 .procedure("put", "", FramesClient::SIZES[0usize])
                 .argument::<
                     <::std::vec::Vec<
@@ -234,7 +239,7 @@ impl FramesClient {
                         <FrameError as ::underpass::__private::wire::Carried>::Itself,
                     >,
                 >();
-            interface
+            __interface
                 .procedure("newest", "", FramesClient::SIZES[1usize])
                 .calls(8u32)
                 .result::<
@@ -243,51 +248,53 @@ impl FramesClient {
                         <FrameError as ::underpass::__private::wire::Carried>::Itself,
                     >,
                 >();
-            interface.finish()
+            __interface.finish()
         });
-        &DESCRIPTOR
+        &__DESCRIPTOR
     }
 }
 #[automatically_derived]
 #[allow(deprecated, clippy::redundant_closure)]
 impl Frames for FramesClient {
     fn put(&self, frame: &[u8]) -> Result<(), FrameError> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Frames::put(&*local, frame);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Frames::put(&*__local, frame);
         }
-        let stub = &self.stub;
-        stub.call::<
+        let __stub = &self.stub;
+        __stub
+            .call::<
                 _,
                 ::core::result::Result<
                     (),
                     <FrameError as ::underpass::__private::wire::Carried>::Itself,
                 >,
             >(
-            0u16,
-            &(frame,),
-            |error| <FrameError as ::underpass::__private::FromCallError>::from_call_error(
-                error,
-            ),
-        )
+                0u16,
+                &(frame,),
+                |__error| <FrameError as ::underpass::__private::FromCallError>::from_call_error(
+                    __error,
+                ),
+            )
     }
     fn newest(&self) -> Result<u64, FrameError> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Frames::newest(&*local);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Frames::newest(&*__local);
         }
-        let stub = &self.stub;
-        stub.call::<
+        let __stub = &self.stub;
+        __stub
+            .call::<
                 _,
                 ::core::result::Result<
                     u64,
                     <FrameError as ::underpass::__private::wire::Carried>::Itself,
                 >,
             >(
-            1u16,
-            &(),
-            |error| <FrameError as ::underpass::__private::FromCallError>::from_call_error(
-                error,
-            ),
-        )
+                1u16,
+                &(),
+                |__error| <FrameError as ::underpass::__private::FromCallError>::from_call_error(
+                    __error,
+                ),
+            )
     }
 }
 #[allow(dead_code)]
@@ -298,11 +305,12 @@ impl FramesClient {
     /// What the implementation returns, or what became of the call.
     #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
     pub async fn put_async(&self, frame: &[u8]) -> Result<(), FrameError> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Frames::put(&*local, frame);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Frames::put(&*__local, frame);
         }
-        let stub = &self.stub;
-        stub.call_async::<
+        let __stub = &self.stub;
+        __stub
+            .call_async::<
                 _,
                 ::core::result::Result<
                     (),
@@ -311,8 +319,8 @@ impl FramesClient {
             >(
                 0u16,
                 &(frame,),
-                |error| <FrameError as ::underpass::__private::FromCallError>::from_call_error(
-                    error,
+                |__error| <FrameError as ::underpass::__private::FromCallError>::from_call_error(
+                    __error,
                 ),
             )
             .await
@@ -323,11 +331,12 @@ impl FramesClient {
     /// What the implementation returns, or what became of the call.
     #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
     pub async fn newest_async(&self) -> Result<u64, FrameError> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Frames::newest(&*local);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Frames::newest(&*__local);
         }
-        let stub = &self.stub;
-        stub.call_async::<
+        let __stub = &self.stub;
+        __stub
+            .call_async::<
                 _,
                 ::core::result::Result<
                     u64,
@@ -336,8 +345,8 @@ impl FramesClient {
             >(
                 1u16,
                 &(),
-                |error| <FrameError as ::underpass::__private::FromCallError>::from_call_error(
-                    error,
+                |__error| <FrameError as ::underpass::__private::FromCallError>::from_call_error(
+                    __error,
                 ),
             )
             .await
@@ -345,48 +354,59 @@ impl FramesClient {
 }
 /// The server stub of [`Frames`].
 #[doc(hidden)]
-struct FramesDispatch<T>(::std::sync::Arc<T>);
+struct __FramesDispatch<__T>(::std::sync::Arc<__T>);
 #[automatically_derived]
 #[allow(deprecated)]
-impl<T> ::underpass::__private::Dispatch for FramesDispatch<T>
+impl<__T> ::underpass::__private::Dispatch for __FramesDispatch<__T>
 where
-    T: Frames + ::core::marker::Send + ::core::marker::Sync + 'static,
+    __T: Frames + ::core::marker::Send + ::core::marker::Sync + 'static,
 {
     fn dispatch(
         &self,
-        call: &mut ::underpass::__private::Incoming<'_>,
+        __call: &mut ::underpass::__private::Incoming<'_>,
     ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
-        match call.procedure() {
+        match __call.procedure() {
             0u16 => {
-                let mut argument0 = ::underpass::__private::wire::Received::new();
-                call.argument::<
+                let mut __argument0 = ::underpass::__private::wire::Received::new();
+                __call
+                    .argument::<
                         <::std::vec::Vec<
                             u8,
                         > as ::underpass::__private::wire::Carried>::Itself,
-                    >(&mut argument0)?;
-                call.end()?;
-                let result: Result<(), FrameError> = Frames::put(
+                    >(&mut __argument0)?;
+                __call.end()?;
+                let __result: Result<(), FrameError> = Frames::put(
                     &*self.0,
-                    argument0.lend(),
+                    __argument0.lend(),
                 );
-                call.reply::<
+                if __call
+                    .reply::<
                         ::core::result::Result<
                             (),
                             <FrameError as ::underpass::__private::wire::Carried>::Itself,
                         >,
-                    >(&result)
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
             1u16 => {
-                call.end()?;
-                let result: Result<u64, FrameError> = Frames::newest(&*self.0);
-                call.reply::<
+                __call.end()?;
+                let __result: Result<u64, FrameError> = Frames::newest(&*self.0);
+                if __call
+                    .reply::<
                         ::core::result::Result<
                             u64,
                             <FrameError as ::underpass::__private::wire::Carried>::Itself,
                         >,
-                    >(&result)
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
-            _ => call.unknown(),
+            _ => __call.unknown(),
         }
     }
 }

@@ -9,17 +9,17 @@ trait Provided: Send + Sync + std::fmt::Debug + 'static {
         Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
             + 'static,
     {
-        let local = ::std::sync::Arc::new(self);
-        let stub = ::std::sync::Arc::new(
-            ProvidedDispatch(::std::sync::Arc::clone(&local)),
+        let __local = ::std::sync::Arc::new(self);
+        let __stub = ::std::sync::Arc::new(
+            __ProvidedDispatch(::std::sync::Arc::clone(&__local)),
         );
         crate::mock::__private::Service::new::<
             dyn Provided + ::core::marker::Send + ::core::marker::Sync,
-        >(ProvidedClient::descriptor(), stub, local)
+        >(ProvidedClient::descriptor(), __stub, __local)
     }
 }
 /// The client stub of [`Provided`]: its implementation in another process.
-#[derive(Clone, Debug)]
+#[derive(::core::clone::Clone, ::core::fmt::Debug)]
 #[allow(dead_code)]
 struct ProvidedClient {
     stub: crate::mock::__private::Stub<
@@ -34,7 +34,7 @@ impl ProvidedClient {
     /// # Errors
     /// There is no such name, or no permission, or it is another interface: each variant tells the remedy.
     fn import(
-        name: &str,
+        name: &::core::primitive::str,
     ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
         ::core::result::Result::Ok(Self {
             stub: crate::mock::__private::Stub::import(
@@ -46,10 +46,13 @@ impl ProvidedClient {
     }
     /// Imports the interface that is exported as `name`, or will be within that time.
     ///
+    /// A name whose server is dead is waited for too, as somebody may start that again. Where nobody does, [`import`](Self::import) says at once that it
+    /// is dead.
+    ///
     /// # Errors
     /// As [`import`](Self::import), once the time is over.
     fn import_within(
-        name: &str,
+        name: &::core::primitive::str,
         time: ::core::time::Duration,
     ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
         ::core::result::Result::Ok(Self {
@@ -74,7 +77,7 @@ impl ProvidedClient {
     /// # Errors
     /// As [`import`](Self::import).
     fn import_resilient(
-        name: &str,
+        name: &::core::primitive::str,
         policy: crate::mock::__private::Policy,
     ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
         ::core::result::Result::Ok(Self {
@@ -99,7 +102,7 @@ impl ProvidedClient {
     /// # Errors
     /// As [`import`](Self::import).
     fn import_resilient_with(
-        name: &str,
+        name: &::core::primitive::str,
         policy: crate::mock::__private::Policy,
         restore: impl ::core::ops::Fn(
             &Self,
@@ -174,7 +177,7 @@ impl ProvidedClient {
         }
     }
     /// How many calls that nobody waits for any more the server may hold, of 64 over each channel, before it loses the binding: 48 at first.
-    fn quarantine(&self, most: u32) {
+    fn quarantine(&self, most: ::core::primitive::u32) {
         self.stub.quarantine(most);
     }
     /// The same binding; what a call of this copy of it does when as many are under way as the interface expects at once.
@@ -198,17 +201,19 @@ impl ProvidedClient {
         >(&[], ::core::option::Option::None),
     ];
     /// Bytes of the interface's A-stacks: what the procedure wants that wants most.
-    const ASTACK: usize = crate::mock::__private::wire::Sizes::largest(&Self::SIZES);
+    const ASTACK: ::core::primitive::usize = crate::mock::__private::wire::Sizes::largest(
+        &Self::SIZES,
+    );
     /// The interface as both sides must know it.
     fn descriptor() -> &'static crate::mock::__private::wire::Descriptor {
-        static DESCRIPTOR: ::std::sync::LazyLock<
+        static __DESCRIPTOR: ::std::sync::LazyLock<
             crate::mock::__private::wire::Descriptor,
         > = ::std::sync::LazyLock::new(|| {
-            let mut interface = crate::mock::__private::wire::Descriptor::builder(
+            let mut __interface = crate::mock::__private::wire::Descriptor::builder(
                 "Provided",
                 "",
             );
-            interface
+            __interface
                 .procedure("provided", "", ProvidedClient::SIZES[0usize])
                 .result::<
                     ::core::result::Result<
@@ -216,32 +221,33 @@ impl ProvidedClient {
                         <Error as crate::mock::__private::wire::Carried>::Itself,
                     >,
                 >();
-            interface.finish()
+            __interface.finish()
         });
-        &DESCRIPTOR
+        &__DESCRIPTOR
     }
 }
 #[automatically_derived]
 #[allow(deprecated, clippy::redundant_closure)]
 impl Provided for ProvidedClient {
     fn provided(&self) -> Result<u8, Error> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Provided::provided(&*local);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Provided::provided(&*__local);
         }
-        let stub = &self.stub;
-        stub.call::<
+        let __stub = &self.stub;
+        __stub
+            .call::<
                 _,
                 ::core::result::Result<
                     u8,
                     <Error as crate::mock::__private::wire::Carried>::Itself,
                 >,
             >(
-            0u16,
-            &(),
-            |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                error,
-            ),
-        )
+                0u16,
+                &(),
+                |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
+                    __error,
+                ),
+            )
     }
 }
 #[allow(dead_code)]
@@ -252,11 +258,12 @@ impl ProvidedClient {
     /// What the implementation returns, or what became of the call.
     #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
     async fn provided_async(&self) -> Result<u8, Error> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Provided::provided(&*local);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Provided::provided(&*__local);
         }
-        let stub = &self.stub;
-        stub.call_async::<
+        let __stub = &self.stub;
+        __stub
+            .call_async::<
                 _,
                 ::core::result::Result<
                     u8,
@@ -265,8 +272,8 @@ impl ProvidedClient {
             >(
                 0u16,
                 &(),
-                |error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                    error,
+                |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
+                    __error,
                 ),
             )
             .await
@@ -274,29 +281,34 @@ impl ProvidedClient {
 }
 /// The server stub of [`Provided`].
 #[doc(hidden)]
-struct ProvidedDispatch<T>(::std::sync::Arc<T>);
+struct __ProvidedDispatch<__T>(::std::sync::Arc<__T>);
 #[automatically_derived]
 #[allow(deprecated)]
-impl<T> crate::mock::__private::Dispatch for ProvidedDispatch<T>
+impl<__T> crate::mock::__private::Dispatch for __ProvidedDispatch<__T>
 where
-    T: Provided + ::core::marker::Send + ::core::marker::Sync + 'static,
+    __T: Provided + ::core::marker::Send + ::core::marker::Sync + 'static,
 {
     fn dispatch(
         &self,
-        call: &mut crate::mock::__private::Incoming<'_>,
+        __call: &mut crate::mock::__private::Incoming<'_>,
     ) -> ::core::result::Result<(), crate::mock::__private::Refused> {
-        match call.procedure() {
+        match __call.procedure() {
             0u16 => {
-                call.end()?;
-                let result: Result<u8, Error> = Provided::provided(&*self.0);
-                call.reply::<
+                __call.end()?;
+                let __result: Result<u8, Error> = Provided::provided(&*self.0);
+                if __call
+                    .reply::<
                         ::core::result::Result<
                             u8,
                             <Error as crate::mock::__private::wire::Carried>::Itself,
                         >,
-                    >(&result)
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
-            _ => call.unknown(),
+            _ => __call.unknown(),
         }
     }
 }

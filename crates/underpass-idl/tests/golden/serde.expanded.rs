@@ -7,17 +7,17 @@ trait Search {
         Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
             + 'static,
     {
-        let local = ::std::sync::Arc::new(self);
-        let stub = ::std::sync::Arc::new(
-            SearchDispatch(::std::sync::Arc::clone(&local)),
+        let __local = ::std::sync::Arc::new(self);
+        let __stub = ::std::sync::Arc::new(
+            __SearchDispatch(::std::sync::Arc::clone(&__local)),
         );
         ::underpass::__private::Service::new::<
             dyn Search + ::core::marker::Send + ::core::marker::Sync,
-        >(SearchClient::descriptor(), stub, local)
+        >(SearchClient::descriptor(), __stub, __local)
     }
 }
 /// The client stub of [`Search`]: its implementation in another process.
-#[derive(Clone, Debug)]
+#[derive(::core::clone::Clone, ::core::fmt::Debug)]
 #[allow(dead_code)]
 struct SearchClient {
     stub: ::underpass::__private::Stub<
@@ -32,7 +32,7 @@ impl SearchClient {
     /// # Errors
     /// There is no such name, or no permission, or it is another interface: each variant tells the remedy.
     fn import(
-        name: &str,
+        name: &::core::primitive::str,
     ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
         ::core::result::Result::Ok(Self {
             stub: ::underpass::__private::Stub::import(
@@ -44,10 +44,13 @@ impl SearchClient {
     }
     /// Imports the interface that is exported as `name`, or will be within that time.
     ///
+    /// A name whose server is dead is waited for too, as somebody may start that again. Where nobody does, [`import`](Self::import) says at once that it
+    /// is dead.
+    ///
     /// # Errors
     /// As [`import`](Self::import), once the time is over.
     fn import_within(
-        name: &str,
+        name: &::core::primitive::str,
         time: ::core::time::Duration,
     ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
         ::core::result::Result::Ok(Self {
@@ -72,7 +75,7 @@ impl SearchClient {
     /// # Errors
     /// As [`import`](Self::import).
     fn import_resilient(
-        name: &str,
+        name: &::core::primitive::str,
         policy: ::underpass::__private::Policy,
     ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
         ::core::result::Result::Ok(Self {
@@ -97,7 +100,7 @@ impl SearchClient {
     /// # Errors
     /// As [`import`](Self::import).
     fn import_resilient_with(
-        name: &str,
+        name: &::core::primitive::str,
         policy: ::underpass::__private::Policy,
         restore: impl ::core::ops::Fn(
             &Self,
@@ -172,7 +175,7 @@ impl SearchClient {
         }
     }
     /// How many calls that nobody waits for any more the server may hold, of 64 over each channel, before it loses the binding: 48 at first.
-    fn quarantine(&self, most: u32) {
+    fn quarantine(&self, most: ::core::primitive::u32) {
         self.stub.quarantine(most);
     }
     /// The same binding; what a call of this copy of it does when as many are under way as the interface expects at once.
@@ -206,17 +209,19 @@ impl SearchClient {
         ),
     ];
     /// Bytes of the interface's A-stacks: what the procedure wants that wants most.
-    const ASTACK: usize = ::underpass::__private::wire::Sizes::largest(&Self::SIZES);
+    const ASTACK: ::core::primitive::usize = ::underpass::__private::wire::Sizes::largest(
+        &Self::SIZES,
+    );
     /// The interface as both sides must know it.
     fn descriptor() -> &'static ::underpass::__private::wire::Descriptor {
-        static DESCRIPTOR: ::std::sync::LazyLock<
+        static __DESCRIPTOR: ::std::sync::LazyLock<
             ::underpass::__private::wire::Descriptor,
         > = ::std::sync::LazyLock::new(|| {
-            let mut interface = ::underpass::__private::wire::Descriptor::builder(
+            let mut __interface = ::underpass::__private::wire::Descriptor::builder(
                 "Search",
                 "",
             );
-            interface
+            __interface
                 .procedure("find", "", SearchClient::SIZES[0usize])
                 .argument::<::underpass::__private::wire::Serde<Query>>("query")
                 .argument::<::underpass::__private::wire::Serde<Limits>>("limits")
@@ -226,20 +231,21 @@ impl SearchClient {
                         <Error as ::underpass::__private::wire::Carried>::Itself,
                     >,
                 >();
-            interface.finish()
+            __interface.finish()
         });
-        &DESCRIPTOR
+        &__DESCRIPTOR
     }
 }
 #[automatically_derived]
 #[allow(deprecated, clippy::redundant_closure)]
 impl Search for SearchClient {
     fn find(&self, query: &Query, limits: Limits) -> Result<Value, Error> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Search::find(&*local, query, limits);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Search::find(&*__local, query, limits);
         }
-        let stub = &self.stub;
-        stub.call::<
+        let __stub = &self.stub;
+        __stub
+            .call::<
                 _,
                 ::core::result::Result<
                     ::underpass::__private::wire::Serde<Value>,
@@ -251,11 +257,11 @@ impl Search for SearchClient {
                     ::underpass::__private::wire::Serde(query),
                     ::underpass::__private::wire::Serde(&limits),
                 ),
-                |error| <Error as ::underpass::__private::FromCallError>::from_call_error(
-                    error,
+                |__error| <Error as ::underpass::__private::FromCallError>::from_call_error(
+                    __error,
                 ),
             )
-            .map(|::underpass::__private::wire::Serde(result)| result)
+            .map(|::underpass::__private::wire::Serde(__result)| __result)
     }
 }
 #[allow(dead_code)]
@@ -266,11 +272,12 @@ impl SearchClient {
     /// What the implementation returns, or what became of the call.
     #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
     async fn find_async(&self, query: &Query, limits: Limits) -> Result<Value, Error> {
-        if let ::core::option::Option::Some(local) = self.stub.local() {
-            return Search::find(&*local, query, limits);
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Search::find(&*__local, query, limits);
         }
-        let stub = &self.stub;
-        stub.call_async::<
+        let __stub = &self.stub;
+        __stub
+            .call_async::<
                 _,
                 ::core::result::Result<
                     ::underpass::__private::wire::Serde<Value>,
@@ -282,51 +289,59 @@ impl SearchClient {
                     ::underpass::__private::wire::Serde(query),
                     ::underpass::__private::wire::Serde(&limits),
                 ),
-                |error| <Error as ::underpass::__private::FromCallError>::from_call_error(
-                    error,
+                |__error| <Error as ::underpass::__private::FromCallError>::from_call_error(
+                    __error,
                 ),
             )
             .await
-            .map(|::underpass::__private::wire::Serde(result)| result)
+            .map(|::underpass::__private::wire::Serde(__result)| __result)
     }
 }
 /// The server stub of [`Search`].
 #[doc(hidden)]
-struct SearchDispatch<T>(::std::sync::Arc<T>);
+struct __SearchDispatch<__T>(::std::sync::Arc<__T>);
 #[automatically_derived]
 #[allow(deprecated)]
-impl<T> ::underpass::__private::Dispatch for SearchDispatch<T>
+impl<__T> ::underpass::__private::Dispatch for __SearchDispatch<__T>
 where
-    T: Search + ::core::marker::Send + ::core::marker::Sync + 'static,
+    __T: Search + ::core::marker::Send + ::core::marker::Sync + 'static,
 {
     fn dispatch(
         &self,
-        call: &mut ::underpass::__private::Incoming<'_>,
+        __call: &mut ::underpass::__private::Incoming<'_>,
     ) -> ::core::result::Result<(), ::underpass::__private::Refused> {
-        match call.procedure() {
+        match __call.procedure() {
             0u16 => {
-                let mut argument0 = ::underpass::__private::wire::Received::new();
-                call.argument::<
+                let mut __argument0 = ::underpass::__private::wire::Received::new();
+                __call
+                    .argument::<
                         ::underpass::__private::wire::Serde<Query>,
-                    >(&mut argument0)?;
-                let mut argument1 = ::underpass::__private::wire::Received::new();
-                call.argument::<
+                    >(&mut __argument0)?;
+                let mut __argument1 = ::underpass::__private::wire::Received::new();
+                __call
+                    .argument::<
                         ::underpass::__private::wire::Serde<Limits>,
-                    >(&mut argument1)?;
-                call.end()?;
-                let result: Result<Value, Error> = Search::find(
+                    >(&mut __argument1)?;
+                __call.end()?;
+                let __result: Result<Value, Error> = Search::find(
                     &*self.0,
-                    &argument0.lend().0,
-                    argument1.give().0,
+                    &__argument0.lend().0,
+                    __argument1.give().0,
                 );
-                call.reply::<
+                let __result = __result.map(::underpass::__private::wire::Serde);
+                if __call
+                    .reply::<
                         ::core::result::Result<
                             ::underpass::__private::wire::Serde<Value>,
                             <Error as ::underpass::__private::wire::Carried>::Itself,
                         >,
-                    >(&result.map(::underpass::__private::wire::Serde))
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
             }
-            _ => call.unknown(),
+            _ => __call.unknown(),
         }
     }
 }
@@ -335,65 +350,68 @@ const _: () = {
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Encode for Hit {
-        const FIXED: ::core::option::Option<usize> = __wire::fixed::sum(
+        const FIXED: ::core::option::Option<::core::primitive::usize> = __wire::fixed::sum(
             &[
                 <__wire::Serde<&Url> as __wire::Encode>::FIXED,
                 <u32 as __wire::Encode>::FIXED,
             ],
         );
         #[inline]
-        fn size(&self) -> usize {
-            match Self::FIXED {
-                ::core::option::Option::Some(size) => size,
+        fn size(&self) -> ::core::primitive::usize {
+            match <Self as __wire::Encode>::FIXED {
+                ::core::option::Option::Some(__size) => __size,
                 ::core::option::Option::None => {
-                    let Self { url: field0, rank: field1 } = self;
+                    let Self { url: __field0, rank: __field1 } = self;
                     0
                         + <__wire::Serde<
                             &Url,
-                        > as __wire::Encode>::size(&__wire::Serde(field0))
-                        + <u32 as __wire::Encode>::size(field1)
+                        > as __wire::Encode>::size(&__wire::Serde(__field0))
+                        + <u32 as __wire::Encode>::size(__field1)
                 }
             }
         }
         #[inline]
-        fn encode<S: __wire::Sink + ?::core::marker::Sized>(&self, to: &mut S) {
-            let Self { url: field0, rank: field1 } = self;
-            <__wire::Serde<&Url> as __wire::Encode>::encode(&__wire::Serde(field0), to);
-            <u32 as __wire::Encode>::encode(field1, to);
+        fn encode<__S: __wire::Sink + ?::core::marker::Sized>(&self, __to: &mut __S) {
+            let Self { url: __field0, rank: __field1 } = self;
+            <__wire::Serde<
+                &Url,
+            > as __wire::Encode>::encode(&__wire::Serde(__field0), __to);
+            <u32 as __wire::Encode>::encode(__field1, __to);
         }
     }
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Decode for Hit {
-        const LEAST: usize = 0 + <__wire::Serde<Url> as __wire::Decode>::LEAST
+        const LEAST: ::core::primitive::usize = 0
+            + <__wire::Serde<Url> as __wire::Decode>::LEAST
             + <u32 as __wire::Decode>::LEAST;
         #[inline]
-        fn decode<S: __wire::Source + ?::core::marker::Sized>(
-            from: &mut S,
+        fn decode<__S: __wire::Source + ?::core::marker::Sized>(
+            __from: &mut __S,
         ) -> ::core::result::Result<Self, __wire::DecodeError> {
             ::core::result::Result::Ok(Self {
-                url: <__wire::Serde<Url> as __wire::Decode>::decode(from)?.0,
-                rank: <u32 as __wire::Decode>::decode(from)?,
+                url: <__wire::Serde<Url> as __wire::Decode>::decode(__from)?.0,
+                rank: <u32 as __wire::Decode>::decode(__from)?,
             })
         }
     }
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Schema for Hit {
-        fn schema(types: &mut __wire::Types) -> __wire::TypeName {
-            let name = __wire::TypeName::generic("Hit", &[]);
-            types
+        fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
+            let __name = __wire::TypeName::generic("Hit", &[]);
+            __types
                 .define(
                     ::core::any::type_name::<Self>(),
-                    name,
-                    |types| __wire::Definition::Struct(
+                    __name,
+                    |__types| __wire::Definition::Struct(
                         __wire::Fields::Named(
                             ::std::vec::Vec::from([
                                 (
                                     "url",
-                                    <__wire::Serde<Url> as __wire::Schema>::schema(types),
+                                    <__wire::Serde<Url> as __wire::Schema>::schema(__types),
                                 ),
-                                ("rank", <u32 as __wire::Schema>::schema(types)),
+                                ("rank", <u32 as __wire::Schema>::schema(__types)),
                             ]),
                         ),
                     ),
@@ -406,7 +424,7 @@ const _: () = {
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Encode for Answer {
-        const FIXED: ::core::option::Option<usize> = __wire::fixed::same(
+        const FIXED: ::core::option::Option<::core::primitive::usize> = __wire::fixed::same(
             &[
                 __wire::fixed::sum(
                     &[
@@ -418,31 +436,31 @@ const _: () = {
             ],
         );
         #[inline]
-        fn size(&self) -> usize {
-            match Self::FIXED {
-                ::core::option::Option::Some(size) => size,
+        fn size(&self) -> ::core::primitive::usize {
+            match <Self as __wire::Encode>::FIXED {
+                ::core::option::Option::Some(__size) => __size,
                 ::core::option::Option::None => {
                     match self {
-                        Self::Found { 0: field0, 1: field1 } => {
+                        Self::Found { 0: __field0, 1: __field1 } => {
                             __wire::tag::size(1usize)
                                 + <__wire::Serde<
                                     &Url,
-                                > as __wire::Encode>::size(&__wire::Serde(field0))
-                                + <u32 as __wire::Encode>::size(field1)
+                                > as __wire::Encode>::size(&__wire::Serde(__field0))
+                                + <u32 as __wire::Encode>::size(__field1)
                         }
                     }
                 }
             }
         }
         #[inline]
-        fn encode<S: __wire::Sink + ?::core::marker::Sized>(&self, to: &mut S) {
+        fn encode<__S: __wire::Sink + ?::core::marker::Sized>(&self, __to: &mut __S) {
             match self {
-                Self::Found { 0: field0, 1: field1 } => {
-                    __wire::tag::encode(0u32, 1usize, to);
+                Self::Found { 0: __field0, 1: __field1 } => {
+                    __wire::tag::encode(0u32, 1usize, __to);
                     <__wire::Serde<
                         &Url,
-                    > as __wire::Encode>::encode(&__wire::Serde(field0), to);
-                    <u32 as __wire::Encode>::encode(field1, to);
+                    > as __wire::Encode>::encode(&__wire::Serde(__field0), __to);
+                    <u32 as __wire::Encode>::encode(__field1, __to);
                 }
             }
         }
@@ -450,22 +468,22 @@ const _: () = {
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Decode for Answer {
-        const LEAST: usize = __wire::tag::size(1usize);
+        const LEAST: ::core::primitive::usize = __wire::tag::size(1usize);
         #[inline]
-        fn decode<S: __wire::Source + ?::core::marker::Sized>(
-            from: &mut S,
+        fn decode<__S: __wire::Source + ?::core::marker::Sized>(
+            __from: &mut __S,
         ) -> ::core::result::Result<Self, __wire::DecodeError> {
-            match __wire::tag::decode(1usize, from)? {
+            match __wire::tag::decode(1usize, __from)? {
                 0u32 => {
                     ::core::result::Result::Ok(Self::Found {
-                        0: <__wire::Serde<Url> as __wire::Decode>::decode(from)?.0,
-                        1: <u32 as __wire::Decode>::decode(from)?,
+                        0: <__wire::Serde<Url> as __wire::Decode>::decode(__from)?.0,
+                        1: <u32 as __wire::Decode>::decode(__from)?,
                     })
                 }
-                tag => {
+                __tag => {
                     ::core::result::Result::Err(__wire::DecodeError::BadTag {
                         of: "Answer",
-                        tag,
+                        tag: __tag,
                     })
                 }
             }
@@ -474,20 +492,20 @@ const _: () = {
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Schema for Answer {
-        fn schema(types: &mut __wire::Types) -> __wire::TypeName {
-            let name = __wire::TypeName::generic("Answer", &[]);
-            types
+        fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
+            let __name = __wire::TypeName::generic("Answer", &[]);
+            __types
                 .define(
                     ::core::any::type_name::<Self>(),
-                    name,
-                    |types| __wire::Definition::Enum(
+                    __name,
+                    |__types| __wire::Definition::Enum(
                         ::std::vec::Vec::from([
                             __wire::Variant {
                                 name: "Found",
                                 fields: __wire::Fields::Tuple(
                                     ::std::vec::Vec::from([
-                                        <__wire::Serde<Url> as __wire::Schema>::schema(types),
-                                        <u32 as __wire::Schema>::schema(types),
+                                        <__wire::Serde<Url> as __wire::Schema>::schema(__types),
+                                        <u32 as __wire::Schema>::schema(__types),
                                     ]),
                                 ),
                             },

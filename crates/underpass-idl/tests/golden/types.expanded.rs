@@ -3,70 +3,70 @@ const _: () = {
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Encode for Stat {
-        const FIXED: ::core::option::Option<usize> = __wire::fixed::sum(
+        const FIXED: ::core::option::Option<::core::primitive::usize> = __wire::fixed::sum(
             &[
                 <u64 as __wire::Encode>::FIXED,
                 <<Option<String> as __wire::Carried>::Itself as __wire::Encode>::FIXED,
             ],
         );
         #[inline]
-        fn size(&self) -> usize {
-            match Self::FIXED {
-                ::core::option::Option::Some(size) => size,
+        fn size(&self) -> ::core::primitive::usize {
+            match <Self as __wire::Encode>::FIXED {
+                ::core::option::Option::Some(__size) => __size,
                 ::core::option::Option::None => {
-                    let Self { size: field0, r#type: field1 } = self;
-                    0 + <u64 as __wire::Encode>::size(field0)
+                    let Self { size: __field0, r#type: __field1 } = self;
+                    0 + <u64 as __wire::Encode>::size(__field0)
                         + <<Option<
                             String,
-                        > as __wire::Carried>::Itself as __wire::Encode>::size(field1)
+                        > as __wire::Carried>::Itself as __wire::Encode>::size(__field1)
                 }
             }
         }
         #[inline]
-        fn encode<S: __wire::Sink + ?::core::marker::Sized>(&self, to: &mut S) {
-            let Self { size: field0, r#type: field1 } = self;
-            <u64 as __wire::Encode>::encode(field0, to);
+        fn encode<__S: __wire::Sink + ?::core::marker::Sized>(&self, __to: &mut __S) {
+            let Self { size: __field0, r#type: __field1 } = self;
+            <u64 as __wire::Encode>::encode(__field0, __to);
             <<Option<
                 String,
-            > as __wire::Carried>::Itself as __wire::Encode>::encode(field1, to);
+            > as __wire::Carried>::Itself as __wire::Encode>::encode(__field1, __to);
         }
     }
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Decode for Stat {
-        const LEAST: usize = 0 + <u64 as __wire::Decode>::LEAST
+        const LEAST: ::core::primitive::usize = 0 + <u64 as __wire::Decode>::LEAST
             + <<Option<String> as __wire::Carried>::Itself as __wire::Decode>::LEAST;
         #[inline]
-        fn decode<S: __wire::Source + ?::core::marker::Sized>(
-            from: &mut S,
+        fn decode<__S: __wire::Source + ?::core::marker::Sized>(
+            __from: &mut __S,
         ) -> ::core::result::Result<Self, __wire::DecodeError> {
             ::core::result::Result::Ok(Self {
-                size: <u64 as __wire::Decode>::decode(from)?,
+                size: <u64 as __wire::Decode>::decode(__from)?,
                 r#type: <<Option<
                     String,
-                > as __wire::Carried>::Itself as __wire::Decode>::decode(from)?,
+                > as __wire::Carried>::Itself as __wire::Decode>::decode(__from)?,
             })
         }
     }
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Schema for Stat {
-        fn schema(types: &mut __wire::Types) -> __wire::TypeName {
-            let name = __wire::TypeName::generic("Stat", &[]);
-            types
+        fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
+            let __name = __wire::TypeName::generic("Stat", &[]);
+            __types
                 .define(
                     ::core::any::type_name::<Self>(),
-                    name,
-                    |types| __wire::Definition::Struct(
+                    __name,
+                    |__types| __wire::Definition::Struct(
                         __wire::Fields::Named(
                             ::std::vec::Vec::from([
-                                ("size", <u64 as __wire::Schema>::schema(types)),
+                                ("size", <u64 as __wire::Schema>::schema(__types)),
                                 (
                                     "type",
                                     <<Option<
                                         String,
                                     > as __wire::Carried>::Itself as __wire::Schema>::schema(
-                                        types,
+                                        __types,
                                     ),
                                 ),
                             ]),
@@ -84,30 +84,36 @@ const _: () = {
     where
         T: PartialEq,
     {
-        const FIXED: ::core::option::Option<usize> = __wire::fixed::sum(
+        const FIXED: ::core::option::Option<::core::primitive::usize> = __wire::fixed::sum(
             &[
                 <<T as __wire::Carried>::Itself as __wire::Encode>::FIXED,
                 <<[u8; N] as __wire::Carried>::Itself as __wire::Encode>::FIXED,
             ],
         );
         #[inline]
-        fn size(&self) -> usize {
-            match Self::FIXED {
-                ::core::option::Option::Some(size) => size,
+        fn size(&self) -> ::core::primitive::usize {
+            match <Self as __wire::Encode>::FIXED {
+                ::core::option::Option::Some(__size) => __size,
                 ::core::option::Option::None => {
-                    let Self { 0: field0, 1: field1 } = self;
-                    0 + <<T as __wire::Carried>::Itself as __wire::Encode>::size(field0)
+                    let Self { 0: __field0, 1: __field1 } = self;
+                    0
+                        + <<T as __wire::Carried>::Itself as __wire::Encode>::size(
+                            __field0,
+                        )
                         + <<[u8; N] as __wire::Carried>::Itself as __wire::Encode>::size(
-                            field1,
+                            __field1,
                         )
                 }
             }
         }
         #[inline]
-        fn encode<S: __wire::Sink + ?::core::marker::Sized>(&self, to: &mut S) {
-            let Self { 0: field0, 1: field1 } = self;
-            <<T as __wire::Carried>::Itself as __wire::Encode>::encode(field0, to);
-            <<[u8; N] as __wire::Carried>::Itself as __wire::Encode>::encode(field1, to);
+        fn encode<__S: __wire::Sink + ?::core::marker::Sized>(&self, __to: &mut __S) {
+            let Self { 0: __field0, 1: __field1 } = self;
+            <<T as __wire::Carried>::Itself as __wire::Encode>::encode(__field0, __to);
+            <<[u8; N] as __wire::Carried>::Itself as __wire::Encode>::encode(
+                __field1,
+                __to,
+            );
         }
     }
     #[automatically_derived]
@@ -116,17 +122,17 @@ const _: () = {
     where
         T: PartialEq,
     {
-        const LEAST: usize = 0
+        const LEAST: ::core::primitive::usize = 0
             + <<T as __wire::Carried>::Itself as __wire::Decode>::LEAST
             + <<[u8; N] as __wire::Carried>::Itself as __wire::Decode>::LEAST;
         #[inline]
-        fn decode<S: __wire::Source + ?::core::marker::Sized>(
-            from: &mut S,
+        fn decode<__S: __wire::Source + ?::core::marker::Sized>(
+            __from: &mut __S,
         ) -> ::core::result::Result<Self, __wire::DecodeError> {
             ::core::result::Result::Ok(Self {
-                0: <<T as __wire::Carried>::Itself as __wire::Decode>::decode(from)?,
+                0: <<T as __wire::Carried>::Itself as __wire::Decode>::decode(__from)?,
                 1: <<[u8; N] as __wire::Carried>::Itself as __wire::Decode>::decode(
-                    from,
+                    __from,
                 )?,
             })
         }
@@ -137,26 +143,26 @@ const _: () = {
     where
         T: PartialEq,
     {
-        fn schema(types: &mut __wire::Types) -> __wire::TypeName {
-            let name = __wire::TypeName::generic(
+        fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
+            let __name = __wire::TypeName::generic(
                 "Pair",
                 &[
-                    <T as __wire::Schema>::schema(types),
+                    <T as __wire::Schema>::schema(__types),
                     __wire::TypeName::plain(&::std::string::ToString::to_string(&N)),
                 ],
             );
-            types
+            __types
                 .define(
                     ::core::any::type_name::<Self>(),
-                    name,
-                    |types| __wire::Definition::Struct(
+                    __name,
+                    |__types| __wire::Definition::Struct(
                         __wire::Fields::Tuple(
                             ::std::vec::Vec::from([
                                 <<T as __wire::Carried>::Itself as __wire::Schema>::schema(
-                                    types,
+                                    __types,
                                 ),
                                 <<[u8; N] as __wire::Carried>::Itself as __wire::Schema>::schema(
-                                    types,
+                                    __types,
                                 ),
                             ]),
                         ),
@@ -170,11 +176,13 @@ const _: () = {
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Encode for Nothing {
-        const FIXED: ::core::option::Option<usize> = __wire::fixed::sum(&[]);
+        const FIXED: ::core::option::Option<::core::primitive::usize> = __wire::fixed::sum(
+            &[],
+        );
         #[inline]
-        fn size(&self) -> usize {
-            match Self::FIXED {
-                ::core::option::Option::Some(size) => size,
+        fn size(&self) -> ::core::primitive::usize {
+            match <Self as __wire::Encode>::FIXED {
+                ::core::option::Option::Some(__size) => __size,
                 ::core::option::Option::None => {
                     let Self {} = self;
                     0
@@ -182,17 +190,17 @@ const _: () = {
             }
         }
         #[inline]
-        fn encode<S: __wire::Sink + ?::core::marker::Sized>(&self, to: &mut S) {
+        fn encode<__S: __wire::Sink + ?::core::marker::Sized>(&self, __to: &mut __S) {
             let Self {} = self;
         }
     }
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Decode for Nothing {
-        const LEAST: usize = 0;
+        const LEAST: ::core::primitive::usize = 0;
         #[inline]
-        fn decode<S: __wire::Source + ?::core::marker::Sized>(
-            from: &mut S,
+        fn decode<__S: __wire::Source + ?::core::marker::Sized>(
+            __from: &mut __S,
         ) -> ::core::result::Result<Self, __wire::DecodeError> {
             ::core::result::Result::Ok(Self {})
         }
@@ -200,13 +208,13 @@ const _: () = {
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Schema for Nothing {
-        fn schema(types: &mut __wire::Types) -> __wire::TypeName {
-            let name = __wire::TypeName::generic("Nothing", &[]);
-            types
+        fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
+            let __name = __wire::TypeName::generic("Nothing", &[]);
+            __types
                 .define(
                     ::core::any::type_name::<Self>(),
-                    name,
-                    |types| __wire::Definition::Struct(__wire::Fields::Unit),
+                    __name,
+                    |__types| __wire::Definition::Struct(__wire::Fields::Unit),
                 )
         }
     }
@@ -216,7 +224,7 @@ const _: () = {
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Encode for Tree {
-        const FIXED: ::core::option::Option<usize> = __wire::fixed::same(
+        const FIXED: ::core::option::Option<::core::primitive::usize> = __wire::fixed::same(
             &[
                 __wire::fixed::sum(
                     &[::core::option::Option::Some(__wire::tag::size(3usize))],
@@ -240,32 +248,32 @@ const _: () = {
             ],
         );
         #[inline]
-        fn size(&self) -> usize {
-            match Self::FIXED {
-                ::core::option::Option::Some(size) => size,
+        fn size(&self) -> ::core::primitive::usize {
+            match <Self as __wire::Encode>::FIXED {
+                ::core::option::Option::Some(__size) => __size,
                 ::core::option::Option::None => {
                     match self {
                         Self::Leaf {} => __wire::tag::size(3usize),
-                        Self::Node { 0: field0, 1: field1 } => {
+                        Self::Node { 0: __field0, 1: __field1 } => {
                             __wire::tag::size(3usize)
                                 + <<Box<
                                     Tree,
                                 > as __wire::Carried>::Itself as __wire::Encode>::size(
-                                    field0,
+                                    __field0,
                                 )
                                 + <<Box<
                                     Tree,
                                 > as __wire::Carried>::Itself as __wire::Encode>::size(
-                                    field1,
+                                    __field1,
                                 )
                         }
-                        Self::Labelled { label: field0, tree: field1 } => {
+                        Self::Labelled { label: __field0, tree: __field1 } => {
                             __wire::tag::size(3usize)
-                                + <String as __wire::Encode>::size(field0)
+                                + <String as __wire::Encode>::size(__field0)
                                 + <<Vec<
                                     Tree,
                                 > as __wire::Carried>::Itself as __wire::Encode>::size(
-                                    field1,
+                                    __field1,
                                 )
                         }
                     }
@@ -273,26 +281,35 @@ const _: () = {
             }
         }
         #[inline]
-        fn encode<S: __wire::Sink + ?::core::marker::Sized>(&self, to: &mut S) {
+        fn encode<__S: __wire::Sink + ?::core::marker::Sized>(&self, __to: &mut __S) {
             match self {
                 Self::Leaf {} => {
-                    __wire::tag::encode(0u32, 3usize, to);
+                    __wire::tag::encode(0u32, 3usize, __to);
                 }
-                Self::Node { 0: field0, 1: field1 } => {
-                    __wire::tag::encode(1u32, 3usize, to);
+                Self::Node { 0: __field0, 1: __field1 } => {
+                    __wire::tag::encode(1u32, 3usize, __to);
                     <<Box<
                         Tree,
-                    > as __wire::Carried>::Itself as __wire::Encode>::encode(field0, to);
+                    > as __wire::Carried>::Itself as __wire::Encode>::encode(
+                        __field0,
+                        __to,
+                    );
                     <<Box<
                         Tree,
-                    > as __wire::Carried>::Itself as __wire::Encode>::encode(field1, to);
+                    > as __wire::Carried>::Itself as __wire::Encode>::encode(
+                        __field1,
+                        __to,
+                    );
                 }
-                Self::Labelled { label: field0, tree: field1 } => {
-                    __wire::tag::encode(2u32, 3usize, to);
-                    <String as __wire::Encode>::encode(field0, to);
+                Self::Labelled { label: __field0, tree: __field1 } => {
+                    __wire::tag::encode(2u32, 3usize, __to);
+                    <String as __wire::Encode>::encode(__field0, __to);
                     <<Vec<
                         Tree,
-                    > as __wire::Carried>::Itself as __wire::Encode>::encode(field1, to);
+                    > as __wire::Carried>::Itself as __wire::Encode>::encode(
+                        __field1,
+                        __to,
+                    );
                 }
             }
         }
@@ -300,35 +317,37 @@ const _: () = {
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Decode for Tree {
-        const LEAST: usize = __wire::tag::size(3usize);
+        const LEAST: ::core::primitive::usize = __wire::tag::size(3usize);
         #[inline]
-        fn decode<S: __wire::Source + ?::core::marker::Sized>(
-            from: &mut S,
+        fn decode<__S: __wire::Source + ?::core::marker::Sized>(
+            __from: &mut __S,
         ) -> ::core::result::Result<Self, __wire::DecodeError> {
-            match __wire::tag::decode(3usize, from)? {
+            match __wire::tag::decode(3usize, __from)? {
                 0u32 => ::core::result::Result::Ok(Self::Leaf {}),
                 1u32 => {
                     ::core::result::Result::Ok(Self::Node {
                         0: <<Box<
                             Tree,
-                        > as __wire::Carried>::Itself as __wire::Decode>::decode(from)?,
+                        > as __wire::Carried>::Itself as __wire::Decode>::decode(
+                            __from,
+                        )?,
                         1: <<Box<
                             Tree,
-                        > as __wire::Carried>::Itself as __wire::Decode>::decode(from)?,
+                        > as __wire::Carried>::Itself as __wire::Decode>::decode(__from)?,
                     })
                 }
                 2u32 => {
                     ::core::result::Result::Ok(Self::Labelled {
-                        label: <String as __wire::Decode>::decode(from)?,
+                        label: <String as __wire::Decode>::decode(__from)?,
                         tree: <<Vec<
                             Tree,
-                        > as __wire::Carried>::Itself as __wire::Decode>::decode(from)?,
+                        > as __wire::Carried>::Itself as __wire::Decode>::decode(__from)?,
                     })
                 }
-                tag => {
+                __tag => {
                     ::core::result::Result::Err(__wire::DecodeError::BadTag {
                         of: "Tree",
-                        tag,
+                        tag: __tag,
                     })
                 }
             }
@@ -337,13 +356,13 @@ const _: () = {
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Schema for Tree {
-        fn schema(types: &mut __wire::Types) -> __wire::TypeName {
-            let name = __wire::TypeName::generic("Tree", &[]);
-            types
+        fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
+            let __name = __wire::TypeName::generic("Tree", &[]);
+            __types
                 .define(
                     ::core::any::type_name::<Self>(),
-                    name,
-                    |types| __wire::Definition::Enum(
+                    __name,
+                    |__types| __wire::Definition::Enum(
                         ::std::vec::Vec::from([
                             __wire::Variant {
                                 name: "Leaf",
@@ -356,12 +375,12 @@ const _: () = {
                                         <<Box<
                                             Tree,
                                         > as __wire::Carried>::Itself as __wire::Schema>::schema(
-                                            types,
+                                            __types,
                                         ),
                                         <<Box<
                                             Tree,
                                         > as __wire::Carried>::Itself as __wire::Schema>::schema(
-                                            types,
+                                            __types,
                                         ),
                                     ]),
                                 ),
@@ -370,13 +389,13 @@ const _: () = {
                                 name: "Labelled",
                                 fields: __wire::Fields::Named(
                                     ::std::vec::Vec::from([
-                                        ("label", <String as __wire::Schema>::schema(types)),
+                                        ("label", <String as __wire::Schema>::schema(__types)),
                                         (
                                             "tree",
                                             <<Vec<
                                                 Tree,
                                             > as __wire::Carried>::Itself as __wire::Schema>::schema(
-                                                types,
+                                                __types,
                                             ),
                                         ),
                                     ]),
@@ -393,32 +412,34 @@ const _: () = {
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Encode for Never {
-        const FIXED: ::core::option::Option<usize> = ::core::option::Option::Some(1);
+        const FIXED: ::core::option::Option<::core::primitive::usize> = ::core::option::Option::Some(
+            1,
+        );
         #[inline]
-        fn size(&self) -> usize {
-            match Self::FIXED {
-                ::core::option::Option::Some(size) => size,
+        fn size(&self) -> ::core::primitive::usize {
+            match <Self as __wire::Encode>::FIXED {
+                ::core::option::Option::Some(__size) => __size,
                 ::core::option::Option::None => match *self {}
             }
         }
         #[inline]
-        fn encode<S: __wire::Sink + ?::core::marker::Sized>(&self, to: &mut S) {
+        fn encode<__S: __wire::Sink + ?::core::marker::Sized>(&self, __to: &mut __S) {
             match *self {}
         }
     }
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Decode for Never {
-        const LEAST: usize = __wire::tag::size(0usize);
+        const LEAST: ::core::primitive::usize = __wire::tag::size(0usize);
         #[inline]
-        fn decode<S: __wire::Source + ?::core::marker::Sized>(
-            from: &mut S,
+        fn decode<__S: __wire::Source + ?::core::marker::Sized>(
+            __from: &mut __S,
         ) -> ::core::result::Result<Self, __wire::DecodeError> {
-            match __wire::tag::decode(0usize, from)? {
-                tag => {
+            match __wire::tag::decode(0usize, __from)? {
+                __tag => {
                     ::core::result::Result::Err(__wire::DecodeError::BadTag {
                         of: "Never",
-                        tag,
+                        tag: __tag,
                     })
                 }
             }
@@ -427,13 +448,13 @@ const _: () = {
     #[automatically_derived]
     #[allow(unused_variables)]
     impl __wire::Schema for Never {
-        fn schema(types: &mut __wire::Types) -> __wire::TypeName {
-            let name = __wire::TypeName::generic("Never", &[]);
-            types
+        fn schema(__types: &mut __wire::Types) -> __wire::TypeName {
+            let __name = __wire::TypeName::generic("Never", &[]);
+            __types
                 .define(
                     ::core::any::type_name::<Self>(),
-                    name,
-                    |types| __wire::Definition::Enum(::std::vec::Vec::from([])),
+                    __name,
+                    |__types| __wire::Definition::Enum(::std::vec::Vec::from([])),
                 )
         }
     }

@@ -83,10 +83,13 @@ impl Incoming<'_> {
     pub fn end(&mut self) -> Result<(), Refused> {
         if self.bytes.is_empty() { Ok(()) } else { Err(Refused("left over".into())) }
     }
-    pub fn reply<T: underpass_wire::Encode + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+    pub fn drop_later<T: 'static>(&mut self, value: T) {
+        drop(value);
+    }
+    pub fn reply<T: underpass_wire::Encode + ?Sized>(&mut self, value: &T) -> Result<bool, Refused> {
         self.reply = to_bytes(value);
         assert_eq!(self.reply.len(), value.size());
-        Ok(())
+        Ok(self.reply.len() > 100)
     }
     pub fn later<T: underpass_wire::Encode>(
         &mut self,

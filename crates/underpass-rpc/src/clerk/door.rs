@@ -163,7 +163,7 @@ impl Clerk {
         let binding = Binding::new(offer.name.clone(), peer, expires);
         let record = Record::new(binding, offer.terms.on_end.clone(), offer.endings.clone());
         let family = Family::new(export, record, shareable, shift);
-        link.reading().admit_files(offer.service.descriptor.arguments_may_bring_files());
+        link.reading().admit_files(offer.service.descriptor.client_may_pass_files());
         let mailbox = Mailbox::of_server(ControlSocket::new(link.clone(), Some(&seat)), &seat);
         let end = ServerEnd::new(channel, mailbox, &offer.service, meeting, family, seat);
         // Before the client can have it: what is revoked from then on may be this.

@@ -10,7 +10,7 @@ trait Store {
     fn pointer(&self, value: *const u8) -> Result<(), CallError>;
     fn function(&self, value: fn(u8) -> u8) -> Result<(), CallError>;
     fn inside(&self, value: Option<&str>) -> Result<(), CallError>;
-    fn lifetime(&self, value: Cow<'static, str>) -> Result<(), CallError>;
+    fn lifetime(&self, value: Cow<'_, str>) -> Result<(), CallError>;
     fn pattern(&self, (a, b): (u8, u8)) -> Result<(), CallError>;
     fn lent(&self) -> Result<&str, CallError>;
 }

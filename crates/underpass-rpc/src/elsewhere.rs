@@ -1,0 +1,55 @@
+//! What is said of a name that nobody exports: where it was looked up and why, and where else it is.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use underpass_os::{Directory, process};
+
+/// What is said of the missing `path`.
+pub(crate) fn missing(path: &Path) -> String {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+        return format!("nobody exports {}", path.display());
+    };
+    let why = Directory::at(directory).why();
+    let remedy = "start its server, or wait for it with import_within";
+    let hint = match others(directory).iter().find_map(|other| found(other, name)) {
+        Some(hint) => hint,
+        None => {
+            "a server of another user, or with another $UNDERPASS_DIR, exports into another directory".into()
+        }
+    };
+    format!(
+        "nobody exports {}: names were looked up in {} and nowhere else ({why}); {remedy}; {hint}",
+        path.display(),
+        directory.display()
+    )
+}
+
+/// What is said of the `name` if it stands in `directory`, which is not the one that counts.
+fn found(directory: &Path, name: &OsStr) -> Option<String> {
+    let path = directory.join(name);
+    fs::symlink_metadata(&path).ok()?;
+    let owner = fs::symlink_metadata(directory).ok()?.uid();
+    let (path, directory) = (path.display(), directory.display());
+    Some(match owner == process::user() || owner == 0 {
+        true => format!("{path} is exported: if that is the one, set UNDERPASS_DIR={directory}"),
+        false => format!(
+            "user {owner} exports {path}: run as that user, or set $UNDERPASS_DIR on both sides to a directory of \
+             root's"
+        ),
+    })
+}
+
+/// Where other users and other environments put their names, as far as this user can see.
+fn others(own: &Path) -> Vec<PathBuf> {
+    let entries =
+        |directory| fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    let of_sessions = entries("/run/user").map(|session| session.join("underpass"));
+    let of_users = entries("/tmp").filter(|path| {
+        path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"underpass-"))
+    });
+    let in_session = std::env::var_os("XDG_RUNTIME_DIR").map(|session| Path::new(&session).join("underpass"));
+    let all = in_session.into_iter().chain(["/run/underpass".into()]).chain(of_sessions).chain(of_users);
+    all.filter(|path| path != own).collect()
+}
