@@ -100,7 +100,7 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
                     ::std::boxed::Box<dyn ::std::error::Error + ::core::marker::Send + ::core::marker::Sync>,
                 > + ::core::marker::Send + ::core::marker::Sync + 'static,
             ) -> ::core::result::Result<Self, #private::ImportError> {
-                let restore = move |stub| restore(&Self { stub });
+                let restore = move |__stub| restore(&Self { stub: __stub });
                 ::core::result::Result::Ok(Self {
                     stub: #private::Stub::import_resilient_with(name, Self::descriptor(), policy, restore)?,
                 })

@@ -123,7 +123,7 @@ impl ArgumentsClient {
                 >,
             > + ::core::marker::Send + ::core::marker::Sync + 'static,
     ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
-        let restore = move |stub| restore(&Self { stub });
+        let restore = move |__stub| restore(&Self { stub: __stub });
         ::core::result::Result::Ok(Self {
             stub: crate::mock::__private::Stub::import_resilient_with(
                 name,

@@ -116,7 +116,7 @@ impl FileCacheClient {
                 >,
             > + ::core::marker::Send + ::core::marker::Sync + 'static,
     ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
-        let restore = move |stub| restore(&Self { stub });
+        let restore = move |__stub| restore(&Self { stub: __stub });
         ::core::result::Result::Ok(Self {
             stub: ::underpass::__private::Stub::import_resilient_with(
                 name,
