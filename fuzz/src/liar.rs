@@ -18,7 +18,7 @@ pub struct Liar {
 }
 
 impl Liar {
-    /// A server that says `greeting`, and whoever has imported from it all the same.
+    /// A server that says `greeting`, and a client that has imported from it all the same.
     pub fn imported(greeting: &Greeting) -> Option<Self> {
         let (socket, theirs) = Socket::pair().ok()?;
         let (channel, region) = Channel::create(Fence::Full, STACK).ok()?;

@@ -39,7 +39,7 @@ pub enum Greeting {
 
 impl<'a> Arbitrary<'a> for Greeting {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
-        // Whoever gets no binding tries little else.
+        // A client without a binding tries little else.
         Ok(match u.int_in_range(0..=31u8)? {
             0..29 => Self::Honest,
             29 => Self::Other(u.arbitrary()?),
@@ -112,7 +112,7 @@ impl Visitor {
 
     /// Waits until the server has answered, or hung up, and takes what has come.
     pub fn is_answered(&mut self) {
-        // Whoever waits in vain is ended by the fuzzer.
+        // The fuzzer ends what waits in vain.
         drop(self.reading.wait(u64::MAX / 2));
         self.hear();
     }

@@ -1,7 +1,7 @@
 //! A server for the tests to call, stop and kill.
 //!
 //! `underpass-test-server NAME store|store-replace|store-expiring [N]` exports a `Store` that keeps
-//! nothing beyond its end, in place of who does, or with bindings that expire soon; it says that
+//! nothing beyond its end, in place of the server that does, or with bindings that expire soon; it says that
 //! its state is N;
 //! `underpass-test-server NAME shared` exports a `probe` that may be passed on;
 //! `underpass-test-server NAME probe|other|tight|scales|worker|shelf` exports an interface as NAME in `$UNDERPASS_DIR`;

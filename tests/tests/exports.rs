@@ -246,7 +246,7 @@ fn a_domain_without_files_is_told_what_to_raise() {
     assert!(ProbeClient::import(server.name()).unwrap().null().is_ok(), "the server goes on");
 }
 
-/// Whether `pid` has an inotify descriptor, on whose closing the kernel waits for a grace period.
+/// Whether `pid` has an inotify descriptor: the kernel waits for a grace period to close one.
 fn has_inotify(pid: u32) -> bool {
     let files = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
     files.filter_map(|file| fs::read_link(file.path()).ok()).any(|at| at.ends_with("anon_inode:inotify"))

@@ -102,7 +102,7 @@ fn calls_of_each(server: &str) -> Vec<u64> {
 }
 
 /// The kernel serves them by turns over a Unix socket. Giving way at a low priority loses the CPU for
-/// a hundred slices, so that whoever was being polled for had hundreds of times as many calls.
+/// a hundred slices, so that the client that was polled for had hundreds of times as many calls.
 #[test]
 fn a_server_of_low_priority_serves_its_clients_evenly() {
     const TRIES: usize = 6;

@@ -67,7 +67,8 @@ pub fn restrict() -> io::Result<u32> {
     let own = thread::current();
     let mut done = HashSet::from([own]);
     loop {
-        // Who is not among those found was started by one that had restricted itself, or will be found in the next round.
+        // A thread that is not among those found was started by one that had restricted itself, or
+        // will be found in the next round.
         let mut new = false;
         for thread in thread::all()? {
             if done.insert(thread) {

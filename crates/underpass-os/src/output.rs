@@ -2,7 +2,7 @@
 //! process that started it.
 //!
 //! The untrusted process gets an end of a stream socket, and never the file that its starter writes
-//! to: whoever has that can read it, truncate it and change its flags. It gets no pipe either, whose
+//! to: a holder of that can read it, truncate it and change its flags. It gets no pipe either, whose
 //! lock it could hold for ever.
 
 use crate::foreign::{ForeignFile, Table};
@@ -34,7 +34,7 @@ pub fn pair() -> io::Result<(UnixStream, OwnedFd)> {
 /// Copies all that comes over the reading end of a [`pair`] to a file, until nothing can come any
 /// more. These two are the next files that come over the exchange of `table`.
 ///
-/// It waits for the writer, for whoever reads the file, and, before Linux 6.16, for the maker of a
+/// It waits for the writer, for the file's reader, and, before Linux 6.16, for the maker of a
 /// file that comes along. So it may never return. If the file takes no more, the writer's next
 /// writes fail with `EPIPE`.
 ///
@@ -48,8 +48,8 @@ pub fn copy(table: &Table) -> io::Result<()> {
     signal::block(signal::PIPE)?;
     let mut bytes = vec![0; ROOM];
     let mut takes_more = true;
-    // It reads to the end in any case: what is left in the queue would be closed by whoever closes
-    // the last copy of this end.
+    // It reads to the end in any case: what is left in the queue would be closed by the thread
+    // that closes the last copy of this end.
     loop {
         let len = retry_on_intr(|| rustix::io::read(from, &mut bytes[..]))?;
         if len == 0 {

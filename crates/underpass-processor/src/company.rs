@@ -1,9 +1,9 @@
 //! Whether giving way is worth while, where others are ready on the same CPU.
 //!
-//! Who gives way goes behind all others that are ready on its CPU. Beside a thread that computes it has
+//! A thread that gives way goes behind all others that are ready on its CPU. Beside a thread that computes it has
 //! the processor again after a time slice. A kernel thread of low priority (nice) loses far more: the
 //! kernel counts as if it had used a whole slice of its own, and gives it the next one after a hundred
-//! times as long (`sched_yield` of a scheduler by earliest deadlines, Linux 6.6). So whoever has waited
+//! times as long (`sched_yield` of a scheduler by earliest deadlines, Linux 6.6). So a thread that has waited
 //! long sleeps instead, for a while: a wake-up finds it where it was.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -34,7 +34,7 @@ const PAUSE: (u64, u64) = (20_000_000, 10_000_000_000);
 
 pub(crate) static COMPANY: Company = Company::new();
 
-// Relaxed throughout: a habit, of no consequence but time.
+// Relaxed throughout: what is lost or late costs time, and nothing else.
 impl Company {
     const fn new() -> Self {
         Self {

@@ -33,7 +33,7 @@ struct Calls {
     under_way: Vec<(u64, Arc<dyn Frees>, Option<u16>)>,
 }
 
-/// Where callers wait, who can be freed.
+/// A place where callers wait and can be freed.
 pub(crate) trait Frees: Send + Sync {
     /// Has the caller look whether it is freed whose call has the slot `number`; or all that have
     /// none, if that is nothing. Short, and takes no lock of an [`Abandon`].

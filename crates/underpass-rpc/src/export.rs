@@ -153,7 +153,7 @@ impl Server {
     /// [`Running::stop`] does not, nor does the end of the process.
     ///
     /// An import by this very domain is a binding, too. It ends when the last clone of its stub is
-    /// dropped, and whoever ends this domain's exports does not wait for that.
+    /// dropped, and the end of this domain's exports does not wait for that.
     ///
     /// # Examples
     /// ```no_run
@@ -319,8 +319,8 @@ impl Server {
     /// Takes over names that a living domain has: a server upgraded in place. Who imports from then on comes here. The other domain turns new calls away, answers those that it has
     /// begun and ends, if it is in [`run`](Self::run), or waits by [`Running::until_replaced`]; and clients that have imported by `import_resilient` make their calls here, without having lost
     /// one, if their state has gone on: if the interface is stateless, this server names the
-    /// [`state_id`](Self::state_id) of the other, or the client restores it. Who may do so is who
-    /// may write the directory of names: its owner.
+    /// [`state_id`](Self::state_id) of the other, or the client restores it. Only the owner of the
+    /// directory of names may do so, since it takes permission to write there.
     ///
     /// # Examples
     /// ```no_run

@@ -106,7 +106,7 @@ pub(crate) fn bind_until(
         if left.is_zero() {
             return Err(failed);
         }
-        // Whoever has waited for long can wait a little longer: a sixteenth of that. An inotify
+        // An importer that has waited for long can wait a little longer: a sixteenth of that. An inotify
         // descriptor would tell at once. But if the process is killed, the kernel closes its files
         // one after another, and waits for long over that one, while peers take it to be alive.
         let step = (begun.elapsed() / 16).clamp(STEP, LONGEST_STEP);

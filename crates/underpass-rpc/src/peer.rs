@@ -153,8 +153,9 @@ fn current() -> Option<Arc<Record>> {
     inner.or_else(|| Some(crate::server::served()?.family().record().clone()))
 }
 
-/// Who has called the procedure that the calling thread runs: the client's domain, as the kernel knows it, and its binding. It stays the same however often
-/// the thread pauses, or an async handler awaits, and costs nothing where nobody asks.
+/// The caller of the procedure that the calling thread runs: the client's domain, as the kernel knows
+/// it, and its binding. It stays the same however often the thread pauses, or an async handler awaits,
+/// and costs nothing where nobody asks.
 ///
 /// In a direct call within a domain that is the domain itself, with the binding of the stub that made
 /// the call. A procedure that calls another interface of its domain is that one's caller, as if the
@@ -177,7 +178,7 @@ pub fn caller() -> Option<Peer> {
 /// It is dropped when the binding has ended for good, whatever the reason: after the last call of the
 /// binding, and after the hook, if there is one
 /// ([`Server::on_binding_end`](crate::Server::on_binding_end), which says on which thread). So what
-/// must not outlive a client can clean up in its `Drop`. Who keeps a clone keeps the value.
+/// must not outlive a client can clean up in its `Drop`. A clone of the `Arc` keeps the value.
 ///
 /// Calls over one binding run at the same time: what changes needs a lock. Two that come first may
 /// both run `make`; one of the two values is dropped at once, and both calls get the other.

@@ -59,7 +59,7 @@ impl Record {
         &self.binding
     }
 
-    /// Whoever holds it keeps its processor, and runs nothing of the user's.
+    /// The holder of the lock keeps its processor, and runs nothing of the user's.
     fn states(&self) -> MutexGuard<'_, States> {
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -3,15 +3,15 @@
 //!
 //! The new domain tells the old one by a connection that it closes without a word
 //! ([`Listening::replace`](underpass_os::Listening::replace)). The old domain's clerk accepts it and
-//! gives a hint, and whoever waits looks at the names. So anybody who may connect can have it look,
+//! gives a hint, and the waiter looks at the names. So anybody who may connect can have it look,
 //! and nobody can deceive it.
 
 use crate::changes;
 use crate::running::Running;
 use std::time::Duration;
 
-/// How long to wait before looking again though there was no hint: whoever took a name over may not
-/// have been able to connect.
+/// How long to wait before looking again though there was no hint: the domain that took a name
+/// over may not have been able to connect.
 pub(crate) const GLANCE: Duration = Duration::from_secs(60);
 
 impl Running {

@@ -57,7 +57,7 @@ impl<L: ?Sized + Send + Sync + 'static> Here<L> {
     fn of(offer: &Offer) -> Option<Self> {
         let local = offer.service.local.downcast_ref::<Arc<L>>()?.clone();
         let binding = Binding::new(offer.name.clone(), Peer::here(), None);
-        // Whoever ends the exports doesn't wait for the stubs of this domain.
+        // The end of the exports doesn't wait for the stubs of this domain.
         let record = Record::new(binding, offer.terms.on_end.clone(), Arc::default());
         Some(Self { local, record })
     }

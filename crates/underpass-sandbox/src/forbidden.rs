@@ -57,7 +57,7 @@ impl Watcher {
     }
 }
 
-/// Whoever starts a sandbox may hold signals back.
+/// The thread that starts a sandbox may hold signals back.
 fn signal_may_come() {
     let _ = signal::unblock(signal::realtime(SIGNAL));
 }

@@ -41,7 +41,7 @@ impl Outputs {
     /// The process has ended. Waits until all is copied that it has written, but not for long if
     /// this process's outputs are full. Then it is copied later.
     pub(crate) fn end(&self) {
-        // Somebody to whom the domain has passed its end writes no more.
+        // A process that the domain has passed its end to writes no more.
         self.0.iter().for_each(|output| _ = output.from.shutdown(Shutdown::Read));
         let deadline = clock::deadline_ns(PATIENCE);
         // It fails only if our own files are broken.

@@ -175,7 +175,7 @@ pub(crate) enum Beyond {
     Fails,
     /// The kernel ends the process.
     Ends,
-    /// It is held up, and whoever listens hears of it. The program has `Trap` for it, which
+    /// It is held up, and the listener hears of it. The program has `Trap` for it, which
     /// [`SeccompListener::install`](underpass_os::forbidden::SeccompListener::install) replaces.
     IsTold,
 }

@@ -1,4 +1,4 @@
-//! What resilient clients see of restarts: whose objects their calls reach, and how long they wait
+//! What resilient clients see of restarts: which objects their calls reach, and how long they wait
 //! for the next server.
 
 mod generations;

@@ -49,7 +49,7 @@ fn what_was_said_before_the_end_comes_before_it_is_told() {
     let name = Room::name("said");
     let (mut starter, _pid) = careless_starter(&name);
     let captive = CaptiveClient::import(&name).unwrap();
-    // When the domain ends, most of it is under way still: who reads takes a few bytes at once.
+    // When the domain ends, most of it is under way still: the reader takes a few bytes at once.
     let bytes = 250_000;
     std::thread::scope(|scope| {
         let mut output = BufReader::with_capacity(16, starter.0.stdout.take().unwrap());
@@ -97,7 +97,7 @@ fn an_output_that_nobody_reads_holds_up_the_domain_alone() {
     starter.0.wait().unwrap();
 }
 
-/// Whether a kernel thread of a starter that copies an output waits in the kernel for who reads it.
+/// Whether a kernel thread of a starter that copies an output waits in the kernel for its reader.
 fn copies_in_vain(starter: u32) -> bool {
     let tasks = fs::read_dir(format!("/proc/{starter}/task")).unwrap();
     tasks.flatten().any(|task| {

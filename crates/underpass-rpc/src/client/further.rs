@@ -221,7 +221,7 @@ impl ClientEnd {
         }
     }
 
-    /// Two desks contend for the channel, whoever calls.
+    /// Acts as if two activations contended for the channel.
     #[cfg(fuzzing)]
     pub(crate) fn contend(&self) {
         self.relieve(0, 1);

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// How a resilient binding goes on after its server has ended: how often a call is made, and how
 /// long it waits for the next server.
 ///
-/// A call's own deadline, whoever abandons it, and its thread's cancellation end that wait earlier.
+/// A call's own deadline, its abandonment, and its thread's cancellation end that wait earlier.
 ///
 /// # Examples
 /// ```
