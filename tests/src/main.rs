@@ -11,15 +11,16 @@
 //! `underpass-test-server NAME overfill` imports NAME, and says what a large argument gives, and then a small one and a large result;
 //! `underpass-test-server NAME gorge` imports NAME, calls it once and eats memory until it is killed;
 //! `underpass-test-server NAME replace` exports a `Worker` as NAME in place of who does;
-//! `underpass-test-server NAME drain` exports a `Worker` as NAME, drains on signals, and says that its `main` ends;
-//! `underpass-test-server NAME persist` imports NAME and makes one call that lasts, with a deadline;
-//! `underpass-test-server NAME stay` imports NAME and calls what holds it;
-//! `underpass-test-server NAME who` imports NAME and asks its handlers who calls, and is content if it is this process each time;
-//! `underpass-test-server NAME linger` imports NAME and calls it again and again;
-//! `underpass-test-server NAME loop N user|kernel US` imports NAME, calls it from a user-level or a plain kernel thread until both sides have settled and then N times
-//! with pauses of so many µs, prints the kernel entries of the latter (the server's, then its own: all, sleeps, wake-ups) and ends the server;
-//! `underpass-test-server NAME block N` imports NAME, calls it from N user-level threads that wait there for one more, and
-//! says so when all do.
+//! `underpass-test-server NAME drain` exports a `Worker` as NAME, drains on signals, and says that
+//! its `main` ends; `underpass-test-server NAME persist` imports NAME and makes one call that
+//! lasts, with a deadline; `underpass-test-server NAME stay` imports NAME and calls what holds it;
+//! `underpass-test-server NAME who` imports NAME and asks its handlers who calls, and is content if
+//! it is this process each time; `underpass-test-server NAME linger` imports NAME and calls it
+//! again and again; `underpass-test-server NAME loop N user|kernel US` imports NAME, calls it from
+//! a user-level or a plain kernel thread until both sides have settled and then N times with pauses
+//! of so many µs, prints the kernel entries of the latter (the server's, then its own: all, sleeps,
+//! wake-ups) and ends the server; `underpass-test-server NAME block N` imports NAME, calls it from
+//! N user-level threads that wait there for one more, and says so when all do.
 //!
 //! `underpass-test-server NAME await N` does the same from N futures that one kernel thread polls.
 //!

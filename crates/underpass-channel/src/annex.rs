@@ -79,10 +79,12 @@ pub fn room_for(bytes: usize) -> Option<usize> {
     (room <= *ANNEX.end()).then_some(room)
 }
 
-/// Bytes that are copied at once where many small values follow each other: they stay in the first-level cache.
+/// Bytes that are copied at once where many small values follow each other: they stay in the
+/// first-level cache.
 const CHUNK: usize = 4096;
 
-/// So many small values are copied one by one. What lies behind them may be left where it lies, and then has not been copied.
+/// So many small values are copied one by one. What lies behind them may be left where it lies, and
+/// then has not been copied.
 const FEW: usize = 16;
 
 /// Reads bytes out of an annex, each once.

@@ -10,8 +10,11 @@ use proc_macro::TokenStream;
 /// # What it generates
 /// For a trait `FileCache`:
 /// * `FileCacheClient`, the client stub, which implements `FileCache` by calling another process, and has `import`,
-///   `import_within`, `import_resilient`, `import_resilient_with`, `acknowledge_restart`, `with_deadline`, `abandonable`, `quarantine`, `urgent`, `when_all_leased`, `counters` and `descriptor`. If the interface is exported by this very process, its
-///   calls are direct. Each method `read` has a `read_async` beside it, for async tasks under any executor. It is `Clone + Debug + Send + Sync`, and has the trait's documentation.
+///   `import_within`, `import_resilient`, `import_resilient_with`, `acknowledge_restart`,
+///   `with_deadline`, `abandonable`, `quarantine`, `urgent`, `when_all_leased`, `counters` and
+///   `descriptor`. If the interface is exported by this very process, its calls are direct. Each
+///   method `read` has a `read_async` beside it, for async tasks under any executor. It is
+///   `Clone + Debug + Send + Sync`, and has the trait's documentation.
 /// * `FileCache::serve(implementation)`, a provided method that makes a service for `Server::export`.
 /// * The descriptor: procedures, types, sizes and a hash, by which the two processes find out at import whether they speak
 ///   of the same interface.
@@ -22,8 +25,9 @@ use proc_macro::TokenStream;
 /// # What the trait must be
 /// * Each method takes `&self` and returns `Result<T, E>` with `E: From<CallError>`, since every call can fail. `E` may be
 ///   `CallError` itself. An alias of `Result` needs a name that ends in `Result`.
-/// * Arguments own what they hold, or are lent as a whole: `&str`, `&[T]`, `&Path` and `&T` are sent as they are, and the server makes
-///   a `String`, a `Vec<T>`, a `PathBuf` or a `T` of them, which it lends to the implementation.
+/// * Arguments own what they hold, or are lent as a whole: `&str`, `&[T]`, `&Path` and `&T` are
+///   sent as they are, and the server makes a `String`, a `Vec<T>`, a `PathBuf` or a `T` of them,
+///   which it lends to the implementation.
 /// * Types are the plain ones of the standard library, open files (`OwnedFd`, `File`), sealed memory that travels without a copy (`underpass::Sealed`), those that derive [`Wire`](macro@Wire), and, with the feature
 ///   `serde`, those that are marked `#[underpass(serde)]`: on an argument, or on a method for the `T` of its result.
 /// * The trait is not generic, and its supertraits are at the most `Send`, `Sync`, `Debug` and `'static`, which the stub has

@@ -121,7 +121,8 @@ fn enforce() -> Result<(), i32> {
     let errno = || io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
     // SYNC with `HANDLED` store in `restrict`.
     let handled = HANDLED.each_ref().map(|bits| bits.load(Ordering::SeqCst));
-    // SAFETY: the kernel reads as many bytes as are said, which are there. An older one wants those beyond its own to be 0.
+    // SAFETY: the kernel reads as many bytes as are said, which are there. An older one wants those
+    // beyond its own to be 0.
     let ruleset = unsafe {
         libc::syscall(libc::SYS_landlock_create_ruleset, handled.as_ptr(), size_of_val(&handled), 0)
     };

@@ -1,10 +1,11 @@
 //! Whether giving way is worth while, where others are ready on the same CPU.
 //!
-//! A thread that gives way goes behind all others that are ready on its CPU. Beside a thread that computes it has
-//! the processor again after a time slice. A kernel thread of low priority (nice) loses far more: the
-//! kernel counts as if it had used a whole slice of its own, and gives it the next one after a hundred
-//! times as long (`sched_yield` of a scheduler by earliest deadlines, Linux 6.6). So a thread that has waited
-//! long sleeps instead, for a while: a wake-up finds it where it was.
+//! A thread that gives way goes behind all others that are ready on its CPU. Beside a thread that
+//! computes it has the processor again after a time slice. A kernel thread of low priority (nice)
+//! loses far more: the kernel counts as if it had used a whole slice of its own, and gives it the
+//! next one after a hundred times as long (`sched_yield` of a scheduler by earliest deadlines,
+//! Linux 6.6). So a thread that has waited long sleeps instead, for a while: a wake-up finds it
+//! where it was.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

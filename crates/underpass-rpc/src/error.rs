@@ -274,8 +274,8 @@ pub enum ImportError {
     BadName(String),
     /// Nobody exports the name. *Remedy:* start the server, or wait for it (`import_within`).
     NotExported(PathBuf),
-    /// The server that exported the name is dead. *Remedy:* start it again, or wait for the next one (`import_within`, which
-    /// says this only when its time is over; `import` says it at once).
+    /// The server that exported the name is dead. *Remedy:* start it again, or wait for the next
+    /// one (`import_within`, which says this only when its time is over; `import` says it at once).
     Dead(PathBuf),
     /// What was passed on gives no binding: it was used before, or who passed it on has that binding no more (dropped, revoked or expired), or the server has ended, or runs on a Linux before 6.5.
     /// *Remedy:* have it passed on again, by who keeps its binding until then.

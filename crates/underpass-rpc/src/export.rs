@@ -92,7 +92,8 @@ impl Server {
     }
 
     /// Lets `decide` say who may have a binding of the interface exported last. It is asked at each import from another domain, after the mode of the name's socket, and told who
-    /// that is by the kernel. It may block: that delays other imports by clients of the same user, and no calls. If it panics, the answer is no.
+    /// that is by the kernel. It may block: that delays other imports by clients of the same user,
+    /// and no calls. If it panics, the answer is no.
     ///
     /// It runs on kernel threads of its own, at the same time for several users, and for each user
     /// about one client after another. Of each user 64 clients may wait; more are refused.

@@ -145,7 +145,8 @@ impl<'a> Incoming<'a> {
         Ok(())
     }
 
-    /// The result of the procedure (LRPC, Table III: F). Says whether it is so large that its caller is not to wait until it is dropped.
+    /// The result of the procedure (LRPC, Table III: F). Says whether it is so large that its
+    /// caller is not to wait until it is dropped.
     ///
     /// # Errors
     /// There is no room for it.

@@ -29,8 +29,11 @@ pub struct Limits {
     pub memory: u64,
     /// Calls under way at once, beside one for each channel. More of them wait in their bindings' slots.
     pub calls: usize,
-    /// Bytes of the annexes in which these bindings pass what their A-stacks have no room for: from 64 KiB to 64 MiB for a call under way. Kept between calls, and counted then
-    /// by the pages that are there, or at 64 KiB where these are fewer: the client gives back what it has not used for a second or two. Where there is no room for one more, the call goes on without, by a file that is written and read: that takes several times as long.
+    /// Bytes of the annexes in which these bindings pass what their A-stacks have no room for: from
+    /// 64 KiB to 64 MiB for a call under way. Kept between calls, and counted then by the pages
+    /// that are there, or at 64 KiB where these are fewer: the client gives back what it has not
+    /// used for a second or two. Where there is no room for one more, the call goes on without, by
+    /// a file that is written and read: that takes several times as long.
     pub annexes: u64,
     /// Activations at once that are blocked in the kernel in calls of this user, without a
     /// [`blocking`](underpass_threads::blocking) around what blocks. Once there are so many, at

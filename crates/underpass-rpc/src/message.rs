@@ -19,7 +19,8 @@ pub(crate) enum Unsent {
 }
 
 /// Writes `value` for `cell`, which is new: into it if it fits, else into the A-stack of its slot, else into its annex, or a blob that goes ahead, as do its files if it
-/// has any. Whether it has is seen when they are put: where there are none they cost nothing. Says whether it went aside, into the annex or a blob.
+/// has any. Whether it has is seen when they are put: where there are none they cost nothing. Says
+/// whether it went aside, into the annex or a blob.
 ///
 /// One copy in each case (LRPC, Table III: A).
 #[inline(always)]

@@ -92,7 +92,8 @@ impl Peer {
         self.gid() == gid || self.groups().contains(&gid)
     }
 
-    /// What a security module calls it (SELinux' context, AppArmor's profile), if one labels sockets on this system. Nothing of this very process.
+    /// What a security module calls it (SELinux' context, AppArmor's profile), if one labels
+    /// sockets on this system. Nothing of this very process.
     pub fn label(&self) -> Option<&str> {
         self.0.label.as_deref()
     }
@@ -161,8 +162,8 @@ fn current() -> Option<Arc<Record>> {
 /// the call. A procedure that calls another interface of its domain is that one's caller, as if the
 /// two were in different domains.
 ///
-/// Nothing where nobody has called: outside of procedures, in threads that a procedure has started, and inside of
-/// `thread::blocking`.
+/// Nothing where nobody has called: outside of procedures, in threads that a procedure has started,
+/// and inside of `thread::blocking`.
 ///
 /// # Examples
 /// ```

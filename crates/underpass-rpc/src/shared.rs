@@ -17,7 +17,9 @@ use underpass_wire::{Decode, DecodeError, Encode, Sink, decode_length};
 /// place anyway, or only adds them up, does without that copy. *What it reads here a client may change at any moment, even between two reads of one byte:* what was
 /// checked need not hold when it is used. So there is no slice of it; take out what is to be looked at twice.
 ///
-/// Bytes in a file beside the channel, since there are more of them than an annex holds (64 MiB), or than the user may have, are copied for the server all the same, and so are those that fit into a cell.
+/// Bytes in a file beside the channel, since there are more of them than an annex holds (64 MiB),
+/// or than the user may have, are copied for the server all the same, and so are those that fit
+/// into a cell.
 ///
 /// # Examples
 /// ```

@@ -10,8 +10,9 @@
 //!
 //! One program plays both parts, or two programs do. The one that wants a sandbox describes it with a [`Sandbox`] and [`start`](Sandbox::start)s it. The
 //! process in it calls [`inside`] first thing in `main`, sets up what it needs with all rights of its user (reads its models and
-//! settings, imports the bindings that it will call), and then calls [`Inside::serve`]: it takes the names of its exports, the walls go up around all its kernel
-//! threads, the starter is told what holds, and only then the process serves, and can do nothing else.
+//! settings, imports the bindings that it will call), and then calls [`Inside::serve`]: it takes
+//! the names of its exports, the walls go up around all its kernel threads, the starter is told
+//! what holds, and only then the process serves, and can do nothing else.
 //!
 //! So the program is trusted until it serves, and what it *reads* from its callers never is: a decoder that a crafted file has taken over can compute, answer
 //! wrongly, crash, loop and fill its own memory. It can't open a file or a socket, start or signal a process, or look into one.

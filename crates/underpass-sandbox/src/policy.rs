@@ -1,7 +1,8 @@
 //! The system calls that a sandboxed domain may make.
 //!
 //! Three filters lie over one another, and the strictest answer counts. The last allows what serving
-//! and calling need, and nothing else: the rest ends the process. The first two answer, without an end, what the runtime and the standard library try and do without: files, and `clone3`.
+//! and calling need, and nothing else: the rest ends the process. The first two answer, without an
+//! end, what the runtime and the standard library try and do without: files, and `clone3`.
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition as Condition,

@@ -183,8 +183,9 @@ fn no_file_comes_along_and_a_starter_takes_its_domain_along() {
     assert!(files_of(starter.0.id()).iter().any(|file| file == "/etc/passwd"), "the starter has it");
     let captive = CaptiveClient::import(&name).unwrap();
     assert_eq!(captive.attempt("reserve", 1).as_deref(), Ok("done"));
-    // The memory of a new binding is passed on, and closed when that is done. What is left: the standard input; two names' sockets, one binding's, two outputs', and
-    // the way to the clerk's spawner; and the clerk's two.
+    // The memory of a new binding is passed on, and closed when that is done. What is left: the
+    // standard input; two names' sockets, one binding's, two outputs', and the way to the clerk's
+    // spawner; and the clerk's two.
     let wanted = ["epoll", "eventfd", "socket", "socket", "socket", "socket", "socket", "socket", "standard"];
     until("the domain has no file but these", || {
         if !is_root() {

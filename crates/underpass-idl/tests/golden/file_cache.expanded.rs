@@ -54,8 +54,8 @@ impl FileCacheClient {
     }
     /// Imports the interface that is exported as `name`, or will be within that time.
     ///
-    /// A name whose server is dead is waited for too, as somebody may start that again. Where nobody does, [`import`](Self::import) says at once that it
-    /// is dead.
+    /// A name whose server is dead is waited for too, as somebody may start that again.
+    /// Where nobody does, [`import`](Self::import) says at once that it is dead.
     ///
     /// # Errors
     /// As [`import`](Self::import), once the time is over.
