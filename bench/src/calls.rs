@@ -79,7 +79,8 @@ pub(crate) fn serve(_: &Role) -> Result<(), Error> {
     Ok(exporting(NAME).run()?)
 }
 
-/// The same by a domain that has no processor of its own, but those that its callers donate (URPC's S = 0).
+/// The same by a domain that has no processor of its own, but those that its callers donate (URPC's
+/// S = 0).
 pub(crate) fn serve_donated(role: &Role) -> Result<(), Error> {
     underpass::processors::set(0);
     serve(role)
@@ -100,10 +101,12 @@ pub(crate) fn bind_to(name: &str) -> Result<ProbeClient, Error> {
     Ok(ProbeClient::import_within(name, APPEAR)?)
 }
 
-/// Imports the interface, which starts the runtime's kernel threads, on the CPUs that this kernel thread may use now.
+/// Imports the interface, which starts the runtime's kernel threads, on the CPUs that this kernel
+/// thread may use now.
 pub(crate) fn import() -> Result<ProbeClient, Error> {
     let probe = bind()?;
-    // A first call by a user-level thread, so that there are activations before the measuring thread settles elsewhere.
+    // A first call by a user-level thread, so that there are activations before the measuring
+    // thread settles elsewhere.
     let first = probe.with_deadline(ANSWER);
     underpass::thread::spawn(move || first.null()).join().map_err(|_| "the first caller panicked")??;
     Ok(probe)
@@ -166,7 +169,8 @@ impl<F: Call> Calls<F> {
         }
     }
 
-    /// Has each thread warm up, and all begin `work`, which is `share` calls, together; gives what they return.
+    /// Has each thread warm up, and all begin `work`, which is `share` calls, together; gives what
+    /// they return.
     fn together<T, W>(&mut self, share: u64, work: W) -> Result<Vec<T>, Error>
     where
         T: Send + 'static,

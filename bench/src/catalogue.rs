@@ -47,7 +47,8 @@ pub(crate) fn find(name: &str) -> Result<&'static Benchmark, Error> {
     })
 }
 
-/// Whether `case` is to be measured where `wanted` is: that very case, those below it (`null` wants `null/pinned`), or all.
+/// Whether `case` is to be measured where `wanted` is: that very case, those below it (`null` wants
+/// `null/pinned`), or all.
 pub(crate) fn selects(wanted: Option<&str>, case: &str) -> bool {
     let Some(wanted) = wanted else { return true };
     case.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

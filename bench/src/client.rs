@@ -12,7 +12,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use underpass_os::cpu;
 
-/// Progress is told so often and not more: telling it wakes the parent, on a processor that is measured.
+/// Progress is told so often and not more: telling it wakes the parent, on a processor that is
+/// measured.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
 /// The measuring side of a scenario.
@@ -66,7 +67,8 @@ impl Client {
 
     /// Confines this kernel thread, which measures the limits, to the client's CPU.
     ///
-    /// To be called once the runtime has its own kernel threads, which keep the CPUs of the scenario.
+    /// To be called once the runtime has its own kernel threads, which keep the CPUs of the
+    /// scenario.
     ///
     /// # Errors
     /// If the CPU has been taken from this process.
@@ -84,7 +86,8 @@ impl Client {
         LatePing::new(name, &self.orders, cpu, pause)
     }
 
-    /// The limit of a call under this scenario's pinning: two lines, or a round trip by the kernel if there is one CPU.
+    /// The limit of a call under this scenario's pinning: two lines, or a round trip by the kernel
+    /// if there is one CPU.
     pub fn limit(&self) -> Ping<'_> {
         let place = self.placement();
         match (self.pinning, place.far) {
@@ -134,7 +137,8 @@ impl Client {
         self.row(case, self.pinning, Ok(figures))
     }
 
-    /// Reports a row whose sides were placed otherwise than the scenario says, or that was skipped for a reason.
+    /// Reports a row whose sides were placed otherwise than the scenario says, or that was skipped
+    /// for a reason.
     ///
     /// # Errors
     /// If the parent is gone.

@@ -1,15 +1,17 @@
 //! Measuring things beside each other.
 //!
-//! Hosts move virtual CPUs, clocks change with heat: what a cache line costs at noon says little about a call at five
-//! past. So subjects take turns of a few milliseconds, and each is compared with its neighbour in time. In every other round the
-//! turns go backwards, which cancels a steady drift.
+//! Hosts move virtual CPUs, clocks change with heat: what a cache line costs at noon says little
+//! about a call at five past. So subjects take turns of a few milliseconds, and each is compared
+//! with its neighbour in time. In every other round the turns go backwards, which cancels a steady
+//! drift.
 
 use crate::{Effort, Error, Summary};
 use std::time::{Duration, Instant};
 
 /// Something whose cost is measured.
 ///
-/// Both methods first warm up, untimed: the peer must be awake and the caches warm when the clock starts.
+/// Both methods first warm up, untimed: the peer must be awake and the caches warm when the clock
+/// starts.
 pub trait Subject {
     /// The word for it in results.
     fn name(&self) -> &str;
@@ -20,7 +22,8 @@ pub trait Subject {
     /// If an operation failed or the peer is stuck.
     fn batch(&mut self, operations: u64) -> Result<u64, Error>;
 
-    /// Does `operations` and adds the ns of each, with one reading of the clock in it, to `samples`.
+    /// Does `operations` and adds the ns of each, with one reading of the clock in it, to
+    /// `samples`.
     ///
     /// # Errors
     /// If an operation failed or the peer is stuck.
@@ -55,7 +58,8 @@ pub struct Contest {
 /// Rounds of batches for each round of single operations.
 const ROUNDS_A_SAMPLING: usize = 5;
 
-/// The most operations in a slice: more than any machine does in one, unless there is nothing to do.
+/// The most operations in a slice: more than any machine does in one, unless there is nothing to
+/// do.
 const MOST_OPERATIONS: u64 = 1 << 32;
 
 /// How often a calibration that seems done is tried again.

@@ -1,4 +1,5 @@
-//! What both domains count while calls are made: how often a call enters the kernel, and what moved a processor.
+//! What both domains count while calls are made: how often a call enters the kernel, and what moved
+//! a processor.
 
 use crate::Figures;
 use crate::calls::{Probe, ProbeClient};
@@ -7,7 +8,8 @@ use underpass::CallError;
 
 macro_rules! counted {
     ($($name:ident),*) => {
-        /// A domain's counters, as far as calls have to do with them; they have the names of [`underpass::Counters`].
+        /// A domain's counters, as far as calls have to do with them; they have the names of
+        /// [`underpass::Counters`].
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, underpass::Wire, Serialize, Deserialize)]
         pub struct Counted {
             $(
@@ -70,7 +72,8 @@ pub(crate) struct Both {
 }
 
 impl Both {
-    /// Before calls that are to be counted: the call that asks the other side is not among them here.
+    /// Before calls that are to be counted: the call that asks the other side is not among them
+    /// here.
     pub(crate) fn before(probe: &ProbeClient) -> Result<Self, CallError> {
         let far = probe.counted()?;
         Ok(Self { near: Counted::here(), far })

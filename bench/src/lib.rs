@@ -1,14 +1,17 @@
 //! The papers' experiments: what Underpass costs, beside what it can't be cheaper than.
 //!
-//! *Decides:* what is measured and how. Two real processes; every figure beside its limit, the two measured in turns of a
-//! few milliseconds in the same run, because hosts move virtual CPUs and clocks change; medians, and ratios of neighbours.
+//! *Decides:* what is measured and how. Two real processes; every figure beside its limit, the two
+//! measured in turns of a few milliseconds in the same run, because hosts move virtual CPUs and
+//! clocks change; medians, and ratios of neighbours.
 //!
-//! *Must not know:* how the runtime works inside. It uses what a user uses, the crate `underpass`, and for the raw limits
-//! memory and futexes from `underpass-os`. Table II alone looks into a call: at the channel, and at the wake-up of a thread.
+//! *Must not know:* how the runtime works inside. It uses what a user uses, the crate `underpass`,
+//! and for the raw limits memory and futexes from `underpass-os`. Table II alone looks into a call:
+//! at the channel, and at the wake-up of a thread.
 //!
-//! A benchmark is a list of scenarios ([`CATALOGUE`]). For each the parent starts two children from its own executable,
-//! a client and a server ([`Role`]); they share a page of words ([`lines`]); the client measures ([`contest`]) and
-//! reports rows ([`Row`]), which the parent passes on ([`run()`]).
+//! A benchmark is a list of scenarios ([`CATALOGUE`]). For each the parent starts two children from
+//! its own executable, a client and a server ([`Role`]); they share a page of words ([`lines`]);
+//! the client measures ([`contest`]) and reports rows ([`Row`]), which the parent passes on
+//! ([`run()`]).
 //!
 //! *Read first:* `contest.rs`, then `urpc/null.rs`.
 #![deny(unsafe_code)]

@@ -1,7 +1,8 @@
 //! `limits`: what the machine itself costs.
 //!
-//! A limit has no limit of its own, so each stands beside the two-line ping-pong, the unit in which this project thinks. That beside
-//! itself shows how far the ratios of a run can be trusted: it should be 1.
+//! A limit has no limit of its own, so each stands beside the two-line ping-pong, the unit in which
+//! this project thinks. That beside itself shows how far the ratios of a run can be trusted: it
+//! should be 1.
 
 use crate::catalogue::{Benchmark, Scenario};
 use crate::client::Client;

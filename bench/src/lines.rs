@@ -1,4 +1,5 @@
-//! The page of words that the two processes of a benchmark share: the raw limits are measured on it, without the runtime.
+//! The page of words that the two processes of a benchmark share: the raw limits are measured on
+//! it, without the runtime.
 //!
 //! Both are this program, and neither is hostile; nothing outside the benchmarks uses this.
 
@@ -20,7 +21,8 @@ const LINE: usize = 64;
 /// Bytes shared: the page, and a ring for each direction behind it.
 const LEN: usize = PAGE + 2 * RING * LINE;
 
-/// The 64-bit words, each alone in its line. Who writes which, and when: `ping.rs` and `responder.rs`.
+/// The 64-bit words, each alone in its line. Who writes which, and when: `ping.rs` and
+/// `responder.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
     /// The client's part of a ping-pong.
@@ -82,18 +84,21 @@ impl Lines {
     #[inline]
     pub fn word(&self, word: Word) -> &AtomicU64 {
         let at = self.at(word as usize).cast::<u64>();
-        // SAFETY: the pointer is aligned and valid while `self` is borrowed, and every access to these 8 bytes, by either
-        // process, goes through this function: atomic and of this size.
+        // SAFETY: the pointer is aligned and valid while `self` is borrowed, and every access to
+        // these 8 bytes, by either process, goes through this function: atomic and of this size.
         unsafe { AtomicU64::from_ptr(at) }
     }
 
-    /// The line of ring `ring` (0 or 1) that is the turn of `round`: neighbours in time lie apart, as those of a channel do.
+    /// The line of ring `ring` (0 or 1) that is the turn of `round`: neighbours in time lie apart,
+    /// as those of a channel do.
     #[inline]
     pub fn turn(&self, ring: usize, round: u64) -> &AtomicU64 {
         let line = (round as usize).wrapping_mul(37) % RING;
-        // SAFETY: within the LEN bytes of the mapping, as `ring % 2` is below 2 and `line` below RING.
+        // SAFETY: within the LEN bytes of the mapping, as `ring % 2` is below 2 and `line` below
+        // RING.
         let at = unsafe { self.memory.base().as_ptr().add(PAGE + (ring % 2 * RING + line) * LINE) };
-        // SAFETY: as for `word`: aligned, mapped, and these 8 bytes are accessed through this function alone.
+        // SAFETY: as for `word`: aligned, mapped, and these 8 bytes are accessed through this
+        // function alone.
         unsafe { AtomicU64::from_ptr(at.cast()) }
     }
 
@@ -101,14 +106,16 @@ impl Lines {
     #[inline]
     pub fn doorbell(&self, doorbell: Doorbell) -> &AtomicU32 {
         let at = self.at(WORDS + doorbell as usize).cast::<u32>();
-        // SAFETY: as for `word`: aligned, mapped, and these 4 bytes are accessed through this function alone.
+        // SAFETY: as for `word`: aligned, mapped, and these 4 bytes are accessed through this
+        // function alone.
         unsafe { AtomicU32::from_ptr(at) }
     }
 
     /// The start of a line; aligned to [`STRIDE`], since mappings begin at pages.
     #[inline]
     fn at(&self, line: usize) -> *mut u8 {
-        // SAFETY: `line` is less than WORDS + DOORBELLS, so this stays within the first PAGE bytes of the mapping.
+        // SAFETY: `line` is less than WORDS + DOORBELLS, so this stays within the first PAGE bytes
+        // of the mapping.
         unsafe { self.memory.base().as_ptr().add(line * STRIDE) }
     }
 }

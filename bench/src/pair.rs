@@ -33,7 +33,8 @@ pub(crate) fn tell(message: &Message) -> Result<(), Error> {
     Ok(out.flush()?)
 }
 
-/// The hidden subcommand that the children are started with; its argument goes to [`play`](crate::play).
+/// The hidden subcommand that the children are started with; its argument goes to
+/// [`play`](crate::play).
 pub const SUBCOMMAND: &str = "bench-role";
 
 /// After how long without a message a scenario counts as stuck.
@@ -53,10 +54,12 @@ impl Drop for Kept {
 /// What a side's reader hears: a message, or that there will be no more.
 type Heard = (Side, Option<Message>);
 
-/// Starts client and server of a scenario, and passes on to `listener` what the client reports until it ends.
+/// Starts client and server of a scenario, and passes on to `listener` what the client reports
+/// until it ends.
 ///
 /// # Errors
-/// If a side fails, ends too early, or nothing is heard for a minute. Both have ended when this returns.
+/// If a side fails, ends too early, or nothing is heard for a minute. Both have ended when this
+/// returns.
 pub(crate) fn run(roles: [Role; 2], listener: &mut dyn Listener) -> Result<(), Error> {
     let what = format!("{} ({})", roles[0].bench, roles[0].scenario);
     let (_lines, page) = Lines::create()?;

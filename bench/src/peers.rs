@@ -1,4 +1,5 @@
-//! Other thread packages, each an executable that does what it is told by lines and says how long it took.
+//! Other thread packages, each an executable that does what it is told by lines and says how long
+//! it took.
 //!
 //! ```text
 //! it begins with   {"peer":"tokio","version":"1.54.1","cases":["yield","fork"]}
@@ -26,7 +27,8 @@ const USUAL: &str = "peers/target/release";
 pub(crate) const HINT: &str = "no other thread package is measured beside ours: build them with `peers/build`, \
     and run this in the directory that `peers` is in, or name theirs with `--peers DIR`";
 
-/// The directory of the peers: the one asked for, else that in `$UNDERPASS_PEERS`, else `peers/target/release` if it is there.
+/// The directory of the peers: the one asked for, else that in `$UNDERPASS_PEERS`, else
+/// `peers/target/release` if it is there.
 ///
 /// # Errors
 /// If one was named and holds none.
@@ -67,7 +69,8 @@ struct Hello {
     cases: Vec<String>,
 }
 
-/// A running peer, idle until it is asked for something. It runs where the kernel thread that started it may.
+/// A running peer, idle until it is asked for something. It runs where the kernel thread that
+/// started it may.
 #[derive(Debug)]
 pub(crate) struct Peer {
     hello: Hello,
@@ -168,7 +171,8 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("underpass-{test}-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         let path = directory.join("underpass-peer-fake");
-        // Written by another process: a file that this one has open for writing, and another test's child with it, can't be run.
+        // Written by another process: a file that this one has open for writing, and another test's
+        // child with it, can't be run.
         let wrote = Command::new("sh")
             .args(["-c", "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$0\" && chmod 700 \"$0\""])
             .args([path.as_os_str(), script.as_ref()])

@@ -25,7 +25,8 @@ impl Orders {
         Self { lines, given: Cell::new(0), round: Cell::new(1) }
     }
 
-    /// Has the responder on `cpu` answer `rounds` of `kind`; gives the number of the first. Returns once it is ready to.
+    /// Has the responder on `cpu` answer `rounds` of `kind`; gives the number of the first. Returns
+    /// once it is ready to.
     fn give(&self, kind: Kind, cpu: usize, rounds: u64) -> Result<u64, Error> {
         let first = self.round.get();
         self.round.set(first + rounds);
@@ -140,7 +141,8 @@ pub struct LatePing<'a> {
 }
 
 impl<'a> LatePing<'a> {
-    /// One called `name`, with the responder on `cpu`, and this kernel thread asleep for `pause` before each round.
+    /// One called `name`, with the responder on `cpu`, and this kernel thread asleep for `pause`
+    /// before each round.
     pub fn new(name: &'static str, orders: &'a Orders, cpu: usize, pause: Duration) -> Self {
         Self { name, orders, cpu, pause }
     }

@@ -39,13 +39,14 @@ pub struct Placement {
     pub near: usize,
     /// The server's, where it is pinned elsewhere; nothing if there is only one CPU.
     pub far: Option<usize>,
-    /// All, in the order in which they are taken where many are: one of each core first, and those of the same package.
+    /// All, in the order in which they are taken where many are: one of each core first, and those
+    /// of the same package.
     pub order: Vec<usize>,
 }
 
 impl Placement {
-    /// Takes the first CPU that this process may use, and as the other one the first that shares no core with it and is on
-    /// the same package, if there is one.
+    /// Takes the first CPU that this process may use, and as the other one the first that shares no
+    /// core with it and is on the same package, if there is one.
     ///
     /// # Errors
     /// If the kernel doesn't tell which CPUs may be used.

@@ -27,7 +27,8 @@ pub enum Kind {
     OneLine = 2,
     /// Each wakes the other in the kernel and sleeps there.
     Futex = 3,
-    /// Each writes the next line of a ring that the other reads: what the lines of a call cost, without the call.
+    /// Each writes the next line of a ring that the other reads: what the lines of a call cost,
+    /// without the call.
     Rings = 4,
 }
 
@@ -56,7 +57,8 @@ pub fn respond(lines: &Lines) -> Result<(), Error> {
     loop {
         let order = sleep_until_changed(lines.doorbell(Doorbell::Order), seen);
         seen = order;
-        // Relaxed: `sleep_until_changed` acquired the order, and what belongs to it was written before.
+        // Relaxed: `sleep_until_changed` acquired the order, and what belongs to it was written
+        // before.
         let read = |word| lines.word(word).load(Ordering::Relaxed);
         let (kind, first) = (Kind::from_word(read(Word::Kind))?, read(Word::First));
         let last = first + read(Word::Rounds);

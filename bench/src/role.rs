@@ -63,9 +63,11 @@ enum Task {
     Hand(Hand),
 }
 
-/// Plays the role that `text` describes; standard input is the shared page, standard output the way to the parent.
+/// Plays the role that `text` describes; standard input is the shared page, standard output the way
+/// to the parent.
 ///
-/// The process is killed when its parent ends. What this returns is its exit status: if the role fails, the parent is told why.
+/// The process is killed when its parent ends. What this returns is its exit status: if the role
+/// fails, the parent is told why.
 ///
 /// # Errors
 /// If there is no parent that can be told: `text` is no role, or the parent is gone.

@@ -27,7 +27,8 @@ pub struct Figures {
     pub min_ns: f64,
     /// The slowest slice.
     pub max_ns: f64,
-    /// The 99th percentile of operations that were timed one by one, in slices of their own; a reading of the clock included.
+    /// The 99th percentile of operations that were timed one by one, in slices of their own; a
+    /// reading of the clock included.
     pub p99_ns: f64,
     /// What it is measured beside.
     pub limit: String,

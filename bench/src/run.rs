@@ -37,8 +37,8 @@ impl Default for Options {
 
 /// Runs the benchmark called `name`, or all of them for `all`.
 ///
-/// The program must pass the argument of its hidden subcommand [`SUBCOMMAND`](crate::SUBCOMMAND) to [`play`](crate::play):
-/// the two processes of a scenario are children that run this very program.
+/// The program must pass the argument of its hidden subcommand [`SUBCOMMAND`](crate::SUBCOMMAND) to
+/// [`play`](crate::play): the two processes of a scenario are children that run this very program.
 ///
 /// # Errors
 /// If there is no such benchmark or case, or a scenario fails.

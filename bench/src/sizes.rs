@@ -1,5 +1,6 @@
-//! `sizes`: calls that carry 8 bytes to 64 MiB, to the server or from it, beside the one copy that can't be saved, and beside
-//! the same over a Unix socket (LRPC's Table III and Figure 2, in spirit).
+//! `sizes`: calls that carry 8 bytes to 64 MiB, to the server or from it, beside the one copy that
+//! can't be saved, and beside the same over a Unix socket (LRPC's Table III and Figure 2, in
+//! spirit).
 
 use crate::calls::{self, Calls, Probe, ProbeClient};
 use crate::catalogue::{Benchmark, Scenario};

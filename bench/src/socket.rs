@@ -1,7 +1,9 @@
-//! The peer of `sizes` and `lrpc`: the same requests and replies over a Unix stream socket, as well as that can be done.
+//! The peer of `sizes` and `lrpc`: the same requests and replies over a Unix stream socket, as well
+//! as that can be done.
 //!
-//! Both sides keep their buffers, and a small message is one system call on each side. The server has two kernel threads, one on
-//! the client's CPU and one on the other: which of the two is faster depends on the size, and both are measured.
+//! Both sides keep their buffers, and a small message is one system call on each side. The server
+//! has two kernel threads, one on the client's CPU and one on the other: which of the two is faster
+//! depends on the size, and both are measured.
 //!
 //! ```text
 //! request   bytes that follow : u64 | bytes wanted : u64 | bytes

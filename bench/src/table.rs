@@ -23,8 +23,8 @@ impl Table {
         format!("{cpu} · {kernel} · {processors} {cpus} · a reading of the clock takes {}\n", time(*clock_ns))
     }
 
-    /// The lines for one more row: with a heading, if it belongs to another benchmark than the last one or its sides
-    /// were placed otherwise.
+    /// The lines for one more row: with a heading, if it belongs to another benchmark than the last
+    /// one or its sides were placed otherwise.
     pub fn row(&mut self, row: &Row) -> String {
         let mut text = String::new();
         let bench = (row.bench.clone(), row.pinning.clone());

@@ -1,4 +1,5 @@
-//! A client's end of a channel, whose server lies: the region, the socket and the files are the input.
+//! A client's end of a channel, whose server lies: the region, the socket and the files are the
+//! input.
 #![no_main]
 
 use arbitrary::Arbitrary;

@@ -1,4 +1,5 @@
-//! A whole domain whose peers lie: its clerk, file threads and workers, further channels, tickets, sweeps.
+//! A whole domain whose peers lie: its clerk, file threads and workers, further channels, tickets,
+//! sweeps.
 #![no_main]
 
 use arbitrary::Arbitrary;

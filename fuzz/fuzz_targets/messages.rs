@@ -1,4 +1,5 @@
-//! What comes over sockets: hello and answer of the handshake, the messages of a channel's socket, a sandboxed domain's words.
+//! What comes over sockets: hello and answer of the handshake, the messages of a channel's socket,
+//! a sandboxed domain's words.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

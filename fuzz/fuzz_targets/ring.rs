@@ -1,4 +1,5 @@
-//! Cells and bytes that cross a channel: whatever a peer writes is a message, or none, or damage; and of an honest peer every message comes, in order.
+//! Cells and bytes that cross a channel: whatever a peer writes is a message, or none, or damage;
+//! and of an honest peer every message comes, in order.
 #![no_main]
 
 use arbitrary::Arbitrary;

@@ -1,4 +1,5 @@
-//! The format for what serde knows: whatever the bytes are, they decode to a value or an error, and a value survives the way there and back.
+//! The format for what serde knows: whatever the bytes are, they decode to a value or an error, and
+//! a value survives the way there and back.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

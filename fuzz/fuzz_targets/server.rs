@@ -1,4 +1,5 @@
-//! A server's end of a channel, whose client lies: the region, the socket and the files are the input.
+//! A server's end of a channel, whose client lies: the region, the socket and the files are the
+//! input.
 #![no_main]
 
 use arbitrary::Arbitrary;

@@ -1,4 +1,5 @@
-//! Whatever the bytes are, they decode to a value or an error, and a value survives the way there and back.
+//! Whatever the bytes are, they decode to a value or an error, and a value survives the way there
+//! and back.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -42,7 +42,8 @@ impl Liar {
         &self.client
     }
 
-    /// Passes the region of a further channel of this number, whether the client has asked for one or not.
+    /// Passes the region of a further channel of this number, whether the client has asked for one
+    /// or not.
     pub fn open(&mut self, number: u8) {
         let Ok((channel, region)) = Channel::create(Fence::Full, STACK) else { return };
         let number = number % 16;

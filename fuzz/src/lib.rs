@@ -1,6 +1,8 @@
-//! What the fuzz targets share: an interface, values of its types made from its descriptor, and a peer that keeps to no rule.
+//! What the fuzz targets share: an interface, values of its types made from its descriptor, and a
+//! peer that keeps to no rule.
 //!
-//! *Read first:* `peer.rs`, the steps of which the inputs of `server`, `client` and `domain` consist.
+//! *Read first:* `peer.rs`, the steps of which the inputs of `server`, `client` and `domain`
+//! consist.
 
 mod calls;
 mod interface;

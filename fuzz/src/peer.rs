@@ -1,4 +1,5 @@
-//! A peer that keeps to no rule, step by step: an input of `server` and `client` is a list of its steps and of those of the honest end.
+//! A peer that keeps to no rule, step by step: an input of `server` and `client` is a list of its
+//! steps and of those of the honest end.
 
 use crate::interface::TargetClient;
 use crate::values::Values;
@@ -202,7 +203,9 @@ pub struct Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // Whoever holds a socket keeps it open, its owner's peer too. That the owner has died is heard by its process then (decision 0044); this one lives in its peer's, which doesn't end.
+        // Whoever holds a socket keeps it open, its owner's peer too. That the owner has died is
+        // heard by its process then (decision 0044); this one lives in its peer's, which doesn't
+        // end.
         if self.gave_itself.get() {
             self.socket.hang_up();
         }
@@ -306,7 +309,8 @@ impl Peer {
                 cell.length = length as u32;
             }
         }
-        // As one that knows all before it to be taken, so that it stays on the lines that `Place64` means.
+        // As one that knows all before it to be taken, so that it stays on the lines that `Place64`
+        // means.
         if !self.channel.post_and_look(&cell, 0) {
             return;
         }

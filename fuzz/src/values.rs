@@ -1,4 +1,5 @@
-//! Bytes that stand for values of an interface, made from its descriptor alone: mostly right ones, now and then nearly.
+//! Bytes that stand for values of an interface, made from its descriptor alone: mostly right ones,
+//! now and then nearly.
 
 use arbitrary::{Result, Unstructured};
 use underpass_wire::{Definition, Descriptor, Fields, TypeName};

@@ -1,6 +1,8 @@
-//! Null calls a second of so many async tasks, beside as many user-level threads, in turns in one run.
+//! Null calls a second of so many async tasks, beside as many user-level threads, in turns in one
+//! run.
 //!
-//! `cargo build --release -p underpass-tests && cargo run --release -p underpass-tests --example async_rate [MS]`
+//! `cargo build --release -p underpass-tests && cargo run --release -p underpass-tests --example
+//! async_rate [MS]`
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -25,7 +27,8 @@ impl Meter {
         !self.over.load(Ordering::Relaxed)
     }
 
-    /// Calls a second of `work`, which goes on until this says that it is over, in a round of so long.
+    /// Calls a second of `work`, which goes on until this says that it is over, in a round of so
+    /// long.
     fn read(&self, round: Duration, work: impl FnOnce(Self)) -> f64 {
         let (own, begun) = (self.clone(), Instant::now());
         let clock = std::thread::spawn(move || {

@@ -11,7 +11,8 @@ use underpass::CallError;
 /// What the data of each of them consists of, and nothing else: who finds some has found theirs.
 pub const MARKS: [u8; 2] = [0xa7, 0x9d];
 
-/// Two clients of one server in this process. Each checks every answer, and notes how long its calls take.
+/// Two clients of one server in this process. Each checks every answer, and notes how long its
+/// calls take.
 #[derive(Debug)]
 pub struct Callers([ProbeClient; 2]);
 
@@ -34,7 +35,8 @@ impl Callers {
         Ok((one == other).then_some(one))
     }
 
-    /// Has both call at once while `meanwhile` runs; gives what their calls of 40 bytes took, in ns.
+    /// Has both call at once while `meanwhile` runs; gives what their calls of 40 bytes took, in
+    /// ns.
     ///
     /// # Panics
     /// If an answer is wrong.
@@ -79,7 +81,8 @@ pub struct CallersProcess {
 }
 
 impl CallersProcess {
-    /// Starts `binary` (`env!("CARGO_BIN_EXE_underpass-test-server")`) to import `name`, and waits until it has.
+    /// Starts `binary` (`env!("CARGO_BIN_EXE_underpass-test-server")`) to import `name`, and waits
+    /// until it has.
     ///
     /// # Panics
     /// If it doesn't.

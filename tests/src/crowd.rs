@@ -27,8 +27,9 @@ impl Meeting {
     }
 }
 
-/// Has two activations of this domain, each pinned to a CPU of its own, call over `client` at once until each has a channel of its own; then both do `then`.
-/// Gives what they return; nothing where there is but one CPU, where nobody contends.
+/// Has two activations of this domain, each pinned to a CPU of its own, call over `client` at once
+/// until each has a channel of its own; then both do `then`. Gives what they return; nothing where
+/// there is but one CPU, where nobody contends.
 ///
 /// # Panics
 /// If they don't get them.

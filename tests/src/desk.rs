@@ -1,4 +1,5 @@
-//! A server that says who calls it, and clients in processes of their own, of any user, that do as they are told.
+//! A server that says who calls it, and clients in processes of their own, of any user, that do as
+//! they are told.
 #![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
 
 use crate::told::told;
@@ -110,12 +111,14 @@ impl Desk for Clerk {
     }
 }
 
-/// A directory of names that every user can look into, with a program in it that every user can run.
+/// A directory of names that every user can look into, with a program in it that every user can
+/// run.
 #[derive(Debug)]
 pub struct PublicRoom;
 
 impl PublicRoom {
-    /// The directory; made anew for this process, and removed by the next one that makes its own, since nothing runs at a test program's end.
+    /// The directory; made anew for this process, and removed by the next one that makes its own,
+    /// since nothing runs at a test program's end.
     ///
     /// # Panics
     /// If it can't be made.

@@ -12,7 +12,8 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// What this domain has counted so far. Before it reads it leaves a mark for who watches: a system call that is made for nothing else.
+    /// What this domain has counted so far. Before it reads it leaves a mark for who watches: a
+    /// system call that is made for nothing else.
     pub fn marked() -> Self {
         let _ = std::os::unix::process::parent_id();
         let counted = underpass::counters();
@@ -34,8 +35,9 @@ impl Entries {
 /// What strace has seen of a domain between its two marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// The domain's entries, those of kernel threads included that have nothing to do with calls, but for who waits until the domain's names are taken over: it looks whenever
-    /// anybody changes something in their directory.
+    /// The domain's entries, those of kernel threads included that have nothing to do with calls,
+    /// but for who waits until the domain's names are taken over: it looks whenever anybody changes
+    /// something in their directory.
     pub entries: Entries,
     /// Wake-ups of the peer.
     pub notifications: u64,
@@ -54,7 +56,8 @@ impl Seen {
     /// If there aren't two marks.
     pub fn of(report: &str) -> Self {
         let (mut seen, mut marks) = (Self::default(), 0);
-        // Each begins with the kernel thread's number and <name>. The end of a call that others came between has a line of its own.
+        // Each begins with the kernel thread's number and <name>. The end of a call that others
+        // came between has a line of its own.
         let calls = report.lines().filter_map(|line| Some(line.split_once("> ")?.1));
         for call in calls.filter(|call| call.starts_with(|first: char| first.is_ascii_lowercase())) {
             let (name, arguments) = call.split_once('(').unwrap_or((call, ""));

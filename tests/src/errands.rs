@@ -14,13 +14,15 @@ pub trait Errands {
     fn fill(&self, len: u64) -> Result<Vec<u8>, CallError>;
     /// Panics, after a while.
     fn panic(&self, message: &str) -> Result<(), CallError>;
-    /// The processes that the handler sees as its callers, each time that it is polled, and at last one that a thread of its own sees; 0 for none.
+    /// The processes that the handler sees as its callers, each time that it is polled, and at last
+    /// one that a thread of its own sees; 0 for none.
     fn who(&self) -> Result<Vec<u32>, CallError>;
     /// Ends when nobody wants it, or it is dropped.
     fn hold(&self) -> Result<(), CallError>;
     /// Ends when it is dropped.
     fn stay(&self) -> Result<(), CallError>;
-    /// The sum of the bytes, added up twice with a pause between: what the first and the second time had.
+    /// The sum of the bytes, added up twice with a pause between: what the first and the second
+    /// time had.
     fn twice(&self, #[underpass(shared)] bytes: Shared<'_>, ms: u64) -> Result<(u64, u64), CallError>;
     /// Has the office that this one knows `hold`.
     fn have_held(&self) -> Result<(), CallError>;

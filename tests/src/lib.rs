@@ -1,4 +1,5 @@
-//! What the tests of whole processes share: an interface, a server to run behind it, and a watchdog.
+//! What the tests of whole processes share: an interface, a server to run behind it, and a
+//! watchdog.
 #![forbid(unsafe_code)]
 
 mod callers;

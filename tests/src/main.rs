@@ -1,16 +1,16 @@
 //! A server for the tests to call, stop and kill.
 //!
 //! `underpass-test-server NAME store|store-replace|store-expiring [N]` exports a `Store` that keeps
-//! nothing beyond its end, in place of the server that does, or with bindings that expire soon; it says that
-//! its state is N;
-//! `underpass-test-server NAME shared` exports a `probe` that may be passed on;
-//! `underpass-test-server NAME probe|other|tight|scales|worker|shelf` exports an interface as NAME in `$UNDERPASS_DIR`;
-//! `underpass-test-server NAME import` imports NAME and calls it once;
-//! `underpass-test-server NAME execute` imports NAME, calls it once and becomes a `cat`;
-//! `underpass-test-server NAME exhaust` imports NAME, opens as many files as it may, and says what imports, exports and calls give then, and afterwards;
-//! `underpass-test-server NAME overfill` imports NAME, and says what a large argument gives, and then a small one and a large result;
-//! `underpass-test-server NAME gorge` imports NAME, calls it once and eats memory until it is killed;
-//! `underpass-test-server NAME replace` exports a `Worker` as NAME in place of who does;
+//! nothing beyond its end, in place of the server that does, or with bindings that expire soon; it
+//! says that its state is N; `underpass-test-server NAME shared` exports a `probe` that may be
+//! passed on; `underpass-test-server NAME probe|other|tight|scales|worker|shelf` exports an
+//! interface as NAME in `$UNDERPASS_DIR`; `underpass-test-server NAME import` imports NAME and
+//! calls it once; `underpass-test-server NAME execute` imports NAME, calls it once and becomes a
+//! `cat`; `underpass-test-server NAME exhaust` imports NAME, opens as many files as it may, and
+//! says what imports, exports and calls give then, and afterwards; `underpass-test-server NAME
+//! overfill` imports NAME, and says what a large argument gives, and then a small one and a large
+//! result; `underpass-test-server NAME gorge` imports NAME, calls it once and eats memory until it
+//! is killed; `underpass-test-server NAME replace` exports a `Worker` as NAME in place of who does;
 //! `underpass-test-server NAME drain` exports a `Worker` as NAME, drains on signals, and says that
 //! its `main` ends; `underpass-test-server NAME persist` imports NAME and makes one call that
 //! lasts, with a deadline; `underpass-test-server NAME stay` imports NAME and calls what holds it;
@@ -26,21 +26,25 @@
 //!
 //! `underpass-test-server NAME compute MS` imports NAME and has it compute again and again.
 //!
-//! `underpass-test-server NAME crowd` imports NAME, calls it from two activations until each has a channel of its own, says so, and calls on from both.
+//! `underpass-test-server NAME crowd` imports NAME, calls it from two activations until each has a
+//! channel of its own, says so, and calls on from both.
 //!
-//! `underpass-test-server NAME callers` imports NAME twice, and calls over both from one line of its standard input to the next; then it prints what the calls took.
+//! `underpass-test-server NAME callers` imports NAME twice, and calls over both from one line of
+//! its standard input to the next; then it prints what the calls took.
 //!
 //! `underpass-test-server - puppet` does what it is told over its standard input.
 //!
-//! `underpass-test-server NAME porter` exports it as NAME; `underpass-test-server NAME carry N` imports it, makes N calls with files in both directions and prints
-//! how many files it has open before them and after.
+//! `underpass-test-server NAME porter` exports it as NAME; `underpass-test-server NAME carry N`
+//! imports it, makes N calls with files in both directions and prints how many files it has open
+//! before them and after.
 //!
 //! `underpass-test-server NAME public` exports a `Porter` that every user may import and pass on.
 //!
 //! `underpass-test-server - withhold` serves a FUSE whose device is its standard output.
 //!
 //! `underpass-test-server NAME few-bindings N` exports a `Porter` whose user may have N bindings;
-//! `underpass-test-server NAME few-annexes N` exports a `Probe` whose user may have N bytes of annexes; `underpass-test-server NAME large N` makes N large calls.
+//! `underpass-test-server NAME few-annexes N` exports a `Probe` whose user may have N bytes of
+//! annexes; `underpass-test-server NAME large N` makes N large calls.
 //!
 //! `underpass-test-server NAME deep [N]` exports a `Deep` whose calls have stacks of the usual
 //! size, or of N bytes.

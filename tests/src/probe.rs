@@ -115,15 +115,18 @@ pub trait Probe {
     fn panic(&self, message: &str) -> Result<(), CallError>;
     /// Calls `add` of the `Probe` under `name`.
     fn call_back(&self, name: &str, a: u8, b: u8) -> Result<u8, CallError>;
-    /// Calls the same of the `Probe` under the first of `names` for the others, and naps where there are none; says how many there were.
+    /// Calls the same of the `Probe` under the first of `names` for the others, and naps where
+    /// there are none; says how many there were.
     fn chain(&self, names: &[String], ms: u64) -> Result<u32, CallError>;
     /// Computes.
     fn compute(&self, ms: u64) -> Result<(), CallError>;
-    /// Blocks its kernel thread without saying so until `others` calls have come to [`meet`](Self::meet) or here.
+    /// Blocks its kernel thread without saying so until `others` calls have come to
+    /// [`meet`](Self::meet) or here.
     fn block(&self, others: u32) -> Result<(), CallError>;
     /// Processors that its domain has donated, was lent, and has returned.
     fn donations(&self) -> Result<(u64, u64, u64), CallError>;
-    /// The calls that its domain has made, and its spins that ended because something came and in a sleep.
+    /// The calls that its domain has made, and its spins that ended because something came and in a
+    /// sleep.
     fn spins(&self) -> Result<(u64, u64, u64), CallError>;
     /// Ends its process.
     fn die(&self) -> Result<(), CallError>;

@@ -1,4 +1,5 @@
-//! Arguments of each kind, for tests that count how often they are copied, and change them meanwhile.
+//! Arguments of each kind, for tests that count how often they are copied, and change them
+//! meanwhile.
 #![allow(clippy::missing_errors_doc, reason = "an interface of the tests: what goes wrong is what they test")]
 
 use crate::until;
@@ -20,7 +21,8 @@ pub trait Scales {
     fn given(&self, len: u32) -> Result<Vec<u8>, CallError>;
     /// A small argument and a small result.
     fn small(&self, number: u64) -> Result<u64, CallError>;
-    /// What this process has copied into channels and out of them; nothing where that is not counted.
+    /// What this process has copied into channels and out of them; nothing where that is not
+    /// counted.
     fn copied(&self) -> Result<Option<(u64, u64)>, CallError>;
     /// The sums of both, and again after the next `go`.
     fn twice(

@@ -7,9 +7,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The directory of names of this test process; removed when the process's last test is done with it.
+/// The directory of names of this test process; removed when the process's last test is done with
+/// it.
 ///
-/// Names are looked up through the environment, which a process has only one of; so each test takes names of its own.
+/// Names are looked up through the environment, which a process has only one of; so each test takes
+/// names of its own.
 #[derive(Debug)]
 pub struct Room;
 
@@ -34,7 +36,8 @@ impl Room {
     }
 }
 
-/// Whether a socket of this name accepts, among those of the network that `process` sees: it is there a moment before it does, and who imports it then is told that it is dead.
+/// Whether a socket of this name accepts, among those of the network that `process` sees: it is
+/// there a moment before it does, and who imports it then is told that it is dead.
 fn is_listened_to(name: &str, process: u32) -> bool {
     /// `__SO_ACCEPTCON`, as `/proc/net/unix` shows it.
     const ACCEPTS: &str = "00010000";
@@ -57,8 +60,8 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts `binary` (`env!("CARGO_BIN_EXE_underpass-test-server")`) to export `interface` as `name`, and waits until it
-    /// does.
+    /// Starts `binary` (`env!("CARGO_BIN_EXE_underpass-test-server")`) to export `interface` as
+    /// `name`, and waits until it does.
     ///
     /// # Panics
     /// If it doesn't.

@@ -15,7 +15,8 @@ fn count(pid: u32, what: &str) -> usize {
     fs::read_dir(format!("/proc/{pid}/{what}")).map_or(0, Iterator::count)
 }
 
-/// Open files of `pid`, but for those through which its monitor looks at its own kernel threads: one each, opened when the thread starts.
+/// Open files of `pid`, but for those through which its monitor looks at its own kernel threads:
+/// one each, opened when the thread starts.
 pub fn fds_of(pid: u32) -> usize {
     open_files(pid).count()
 }
@@ -26,13 +27,15 @@ fn open_files(pid: u32) -> impl Iterator<Item = fs::DirEntry> {
     files.filter(move |file| !stats(file))
 }
 
-/// Which files a process had open, and how many of each. Mere counts deceive where a file of something earlier is about to be closed.
+/// Which files a process had open, and how many of each. Mere counts deceive where a file of
+/// something earlier is about to be closed.
 pub struct Files {
     pid: u32,
     open: BTreeMap<File, usize>,
 }
 
-/// What it is called, its device and its number there. Its number in the process tells nothing: a file that is opened anew may have another.
+/// What it is called, its device and its number there. Its number in the process tells nothing: a
+/// file that is opened anew may have another.
 type File = (PathBuf, u64, u64);
 
 impl Files {
@@ -100,7 +103,8 @@ pub fn state_of(pid: u32) -> String {
         .collect()
 }
 
-/// How often the kernel threads of `pid` stopped running: because they slept, and because others wanted the CPU.
+/// How often the kernel threads of `pid` stopped running: because they slept, and because others
+/// wanted the CPU.
 pub fn switches_of(pid: u32) -> (u64, u64) {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let texts = tasks.filter_map(|task| fs::read_to_string(task.path().join("status")).ok());
@@ -117,7 +121,8 @@ pub fn switches_of(pid: u32) -> (u64, u64) {
 /// Clock ticks that `pid` has run for, in user mode and in the kernel.
 pub fn ticks_of(pid: u32) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name, in brackets, may hold anything; utime and stime are the 12th and 13th word after it.
+    // The name, in brackets, may hold anything; utime and stime are the 12th and 13th word after
+    // it.
     let after = stat.rsplit(')').next().unwrap_or_default();
     after.split_whitespace().skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum()
 }

@@ -1,4 +1,5 @@
-//! Errors as one process of the tests tells them to another: by variant, which their `Debug` does not say.
+//! Errors as one process of the tests tells them to another: by variant, which their `Debug` does
+//! not say.
 
 use std::fmt::Debug;
 use underpass::{CallError, Error, ImportError, ShareError};

@@ -32,7 +32,8 @@ impl Watchdog {
             .name("watchdog".to_owned())
             .spawn(move || {
                 if watched.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
-                    // Not by `eprintln`, whose text a test's harness keeps, and which would be lost with the process.
+                    // Not by `eprintln`, whose text a test's harness keeps, and which would be lost
+                    // with the process.
                     let _ = dump(name, &mut std::io::stderr().lock());
                     std::process::abort();
                 }

@@ -1,6 +1,7 @@
 //! A file system in user space (FUSE) with one file, `page`. It never answers a read.
 //!
-//! The numbers and the layouts are those of the kernel's `fuse.h`. All of its structures are without gaps.
+//! The numbers and the layouts are those of the kernel's `fuse.h`. All of its structures are
+//! without gaps.
 
 use std::fs::File;
 use std::io::{self, Read, Write, copy, sink, stderr, stdin, stdout};
@@ -43,8 +44,8 @@ fn attributes(node: u64) -> Vec<u8> {
 /// The answer to a request, without its header; an `errno` if the file system has no such request.
 fn answer(request: u32, node: u64) -> Result<Vec<u8>, i32> {
     match request {
-        // Version 7.31, 4 KiB of read-ahead, no flags, the kernel's own number of background requests,
-        // 4 KiB a write, times in ns. Zero stands for all that came later.
+        // Version 7.31, 4 KiB of read-ahead, no flags, the kernel's own number of background
+        // requests, 4 KiB a write, times in ns. Zero stands for all that came later.
         INIT => Ok(words([7, 31, 4096, 0, 0, 4096, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0])),
         // The node, its generation, and how long the kernel may cache both: not at all.
         LOOKUP => Ok([longs([FILE, 0, 0, 0, 0]), attributes(FILE)].concat()),
@@ -55,8 +56,8 @@ fn answer(request: u32, node: u64) -> Result<Vec<u8>, i32> {
     }
 }
 
-/// Serves the FUSE whose device is the standard output until the standard input ends. Writes one byte to
-/// the standard error for each request to read, and answers none of these.
+/// Serves the FUSE whose device is the standard output until the standard input ends. Writes one
+/// byte to the standard error for each request to read, and answers none of these.
 ///
 /// # Errors
 /// What reading the device, or writing to it, gives.

@@ -23,7 +23,8 @@ pub trait Worker {
     /// Notes the call `id`, and comes back only if that was noted before.
     #[idempotent]
     fn stay_once(&self, id: u64) -> Result<(), CallError>;
-    /// How long the caller waits still, in ms, as the handler at the end of the chain of `names` sees it.
+    /// How long the caller waits still, in ms, as the handler at the end of the chain of `names`
+    /// sees it.
     fn left(&self, names: &[String]) -> Result<Option<u64>, CallError>;
     /// The same, but the first of them says that its own call doesn't depend on its caller's.
     fn left_apart(&self, names: &[String]) -> Result<Option<u64>, CallError>;
@@ -37,11 +38,13 @@ pub trait Worker {
     fn have_stay(&self, name: &str, id: u64) -> Result<(), CallError>;
     /// Calls `persist` of the `Worker` under `name`.
     fn have_persist(&self, name: &str, id: u64) -> Result<(), CallError>;
-    /// Calls `pass` of the `Worker` under the first of `names` with the others, or notes `id` and persists; and notes what came of it.
+    /// Calls `pass` of the `Worker` under the first of `names` with the others, or notes `id` and
+    /// persists; and notes what came of it.
     fn pass(&self, names: &[String], id: u64) -> Result<(), CallError>;
     /// The same, but the first of them makes its call on another thread that works for the handler.
     fn pass_elsewhere(&self, names: &[String], id: u64) -> Result<(), CallError>;
-    /// Calls `wait_for` of the `Worker` under `name`, whether its caller wants that or not, and notes what came of it.
+    /// Calls `wait_for` of the `Worker` under `name`, whether its caller wants that or not, and
+    /// notes what came of it.
     fn finish(&self, name: &str, id: u64) -> Result<(), CallError>;
     /// Notes the call `id`, and comes back when the next number is noted.
     fn wait_for(&self, id: u64) -> Result<(), CallError>;
@@ -51,7 +54,8 @@ pub trait Worker {
     fn withdraw(&self, name: &str) -> Result<(), CallError>;
     /// Comes back when no call of those that its domain has exported so is under way.
     fn settle(&self) -> Result<(), CallError>;
-    /// What has come of calls that `have_stay` and `pass` have made, nothing if they went well; and of those of `finish` that did not.
+    /// What has come of calls that `have_stay` and `pass` have made, nothing if they went well; and
+    /// of those of `finish` that did not.
     fn told(&self) -> Result<Vec<Option<CallError>>, CallError>;
     /// How many calls that `finish` has made went well.
     fn finished(&self) -> Result<u64, CallError>;

@@ -1,4 +1,5 @@
-//! Servers that don't come back: their callers are freed, and who holds too many calls loses the binding.
+//! Servers that don't come back: their callers are freed, and who holds too many calls loses the
+//! binding.
 
 use std::time::Duration;
 use underpass::{Abandon, CallError, Outcome, thread};

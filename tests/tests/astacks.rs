@@ -43,7 +43,8 @@ fn regions() -> Vec<(usize, usize)> {
     found
 }
 
-// The compiler knows them. In an interface of the test's own, so that no other's change is in the way.
+// The compiler knows them. In an interface of the test's own, so that no other's change is in the
+// way.
 #[underpass::interface]
 trait Blocks {
     fn read(&self, file: u64, block: u32) -> Result<[u8; 512], underpass::CallError>;

@@ -262,7 +262,8 @@ fn a_binding_is_passed_on_only_if_its_server_lets_it_and_to_who_is_let_in() {
         running.bindings().list().iter().all(|binding| binding.expires_in().is_some()),
         "nor is it longer"
     );
-    // It is a client of its own: counted for its user, on a binding that the first one's end does not end.
+    // It is a client of its own: counted for its user, on a binding that the first one's end does
+    // not end.
     let (gave, took) = pass_on(&mut first, &mut third, &format!("{open}-b"));
     assert!(gave == "()" && took.contains("Limit("), "{gave} {took}");
     assert_eq!(running.bindings().revoke(|binding| binding.peer().uid() == 0), 1);

@@ -1,4 +1,5 @@
-//! Threads that are cancelled in calls, and callers that give up calls whose handlers wait in calls of their own.
+//! Threads that are cancelled in calls, and callers that give up calls whose handlers wait in calls
+//! of their own.
 
 use std::time::Duration;
 use underpass::{Abandon, CallError, Outcome, thread};
@@ -144,7 +145,8 @@ impl Chain {
     }
 }
 
-/// The first two were told that their calls had ended; but the last, which looks all the time, may see it and reply before the middle one gives its slot up.
+/// The first two were told that their calls had ended; but the last, which looks all the time, may
+/// see it and reply before the middle one gives its slot up.
 fn ended_early([first, middle]: [Vec<Option<CallError>>; 2]) {
     let early = Some(CallError::Cancelled(Outcome::Unknown));
     assert_eq!(first, std::slice::from_ref(&early));

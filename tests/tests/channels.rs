@@ -1,4 +1,5 @@
-//! Bindings over which several activations call: each gets a channel of its own, and all of them end as one.
+//! Bindings over which several activations call: each gets a channel of its own, and all of them
+//! end as one.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -105,7 +106,8 @@ fn callers_over_all_channels_are_told_of_the_servers_death() {
     assert_eq!(mappings(pid), 0);
 }
 
-/// Another process that has two channels to `name`, and calls over both; nothing where there is but one CPU.
+/// Another process that has two channels to `name`, and calls over both; nothing where there is but
+/// one CPU.
 fn other_crowd(name: &str) -> Option<Child> {
     let mut other = Command::new(SERVER)
         .args([name, "crowd"])

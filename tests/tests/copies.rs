@@ -1,4 +1,5 @@
-//! How often arguments and results are copied (LRPC, Table III), and what a client can change of them.
+//! How often arguments and results are copied (LRPC, Table III), and what a client can change of
+//! them.
 
 use std::fs::File;
 use std::io;
@@ -23,7 +24,8 @@ fn scales(name: &str) -> (ServerProcess, ScalesClient) {
     (server, client)
 }
 
-/// Bytes that one call copied: the client into the channel (A), the server out of it (E), the server into it, the client out of it (F).
+/// Bytes that one call copied: the client into the channel (A), the server out of it (E), the
+/// server into it, the client out of it (F).
 #[cfg(debug_assertions)]
 type Counted = [u64; 4];
 
@@ -43,12 +45,14 @@ fn count(client: &ScalesClient, call: impl Fn()) -> Counted {
     since(cost, since(second, both()))
 }
 
-/// LRPC's column of Table III, in bytes: `AE` of arguments from which the server is protected, `A` of others, `F` of results. That the server writes a result into the A-stack has no letter there, since LRPC's
-/// procedures write it there in the first place.
+/// LRPC's column of Table III, in bytes: `AE` of arguments from which the server is protected, `A`
+/// of others, `F` of results. That the server writes a result into the A-stack has no letter there,
+/// since LRPC's procedures write it there in the first place.
 #[test]
 #[cfg(debug_assertions)]
 fn copies_are_those_of_lrpcs_third_table() {
-    /// Bytes, and those of their length before them. With an error without bytes a result of a number takes nine.
+    /// Bytes, and those of their length before them. With an error without bytes a result of a
+    /// number takes nine.
     const N: u64 = 1000;
     const LENGTH: u64 = 9;
     const SUM: u64 = 9;

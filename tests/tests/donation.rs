@@ -53,7 +53,8 @@ fn threads_and_kernel_threads_donate() {
     let (_server, client) = start("threads");
     warm(&client);
     let before = client.counters().donations_given;
-    // On a busy machine the listener may be late to listen, and the server's own processor comes first for a while.
+    // On a busy machine the listener may be late to listen, and the server's own processor comes
+    // first for a while.
     until("donations", || {
         let inside = client.clone();
         thread::spawn(move || (0..300).for_each(|_| inside.null().unwrap())).join().unwrap();
@@ -145,7 +146,8 @@ fn a_processor_goes_along_a_chain_and_back() {
 #[test]
 fn a_listener_hears_of_replies_that_come_without_a_processor() {
     let _watchdog = Watchdog::new("a_listener_hears_of_replies_that_come_without_a_processor");
-    // The last naps, or has processors of its own: the others have given theirs back when its reply comes.
+    // The last naps, or has processors of its own: the others have given theirs back when its reply
+    // comes.
     chain("late", &[30; 10], without_processors);
     chain("own", &[0, 1, 30, 0, 1, 30], |_| {});
 }
@@ -156,7 +158,8 @@ fn a_call_does_not_wait_for_what_blocks_behind_it() {
     let (_server, client) = start("behind");
     warm(&client);
     let inside = client.clone();
-    // The reply to the first call is there before the second blocks the donated processor, until the third comes.
+    // The reply to the first call is there before the second blocks the donated processor, until
+    // the third comes.
     let done = thread::spawn(move || {
         let quick = {
             let client = inside.clone();
@@ -173,7 +176,8 @@ fn a_call_does_not_wait_for_what_blocks_behind_it() {
     assert_eq!(done.join().unwrap(), Ok(()));
 }
 
-/// Two servers that sleep are called by two threads of one activation. They have no listener where that runs, unless it is the same CPU.
+/// Two servers that sleep are called by two threads of one activation. They have no listener where
+/// that runs, unless it is the same CPU.
 #[test]
 fn a_call_does_not_wait_for_another_servers() {
     const NAME: &str = "a_call_does_not_wait_for_another_servers";
@@ -198,7 +202,8 @@ fn a_call_does_not_wait_for_another_servers() {
         let asleep = |server: &ServerProcess| state_of(server.pid()).bytes().all(|state| state == b'S');
         until("both to sleep", || (asleep(&one) && asleep(&another)).then_some(()));
         thread::spawn(move || {
-            // It has no processor forced upon it, since its caller may be freed, but is left to who idles, as the sibling's is: that one runs as soon as this one waits.
+            // It has no processor forced upon it, since its caller may be freed, but is left to who
+            // idles, as the sibling's is: that one runs as soon as this one waits.
             let endless = first.urgent().abandonable(&Abandon::new());
             let sibling = thread::spawn(move || {
                 second.null().unwrap();
@@ -309,7 +314,8 @@ fn an_urgent_call_has_the_processor_of_a_busy_caller() {
     .unwrap();
 }
 
-/// How long eight domains call one another, in seconds; `$UNDERPASS_TEST_LONG` has them do so for a minute.
+/// How long eight domains call one another, in seconds; `$UNDERPASS_TEST_LONG` has them do so for a
+/// minute.
 fn span() -> Duration {
     Duration::from_secs(if underpass_tests::long() { 60 } else { 3 })
 }
@@ -348,6 +354,7 @@ fn eight_domains_on_two_processors_call_one_another() {
     let (calls, paid, in_vain) = all;
     eprintln!("{calls} calls, {paid} spins that paid, {in_vain} in vain");
     assert!(chains > 0 && calls >= chains * DOMAINS as u64, "{chains} chains, {calls} calls");
-    // Who spins in vain does so once for a call on each side, and then sleeps: no processor spins while calls wait for it, over and over.
+    // Who spins in vain does so once for a call on each side, and then sleeps: no processor spins
+    // while calls wait for it, over and over.
     assert!(in_vain <= 2 * calls, "{in_vain} spins in vain, {paid} that paid, {calls} calls");
 }

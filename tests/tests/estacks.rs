@@ -6,7 +6,8 @@ use underpass::{Limits, Server, estacks, processors};
 use underpass_tests::{Clerk, Desk, PublicRoom, Puppet, Room, Watchdog, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
-/// What is kept at the most, for each activation and for all of them, once others were not needed for a while.
+/// What is kept at the most, for each activation and for all of them, once others were not needed
+/// for a while.
 const KEPT: u64 = 64;
 
 /// One test at a time: the bound is the domain's.

@@ -94,7 +94,8 @@ fn a_name_of_another_user_is_found_by_root() {
     assert!(told.contains(&format!("user 61000 exports {}: run as that user", path.display())), "{told}");
 }
 
-/// The server's end is certain. Whether somebody starts it anew is not, so `import_within` waits for that.
+/// The server's end is certain. Whether somebody starts it anew is not, so `import_within` waits
+/// for that.
 #[test]
 fn a_dead_server_is_told_at_once_or_waited_for() {
     let _watchdog = Watchdog::new("a_dead_server_is_told_at_once_or_waited_for");
@@ -231,7 +232,8 @@ fn a_domain_without_files_is_told_what_to_raise() {
     let _watchdog = Watchdog::new("a_domain_without_files_is_told_what_to_raise");
     let server = ServerProcess::start(SERVER, &Room::name("files"), "probe");
     let mut refused = 0;
-    // From too few for anything to enough; at each number something else is the first that has no file left.
+    // From too few for anything to enough; at each number something else is the first that has no
+    // file left.
     for files in 4..12 {
         let script = format!("ulimit -n {files}; exec \"$0\" \"$@\"");
         let output =

@@ -15,7 +15,8 @@ const SHARE: u64 = 8;
 /// Calls of the flood that wait already when the other's is looked at.
 const FLOOD: u64 = 60;
 
-/// Activations that may serve: the server's only one, and one that takes its place should it be held up.
+/// Activations that may serve: the server's only one, and one that takes its place should it be
+/// held up.
 const SERVING: u64 = 2;
 
 const ROUNDS: usize = 30;
@@ -25,7 +26,8 @@ fn signal(server: &ServerProcess, name: &str) {
     assert!(sent.unwrap().success());
 }
 
-/// The calls of the flood that are served before the other client's, which has come before them all.
+/// The calls of the flood that are served before the other client's, which has come before them
+/// all.
 fn served_before(server: &ServerProcess, flood: &ProbeClient, other: &ProbeClient) -> u64 {
     let served = other.turn().unwrap() + 1;
     signal(server, "-STOP");
@@ -101,8 +103,9 @@ fn calls_of_each(server: &str) -> Vec<u64> {
     })
 }
 
-/// The kernel serves them by turns over a Unix socket. Giving way at a low priority loses the CPU for
-/// a hundred slices, so that the client that was polled for had hundreds of times as many calls.
+/// The kernel serves them by turns over a Unix socket. Giving way at a low priority loses the CPU
+/// for a hundred slices, so that the client that was polled for had hundreds of times as many
+/// calls.
 #[test]
 fn a_server_of_low_priority_serves_its_clients_evenly() {
     const TRIES: usize = 6;

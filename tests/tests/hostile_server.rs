@@ -1,4 +1,5 @@
-//! Servers that lie to a client, or damage what they share with it: the client's calls end with an error that says so.
+//! Servers that lie to a client, or damage what they share with it: the client's calls end with an
+//! error that says so.
 
 #[path = "hostile/end.rs"]
 mod end;
@@ -28,7 +29,8 @@ const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 /// No import takes as long.
 const LONG: Duration = Duration::from_secs(1000);
 
-/// A server made by hand, an honest one besides, and the files of this process while nobody else is there.
+/// A server made by hand, an honest one besides, and the files of this process while nobody else is
+/// there.
 struct Scene {
     listening: Listening,
     name: String,
@@ -86,7 +88,8 @@ impl Scene {
         End { socket, number: 0, channel, region: Arc::new(Region::adopt(file.as_fd(), STACK).unwrap()) }
     }
 
-    /// What `call` gives over a binding whose other end does `lie`, and then stays until the client hangs up.
+    /// What `call` gives over a binding whose other end does `lie`, and then stays until the client
+    /// hangs up.
     fn lied_to<R>(&self, lie: impl FnOnce(&End) + Send, call: impl FnOnce(&ProbeClient) -> R) -> R {
         let given = std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -100,7 +103,8 @@ impl Scene {
         given
     }
 
-    /// A call over a binding whose other end does `lie` ends with a violation, and closes that binding alone.
+    /// A call over a binding whose other end does `lie` ends with a violation, and closes that
+    /// binding alone.
     fn violates(&self, lie: impl FnOnce(&End) + Send) {
         self.lied_to(lie, |client| {
             violation(client.pid());
@@ -168,7 +172,8 @@ fn an_annex_that_its_client_did_not_make_closes_the_binding() {
     let (_annex, file) = Annex::create(1).unwrap().unwrap();
     scene.count();
     let in_annex = |slot| Cell { place: Place::Annex, length: 10, ..Cell::new(slot, DONE) };
-    // One that there is not, whatever the kept word says; one that the server makes, for a reply and for nothing.
+    // One that there is not, whatever the kept word says; one that the server makes, for a reply
+    // and for nothing.
     scene.violates(|end| end.post(&in_annex(call(end).slot())));
     scene.violates(|end| {
         let call = call(end);
@@ -186,7 +191,8 @@ fn an_annex_that_its_client_did_not_make_closes_the_binding() {
         call(end);
         end.say(&[[10; 8], [0; 8]].concat(), &[file.as_fd()]);
     });
-    // The client's own, of which the server says that it has another, or more bytes than it has room for.
+    // The client's own, of which the server says that it has another, or more bytes than it has
+    // room for.
     for (number, length) in [(2, 10), (1, 1 << 20), (1, u32::MAX)] {
         let lie = |end: &End| {
             let call = call(end);
@@ -240,7 +246,8 @@ fn a_ticket_that_nobody_asked_for_closes_the_binding_and_one_that_is_none_gives_
     assert_eq!(system(taken(LONG)), ErrorKind::UnexpectedEof);
 }
 
-/// Answers calls until the client asks for a channel, says `said` with `files`, and goes on until the client has hung up.
+/// Answers calls until the client asks for a channel, says `said` with `files`, and goes on until
+/// the client has hung up.
 fn serve_and_open(end: &End, said: u8, files: &[BorrowedFd<'_>]) {
     let mut waiting = Vec::new();
     loop {
@@ -357,7 +364,8 @@ fn a_second_reply_to_a_call_closes_the_binding() {
     let scene = Scene::new("twice");
     let lie = |end: &End| {
         let reply = done(&call(end), &[0, 7, 0, 0, 0]);
-        // Both at once, or the second would pass for the reply to the next call: the first cell is written last.
+        // Both at once, or the second would pass for the reply to the next call: the first cell is
+        // written last.
         let ring = Arc::new(Boxed::new(LINES as usize * LINE_WORDS));
         let sending = Sending::new(ring.clone(), 0, LINES);
         sending.post(&reply, 0);

@@ -10,8 +10,8 @@ use underpass_tests::{
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 
-/// Looks at a domain that should be idle: some hundred ms, in which one that polls would use many clock ticks, and one that
-/// wakes up now and then would be seen to sleep again.
+/// Looks at a domain that should be idle: some hundred ms, in which one that polls would use many
+/// clock ticks, and one that wakes up now and then would be seen to sleep again.
 const LOOKS: u32 = 3_000;
 
 /// What can't stay the same in a domain that does anything.
@@ -19,7 +19,8 @@ fn state(pid: u32) -> (String, (u64, u64), u64) {
     (state_of(pid), switches_of(pid), ticks_of(pid))
 }
 
-/// How often the stretch of looks may begin anew: the peer may knock once more before it sleeps too.
+/// How often the stretch of looks may begin anew: the peer may knock once more before it sleeps
+/// too.
 const STRETCHES: u32 = 20;
 
 /// Waits until all kernel threads of `pid` sleep and go on doing so.
@@ -31,7 +32,8 @@ fn idles(pid: u32) {
 fn idles_within(pid: u32, stretches: u32) {
     let mut woken = Vec::new();
     for _ in 0..stretches {
-        // One reading is no moment: a thread may wake another between two lines of it. Two that agree are.
+        // One reading is no moment: a thread may wake another between two lines of it. Two that
+        // agree are.
         let asleep = until("all kernel threads to sleep", || {
             let (before, now) = (state(pid), state(pid));
             (before == now && now.0.bytes().all(|state| state == b'S')).then_some(now)
@@ -105,7 +107,8 @@ fn an_idle_server_does_not_enter_the_kernel() {
     idles(server.pid());
     let after = client.entries().unwrap();
     let Entries { all: entries, sleeps, .. } = after.since(before);
-    // Each kernel thread goes to sleep after the one call and before the other; a change of who looks may wake it once more.
+    // Each kernel thread goes to sleep after the one call and before the other; a change of who
+    // looks may wake it once more.
     let threads = kernel_threads_of(server.pid()) as u64;
     assert!(sleeps <= 2 * threads + 4, "{sleeps} sleeps of {threads} kernel threads");
     // A sleep is preceded by a barrier, and followed by another's wake-up.

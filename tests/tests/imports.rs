@@ -14,7 +14,8 @@ const PART: u32 = 500;
 /// Imports in all, unless they go on for a minute.
 const SHORT: u32 = 3_000;
 const MINUTE: Duration = Duration::from_secs(60);
-/// The most that both sides may have grown by, in KiB: allocators keep some, and a leak of half a region would be a hundred times as much.
+/// The most that both sides may have grown by, in KiB: allocators keep some, and a leak of half a
+/// region would be a hundred times as much.
 const MOST: u64 = 2 * 1024;
 
 /// What the two processes have.
@@ -37,7 +38,8 @@ impl Has {
     }
 }
 
-/// Imports and calls for a while; `import` makes so many imports, one after the other, each with a call.
+/// Imports and calls for a while; `import` makes so many imports, one after the other, each with a
+/// call.
 fn again_and_again(by: &str, import: impl Fn(&str, u32)) {
     // Files and memory are counted by the process.
     static ALONE: Mutex<()> = Mutex::new(());

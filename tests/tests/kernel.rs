@@ -1,7 +1,10 @@
-//! How often calls enter the kernel, as strace sees it: the runtime's own counters must say the same.
+//! How often calls enter the kernel, as strace sees it: the runtime's own counters must say the
+//! same.
 //!
-//! A call enters it nowhere where both sides run; it does so four times at the most where the caller's processor goes to the server and back: each side wakes the other and
-//! sleeps (URPC, 3.1; LRPC enters it as often), or twice, where each gives way to the other. Each side notifies the other at most once for a call, and never while it runs (Raven, section 3).
+//! A call enters it nowhere where both sides run; it does so four times at the most where the
+//! caller's processor goes to the server and back: each side wakes the other and sleeps (URPC, 3.1;
+//! LRPC enters it as often), or twice, where each gives way to the other. Each side notifies the
+//! other at most once for a call, and never while it runs (Raven, section 3).
 
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,14 +17,16 @@ const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 /// Of a million calls with both sides running (issue 2).
 const BAR: u64 = 100;
 
-/// What one gap on either CPU may cost: both sides may have stopped polling, with a barrier, a sleep and a bell each.
+/// What one gap on either CPU may cost: both sides may have stopped polling, with a barrier, a
+/// sleep and a bell each.
 const PER_GAP: u64 = 6;
 
 /// Of a donated call.
 const DONATED: f64 = 4.0;
 
-/// What may come on top of it on the average: one call in five may find that the other side has been held up between two of its steps, by the kernel or by who
-/// watches, and do one thing more. A fifth entry of each call would be five times as much.
+/// What may come on top of it on the average: one call in five may find that the other side has
+/// been held up between two of its steps, by the kernel or by who watches, and do one thing more. A
+/// fifth entry of each call would be five times as much.
 const MARGIN: f64 = 0.2;
 
 /// How often what other processes may disturb is tried.
@@ -51,7 +56,8 @@ struct Counted {
 }
 
 impl Plan<'_> {
-    /// Makes the calls; each side under strace, if that is wished. It slows them only where they enter the kernel.
+    /// Makes the calls; each side under strace, if that is wished. It slows them only where they
+    /// enter the kernel.
     fn run(self, traced: bool) -> Counted {
         let name = Room::name(&format!("kernel-{}-{}-{}-{traced}", self.calls, self.by, self.pause_us));
         let reports =
@@ -90,8 +96,9 @@ impl Plan<'_> {
 }
 
 impl Counted {
-    /// The counters say what strace says, in all and kind by kind. Besides the calls' own, a domain enters the kernel where one of its kernel threads
-    /// waits for a lock that another holds, and as the clerk and the monitor: some times a run, however many calls there are.
+    /// The counters say what strace says, in all and kind by kind. Besides the calls' own, a domain
+    /// enters the kernel where one of its kernel threads waits for a lock that another holds, and
+    /// as the clerk and the monitor: some times a run, however many calls there are.
     fn agrees(self) -> Self {
         for (seen, own) in self.seen.iter().flatten().zip(self.own) {
             for of in [|e: Entries| e.all, |e: Entries| e.sleeps, |e: Entries| e.wakes] {
@@ -101,8 +108,9 @@ impl Counted {
         self
     }
 
-    /// Whether each side notified the other at most once for a call. A processor that is returned is notified of too: where somebody else has replied
-    /// meanwhile, that is a second time for that call.
+    /// Whether each side notified the other at most once for a call. A processor that is returned
+    /// is notified of too: where somebody else has replied meanwhile, that is a second time for
+    /// that call.
     fn notifies_once(&self) -> bool {
         let most = self.calls as f64 * (1.0 + MARGIN / 2.0);
         self.seen.iter().flatten().all(|seen| seen.notifications as f64 <= most)
@@ -125,8 +133,8 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How often, within some tenths of a second, something else had one of `cpus` for half of the time that an idle
-/// processor polls: the machine's other processes, or its hypervisor.
+/// How often, within some tenths of a second, something else had one of `cpus` for half of the time
+/// that an idle processor polls: the machine's other processes, or its hypervisor.
 fn gaps(cpus: [usize; 2]) -> u64 {
     const READS: u32 = 10_000_000;
     let on = |cpu| {
@@ -196,8 +204,9 @@ fn a_donated_call_enters_the_kernel_four_times_at_most() {
     for plan in on_one_cpu(3_000, true) {
         one_in_some(plan, false, |counted| counted.own_per_call() <= DONATED + MARGIN);
         if traced {
-            // That the counters say what strace says is asserted in each run. Who is held at each of its system calls is not ready when the other gives
-            // way to it, so under strace both do that in vain, and there are more of them.
+            // That the counters say what strace says is asserted in each run. Who is held at each
+            // of its system calls is not ready when the other gives way to it, so under strace both
+            // do that in vain, and there are more of them.
             one_in_some(plan, true, Counted::notifies_once);
         }
     }
@@ -217,7 +226,8 @@ fn who_sleeps_is_notified_once_for_a_call() {
         // Nobody polls for as long as this.
         let plan = Plan { calls: 300, by, pause_us: 1_000, cpus, donated: false };
         one_in_some(plan, true, |counted| {
-            // The server's steps: a barrier and a sleep, and its reply's wake-up. The client's are the same, besides those of the pauses.
+            // The server's steps: a barrier and a sleep, and its reply's wake-up. The client's are
+            // the same, besides those of the pauses.
             let server_s = counted.own[0].all as f64 / plan.calls as f64;
             let sent = counted.seen.iter().flatten().map(|seen| seen.notifications).max();
             counted.notifies_once() && sent > Some(plan.calls / 2) && server_s <= 3.0 + MARGIN

@@ -1,4 +1,5 @@
-//! Large arguments and results: they lie in memory that both sides keep, which is used again, given back when nobody uses it, and gone when either side is.
+//! Large arguments and results: they lie in memory that both sides keep, which is used again, given
+//! back when nobody uses it, and gone when either side is.
 
 use std::fs::read_to_string;
 use std::process::Command;
@@ -26,7 +27,8 @@ fn annexes_of(pid: u32) -> (usize, u64, u64) {
         |line: &str| line.split_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) << 10;
     for line in maps.lines() {
         match line.split_once(':') {
-            // The first line of a mapping has its addresses, and may have a colon in the number of its device.
+            // The first line of a mapping has its addresses, and may have a colon in the number of
+            // its device.
             Some((field, _)) if field.contains('-') => {
                 inside = line.contains("underpass-annex");
                 count += usize::from(inside);
@@ -217,7 +219,8 @@ fn calls_after_the_first_enter_the_kernel_for_no_file() {
     let client = import(&server);
     let sent = bytes(1 << 20, 7);
     (0..3).for_each(|_| assert!(client.echo(&sent).is_ok()));
-    // A blob takes nine system calls; where either side sleeps and is woken, five; who lends its processor gives way three times at the most.
+    // A blob takes nine system calls; where either side sleeps and is woken, five; who lends its
+    // processor gives way three times at the most.
     let before = client.counters();
     const CALLS: u64 = 200;
     for _ in 0..CALLS {

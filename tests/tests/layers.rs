@@ -1,6 +1,8 @@
-//! The rules of the house, checked: which room may depend on which, where unsafe code lives, how long a file may be.
+//! The rules of the house, checked: which room may depend on which, where unsafe code lives, how
+//! long a file may be.
 //!
-//! `ARCHITECTURE.md` says why they are so. A change that needs another rule changes it here and there, with its reason.
+//! `ARCHITECTURE.md` says why they are so. A change that needs another rule changes it here and
+//! there, with its reason.
 
 use serde_json::Value;
 use std::fs;

@@ -1,4 +1,5 @@
-//! Bindings that outlive their servers: what is called again, what isn't, and how often each call is executed.
+//! Bindings that outlive their servers: what is called again, what isn't, and how often each call
+//! is executed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! Many bindings: those that carry no calls are looked at by nobody and take little memory, and nothing is left of them when they go.
+//! Many bindings: those that carry no calls are looked at by nobody and take little memory, and
+//! nothing is left of them when they go.
 
 use std::sync::{Mutex, PoisonError};
 use underpass::thread;
@@ -9,7 +10,8 @@ const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
 /// One test at a time: they count what their process has in all.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Bindings of the larger test: `$UNDERPASS_TEST_BINDINGS`, for which the system has to allow as many open files.
+/// Bindings of the larger test: `$UNDERPASS_TEST_BINDINGS`, for which the system has to allow as
+/// many open files.
 fn bindings() -> usize {
     std::env::var("UNDERPASS_TEST_BINDINGS").ok().and_then(|text| text.parse().ok()).unwrap_or(1_500)
 }

@@ -1,4 +1,5 @@
-//! The end of calls before their reply: deadlines, and domains that die with calls in progress. Each caller is told what became of its call, and told the truth.
+//! The end of calls before their reply: deadlines, and domains that die with calls in progress.
+//! Each caller is told what became of its call, and told the truth.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -122,7 +123,8 @@ fn what_a_dead_server_never_took_was_not_started() {
     assert_eq!(scene.log.executed().into_keys().collect::<Vec<_>>(), [1, 2]);
 }
 
-/// Calls, from a thread of its own of either kind, until one fails: each call's number, and what became of it.
+/// Calls, from a thread of its own of either kind, until one fails: each call's number, and what
+/// became of it.
 fn callers(client: &WorkerClient, ids: &Arc<AtomicU64>) -> Vec<Box<dyn FnOnce() -> Vec<Told>>> {
     let caller = || {
         let (client, ids) = (client.clone(), ids.clone());

@@ -1,4 +1,5 @@
-//! What a wake-up by another domain costs is learnt from it, also by who has no other wake-ups: a domain of plain kernel threads, or of one CPU.
+//! What a wake-up by another domain costs is learnt from it, also by who has no other wake-ups: a
+//! domain of plain kernel threads, or of one CPU.
 
 use underpass_os::cpu;
 use underpass_processor::{set_wake_up_cost, wake_up_cost};
@@ -13,7 +14,8 @@ const TOO_LITTLE: u64 = 3_000;
 fn what_a_peers_wake_up_costs_is_learnt() {
     let _watchdog = Watchdog::new("what_a_peers_wake_up_costs_is_learnt");
     let cpus = cpu::allowed().unwrap();
-    // The kernel threads that are started from here on stay on one CPU, and the server on another, so that none but the server's wake-ups come from elsewhere.
+    // The kernel threads that are started from here on stay on one CPU, and the server on another,
+    // so that none but the server's wake-ups come from elsewhere.
     let [own, other, ..] = cpus[..] else { return };
     cpu::confine(&[own]).unwrap();
     let server = ServerProcess::start_with(SERVER, &Room::name("wake-ups"), "probe", |command| {

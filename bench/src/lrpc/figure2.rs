@@ -1,6 +1,8 @@
-//! `fig2/N`: what N clients get done, each on a processor of its own which it lends to the server for its calls (LRPC, Figure 2).
+//! `fig2/N`: what N clients get done, each on a processor of its own which it lends to the server
+//! for its calls (LRPC, Figure 2).
 //!
-//! The server has no processor but those. If nothing is shared that all calls have to pass, N clients get N times as much done as one.
+//! The server has no processor but those. If nothing is shared that all calls have to pass, N
+//! clients get N times as much done as one.
 
 use super::{APPEAR, NAME, Table, TableClient};
 use crate::calls::{self, Calls};
@@ -53,7 +55,8 @@ impl Caller {
 struct Together {
     name: String,
     clients: Vec<Helper>,
-    /// What each counted, of itself and of the server, which serves the others meanwhile: only the client's part is its own.
+    /// What each counted, of itself and of the server, which serves the others meanwhile: only the
+    /// client's part is its own.
     tally: Tally,
 }
 
@@ -74,7 +77,8 @@ impl Subject for Together {
         &self.name
     }
 
-    /// Each makes its share; they warm up by themselves. The ns are those of the slowest, so that `operations` are what all got done in that time.
+    /// Each makes its share; they warm up by themselves. The ns are those of the slowest, so that
+    /// `operations` are what all got done in that time.
     fn batch(&mut self, operations: u64) -> Result<u64, Error> {
         let share = operations.div_ceil(self.clients.len() as u64);
         self.clients.iter_mut().try_for_each(|client| client.begin(&share))?;

@@ -1,4 +1,5 @@
-//! `in-1m`, `in-1m-protected`, `in-1m-sealed`: 1 MiB to the server by one copy and by two, beside that copy alone, and without one, beside 4 KiB and 16 MiB.
+//! `in-1m`, `in-1m-protected`, `in-1m-sealed`: 1 MiB to the server by one copy and by two, beside
+//! that copy alone, and without one, beside 4 KiB and 16 MiB.
 
 use super::{Table, TableClient, ends};
 use crate::calls::{Call, Calls};
@@ -50,7 +51,8 @@ pub(super) fn client(client: &Client) -> Result<(), Error> {
         let mut large = sealed("sealed-1MiB", &table, LARGE)?.counted(&probe);
         let mut huge = sealed("sealed-16MiB", &table, HUGE)?;
         let contest = client.contest(&mut [&mut small, &mut large, &mut huge], 0, 1)?;
-        // The least takes one page fault where the others take two; between those, only the size differs.
+        // The least takes one page fault where the others take two; between those, only the size
+        // differs.
         let figures = Figures::of(&contest, 1, 0).with("ratio_16m", contest.ratios(2, 1).median());
         let met = figures.ratio <= SEALED;
         client.report(CASES[2], large.tell(figures).judged("bar", SEALED, met))?;

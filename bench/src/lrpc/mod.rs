@@ -1,8 +1,8 @@
-//! `lrpc`: the calls of LRPC's Table IV, where their time goes (Table V), what large arguments and imports cost, and what many
-//! clients of one server get done (Figure 2).
+//! `lrpc`: the calls of LRPC's Table IV, where their time goes (Table V), what large arguments and
+//! imports cost, and what many clients of one server get done (Figure 2).
 //!
-//! Beside each call stands the least that it can take: a procedure call and two hand-offs of the processor, or of a line where each side has one; and
-//! the same over a Unix socket.
+//! Beside each call stands the least that it can take: a procedure call and two hand-offs of the
+//! processor, or of a line where each side has one; and the same over a Unix socket.
 
 pub(crate) mod figure2;
 mod import;
@@ -84,7 +84,8 @@ const NAME: &str = "lrpc";
 /// How long a server may take to start.
 const APPEAR: Duration = Duration::from_secs(10);
 
-/// Serves the interface, the one of the other benchmarks, and their peer over sockets, until the process is killed.
+/// Serves the interface, the one of the other benchmarks, and their peer over sockets, until the
+/// process is killed.
 fn serve(role: &Role) -> Result<(), Error> {
     let place = &role.placement;
     for cpu in std::iter::once(place.near).chain(place.far) {
@@ -93,7 +94,8 @@ fn serve(role: &Role) -> Result<(), Error> {
     Ok(calls::exporting(calls::NAME).export(NAME, Table::serve(Answers)).run()?)
 }
 
-/// Both interfaces. The first call is made by a user-level thread, so that there are activations before the measuring thread settles elsewhere.
+/// Both interfaces. The first call is made by a user-level thread, so that there are activations
+/// before the measuring thread settles elsewhere.
 fn import() -> Result<(TableClient, calls::ProbeClient), Error> {
     let probe = calls::import()?;
     Ok((TableClient::import_within(NAME, APPEAR)?, probe))

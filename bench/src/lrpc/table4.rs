@@ -1,4 +1,5 @@
-//! Null, Add, BigIn and BigInOut (LRPC, Table IV), with a processor for each side and with one for both.
+//! Null, Add, BigIn and BigInOut (LRPC, Table IV), with a processor for each side and with one for
+//! both.
 
 use super::{BIG, Table, TableClient};
 use crate::calls::{Call, Calls, ProbeClient};

@@ -1,7 +1,8 @@
 //! Where the time of a Null between two domains on one CPU goes (LRPC, Table V).
 //!
-//! What can't be saved is a procedure call and two hand-offs of the processor. The rest is what both sides do for a call: the components that `urpc`'s Table II has,
-//! stubs among them, and what a hand-off costs beyond the raw one: to find out that it is needed, and cold lines.
+//! What can't be saved is a procedure call and two hand-offs of the processor. The rest is what
+//! both sides do for a call: the components that `urpc`'s Table II has, stubs among them, and what
+//! a hand-off costs beyond the raw one: to find out that it is needed, and cold lines.
 
 use super::Table;
 use crate::calls::Calls;
@@ -13,7 +14,8 @@ use crate::{Error, Figures, process};
 pub(super) const CASES: [&str; 5] =
     ["table5/procedure-call", "table5/hand-offs", "table5/components", "table5/rest", "table5/total"];
 
-/// The paper's µs: a procedure call; two traps and two switches of the context; stubs; its kernel's transfer; all.
+/// The paper's µs: a procedure call; two traps and two switches of the context; stubs; its kernel's
+/// transfer; all.
 const PAPER_US: [f64; 5] = [7.0, 102.0, 21.0, 27.0, 157.0];
 
 pub(super) fn client(client: &Client) -> Result<(), Error> {
@@ -38,7 +40,8 @@ pub(super) fn client(client: &Client) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a Null takes beyond the others, round by round; less than nothing where a call needs less of the kernel than the raw hand-offs.
+/// What a Null takes beyond the others, round by round; less than nothing where a call needs less
+/// of the kernel than the raw hand-offs.
 fn rest(contest: &Contest) -> f64 {
     let rounds = |subject: usize| contest.measured[subject].rounds.iter();
     let parts =

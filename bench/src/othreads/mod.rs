@@ -1,8 +1,9 @@
-//! `othreads-fig5` and `othreads-fig6`: 1 to 20 threads that synchronize with each other, and now and then call another domain,
-//! where they block until all have come (OThreads, section 4.2).
+//! `othreads-fig5` and `othreads-fig6`: 1 to 20 threads that synchronize with each other, and now
+//! and then call another domain, where they block until all have come (OThreads, section 4.2).
 //!
-//! A user-level thread beside a kernel thread for each. Both make the same calls, by the same client; all is on one CPU, as in the
-//! paper. There it was 30 million operations, with a call every 100,000; here it is fewer of both, and as many calls an operation or more.
+//! A user-level thread beside a kernel thread for each. Both make the same calls, by the same
+//! client; all is on one CPU, as in the paper. There it was 30 million operations, with a call
+//! every 100,000; here it is fewer of both, and as many calls an operation or more.
 
 mod meeting;
 mod runs;

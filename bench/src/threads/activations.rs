@@ -1,6 +1,8 @@
-//! What an activation's kernel thread costs when threads block in the kernel (OThreads, Table 1): one is started, woken, stopped.
+//! What an activation's kernel thread costs when threads block in the kernel (OThreads, Table 1):
+//! one is started, woken, stopped.
 //!
-//! A `batch` gives the sum of spans that the threads note; what must come to rest between two of them does so outside.
+//! A `batch` gives the sum of spans that the threads note; what must come to rest between two of
+//! them does so outside.
 
 use super::timed::Timed;
 use super::{package, paper};
@@ -20,7 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Long enough for an activation without work to go to sleep.
 const REST: Duration = Duration::from_micros(200);
 
-/// `activation-start`: work comes while all activations are in blocking calls, and runs on a new kernel thread.
+/// `activation-start`: work comes while all activations are in blocking calls, and runs on a new
+/// kernel thread.
 pub(super) fn start(client: &Client) -> Result<(), Error> {
     underpass::processors::set(1);
     let mut blocked = Blocked::default();
@@ -48,8 +51,8 @@ pub(super) fn wake(client: &Client) -> Result<(), Error> {
     client.report("activation-wake", Figures::of(&contest, 0, 1))
 }
 
-/// `activation-stop`: a blocking call ends while another thread has the processor; until its thread goes on, the other one having ended
-/// at once.
+/// `activation-stop`: a blocking call ends while another thread has the processor; until its thread
+/// goes on, the other one having ended at once.
 pub(super) fn stop(client: &Client) -> Result<(), Error> {
     underpass::processors::set(1);
     let mut kernel = Timed::kernel("std ping-pong", package::kernel::ping_pong);
@@ -183,7 +186,8 @@ impl Stops {
             let ended = blocking(move || {
                 drop(spawn(move || {
                     opens.open();
-                    // Relaxed: nothing else is told. The CPU is all that it waits for, and not the activation's other threads.
+                    // Relaxed: nothing else is told. The CPU is all that it waits for, and not the
+                    // activation's other threads.
                     while !came_back.load(Ordering::Relaxed) {
                         std::thread::yield_now();
                     }

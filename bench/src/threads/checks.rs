@@ -36,7 +36,8 @@ fn each_case_does_what_it_is_called() {
     for (case, each) in [("yield", 1), ("fork", 1), ("fork-join", 2), ("ping-pong", 2), ("park", 2)] {
         let switches = switches(case);
         let least = each * OPERATIONS;
-        // Others' time slices may add some. While switches are watched, who waits for its children gives way in vain now and then.
+        // Others' time slices may add some. While switches are watched, who waits for its children
+        // gives way in vain now and then.
         let most = if case == "fork" { u64::MAX } else { least + OPERATIONS / 2 };
         assert!((least..most).contains(&switches), "{case}: {switches} switches, not {least}");
     }

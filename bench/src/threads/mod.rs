@@ -1,7 +1,8 @@
-//! `threads`: what thread management costs, beside other thread packages and the kernel's threads (URPC, section 4.1; OThreads,
-//! section 4.1).
+//! `threads`: what thread management costs, beside other thread packages and the kernel's threads
+//! (URPC, section 4.1; OThreads, section 4.1).
 //!
-//! One activation, confined to one CPU, and so is everything beside it; what needs more activations has a process of its own.
+//! One activation, confined to one CPU, and so is everything beside it; what needs more activations
+//! has a process of its own.
 
 mod activations;
 mod cases;
@@ -55,7 +56,8 @@ const fn scenario(
 /// Operations of ours in a sample: a reading of the clock costs as much as some.
 const GROUP: u64 = 100;
 
-/// A peer is asked by a line and answers by one; a slice must be long beside what that does to the caches.
+/// A peer is asked by a line and answers by one; a slice must be long beside what that does to the
+/// caches.
 const SLICE: Duration = Duration::from_millis(6);
 
 fn effort(client: &Client) -> Effort {

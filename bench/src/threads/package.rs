@@ -1,4 +1,5 @@
-//! What a thread package does, the same code for ours and for the kernel's threads: each function gives the ns of `count` operations.
+//! What a thread package does, the same code for ours and for the kernel's threads: each function
+//! gives the ns of `count` operations.
 //!
 //! What the peers do is the same too (`peers/README.md`). Threads are set up outside the time.
 

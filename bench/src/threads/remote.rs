@@ -1,4 +1,5 @@
-//! `spawn-remote`: a thread is spawned while its activation is busy, and runs on another one, which polls meanwhile.
+//! `spawn-remote`: a thread is spawned while its activation is busy, and runs on another one, which
+//! polls meanwhile.
 
 use super::timed::Timed;
 use crate::client::Client;

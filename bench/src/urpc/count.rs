@@ -1,7 +1,7 @@
 //! Instructions of the components, as callgrind counts them.
 //!
-//! The benchmark runs itself under `valgrind`, which collects while the function of one component runs. What starting costs cancels
-//! out in the difference of two counts.
+//! The benchmark runs itself under `valgrind`, which collects while the function of one component
+//! runs. What starting costs cancels out in the difference of two counts.
 
 use super::parts::{Callers, Component, MESSAGES, Parts};
 use crate::Error;
@@ -80,7 +80,8 @@ fn collected(component: Component, rounds: u64) -> Result<u64, Error> {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
     if !threads {
-        // Threads leave the function in the middle and come back to it: for them everything is collected. Kernel threads that wait cost nothing.
+        // Threads leave the function in the middle and come back to it: for them everything is
+        // collected. Kernel threads that wait cost nothing.
         valgrind.arg(format!("--toggle-collect=*{}*", function(component)));
     }
     valgrind.arg(format!("/proc/{}/exe", std::process::id()));

@@ -1,6 +1,8 @@
-//! `fair`: a call beside another client that has as many under way as it can, and what that one's share of the server takes.
+//! `fair`: a call beside another client that has as many under way as it can, and what that one's
+//! share of the server takes.
 //!
-//! The calls compute for some time, so that the server is what both want, and not the CPU that the clients share.
+//! The calls compute for some time, so that the server is what both want, and not the CPU that the
+//! clients share.
 
 use super::{ONE_EACH, figures};
 use crate::Error;
@@ -15,14 +17,15 @@ use std::time::Duration;
 use underpass::thread::{self, JoinHandle};
 use underpass_threads::SHARE;
 
-/// Calls that the flood has under way: four times its share, which it would take if the first to come was the first served.
+/// Calls that the flood has under way: four times its share, which it would take if the first to
+/// come was the first served.
 const THREADS: u64 = 4 * SHARE as u64;
 
 /// What a call computes.
 const CALL: Duration = Duration::from_micros(50);
 
-/// A call beside the flood, to its own time and that of a share: a quarter for the CPU that the clients have together. Who served the first to come first would
-/// need 3.5 times that.
+/// A call beside the flood, to its own time and that of a share: a quarter for the CPU that the
+/// clients have together. Who served the first to come first would need 3.5 times that.
 const BAR: f64 = 1.25;
 
 /// A client whose threads call again and again while it is told so.

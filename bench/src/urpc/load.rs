@@ -1,7 +1,9 @@
-//! `throughput` and `figures`: latency of a call and calls a second, by more and more threads, and on more and more processors (URPC,
-//! section 4.3).
+//! `throughput` and `figures`: latency of a call and calls a second, by more and more threads, and
+//! on more and more processors (URPC, section 4.3).
 //!
-//! Two sides that both have a processor are a pipeline: the slower one bounds it, by the components of a call that are its own. While one thread waits for its reply the others call, and neither processor waits for a cache line on every call.
+//! Two sides that both have a processor are a pipeline: the slower one bounds it, by the components
+//! of a call that are its own. While one thread waits for its reply the others call, and neither
+//! processor waits for a cache line on every call.
 
 use super::null::null;
 use super::parts::Sum;
@@ -22,7 +24,8 @@ const BAR_CALLS_PER_S: f64 = 15e6;
 
 const THREADS: [u64; 6] = [1, 2, 4, 8, 16, 32];
 
-/// With more processors than one a side, over the same binding: the activations of the client call over channels of their own. Only C = S = 1 is judged.
+/// With more processors than one a side, over the same binding: the activations of the client call
+/// over channels of their own. Only C = S = 1 is judged.
 pub(super) fn throughput(client: &Client, case: &str, processors: Processors) -> Result<(), Error> {
     let probe = calls::import()?;
     client.settle()?;

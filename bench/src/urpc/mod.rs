@@ -1,8 +1,8 @@
-//! `urpc`: what a call costs where both sides have a processor, where they share one, and where nobody has called for a while
-//! (URPC, sections 4.2 to 4.4 and 5.5).
+//! `urpc`: what a call costs where both sides have a processor, where they share one, and where
+//! nobody has called for a while (URPC, sections 4.2 to 4.4 and 5.5).
 //!
-//! C is the number of the client's processors, S that of the server's, T that of the threads that call. Where S is 0 the server
-//! has no processor but those that its callers donate.
+//! C is the number of the client's processors, S that of the server's, T that of the threads that
+//! call. Where S is 0 the server has no processor but those that its callers donate.
 
 pub(crate) mod count;
 pub(crate) mod fair;

@@ -1,7 +1,9 @@
-//! The components of a call (URPC, Table II), over a channel both of whose ends are in this process.
+//! The components of a call (URPC, Table II), over a channel both of whose ends are in this
+//! process.
 //!
-//! Each is a loop of its own over [`MESSAGES`] messages: all are sent, then all are polled for, and so on. So a component is measured
-//! with the code and the channel that calls have, and without the wait for a line that the other processor has.
+//! Each is a loop of its own over [`MESSAGES`] messages: all are sent, then all are polled for, and
+//! so on. So a component is measured with the code and the channel that calls have, and without the
+//! wait for a line that the other processor has.
 
 use super::Processors;
 use crate::Error;
@@ -168,7 +170,8 @@ impl Parts {
         }
     }
 
-    /// Has all messages pass through all components but the client's dispatch; `timed` is told each as it comes.
+    /// Has all messages pass through all components but the client's dispatch; `timed` is told each
+    /// as it comes.
     pub(super) fn pass(&mut self, mut timed: impl FnMut(Component, &mut dyn FnMut())) {
         timed(ClientSend, &mut || self.part_client_send());
         timed(ServerPoll, &mut || self.part_server_poll());
@@ -242,7 +245,8 @@ impl Callers {
     }
 }
 
-/// Passes messages through all components `rounds` times on a user-level thread; gives the ns that each took.
+/// Passes messages through all components `rounds` times on a user-level thread; gives the ns that
+/// each took.
 fn times(rounds: u64) -> Result<Times, Error> {
     let thread = thread::spawn(move || {
         let (mut parts, callers) = (Parts::new()?, Callers::new());
@@ -283,7 +287,8 @@ impl Sum {
         Self { name: name.into(), sides: vec![(components.to_vec(), 1)] }
     }
 
-    /// The slower side, where each has so many processors that share its work: what bounds a pipeline of the two.
+    /// The slower side, where each has so many processors that share its work: what bounds a
+    /// pipeline of the two.
     pub(super) fn slower(Processors { clients, servers }: Processors) -> Self {
         let sides = vec![(CLIENT.to_vec(), clients as u64), (SERVER.to_vec(), servers as u64)];
         Self { name: "slower-side".into(), sides }

@@ -1,4 +1,5 @@
-//! `idle` and `trickle`: the processor time that domains use that have nothing to do, or next to nothing.
+//! `idle` and `trickle`: the processor time that domains use that have nothing to do, or next to
+//! nothing.
 
 use crate::calls::{self, Probe, ProbeClient};
 use crate::client::Client;
@@ -83,7 +84,8 @@ pub(super) fn idle(client: &Client) -> Result<(), Error> {
     Ok(())
 }
 
-/// One call a millisecond, and beside it a kernel thread that sleeps as often and calls nobody: by turns.
+/// One call a millisecond, and beside it a kernel thread that sleeps as often and calls nobody: by
+/// turns.
 pub(super) fn trickle(client: &Client) -> Result<(), Error> {
     /// Turns of each.
     const TURNS: u64 = 10;

@@ -1,6 +1,8 @@
-//! `scale`: calls over ten bindings of one server that has a thousand, beside those over ten of a server that has no others.
+//! `scale`: calls over ten bindings of one server that has a thousand, beside those over ten of a
+//! server that has no others.
 //!
-//! Each server has a client of its own, so that neither side of the ten has more to look at. The two pairs take turns; while one is measured the other sleeps.
+//! Each server has a client of its own, so that neither side of the ten has more to look at. The
+//! two pairs take turns; while one is measured the other sleeps.
 
 use super::{ONE_EACH, Processors};
 use crate::calls::{self, Calls, Probe, ProbeClient};
@@ -74,7 +76,8 @@ fn active(probe: &ProbeClient) -> Result<[u64; 2], underpass::CallError> {
     Ok([underpass::active_bindings() as u64, probe.active()?])
 }
 
-/// Calls until both sides look at the other bindings no more; by a user-level thread, so that this side has a processor that looks.
+/// Calls until both sides look at the other bindings no more; by a user-level thread, so that this
+/// side has a processor that looks.
 fn settle(busy: &[ProbeClient]) -> Result<(), Error> {
     let start = Instant::now();
     loop {

@@ -1,5 +1,5 @@
-//! Memory for the arguments and results of one slot that its A-stack has no room for: made by the client when they first come, mapped by both sides, and kept for
-//! those that come later.
+//! Memory for the arguments and results of one slot that its A-stack has no room for: made by the
+//! client when they first come, mapped by both sides, and kept for those that come later.
 
 use crate::layout::ANNEX;
 use crate::region::{RegionSink, RegionSource, RegionView};
@@ -9,14 +9,16 @@ use std::sync::Arc;
 use underpass_os::Memory;
 use underpass_wire::{DecodeError, Source};
 
-/// One side's mapping of an annex. The peer may be writing it: bytes cross as they do with the region.
+/// One side's mapping of an annex. The peer may be writing it: bytes cross as they do with the
+/// region.
 #[derive(Debug)]
 pub struct Annex {
     memory: Memory,
 }
 
 impl Annex {
-    /// A fresh one with room for `bytes`, and the file to pass on; nothing if none is made so large.
+    /// A fresh one with room for `bytes`, and the file to pass on; nothing if none is made so
+    /// large.
     ///
     /// # Errors
     /// As [`Memory::create`].
@@ -26,7 +28,8 @@ impl Annex {
         Ok(Some((Self { memory }, file)))
     }
 
-    /// The one in `file`, which came from a client and has `room` bytes as [`room_in`](Self::room_in) says.
+    /// The one in `file`, which came from a client and has `room` bytes as
+    /// [`room_in`](Self::room_in) says.
     ///
     /// # Errors
     /// As [`Memory::adopt`].
@@ -66,14 +69,16 @@ impl Annex {
         self.memory.resident()
     }
 
-    /// Gives its pages back to the system: what is read is zeros then, and what is written takes fresh ones. Nobody may have use for what is in it.
+    /// Gives its pages back to the system: what is read is zeros then, and what is written takes
+    /// fresh ones. Nobody may have use for what is in it.
     pub fn give_back(&self) {
         self.memory.give_back();
     }
 }
 
-/// Bytes of the annex that is made for arguments or results of so many; nothing if none is made so large. A power of two: whose arguments grow slowly gets few
-/// of them. Only pages that were touched take memory.
+/// Bytes of the annex that is made for arguments or results of so many; nothing if none is made so
+/// large. A power of two: whose arguments grow slowly gets few of them. Only pages that were
+/// touched take memory.
 pub fn room_for(bytes: usize) -> Option<usize> {
     let room = bytes.checked_next_power_of_two()?.max(*ANNEX.start());
     (room <= *ANNEX.end()).then_some(room)

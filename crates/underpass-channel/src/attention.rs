@@ -1,4 +1,5 @@
-//! Whether the receiver of a ring looks at it, or must be called. The protocol and its proof are in `README.md`.
+//! Whether the receiver of a ring looks at it, or must be called. The protocol and its proof are in
+//! `README.md`.
 
 use underpass_seam::atomic::{AtomicU32, Ordering, fence};
 
@@ -6,11 +7,14 @@ use underpass_seam::atomic::{AtomicU32, Ordering, fence};
 const PARKED: u32 = 1;
 /// The receiver does not look at this ring: clear the bit and send it a byte over the socket.
 const ASIDE: u32 = 2;
-/// Another processor of the receiver's sleeps on this word while one runs: knock if that one is slow.
+/// Another processor of the receiver's sleeps on this word while one runs: knock if that one is
+/// slow.
 const SPARE: u32 = 4;
-/// The line is dormant: as `ASIDE`, until the receiver is told or makes the line active by itself, however often it sleeps meanwhile.
+/// The line is dormant: as `ASIDE`, until the receiver is told or makes the line active by itself,
+/// however often it sleeps meanwhile.
 const DORMANT: u32 = 8;
-/// Knocks are counted above the bits, so that a sleeper that is about to sleep sees the word change.
+/// Knocks are counted above the bits, so that a sleeper that is about to sleep sees the word
+/// change.
 const KNOCK: u32 = 16;
 
 /// Any of them has a post call the receiver.
@@ -32,7 +36,8 @@ impl Fence {
         match self {
             // Pairs with the `membarrier` of the receiver between its step 1 and step 2.
             Self::Light => std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst),
-            // SYNC with the fence of the receiver between its step 1 and step 2: our cell, or its bit, is seen.
+            // SYNC with the fence of the receiver between its step 1 and step 2: our cell, or its
+            // bit, is seen.
             Self::Full => fence(Ordering::SeqCst),
         }
     }
@@ -49,9 +54,11 @@ pub enum Bell {
     Socket,
 }
 
-/// One direction's attention word, in the region. The receiver sets bits; the poster that acts on them clears them.
+/// One direction's attention word, in the region. The receiver sets bits; the poster that acts on
+/// them clears them.
 ///
-/// The peer may write anything there: a bell too many or too few for its own calls is all that it gains.
+/// The peer may write anything there: a bell too many or too few for its own calls is all that it
+/// gains.
 #[derive(Debug)]
 pub struct Attention<'a> {
     word: &'a AtomicU32,
@@ -64,7 +71,8 @@ impl<'a> Attention<'a> {
         Self { word }
     }
 
-    /// *Post, step 2:* after the cell is stored, finds out whether the receiver must be called, and takes that upon the caller.
+    /// *Post, step 2:* after the cell is stored, finds out whether the receiver must be called, and
+    /// takes that upon the caller.
     #[inline]
     pub fn after_post(&self, with: Fence) -> Bell {
         with.pass();
@@ -74,7 +82,8 @@ impl<'a> Attention<'a> {
         }
     }
 
-    /// As [`after_post`](Self::after_post), but only says whether the receiver must be called: the caller sees to it later.
+    /// As [`after_post`](Self::after_post), but only says whether the receiver must be called: the
+    /// caller sees to it later.
     #[inline]
     pub fn is_away(&self, with: Fence) -> bool {
         with.pass();
@@ -103,7 +112,8 @@ impl<'a> Attention<'a> {
         }
     }
 
-    /// *Sleep, step 1:* announces that this receiver is about to sleep; gives the value to sleep on.
+    /// *Sleep, step 1:* announces that this receiver is about to sleep; gives the value to sleep
+    /// on.
     ///
     /// The barrier (`Fence`'s other half) and a last look at the ring must follow.
     /// With `others` of the receiver's processors asleep too, a knock will find them.
@@ -120,32 +130,37 @@ impl<'a> Attention<'a> {
         self.word.fetch_or(ASIDE, Ordering::Relaxed);
     }
 
-    /// Whether [`set_aside`](Self::set_aside) holds still: nobody has rung since, nor looked again. After a fence, for who relies on another's.
+    /// Whether [`set_aside`](Self::set_aside) holds still: nobody has rung since, nor looked again.
+    /// After a fence, for who relies on another's.
     pub fn is_aside(&self) -> bool {
         // Relaxed: the fence orders it.
         self.word.load(Ordering::Relaxed) & ASIDE != 0
     }
 
-    /// *Put away, step A2:* the line becomes dormant. The barrier and a last look at the ring must follow.
+    /// *Put away, step A2:* the line becomes dormant. The barrier and a last look at the ring must
+    /// follow.
     pub fn retire(&self) {
         // Relaxed: the barrier that follows orders it.
         self.word.fetch_or(DORMANT, Ordering::Relaxed);
     }
 
-    /// The line is active: whoever runs looks at it. A poster may have cleared the bit, and then rings.
+    /// The line is active: whoever runs looks at it. A poster may have cleared the bit, and then
+    /// rings.
     pub fn revive(&self) {
         // Relaxed: it tells of nothing but itself; those who sleep are called afterwards.
         self.word.fetch_and(!DORMANT, Ordering::Relaxed);
     }
 
-    /// Whether the receiver's line is dormant: no listener of it waits for a processor. After the fence of a post.
+    /// Whether the receiver's line is dormant: no listener of it waits for a processor. After the
+    /// fence of a post.
     #[inline]
     pub fn is_dormant(&self) -> bool {
         // Relaxed: the fence of the post orders it.
         self.word.load(Ordering::Relaxed) & DORMANT != 0
     }
 
-    /// Says that one processor of several goes to sleep while another runs; gives the value to sleep on.
+    /// Says that one processor of several goes to sleep while another runs; gives the value to
+    /// sleep on.
     pub fn spare(&self) -> u32 {
         self.word.fetch_or(SPARE, Ordering::Relaxed) | SPARE
     }
@@ -158,7 +173,8 @@ impl<'a> Attention<'a> {
         }
     }
 
-    /// *Knock:* whether a spare processor of the receiver sleeps there; if so, the word has changed for it.
+    /// *Knock:* whether a spare processor of the receiver sleeps there; if so, the word has changed
+    /// for it.
     pub fn knock(&self) -> bool {
         if self.word.load(Ordering::Relaxed) & SPARE == 0 {
             return false;
@@ -168,10 +184,11 @@ impl<'a> Attention<'a> {
         true
     }
 
-    /// *Return:* how to call who sleeps on the word after it has donated its processor, whatever others have cleared since: the word has
-    /// changed for it.
+    /// *Return:* how to call who sleeps on the word after it has donated its processor, whatever
+    /// others have cleared since: the word has changed for it.
     pub fn recall(&self) -> Bell {
-        // SYNC with `word` fetch_or in `park` and the barrier that follows: what was posted on the loan, if the bell finds nobody asleep.
+        // SYNC with `word` fetch_or in `park` and the barrier that follows: what was posted on the
+        // loan, if the bell finds nobody asleep.
         match self.clear(Ordering::Release) {
             Bell::Silent => {
                 // SYNC as above.

@@ -63,7 +63,8 @@ impl Sink for BlobSink {
     }
 }
 
-/// Reads a message out of a blob that a peer wrote, and may still be writing: each byte is read once.
+/// Reads a message out of a blob that a peer wrote, and may still be writing: each byte is read
+/// once.
 #[derive(Debug)]
 pub struct BlobSource {
     blob: Blob,

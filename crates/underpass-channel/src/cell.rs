@@ -11,7 +11,8 @@ pub const INLINE: usize = (LINE_WORDS - 1) * 8;
 const PRESENT: u64 = 1 << 63;
 /// Where the head says that the call is bounded.
 const BOUNDED: u32 = 56;
-/// Where it says, by twos and rounded up, how many of the messages before it may be untaken; and the most that it can say, for that many or more.
+/// Where it says, by twos and rounded up, how many of the messages before it may be untaken; and
+/// the most that it can say, for that many or more.
 const BEHIND: u32 = 57;
 const MANY: u32 = 15;
 /// Where it says on which line the next message will lie.
@@ -24,13 +25,15 @@ pub enum Place {
     Inline,
     /// In the A-stack of the cell's slot.
     Stack,
-    /// Out of band: a parcel that was passed over the binding's socket says where, and may hold files beside them.
+    /// Out of band: a parcel that was passed over the binding's socket says where, and may hold
+    /// files beside them.
     Aside,
     /// In the slot's annex: the one of which the slot's kept word says that the server has it.
     Annex,
 }
 
-/// A private copy of a cell. What came out of a region is checked for form here and for sense by who takes it.
+/// A private copy of a cell. What came out of a region is checked for form here and for sense by
+/// who takes it.
 ///
 /// ```text
 /// head      sequence : 16 | slot : 16 | what : 16 | length : 6 | place : 2 | bounded : 1 | behind : 4 | onward : 2 | 1 : 1      stored last, and so publishes the rest
@@ -45,14 +48,16 @@ pub struct Cell {
     pub length: u32,
     /// Where they lie.
     pub place: Place,
-    /// In a request: the client may cease to want it, and says so in the slot's word ([`Wanted`](crate::Wanted)).
+    /// In a request: the client may cease to want it, and says so in the slot's word
+    /// ([`Wanted`](crate::Wanted)).
     pub bounded: bool,
     /// Its slot, and what it is.
     pub ids: Ids,
 }
 
-/// Whose message it is: its slot, and what it is. In one piece, as it is in a head: read from two that were just written, the processor would wait until all that it
-/// wrote before is out (decision 0021).
+/// Whose message it is: its slot, and what it is. In one piece, as it is in a head: read from two
+/// that were just written, the processor would wait until all that it wrote before is out (decision
+/// 0021).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ids(u32);
 
@@ -126,7 +131,8 @@ impl Cell {
         }
     }
 
-    /// The head, and the first word of the payload; for the message of this sequence, before which so many may be untaken, and behind which the next lies there.
+    /// The head, and the first word of the payload; for the message of this sequence, before which
+    /// so many may be untaken, and behind which the next lies there.
     #[inline(always)]
     pub(crate) fn head(&self, sequence: u32, behind: u32, onward: Onward) -> (u64, u64) {
         let (place, length, first) = match self.place {
@@ -258,7 +264,8 @@ impl Head {
         stacked.then(|| payload.word(0) as u32 as usize)
     }
 
-    /// Whether it is a message of this kind whose bytes lie in the A-stack; the payload says how many.
+    /// Whether it is a message of this kind whose bytes lie in the A-stack; the payload says how
+    /// many.
     #[inline(always)]
     pub fn is_stacked(self, what: u16) -> bool {
         let kind = 0xffff << 32 | 3 << Self::PLACE;

@@ -1,4 +1,5 @@
-//! One side's view of a region: where it sends, where it receives, whom it calls and where it is called.
+//! One side's view of a region: where it sends, where it receives, whom it calls and where it is
+//! called.
 
 use crate::attention::{Attention, Bell, Fence};
 use crate::cell::{Cell, Head};
@@ -38,13 +39,15 @@ pub struct Channel {
     own_attention: usize,
     peer_attention: usize,
     fence: Fence,
-    /// Of the server: the most replies that its client may not have taken. A client knows by itself; here it has what goes for all numbers.
+    /// Of the server: the most replies that its client may not have taken. A client knows by
+    /// itself; here it has what goes for all numbers.
     untaken: AtomicU32,
 }
 
 impl Channel {
-    /// The server's end of a fresh region, and the file to hand to the client. `fence` is what both sides agreed on, `stack` are the bytes of an A-stack, as
-    /// both know them ([`layout::stack_of`](crate::layout::stack_of)).
+    /// The server's end of a fresh region, and the file to hand to the client. `fence` is what both
+    /// sides agreed on, `stack` are the bytes of an A-stack, as both know them
+    /// ([`layout::stack_of`](crate::layout::stack_of)).
     ///
     /// # Errors
     /// No memory; too many open files; no `memfd` or seals in this kernel.
@@ -84,21 +87,24 @@ impl Channel {
         self.fence
     }
 
-    /// Posts a message, and says how the peer must be called, if it must. One at a time, here and below: callers have a lock.
+    /// Posts a message, and says how the peer must be called, if it must. One at a time, here and
+    /// below: callers have a lock.
     #[inline(always)]
     pub fn post(&self, cell: &Cell) -> Bell {
         self.send(cell);
         self.peer().after_post(self.fence)
     }
 
-    /// Of the client: posts a request while `others` calls are under way, and only says whether the peer must be called: the caller sees to that later, by [`claim`](Self::claim).
+    /// Of the client: posts a request while `others` calls are under way, and only says whether the
+    /// peer must be called: the caller sees to that later, by [`claim`](Self::claim).
     #[inline(always)]
     pub fn post_and_look(&self, cell: &Cell, others: u32) -> bool {
         self.sending.post(cell, others);
         self.peer().is_away(self.fence)
     }
 
-    /// Posts a message on a processor that the peer has donated: it is called when that goes back, by [`recall`](Self::recall).
+    /// Posts a message on a processor that the peer has donated: it is called when that goes back,
+    /// by [`recall`](Self::recall).
     #[inline]
     pub fn post_on_loan(&self, cell: &Cell) {
         self.send(cell);
@@ -112,13 +118,16 @@ impl Channel {
         self.untaken.store(untaken.saturating_add(1), Ordering::Relaxed);
     }
 
-    /// Of the server: the most replies that may be untaken, with those that were posted since the last request; a hint without the lock.
+    /// Of the server: the most replies that may be untaken, with those that were posted since the
+    /// last request; a hint without the lock.
     #[inline]
     pub fn untaken(&self) -> u32 {
         self.untaken.load(Ordering::Relaxed)
     }
 
-    /// Of the server: takes the next request, whose bytes in the cell are put into `payload`; gives its head, if one had come. It tells how many replies may be untaken: no more than other calls were under way.
+    /// Of the server: takes the next request, whose bytes in the cell are put into `payload`; gives
+    /// its head, if one had come. It tells how many replies may be untaken: no more than other
+    /// calls were under way.
     ///
     /// # Errors
     /// The cell has no meaning. The binding is to be closed.
@@ -131,7 +140,8 @@ impl Channel {
         Ok(head)
     }
 
-    /// How many messages have been posted, modulo 2³²: a hint, for who asks whether anything was since.
+    /// How many messages have been posted, modulo 2³²: a hint, for who asks whether anything was
+    /// since.
     pub fn posted(&self) -> u32 {
         self.sending.position()
     }
@@ -141,8 +151,9 @@ impl Channel {
         self.peer().claim()
     }
 
-    /// *Return, L6:* how the peer is to be called whose processor of `cpu` goes back. One that gives way, and that nobody else waits beside, need not be.
-    /// The listener looks for the next before it sleeps, if it `stays`.
+    /// *Return, L6:* how the peer is to be called whose processor of `cpu` goes back. One that
+    /// gives way, and that nobody else waits beside, need not be. The listener looks for the next
+    /// before it sleeps, if it `stays`.
     pub fn recall(&self, cpu: usize, stays: bool) -> Bell {
         let gives_way = self.donation(cpu).is_some_and(|donation| donation.give_back(stays));
         match gives_way && !self.peer().is_away(self.fence) {
@@ -156,7 +167,8 @@ impl Channel {
         (cpu < DONATION_WORDS).then(|| Donation::new(self.region.attention(DONATIONS + 4 * cpu)))
     }
 
-    /// *Donate:* calls the peer's listener of `cpu`, for a processor whose owner then sleeps; says whether it takes it, and had to be woken. After a post, for it.
+    /// *Donate:* calls the peer's listener of `cpu`, for a processor whose owner then sleeps; says
+    /// whether it takes it, and had to be woken. After a post, for it.
     pub fn donate(&self, cpu: usize) -> Option<Donee> {
         self.call_listener(cpu, |word| word.donate())
     }
@@ -209,7 +221,8 @@ impl Channel {
         futex::wake(self.region.attention(self.peer_attention), Scope::Shared, 1);
     }
 
-    /// Calls a spare processor of the peer, if one sleeps while the other is slow; says whether it did.
+    /// Calls a spare processor of the peer, if one sleeps while the other is slow; says whether it
+    /// did.
     pub fn knock(&self) -> bool {
         let knocked = self.peer().knock();
         if knocked {
@@ -234,16 +247,19 @@ impl Channel {
         Wanted::new(self.region.word(WANTED / 8 + usize::from(slot)))
     }
 
-    /// Of the client: the number of the annex of `slot` that the server says it has mapped; 0 if it has none.
+    /// Of the client: the number of the annex of `slot` that the server says it has mapped; 0 if it
+    /// has none.
     ///
     /// # Panics
     /// If there is no such slot.
     pub fn kept(&self, slot: u16) -> u16 {
-        // Relaxed: the reply brought it, and the client looks between two calls. The server knows by itself, and reads nothing here.
+        // Relaxed: the reply brought it, and the client looks between two calls. The server knows
+        // by itself, and reads nothing here.
         self.kept_word(slot).load(Ordering::Relaxed) as u16
     }
 
-    /// Of the server: has mapped the annex of `slot` that has this number. Before the reply to the slot's call.
+    /// Of the server: has mapped the annex of `slot` that has this number. Before the reply to the
+    /// slot's call.
     ///
     /// # Panics
     /// If there is no such slot.
@@ -257,8 +273,9 @@ impl Channel {
         self.region.word(KEPT / 8 + usize::from(slot))
     }
 
-    /// Of the client: whether the server has not taken the request of `slot`, whose call is under way. *Never will* follows only where the server takes none any
-    /// more, or the call is not wanted any more and the barrier between has been passed (see `README.md`, *Not started*).
+    /// Of the client: whether the server has not taken the request of `slot`, whose call is under
+    /// way. *Never will* follows only where the server takes none any more, or the call is not
+    /// wanted any more and the barrier between has been passed (see `README.md`, *Not started*).
     pub fn is_untaken(&self, slot: u16) -> bool {
         self.sending.is_behind(slot, self.taken().count())
     }
@@ -278,7 +295,8 @@ impl Channel {
         self.region.stack_sink(slot)
     }
 
-    /// Sends `len` bytes that were written into the A-stack of `slot` on towards a peer on another processor: a hint.
+    /// Sends `len` bytes that were written into the A-stack of `slot` on towards a peer on another
+    /// processor: a hint.
     ///
     /// # Panics
     /// If there is no such slot.

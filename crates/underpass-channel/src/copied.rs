@@ -1,11 +1,13 @@
-//! How many bytes were copied into regions, annexes and files beside them, and out of them (LRPC, Table III). Counted where debug assertions are on, as in tests; what ships has nothing of it.
+//! How many bytes were copied into regions, annexes and files beside them, and out of them (LRPC,
+//! Table III). Counted where debug assertions are on, as in tests; what ships has nothing of it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that this process has copied, over all its channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
-    /// Into cells, A-stacks, annexes and files beside the channel: as a client arguments (A in the table), as a server results.
+    /// Into cells, A-stacks, annexes and files beside the channel: as a client arguments (A in the
+    /// table), as a server results.
     pub into: u64,
     /// Out of them: as a server arguments (E), as a client results (F).
     pub out_of: u64,

@@ -4,7 +4,8 @@ use std::arch::asm;
 
 /// Copies bytes where one side is shared with a peer that may be writing it.
 ///
-/// The compiler can't see into it, so it neither assumes that the bytes stay as they are nor reads them twice.
+/// The compiler can't see into it, so it neither assumes that the bytes stay as they are nor reads
+/// them twice.
 ///
 /// # Safety
 /// `from` is readable and `to` writable for `len` bytes, and they don't overlap.
@@ -20,7 +21,8 @@ pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// From so many bytes on the processor's own way to copy is as fast as any, once it has begun: that takes as long as a hundred bytes by `copy_some`, or more (decision 0037).
+/// From so many bytes on the processor's own way to copy is as fast as any, once it has begun: that
+/// takes as long as a hundred bytes by `copy_some`, or more (decision 0037).
 const MUCH: usize = 4096;
 
 /// # Safety
@@ -39,14 +41,16 @@ unsafe fn copy_much(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// By sixty-four bytes, thirty-two and sixteen, then as `copy_little`. No move overlaps another: who reads what was written by two moves in one piece waits until all
-/// that was written before is out (decision 0021).
+/// By sixty-four bytes, thirty-two and sixteen, then as `copy_little`. No move overlaps another:
+/// who reads what was written by two moves in one piece waits until all that was written before is
+/// out (decision 0021).
 ///
 /// # Safety
 /// As [`copy`].
 #[inline(always)]
 unsafe fn copy_some(mut from: *const u8, mut to: *mut u8, len: usize) {
-    // SAFETY: the caller's promise: first as often sixty-four bytes as the length has them, then each move takes as many as it has in that bit.
+    // SAFETY: the caller's promise: first as often sixty-four bytes as the length has them, then
+    // each move takes as many as it has in that bit.
     unsafe {
         asm!(
             "mov {left}, {len}",
@@ -103,7 +107,8 @@ unsafe fn copy_some(mut from: *const u8, mut to: *mut u8, len: usize) {
 /// As [`copy`]; and they are fewer than sixteen.
 #[inline(always)]
 unsafe fn copy_little(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: the caller's promise: each move takes as many bytes as the length has in that bit, behind those of the moves before.
+    // SAFETY: the caller's promise: each move takes as many bytes as the length has in that bit,
+    // behind those of the moves before.
     unsafe {
         asm!(
             "test {len}, 8",

@@ -1,4 +1,5 @@
-//! The word on which a server's listener waits for a donated processor. The protocol and its proof are in `README.md`.
+//! The word on which a server's listener waits for a donated processor. The protocol and its proof
+//! are in `README.md`.
 
 use underpass_seam::atomic::{AtomicU32, Ordering};
 
@@ -8,7 +9,8 @@ const LISTENING: u32 = 1;
 const STANDING_BY: u32 = 2;
 /// Either says that the listener takes what is donated.
 const TAKES: u32 = LISTENING | STANDING_BY;
-/// The donor gives way, and is ready to run as soon as it is given way to: clear the bit, and don't wake it.
+/// The donor gives way, and is ready to run as soon as it is given way to: clear the bit, and don't
+/// wake it.
 const GIVING_WAY: u32 = 4;
 
 /// How the listener takes the processor that was donated to it.
@@ -30,7 +32,8 @@ impl Donee {
     }
 }
 
-/// One donation word, in the region. The listener sets `LISTENING` or `STANDING_BY`, who donates clears it and may set `GIVING_WAY`, which the listener clears.
+/// One donation word, in the region. The listener sets `LISTENING` or `STANDING_BY`, who donates
+/// clears it and may set `GIVING_WAY`, which the listener clears.
 ///
 /// The client may write anything there: it can call the listener for nothing, or fail to.
 #[derive(Debug)]
@@ -45,10 +48,12 @@ impl<'a> Donation<'a> {
         Self { word }
     }
 
-    /// *Listen, L1:* says that the listener is about to sleep; gives the value to sleep on. `announced`: it has said before that it takes what is donated; if a
-    /// processor came since, the value is one that the word doesn't hold.
+    /// *Listen, L1:* says that the listener is about to sleep; gives the value to sleep on.
+    /// `announced`: it has said before that it takes what is donated; if a processor came since,
+    /// the value is one that the word doesn't hold.
     pub fn listen(&self, announced: bool) -> u32 {
-        // Relaxed, here and below: the sleep begins only if the word holds the value still, which the kernel looks at.
+        // Relaxed, here and below: the sleep begins only if the word holds the value still, which
+        // the kernel looks at.
         let word = self.word.load(Ordering::Relaxed);
         if word & LISTENING != 0 {
             return word;
@@ -66,7 +71,8 @@ impl<'a> Donation<'a> {
         }
     }
 
-    /// *Return, L6:* the listener gives the processor back, and stands by if it `stays`; says whether the donor gives way, and so need not be woken.
+    /// *Return, L6:* the listener gives the processor back, and stands by if it `stays`; says
+    /// whether the donor gives way, and so need not be woken.
     pub fn give_back(&self, stays: bool) -> bool {
         let set = if stays { STANDING_BY } else { 0 };
         let mut word = self.word.load(Ordering::Relaxed);
@@ -80,12 +86,14 @@ impl<'a> Donation<'a> {
         }
     }
 
-    /// *Donate, D5:* how the listener takes the processor of the caller, which goes to sleep; nothing if it doesn't.
+    /// *Donate, D5:* how the listener takes the processor of the caller, which goes to sleep;
+    /// nothing if it doesn't.
     pub fn donate(&self) -> Option<Donee> {
         self.clear(0)
     }
 
-    /// *Donate* and give way: as [`donate`](Self::donate), but the caller is ready to run all the time.
+    /// *Donate* and give way: as [`donate`](Self::donate), but the caller is ready to run all the
+    /// time.
     pub fn give_way(&self) -> Option<Donee> {
         self.clear(GIVING_WAY)
     }
@@ -96,7 +104,8 @@ impl<'a> Donation<'a> {
             // A look first: where nobody listens, nothing is written.
             let donee = Donee::of(word)?;
             let new = word & !(TAKES | GIVING_WAY) | set;
-            // SYNC with `word` load in `came`: that the donor is about to sleep or give way, and what it has posted.
+            // SYNC with `word` load in `came`: that the donor is about to sleep or give way, and
+            // what it has posted.
             match self.word.compare_exchange_weak(word, new, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return Some(donee),
                 Err(now) => word = now,
@@ -116,7 +125,8 @@ impl<'a> Donation<'a> {
         self.word.fetch_and(!TAKES, Ordering::AcqRel) & TAKES != 0
     }
 
-    /// Whether a processor came since [`listen`](Self::listen), or since [`give_back`](Self::give_back) where the listener stays.
+    /// Whether a processor came since [`listen`](Self::listen), or since
+    /// [`give_back`](Self::give_back) where the listener stays.
     pub fn came(&self) -> bool {
         // SYNC with `word` compare_exchange in `clear`.
         self.word.load(Ordering::Acquire) & TAKES == 0
@@ -128,7 +138,8 @@ impl<'a> Donation<'a> {
     }
 }
 
-/// The client's private note that calls wait at a server without a processor, for which nobody has called it.
+/// The client's private note that calls wait at a server without a processor, for which nobody has
+/// called it.
 #[derive(Debug, Default)]
 pub struct Owed {
     /// `NOTED` and `SEEN`.
@@ -143,8 +154,9 @@ const SEEN: u32 = 2;
 impl Owed {
     /// *D2:* a call was posted, and the server is away.
     pub fn note(&self) {
-        // SYNC with `word` swap in `settle`: the post. Who settles it for the poster has the server look after that.
-        // A read-modify-write, so that a note over a note leaves the other's to be read.
+        // SYNC with `word` swap in `settle`: the post. Who settles it for the poster has the server
+        // look after that. A read-modify-write, so that a note over a note leaves the other's to be
+        // read.
         self.word.fetch_or(NOTED, Ordering::Release);
     }
 
@@ -162,7 +174,8 @@ impl Owed {
         self.is_noted() && self.word.fetch_or(SEEN, Ordering::Relaxed) & SEEN != 0
     }
 
-    /// *D4:* the caller sees to it now that the server looks at all that was posted before the notes until now.
+    /// *D4:* the caller sees to it now that the server looks at all that was posted before the
+    /// notes until now.
     pub fn settle(&self) {
         // SYNC with `word` fetch_or in `note`.
         self.word.swap(0, Ordering::Acquire);

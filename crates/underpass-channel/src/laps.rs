@@ -1,11 +1,15 @@
-//! How far messages go round before they come to the same line again, and how each says where the next lies.
+//! How far messages go round before they come to the same line again, and how each says where the
+//! next lies.
 //!
-//! The fewer lines messages go round, the sooner each is there: a processor that polls has the line still, and has learnt to expect what comes (decision 0049). But a line may
-//! be written again only when its last message has been taken. So a poster goes round no more lines than that asks for, and the proof is in `README.md`.
+//! The fewer lines messages go round, the sooner each is there: a processor that polls has the line
+//! still, and has learnt to expect what comes (decision 0049). But a line may be written again only
+//! when its last message has been taken. So a poster goes round no more lines than that asks for,
+//! and the proof is in `README.md`.
 
 use underpass_seam::atomic::{AtomicU32, Ordering};
 
-/// Messages between two laps of all lines, so that no line has a head of which the sequence could come again: a quarter of all sequences.
+/// Messages between two laps of all lines, so that no line has a head of which the sequence could
+/// come again: a quarter of all sequences.
 const AGE: u32 = 1 << 14;
 
 /// Where the message behind one lies: two bits of its head, and what all of their values mean.
@@ -57,7 +61,8 @@ impl Onward {
         }
     }
 
-    /// Messages before one that may be untaken when it is posted, exclusive: those of a lap but two, the one itself and the one that is to have the line of the oldest.
+    /// Messages before one that may be untaken when it is posted, exclusive: those of a lap but
+    /// two, the one itself and the one that is to have the line of the oldest.
     fn room(self, mask: u32) -> u32 {
         match self {
             Self::Whole => u32::MAX,
@@ -79,7 +84,8 @@ pub(crate) struct Laps {
     now: AtomicU32,
     /// The room of that.
     room: AtomicU32,
-    /// The most that was behind since it last thought about it, and the messages before it does so again.
+    /// The most that was behind since it last thought about it, and the messages before it does so
+    /// again.
     most: AtomicU32,
     left: AtomicU32,
     /// How many messages had been posted when a lap of all lines last ended.
@@ -109,7 +115,8 @@ impl Laps {
         Onward::of(self.now.load(Ordering::Relaxed))
     }
 
-    /// A lap has become too short: from here on all lines have their turn, and one that was in that lap not before many others.
+    /// A lap has become too short: from here on all lines have their turn, and one that was in that
+    /// lap not before many others.
     #[cold]
     fn leap(&self, mask: u32) -> Onward {
         self.enter(Onward::Whole, mask);

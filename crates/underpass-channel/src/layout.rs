@@ -14,8 +14,10 @@
 //! page        A-stacks             SLOTS areas of one size, one for each slot: written by whose turn it is
 //! ```
 //!
-//! The size of the A-stacks follows from the interface, and so that of the region: each side works it out by itself, from its own descriptor, and
-//! takes no word of the other's for it. Offsets are counted in bytes. The words of a ring are 64 bits wide, an attention and a donation word are 32 bits wide.
+//! The size of the A-stacks follows from the interface, and so that of the region: each side works
+//! it out by itself, from its own descriptor, and takes no word of the other's for it. Offsets are
+//! counted in bytes. The words of a ring are 64 bits wide, an attention and a donation word are 32
+//! bits wide.
 
 use crate::cell::INLINE;
 use underpass_wire::astack;
@@ -26,11 +28,12 @@ pub const VERSION: u32 = 14;
 /// Slots of a channel, and so the most calls at once over one channel.
 pub const SLOTS: u32 = 64;
 
-/// The most channels of a binding: one, and one more each time that two activations of the client contend for one. A server closes the binding of who
-/// asks for more.
+/// The most channels of a binding: one, and one more each time that two activations of the client
+/// contend for one. A server closes the binding of who asks for more.
 pub const CHANNELS: usize = 16;
 
-/// Lines of a ring: twice as many as slots, for a reason that the proof gives (`README.md`, *Room*).
+/// Lines of a ring: twice as many as slots, for a reason that the proof gives (`README.md`,
+/// *Room*).
 pub const LINES: u32 = 2 * SLOTS;
 
 /// Bytes of a line: one cache line. A cell lies in one.
@@ -39,7 +42,8 @@ pub const LINE: usize = 64;
 /// Words of 64 bits in a line.
 pub const LINE_WORDS: usize = LINE / 8;
 
-/// Bytes of an A-stack where not all that travels is of a fixed size, unless the interface says otherwise.
+/// Bytes of an A-stack where not all that travels is of a fixed size, unless the interface says
+/// otherwise.
 pub const STACK: usize = astack::DEFAULT;
 
 /// The most bytes of an A-stack.
@@ -48,7 +52,8 @@ pub const LARGEST_STACK: usize = astack::LARGEST;
 /// The most bytes of arguments or results, out of band.
 pub const LARGEST: u64 = 4 << 30;
 
-/// The least and the most bytes of an annex: what is larger travels in a file that is made for it alone.
+/// The least and the most bytes of an annex: what is larger travels in a file that is made for it
+/// alone.
 pub const ANNEX: std::ops::RangeInclusive<usize> = 64 << 10..=64 << 20;
 
 /// The most bytes of all annexes of a channel.
@@ -57,16 +62,19 @@ pub const ANNEXES: usize = 128 << 20;
 /// The most open files of the arguments of one call, or of its result.
 pub const FILES: usize = 64;
 
-/// The most open files that wait for their messages at one end of a channel. What comes beyond is closed, and its call told.
+/// The most open files that wait for their messages at one end of a channel. What comes beyond is
+/// closed, and its call told.
 pub const FILES_WAITING: usize = 4 * FILES;
 
-/// Where the server's attention word lies. Two lines to a word: the prefetcher fetches lines in pairs.
+/// Where the server's attention word lies. Two lines to a word: the prefetcher fetches lines in
+/// pairs.
 pub const SERVER_ATTENTION: usize = 0;
 
 /// Where the client's attention word lies.
 pub const CLIENT_ATTENTION: usize = 128;
 
-/// How far behind an attention word lies the stamp of the call that last woke its owner: who calls has that line.
+/// How far behind an attention word lies the stamp of the call that last woke its owner: who calls
+/// has that line.
 pub const CALLED: usize = 8;
 
 /// Where the donation words begin.
@@ -75,7 +83,8 @@ pub const DONATIONS: usize = 256;
 /// Donation words: processors of CPUs beyond are not donated.
 pub const DONATION_WORDS: usize = 64;
 
-/// Where the server counts the requests that it has taken, on lines that nobody else touches while the binding lives.
+/// Where the server counts the requests that it has taken, on lines that nobody else touches while
+/// the binding lives.
 pub const TAKEN: usize = DONATIONS + 4 * DONATION_WORDS;
 
 /// Where the words begin by which a client says how long it wants a call.
@@ -96,7 +105,8 @@ pub const STACKS: usize = (REPLIES + RING).next_multiple_of(PAGE);
 /// Bytes of a region whose A-stacks have [`STACK`] bytes.
 pub const REGION: usize = region(STACK);
 
-/// Bytes of the A-stacks of an interface whose procedures want so many at the most: whole cache lines; none where all fits into cells.
+/// Bytes of the A-stacks of an interface whose procedures want so many at the most: whole cache
+/// lines; none where all fits into cells.
 pub const fn stack_of(wanted: usize) -> usize {
     if wanted <= INLINE {
         0
@@ -107,7 +117,8 @@ pub const fn stack_of(wanted: usize) -> usize {
     }
 }
 
-/// Bytes of a region whose A-stacks have `stack` bytes, a result of [`stack_of`]. Only pages that were touched cost memory.
+/// Bytes of a region whose A-stacks have `stack` bytes, a result of [`stack_of`]. Only pages that
+/// were touched cost memory.
 pub const fn region(stack: usize) -> usize {
     STACKS + (SLOTS as usize * stack).next_multiple_of(PAGE)
 }

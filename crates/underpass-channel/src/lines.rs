@@ -1,4 +1,5 @@
-//! The lines of a ring, each found by a few instructions: a call looks up five of them on either side.
+//! The lines of a ring, each found by a few instructions: a call looks up five of them on either
+//! side.
 
 use crate::words::{Line, Words};
 use std::sync::Arc;
@@ -20,20 +21,23 @@ impl<W: Words> Lines<W> {
         assert!(lines.is_power_of_two(), "lines wrap by a mask");
         let found = words.lines(first_word, lines as usize);
         assert_eq!(found.len(), lines as usize);
-        // SAFETY: only the lifetime changes. They were borrowed from what `words` counts, which neither moves nor is changed or dropped while it is counted here, and
-        // none is given out for longer than `self` is borrowed.
+        // SAFETY: only the lifetime changes. They were borrowed from what `words` counts, which
+        // neither moves nor is changed or dropped while it is counted here, and none is given out
+        // for longer than `self` is borrowed.
         let found = unsafe { std::mem::transmute::<&[Line], &'static [Line]>(found) };
         Self { lines: found, mask: lines - 1, _words: words }
     }
 
     /// The line of this number, in the order of a whole lap.
     ///
-    /// Neighbours in time lie far apart, in no pattern that a prefetcher knows: otherwise the taker's prefetcher fetches lines
-    /// before they are written, and the poster waits for each line twice.
+    /// Neighbours in time lie far apart, in no pattern that a prefetcher knows: otherwise the
+    /// taker's prefetcher fetches lines before they are written, and the poster waits for each line
+    /// twice.
     #[inline(always)]
     pub(crate) fn line(&self, number: u32) -> &Line {
         let place = number.wrapping_mul(37) & self.mask;
-        // SAFETY: the mask is one less than the number of lines, as `new` asserts, and neither changes.
+        // SAFETY: the mask is one less than the number of lines, as `new` asserts, and neither
+        // changes.
         unsafe { self.lines.get_unchecked(place as usize) }
     }
 }

@@ -45,8 +45,9 @@ impl Default for Payload {
     }
 }
 
-/// Writes a message of so many bytes into a payload, word by word, since it is read so when it is posted: from a word that was written in pieces the processor would read
-/// only once all that it wrote before is out, the message before among it, whose line the peer may have (decision 0021).
+/// Writes a message of so many bytes into a payload, word by word, since it is read so when it is
+/// posted: from a word that was written in pieces the processor would read only once all that it
+/// wrote before is out, the message before among it, whose line the peer may have (decision 0021).
 #[derive(Debug)]
 pub struct PayloadSink<'a> {
     payload: &'a mut Payload,

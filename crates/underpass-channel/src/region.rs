@@ -1,6 +1,7 @@
 //! The region of a binding: memory that a hostile peer may be writing while we look.
 //!
-//! No reference or slice into it is ever made, atomics apart. Bytes cross by opaque copies (`copying.rs`), and only the copy is looked at.
+//! No reference or slice into it is ever made, atomics apart. Bytes cross by opaque copies
+//! (`copying.rs`), and only the copy is looked at.
 
 use crate::copied;
 use crate::copying::copy;
@@ -16,7 +17,8 @@ use underpass_os::Memory;
 use underpass_seam::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use underpass_wire::{DecodeError, Sink, Source};
 
-/// Bytes at the beginning of a message in an A-stack that are fetched at once, for who reads them writes there next.
+/// Bytes at the beginning of a message in an A-stack that are fetched at once, for who reads them
+/// writes there next.
 const SOON: usize = 8 * LINE;
 
 /// A mapped region, laid out as [`layout`] says.
@@ -70,8 +72,8 @@ impl Region {
         assert!(offset.is_multiple_of(4) && offset + 4 <= self.memory.len());
         // SAFETY: in bounds as asserted.
         let word = unsafe { self.memory.base().add(offset) };
-        // SAFETY: aligned as asserted (the mapping is page-aligned), mapped as long as `self` lives, and accessed by
-        // atomics alone, on both sides.
+        // SAFETY: aligned as asserted (the mapping is page-aligned), mapped as long as `self`
+        // lives, and accessed by atomics alone, on both sides.
         unsafe { AtomicU32::from_ptr(word.as_ptr().cast()) }
     }
 
@@ -101,7 +103,8 @@ impl Region {
         Ok(RegionSource { from, left: len, memory: &self.memory })
     }
 
-    /// Has the processor put what was written of the A-stack of `slot`, `len` bytes, where another finds it sooner than in this one's cache: a hint.
+    /// Has the processor put what was written of the A-stack of `slot`, `len` bytes, where another
+    /// finds it sooner than in this one's cache: a hint.
     ///
     /// # Panics
     /// If there is no such slot.
@@ -116,7 +119,8 @@ impl Region {
     fn stack(&self, slot: u16) -> *mut u8 {
         assert!(u32::from(slot) < layout::SLOTS, "there is no slot {slot}");
         let offset = layout::STACKS + usize::from(slot) * self.stack;
-        // SAFETY: the A-stack of every slot below SLOTS lies in the region, which was made for A-stacks of that size and is mapped whole.
+        // SAFETY: the A-stack of every slot below SLOTS lies in the region, which was made for
+        // A-stacks of that size and is mapped whole.
         unsafe { self.memory.base().as_ptr().add(offset) }
     }
 }
@@ -127,8 +131,8 @@ impl Words for Region {
         assert!(index < layout::STACKS / 8);
         // SAFETY: in bounds as asserted.
         let word = unsafe { self.memory.base().cast::<u64>().add(index) };
-        // SAFETY: aligned (the mapping is page-aligned), mapped as long as `self` lives, and accessed by atomics alone,
-        // on both sides.
+        // SAFETY: aligned (the mapping is page-aligned), mapped as long as `self` lives, and
+        // accessed by atomics alone, on both sides.
         unsafe { AtomicU64::from_ptr(word.as_ptr()) }
     }
 
@@ -161,15 +165,18 @@ impl Words for Region {
 /// Has the processor fetch the line of `address` as one that it writes: a hint.
 #[inline]
 fn want_to_write(address: *const u8) {
-    // By hand: the compiler makes a prefetch to read of it where the target may lack this one, which is then a no-op.
+    // By hand: the compiler makes a prefetch to read of it where the target may lack this one,
+    // which is then a no-op.
     // SAFETY: a prefetch touches no memory, whatever the address.
     unsafe { asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, readonly)) }
 }
 
-/// Has the processor move the line of `address` from its own cache to the one that all share: a hint, which nothing rests on (decision 0037).
+/// Has the processor move the line of `address` from its own cache to the one that all share: a
+/// hint, which nothing rests on (decision 0037).
 #[inline]
 fn demote(address: *const u8) {
-    // SAFETY: it changes no memory, whatever the address, and does nothing where the processor doesn't know it.
+    // SAFETY: it changes no memory, whatever the address, and does nothing where the processor
+    // doesn't know it.
     unsafe { asm!("cldemote [{}]", in(reg) address, options(nostack, preserves_flags, readonly)) }
 }
 
@@ -188,7 +195,8 @@ impl<'a> RegionSink<'a> {
         Self { to: memory.base().as_ptr(), left: memory.len(), overflowed: false, memory }
     }
 
-    /// Whether more was put than an A-stack holds, which is an `Encode` whose `size` said too little; or a file, which none does.
+    /// Whether more was put than an A-stack holds, which is an `Encode` whose `size` said too
+    /// little; or a file, which none does.
     pub fn overflowed(&self) -> bool {
         self.overflowed
     }
@@ -216,7 +224,8 @@ impl Sink for RegionSink<'_> {
             return;
         }
         copied::into_region(bytes.len());
-        // SAFETY: the target has room as checked and stays mapped for `'a`; the source is a slice of ours.
+        // SAFETY: the target has room as checked and stays mapped for `'a`; the source is a slice
+        // of ours.
         unsafe { copy(bytes.as_ptr(), self.to, bytes.len()) };
         // SAFETY: at most one past the end of the A-stack.
         self.to = unsafe { self.to.add(bytes.len()) };
@@ -282,7 +291,8 @@ pub struct RegionView<'a> {
     region: PhantomData<&'a Region>,
 }
 
-// SAFETY: it only reads, by atomics and opaque copies, what any thread may read as long as the region is there.
+// SAFETY: it only reads, by atomics and opaque copies, what any thread may read as long as the
+// region is there.
 unsafe impl Send for RegionView<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for RegionView<'_> {}
@@ -306,9 +316,11 @@ impl RegionView<'_> {
         }
         // SAFETY: in bounds as checked.
         let byte = unsafe { self.from.add(at) };
-        // SAFETY: mapped as long as `'a`, for writing too, and accessed here by atomics and opaque copies alone.
+        // SAFETY: mapped as long as `'a`, for writing too, and accessed here by atomics and opaque
+        // copies alone.
         let byte = unsafe { AtomicU8::from_ptr(byte.cast_mut()) };
-        // Relaxed: it came before the head that named the A-stack, or it is a change that nobody announces.
+        // Relaxed: it came before the head that named the A-stack, or it is a change that nobody
+        // announces.
         Some(byte.load(Ordering::Relaxed))
     }
 
@@ -319,7 +331,8 @@ impl RegionView<'_> {
             copied::out_of_region(len);
             // SAFETY: in bounds, since there are bytes behind `at`.
             let from = unsafe { self.from.add(at) };
-            // SAFETY: the source has `len` bytes from `at` on and stays mapped for `'a`; the target is a slice of ours.
+            // SAFETY: the source has `len` bytes from `at` on and stays mapped for `'a`; the target
+            // is a slice of ours.
             unsafe { copy(from, out.as_mut_ptr(), len) };
         }
         len
@@ -349,7 +362,8 @@ impl Source for RegionSource<'_> {
             return Err(DecodeError::Truncated);
         }
         copied::out_of_region(out.len());
-        // SAFETY: the source has as many bytes as checked and stays mapped for `'a`; the target is a slice of ours.
+        // SAFETY: the source has as many bytes as checked and stays mapped for `'a`; the target is
+        // a slice of ours.
         unsafe { copy(self.from, out.as_mut_ptr(), out.len()) };
         // SAFETY: at most one past the end of the A-stack.
         self.from = unsafe { self.from.add(out.len()) };

@@ -1,4 +1,5 @@
-//! A ring of lines, a cell in each. Its two ends share the lines and nothing else: no cursor is ever read from the peer, which only says which way the next line lies.
+//! A ring of lines, a cell in each. Its two ends share the lines and nothing else: no cursor is
+//! ever read from the peer, which only says which way the next line lies.
 //!
 //! The proof is in `README.md`.
 
@@ -31,7 +32,8 @@ impl Position {
     }
 }
 
-/// A position, in one piece. It changes under the lock that guards its end; others read it as a hint.
+/// A position, in one piece. It changes under the lock that guards its end; others read it as a
+/// hint.
 #[derive(Debug, Default)]
 struct Cursor(AtomicU64);
 
@@ -54,7 +56,8 @@ impl<W: Words> Lines<W> {
     #[inline(always)]
     fn find(&self, position: Position) -> Option<(&Line, u64)> {
         let line = self.line(position.line);
-        // SYNC with the head's store in `Sending::post`: the rest of the cell, and the A-stack that it names.
+        // SYNC with the head's store in `Sending::post`: the rest of the cell, and the A-stack that
+        // it names.
         let word = line[0].load(Ordering::Acquire);
         is_head(word, position.cells.wrapping_add(1)).then_some((line, word))
     }
@@ -78,13 +81,15 @@ impl<W: Words> Sending<W> {
         Self { laps: Laps::new(lines.mask), lines, next: Cursor::default() }
     }
 
-    /// How many cells have been posted, modulo 2³²: a hint, for who asks whether anything was since.
+    /// How many cells have been posted, modulo 2³²: a hint, for who asks whether anything was
+    /// since.
     pub fn position(&self) -> u32 {
         self.next.get().cells
     }
 
-    /// Posts `cell`, of whose predecessors the last `behind`, at the most, have not been taken. One at a time: callers have a lock. The cell's call has a slot
-    /// (see the proof, *Room*), so there is room.
+    /// Posts `cell`, of whose predecessors the last `behind`, at the most, have not been taken. One
+    /// at a time: callers have a lock. The cell's call has a slot (see the proof, *Room*), so there
+    /// is room.
     #[inline(always)]
     pub fn post(&self, cell: &Cell, behind: u32) {
         let (next, used, mask) = (self.next.get(), cell.used(), self.lines.mask);
@@ -101,7 +106,8 @@ impl<W: Words> Sending<W> {
             line[1 + i].store(cell.payload.word(i), Ordering::Relaxed);
         }
         copied::into_region(cell.crossing());
-        // SYNC with the head's load in `Lines::find`: the rest of the cell, and the A-stack that it names.
+        // SYNC with the head's load in `Lines::find`: the rest of the cell, and the A-stack that it
+        // names.
         line[0].store(head, Ordering::Release);
         W::send_on(line);
         self.next.set(next.next(onward, mask));
@@ -114,15 +120,18 @@ impl<W: Words> Sending<W> {
 }
 
 impl<W: Words> Sending<W> {
-    /// Whether the last request of `slot` lies behind the first `taken` ones, so that the receiver had not taken it when it had taken so many. For a slot whose
-    /// call is under way, which nobody else posts for; no if the cell can't be found any more.
+    /// Whether the last request of `slot` lies behind the first `taken` ones, so that the receiver
+    /// had not taken it when it had taken so many. For a slot whose call is under way, which nobody
+    /// else posts for; no if the cell can't be found any more.
     ///
     /// Reads the whole ring: for the end of a call, not for its way.
     pub fn is_behind(&self, slot: u16, taken: u32) -> bool {
         (0..=self.lines.mask).any(|line| {
-            // Relaxed: the caller's own post, or one under the same lock; and whoever else writes there may write anything.
+            // Relaxed: the caller's own post, or one under the same lock; and whoever else writes
+            // there may write anything.
             let head = self.lines.line(line)[0].load(Ordering::Relaxed);
-            // Behind are the half of all sequences that come next: older heads than the other half there are none (`README.md`, L4).
+            // Behind are the half of all sequences that come next: older heads than the other half
+            // there are none (`README.md`, L4).
             let is_behind = |sequence: u16| (1..1 << 15).contains(&sequence.wrapping_sub(taken as u16));
             sequence_of(head).is_some_and(is_behind)
                 && Head::new(head).is_some_and(|head| head.slot() == slot)
@@ -158,7 +167,8 @@ impl<W: Words> Receiving<W> {
         self.lines.find(coming.behind).is_some()
     }
 
-    /// How many cells have been taken, modulo 2³²: a hint, for who asks whether anything has come since.
+    /// How many cells have been taken, modulo 2³²: a hint, for who asks whether anything has come
+    /// since.
     pub fn position(&self) -> u32 {
         self.next.get().cells
     }
@@ -170,7 +180,8 @@ impl<W: Words> Receiving<W> {
         self.lines.find(next).map(second).is_some_and(|second| self.lines.find(second).is_some())
     }
 
-    /// The next cell, if one has come; an error if no honest peer writes such a cell. Has the processor fetch the one behind it. One at a time, as all that follows: callers have a lock.
+    /// The next cell, if one has come; an error if no honest peer writes such a cell. Has the
+    /// processor fetch the one behind it. One at a time, as all that follows: callers have a lock.
     ///
     /// # Errors
     /// The cell has no meaning. The binding is to be closed.
@@ -194,7 +205,8 @@ impl<W: Words> Receiving<W> {
         self.next.set(coming.behind);
     }
 
-    /// Takes the next cell: copies its payload out into `payload`, once, and gives its head, if one had come.
+    /// Takes the next cell: copies its payload out into `payload`, once, and gives its head, if one
+    /// had come.
     ///
     /// # Errors
     /// As [`coming`](Self::coming).
@@ -218,7 +230,8 @@ pub struct Coming<'a> {
 }
 
 impl Coming<'_> {
-    /// Shows the words of its payload, each copied once, and how many lie before each; the first also where it has none.
+    /// Shows the words of its payload, each copied once, and how many lie before each; the first
+    /// also where it has none.
     #[inline(always)]
     pub fn words(&self, mut see: impl FnMut(usize, u64)) {
         let used = self.head.used();
@@ -256,7 +269,8 @@ mod tests {
 
     #[test]
     fn a_cell_is_found_behind_those_that_were_taken() {
-        // Round and round, with cells of all lengths, so that old ones lie behind new ones; and in short laps, so that far older ones lie beside them.
+        // Round and round, with cells of all lengths, so that old ones lie behind new ones; and in
+        // short laps, so that far older ones lie beside them.
         for lines in [4, 128] {
             let (sending, receiving) = ring(lines);
             for n in 0..70_000u32 {
@@ -307,7 +321,8 @@ mod tests {
         }
     }
 
-    /// Posts and takes, with as many on the way as `on_the_way` says for each, of which the poster believes that they may be `more`; gives how many lines were used for the last `window`.
+    /// Posts and takes, with as many on the way as `on_the_way` says for each, of which the poster
+    /// believes that they may be `more`; gives how many lines were used for the last `window`.
     fn goes_round(lines: u32, cells: u32, window: u32, on_the_way: impl Fn(u32) -> u32, more: u32) -> usize {
         let (sending, receiving) = ring(lines);
         let mut used = std::collections::BTreeMap::new();
@@ -338,7 +353,8 @@ mod tests {
         let hash = |n: u32| n.wrapping_mul(0x9e37_79b9) >> 20;
         for lines in [2, 4, 8, 16, 32, 64, 128] {
             let most = lines / 2;
-            // Many phases of some length each, in which as many as in no other are on the way; and all of them mixed.
+            // Many phases of some length each, in which as many as in no other are on the way; and
+            // all of them mixed.
             for phase in [1, 2, 3, 5, 8, 30, 129, 1_000, 20_000] {
                 for more in [0, 1, 5, u32::MAX] {
                     goes_round(lines, 50_000, 0, |n| hash(n / phase) % (most + 1), more);

@@ -3,16 +3,19 @@
 use crate::layout::SLOTS;
 use underpass_seam::atomic::{AtomicU8, AtomicU32, Ordering};
 
-/// Leases slots, and with each its A-stack: the one that was given back last, which is warm, is leased first. One at a time: callers have a lock.
+/// Leases slots, and with each its A-stack: the one that was given back last, which is warm, is
+/// leased first. One at a time: callers have a lock.
 ///
-/// A slot that was never leased is leased only when all that ever were are under way; so no more A-stacks are ever touched than calls were at once, and
-/// those that weren't take no memory. Private to the client.
+/// A slot that was never leased is leased only when all that ever were are under way; so no more
+/// A-stacks are ever touched than calls were at once, and those that weren't take no memory.
+/// Private to the client.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Slots {
     /// How many are leased: beside those that are leased soonest, in one line.
     leased: AtomicU32,
-    /// From the place `leased` on, those that are free, in the order in which they will be leased; before it, nothing of meaning.
+    /// From the place `leased` on, those that are free, in the order in which they will be leased;
+    /// before it, nothing of meaning.
     order: [AtomicU8; SLOTS as usize],
 }
 

@@ -1,6 +1,8 @@
-//! What the two sides of a call tell one another beside its messages: how many requests were taken, and whether a call is wanted still.
+//! What the two sides of a call tell one another beside its messages: how many requests were taken,
+//! and whether a call is wanted still.
 //!
-//! Neither word is more than its writer's word. The proof that both together tell whether a call was started is in `README.md`, *Not started*.
+//! Neither word is more than its writer's word. The proof that both together tell whether a call
+//! was started is in `README.md`, *Not started*.
 
 use crate::attention::Fence;
 use underpass_seam::atomic::{AtomicU64, Ordering, fence};
@@ -8,7 +10,8 @@ use underpass_seam::atomic::{AtomicU64, Ordering, fence};
 /// No more: no clock goes so far.
 const NO_MORE: u64 = u64::MAX;
 
-/// How many requests the server has taken, modulo 2³². Written by the server, under the lock of its end; read by the client when the binding, or a call, ends.
+/// How many requests the server has taken, modulo 2³². Written by the server, under the lock of its
+/// end; read by the client when the binding, or a call, ends.
 #[derive(Debug)]
 pub struct Taken<'a> {
     word: &'a AtomicU64,
@@ -24,7 +27,8 @@ impl<'a> Taken<'a> {
     /// *Take, T2:* so many have been taken. Before anything is done for the last of them.
     #[inline(always)]
     pub fn note(&self, count: u32) {
-        // Relaxed, and a fence that orders the compiler alone on the processors that we know: what the procedure does comes after it.
+        // Relaxed, and a fence that orders the compiler alone on the processors that we know: what
+        // the procedure does comes after it.
         self.word.store(count.into(), Ordering::Relaxed);
         fence(Ordering::Release);
     }
@@ -36,8 +40,9 @@ impl<'a> Taken<'a> {
     }
 }
 
-/// How long the client of a bounded call wants it: for ever, until a time of its monotonic clock in ns, or no more. Written by the client, while the slot is
-/// leased; read by the server when it takes the call, and by the call's handler.
+/// How long the client of a bounded call wants it: for ever, until a time of its monotonic clock in
+/// ns, or no more. Written by the client, while the slot is leased; read by the server when it
+/// takes the call, and by the call's handler.
 #[derive(Debug)]
 pub struct Wanted<'a> {
     word: &'a AtomicU64,
@@ -59,14 +64,16 @@ impl<'a> Wanted<'a> {
 
     /// *Give up, G1:* no more.
     pub fn no_more(&self) {
-        // SYNC with the fence of a server's view of an earlier call of the slot: whose end had been seen here. The barrier that follows orders the rest.
+        // SYNC with the fence of a server's view of an earlier call of the slot: whose end had been
+        // seen here. The barrier that follows orders the rest.
         self.word.store(NO_MORE, Ordering::Release);
     }
 
     /// Until when, if there is an end; nothing if it is wanted no more.
     #[inline]
     pub fn ask(&self) -> Option<Option<u64>> {
-        // Relaxed: the post brought what was written before it, and what comes later is heard sooner or later.
+        // Relaxed: the post brought what was written before it, and what comes later is heard
+        // sooner or later.
         match self.word.load(Ordering::Relaxed) {
             NO_MORE => None,
             0 => Some(None),
@@ -74,10 +81,12 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// *Take, T3:* as [`ask`](Self::ask), after the call was noted as taken: where the client has found it untaken, this finds it wanted no more.
+    /// *Take, T3:* as [`ask`](Self::ask), after the call was noted as taken: where the client has
+    /// found it untaken, this finds it wanted no more.
     #[inline]
     pub fn ask_first(&self, with: Fence) -> Option<Option<u64>> {
-        // Pairs with the barrier of the client, G2, between its `no_more` and its look at the count.
+        // Pairs with the barrier of the client, G2, between its `no_more` and its look at the
+        // count.
         with.pass();
         self.ask()
     }

@@ -1,4 +1,5 @@
-//! Where the words of a ring live: mapped memory in production, a box under loom, in tests and under fuzzing.
+//! Where the words of a ring live: mapped memory in production, a box under loom, in tests and
+//! under fuzzing.
 
 use crate::layout::LINE_WORDS;
 use underpass_seam::atomic::AtomicU64;

@@ -1,4 +1,5 @@
-//! Every interleaving of the rings and the bells, for small cases. Run as CONTRIBUTING.md says; empty otherwise.
+//! Every interleaving of the rings and the bells, for small cases. Run as CONTRIBUTING.md says;
+//! empty otherwise.
 #![cfg(underpass_loom)]
 
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
@@ -14,7 +15,8 @@ mod tasks;
 
 use underpass_channel::{Attention, Bell, Boxed, Cell, Fence, INLINE, Payload, Receiving, Sending, Slots};
 
-/// The kernel's side of a futex: whether to sleep is decided under the same lock under which one is woken.
+/// The kernel's side of a futex: whether to sleep is decided under the same lock under which one is
+/// woken.
 struct Futex {
     word: AtomicU32,
     bells: Mutex<u32>,
@@ -31,7 +33,8 @@ impl Futex {
         self.rung.notify_all();
     }
 
-    /// Sleeps as the kernel does: not at all if the word differs. A wake-up that nobody sleeps for is forgotten.
+    /// Sleeps as the kernel does: not at all if the word differs. A wake-up that nobody sleeps for
+    /// is forgotten.
     fn sleep(&self, expected: u32) {
         let mut bells = self.bells.lock().unwrap();
         let before = *bells;
@@ -123,7 +126,8 @@ fn two_takers_take_each_cell_once() {
 
 #[test]
 fn a_slot_is_room_for_a_request_and_for_a_reply() {
-    // One slot, so two lines, and no lap but the whole one: the third call has the line of the first.
+    // One slot, so two lines, and no lap but the whole one: the third call has the line of the
+    // first.
     bounded(3, || {
         let (requests, incoming) = ring(2);
         let (replies, outgoing) = ring(2);
@@ -148,7 +152,8 @@ fn a_slot_is_room_for_a_request_and_for_a_reply() {
 
 #[test]
 fn a_short_lap_is_room_for_what_is_on_the_way() {
-    // Eight lines, of which a middle lap has two: the third call has the line of the first, and so has its reply. The fourth is posted beside the third, and leaps: the fifth lies behind that.
+    // Eight lines, of which a middle lap has two: the third call has the line of the first, and so
+    // has its reply. The fourth is posted beside the third, and leaps: the fifth lies behind that.
     bounded(2, || {
         let (requests, incoming) = ring(8);
         let (replies, outgoing) = ring(8);
@@ -188,7 +193,8 @@ fn a_short_lap_is_room_for_what_is_on_the_way() {
 
 #[test]
 fn cells_come_in_order_whatever_the_lap_before_left() {
-    // Each of the two lines holds a whole cell of the lap before, with a payload that looks like the head of the next.
+    // Each of the two lines holds a whole cell of the lap before, with a payload that looks like
+    // the head of the next.
     bounded(3, || {
         let (sending, receiving) = ring(2);
         for sequence in [3, 4] {
@@ -293,7 +299,8 @@ fn a_knock_is_not_lost_on_a_spare() {
         let (sending, receiving) = ring(2);
         let futex = Arc::new(Futex::new());
         let other = futex.clone();
-        // The client has posted while a processor of the server's ran; now it is about to sleep, and knocks.
+        // The client has posted while a processor of the server's ran; now it is about to sleep,
+        // and knocks.
         let client = thread::spawn(move || {
             send(&sending, &Cell::new(0, 7));
             fence(Ordering::SeqCst);
@@ -312,7 +319,8 @@ fn a_knock_is_not_lost_on_a_spare() {
     });
 }
 
-/// A line that one side puts away while the other posts on it. The flag is the list of active lines, under its lock.
+/// A line that one side puts away while the other posts on it. The flag is the list of active
+/// lines, under its lock.
 struct Dormancy {
     word: AtomicU32,
     active: Mutex<bool>,
@@ -353,7 +361,8 @@ fn a_post_on_a_line_that_is_put_away_makes_it_active() {
                 theirs.activate();
             }
         });
-        // A processor that has not seen yet that the line was put away sleeps on its word once more.
+        // A processor that has not seen yet that the line was put away sleeps on its word once
+        // more.
         let late = line.clone();
         let sleeper = thread::spawn(move || {
             let attention = Attention::new(&late.word);
@@ -369,7 +378,8 @@ fn a_post_on_a_line_that_is_put_away_makes_it_active() {
 
 #[test]
 fn a_call_of_a_line_that_is_put_away_makes_it_active() {
-    // The client's side: what it asks is whether a call is under way, and the caller finds by itself that nobody looks.
+    // The client's side: what it asks is whether a call is under way, and the caller finds by
+    // itself that nobody looks.
     loom::model(|| {
         let slots = Arc::new(Slots::default());
         let dormant = Arc::new(AtomicBool::new(false));

@@ -1,7 +1,8 @@
-//! Figures 3 and 4 of the URPC paper, drawn from the rows of `underpass bench urpc`, with the points that the paper's text gives.
+//! Figures 3 and 4 of the URPC paper, drawn from the rows of `underpass bench urpc`, with the
+//! points that the paper's text gives.
 //!
-//! Both axes are logarithmic, and everything is a ratio to the same system with T = C = S = 1: the paper's machine and this one have nothing
-//! else in common.
+//! Both axes are logarithmic, and everything is a ratio to the same system with T = C = S = 1: the
+//! paper's machine and this one have nothing else in common.
 
 use crate::svg::{Anchor, Sheet};
 use underpass_bench::{Error, Row};

@@ -23,7 +23,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// An editor, a window manager and a file cache manager in three processes: the URPC paper's Figure 1 on real work
+    /// An editor, a window manager and a file cache manager in three processes: the URPC paper's
+    /// Figure 1 on real work
     Demo(demo::Options),
     /// Measures what calls cost, beside what they can't be cheaper than
     Bench(bench::Options),

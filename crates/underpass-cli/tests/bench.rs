@@ -229,7 +229,8 @@ fn what_is_unknown_is_answered_with_what_is_known() {
     assert!(String::from_utf8(list.stdout).unwrap().lines().any(|line| line.starts_with("urpc ")));
 }
 
-/// A directory with a peer that needs 7 ns for a `yield` and 3 for a `lock`, and knows nothing else.
+/// A directory with a peer that needs 7 ns for a `yield` and 3 for a `lock`, and knows nothing
+/// else.
 fn pretended_peer() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("underpass-peer-pretended");
@@ -244,7 +245,8 @@ while read -r case count; do
     esac
 done
 "#;
-    // Written by another process: a file that this one has open, and another test's child with it, can't be run.
+    // Written by another process: a file that this one has open, and another test's child with it,
+    // can't be run.
     let wrote = Command::new("sh")
         .args(["-c", "printf %s \"$1\" > \"$0\" && chmod 700 \"$0\""])
         .args([path.as_os_str(), script.as_ref()])

@@ -49,7 +49,8 @@ fn finished(mut demo: Child) -> Output {
 fn children(pid: u32) -> Vec<String> {
     let of = |entry: fs::DirEntry| {
         let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-        // The name may hold anything, but only names hold parentheses: state and parent follow the last one.
+        // The name may hold anything, but only names hold parentheses: state and parent follow the
+        // last one.
         let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?;
         (parent == pid.to_string()).then(|| entry.file_name().to_string_lossy().into_owned())
     };

@@ -6,7 +6,8 @@ use crate::{Pause, Resume, Stack};
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Where a kernel thread leaves off when it enters a context, to come back to when the context pauses.
+/// Where a kernel thread leaves off when it enters a context, to come back to when the context
+/// pauses.
 #[derive(Debug, Default)]
 pub struct Base(Suspended);
 
@@ -47,14 +48,16 @@ pub struct Context {
 unsafe impl Send for Context {}
 
 impl Context {
-    /// Will run `body` on `stack`; the base that it returns is the one to come back to for the last time.
+    /// Will run `body` on `stack`; the base that it returns is the one to come back to for the last
+    /// time.
     pub fn new(stack: Stack, body: impl FnOnce() -> &'static Base + 'static) -> Box<Self> {
         let body: Box<Body> = Box::new(Box::new(body));
         let suspended = Suspended::begin(&stack, first, Box::into_raw(body).expose_provenance());
         Box::new(Self { suspended, stack: UnsafeCell::new(stack) })
     }
 
-    /// Pauses this context: goes back to the base that it was last entered from, or to which that went over.
+    /// Pauses this context: goes back to the base that it was last entered from, or to which that
+    /// went over.
     ///
     /// # Safety
     /// The caller runs on this context's stack, and `base` is its kernel thread's.
@@ -67,8 +70,8 @@ impl Context {
     /// Pauses this context, and has `to` go on in its place: the base sees nothing of it.
     ///
     /// # Safety
-    /// The caller runs on this context's stack. `to` is another one, paused or not begun, nobody else enters it, and its body bears to run
-    /// on this kernel thread.
+    /// The caller runs on this context's stack. `to` is another one, paused or not begun, nobody
+    /// else enters it, and its body bears to run on this kernel thread.
     #[inline(always)]
     pub unsafe fn pass(&self, to: &Context) -> Resume {
         // SAFETY: as the caller says.
@@ -84,7 +87,8 @@ impl Context {
     /// Where its [`Stack`] lies in it.
     pub const STACK: usize = std::mem::offset_of!(Self, stack);
 
-    /// Writes down where its frames go on, the innermost first, and says how many there are; no more than `frames` has room for.
+    /// Writes down where its frames go on, the innermost first, and says how many there are; no
+    /// more than `frames` has room for.
     ///
     /// It takes no lock and allocates nothing, and uses the caller's stack alone.
     ///
@@ -118,7 +122,8 @@ impl Context {
         unsafe { std::ptr::swap(self.stack.get(), other.stack.get()) };
     }
 
-    /// Whether a kernel thread that was interrupted at the instruction `ip` is just switching: then unwinders don't find its way.
+    /// Whether a kernel thread that was interrupted at the instruction `ip` is just switching: then
+    /// unwinders don't find its way.
     ///
     /// # Examples
     /// ```
@@ -143,8 +148,8 @@ impl Base {
     /// Has `context` run until it pauses, or one that it passes to does; says why that one paused.
     ///
     /// # Safety
-    /// The context is paused or has not begun, nobody else enters it, and its body bears to run on this kernel thread. This base is this
-    /// kernel thread's, and no context runs on it.
+    /// The context is paused or has not begun, nobody else enters it, and its body bears to run on
+    /// this kernel thread. This base is this kernel thread's, and no context runs on it.
     #[inline(always)]
     pub unsafe fn enter(&self, context: &Context, what: Resume) -> Pause {
         // SAFETY: as the caller says.

@@ -1,4 +1,5 @@
-//! What ThreadSanitizer is told of our switch (`--cfg underpass_tsan`): it keeps its books by stack, so it has to know which one runs.
+//! What ThreadSanitizer is told of our switch (`--cfg underpass_tsan`): it keeps its books by
+//! stack, so it has to know which one runs.
 
 use std::cell::Cell;
 use std::ffi::{c_uint, c_void};

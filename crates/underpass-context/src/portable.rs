@@ -1,5 +1,5 @@
-//! A computation on a stack of its own, over `corosensei`: for other processors than x86-64, for sanitizers, which have to be told of
-//! each switch, and as the oracle of our own switch.
+//! A computation on a stack of its own, over `corosensei`: for other processors than x86-64, for
+//! sanitizers, which have to be told of each switch, and as the oracle of our own switch.
 
 use crate::{Pause, Resume, Stack};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -19,7 +19,8 @@ enum Leaving {
 
 type Switch = Yielder<Resume, Leaving>;
 
-/// A computation on its own stack. `coroutine` is touched by who enters it; `switch` is written by its first step, and read by itself.
+/// A computation on its own stack. `coroutine` is touched by who enters it; `switch` is written by
+/// its first step, and read by itself.
 pub struct Context {
     coroutine: UnsafeCell<Option<Coroutine<Resume, Leaving, (), Stack>>>,
     switch: Box<Cell<*const Switch>>,
@@ -62,13 +63,14 @@ impl Context {
     /// Pauses this context, and has `to` go on in its place.
     ///
     /// # Safety
-    /// The caller runs on this context's stack. `to` is another one, paused or not begun, nobody else enters it, and its body bears to run
-    /// on this kernel thread.
+    /// The caller runs on this context's stack. `to` is another one, paused or not begun, nobody
+    /// else enters it, and its body bears to run on this kernel thread.
     pub unsafe fn pass(&self, to: &Context) -> Resume {
         self.suspend(Leaving::Pass(to))
     }
 
-    /// Whether [`trace`](Self::trace) sees anything: `corosensei` doesn't tell where it has left a stack, so a context has to look itself.
+    /// Whether [`trace`](Self::trace) sees anything: `corosensei` doesn't tell where it has left a
+    /// stack, so a context has to look itself.
     pub const TRACES: bool = false;
 
     /// Where the stack pointer of a paused context lies in it: nowhere that we know.
@@ -85,7 +87,8 @@ impl Context {
         0
     }
 
-    /// Lets the kernel take the part of its stack that it doesn't use: which part that is can't be seen from here, so none.
+    /// Lets the kernel take the part of its stack that it doesn't use: which part that is can't be
+    /// seen from here, so none.
     ///
     /// # Safety
     /// It is paused or has not begun, and nobody enters it meanwhile.
@@ -97,7 +100,8 @@ impl Context {
         self.bounds.swap(&other.bounds);
     }
 
-    /// Whether a kernel thread that was interrupted at the instruction `ip` is just switching: not known here.
+    /// Whether a kernel thread that was interrupted at the instruction `ip` is just switching: not
+    /// known here.
     pub fn switches_at(_ip: usize) -> bool {
         false
     }
@@ -128,8 +132,8 @@ impl std::fmt::Debug for Context {
     }
 }
 
-// SAFETY: the mapping begins with a guard page that can't be touched, ends page-aligned, and has at least one usable
-// page, which is `MIN_STACK_SIZE`.
+// SAFETY: the mapping begins with a guard page that can't be touched, ends page-aligned, and has at
+// least one usable page, which is `MIN_STACK_SIZE`.
 unsafe impl corosensei::stack::Stack for Stack {
     fn base(&self) -> corosensei::stack::StackPointer {
         corosensei::stack::StackPointer::new(self.bounds().1).expect("no mapping ends at address 0")
@@ -147,12 +151,13 @@ impl Base {
     /// If the context has ended.
     ///
     /// # Safety
-    /// The context is paused or has not begun, nobody else enters it, and its body bears to run on this kernel thread. This base is this
-    /// kernel thread's, and no context runs on it.
+    /// The context is paused or has not begun, nobody else enters it, and its body bears to run on
+    /// this kernel thread. This base is this kernel thread's, and no context runs on it.
     pub unsafe fn enter(&self, context: &Context, what: Resume) -> Pause {
         let (mut context, mut what): (*const Context, _) = (context, what);
         loop {
-            // SAFETY: the first is the caller's; others were passed to by one that vouched for them.
+            // SAFETY: the first is the caller's; others were passed to by one that vouched for
+            // them.
             let place = unsafe { (*context).coroutine.get() };
             // SAFETY: only who enters touches it.
             let coroutine =

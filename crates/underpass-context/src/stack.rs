@@ -11,7 +11,8 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Where the address of its guard, and its length with the guard, lie in a value, for debuggers.
+    /// Where the address of its guard, and its length with the guard, lie in a value, for
+    /// debuggers.
     pub const PARTS: (usize, usize) = {
         let memory = std::mem::offset_of!(Self, memory);
         (memory + StackMemory::PARTS.0, memory + StackMemory::PARTS.1)
@@ -29,7 +30,8 @@ impl Stack {
 }
 
 impl Stack {
-    /// Lets the kernel take what lies below `address` when it is short of memory; see [`StackMemory::lend_below`].
+    /// Lets the kernel take what lies below `address` when it is short of memory; see
+    /// [`StackMemory::lend_below`].
     ///
     /// # Safety
     /// Nothing below `address` is needed any more, and nobody writes there meanwhile.
@@ -40,7 +42,8 @@ impl Stack {
     }
 }
 
-/// A bounded pool of stacks of one size. The last that was given back is the first that is had again: it is warm.
+/// A bounded pool of stacks of one size. The last that was given back is the first that is had
+/// again: it is warm.
 ///
 /// # Examples
 /// ```

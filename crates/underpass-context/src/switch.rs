@@ -1,7 +1,8 @@
 //! The switch between stacks on x86-64: one indirect jump.
 //!
-//! A call and a return on the way would be cheaper to write, but returns are predicted by the calls before them, and after a
-//! switch those were another stack's: each mispredicted return costs more than all of this (measured in decision 0012).
+//! A call and a return on the way would be cheaper to write, but returns are predicted by the calls
+//! before them, and after a switch those were another stack's: each mispredicted return costs more
+//! than all of this (measured in decision 0012).
 
 use crate::Stack;
 use std::arch::{asm, global_asm};
@@ -9,17 +10,19 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::ops::Range;
 
-/// A stack on which something is suspended: the address of what it needs to go on, which is pushed onto it.
+/// A stack on which something is suspended: the address of what it needs to go on, which is pushed
+/// onto it.
 ///
 /// ```text
 /// sp -> where to go on | rbx | rbp | the suspended frames ...
 /// ```
-/// All other registers are given up by who switches, the floating-point control words are left as they are.
+/// All other registers are given up by who switches, the floating-point control words are left as
+/// they are.
 #[derive(Debug, Default)]
 pub(crate) struct Suspended(Cell<usize>, #[cfg(underpass_tsan)] crate::fiber::Fiber);
 
-// The first thing that runs on a stack. It has no caller: unwinders and debuggers stop here. Two words above its own stay unused, since
-// perf's unwinder doesn't read the last word of a stack.
+// The first thing that runs on a stack. It has no caller: unwinders and debuggers stop here. Two
+// words above its own stay unused, since perf's unwinder doesn't read the last word of a stack.
 global_asm!(
     ".pushsection .text.underpass_context_entry,\"ax\",@progbits",
     ".balign 16",
@@ -40,8 +43,9 @@ global_asm!(
     ".popsection",
 );
 
-// Calls `rsi` with `rdx`, and says that whoever looks for the caller of that call finds what is suspended at `rdi`: where it goes on, `rbx`,
-// `rbp`, and the stack pointer above them. So unwinders see the suspended frames while nothing runs on their stack.
+// Calls `rsi` with `rdx`, and says that whoever looks for the caller of that call finds what is
+// suspended at `rdi`: where it goes on, `rbx`, `rbp`, and the stack pointer above them. So
+// unwinders see the suspended frames while nothing runs on their stack.
 global_asm!(
     ".pushsection .text.underpass_context_look,\"ax\",@progbits",
     ".balign 16",
@@ -86,8 +90,8 @@ pub(crate) fn looking() -> Range<usize> {
     underpass_context_look as *const () as usize..underpass_context_look_end as *const () as usize
 }
 
-/// The instructions of one copy of the switch, relative to where each of the two stands. What is in line has no unwind information of its own, so
-/// the linker gathers where it is.
+/// The instructions of one copy of the switch, relative to where each of the two stands. What is in
+/// line has no unwind information of its own, so the linker gathers where it is.
 #[repr(C)]
 struct Site {
     begin: i32,
@@ -122,7 +126,8 @@ impl Suspended {
     pub(crate) fn begin(stack: &Stack, first: extern "C" fn(usize) -> !, argument: usize) -> Self {
         let words = [underpass_context_entry as *const () as usize, argument, first as usize, 0];
         let sp = stack.bounds().1 - size_of_val(&words);
-        // SAFETY: the four words lie at the upper end of a stack that nobody uses yet, aligned as its end is.
+        // SAFETY: the four words lie at the upper end of a stack that nobody uses yet, aligned as
+        // its end is.
         unsafe { (sp as *mut [usize; 4]).write(words) };
         Self(
             Cell::new(sp),
@@ -131,10 +136,12 @@ impl Suspended {
         )
     }
 
-    /// Calls `look` such that an unwinder which begins there comes to the suspended frames. `look` must not unwind by itself.
+    /// Calls `look` such that an unwinder which begins there comes to the suspended frames. `look`
+    /// must not unwind by itself.
     ///
     /// # Safety
-    /// Something is suspended here, its first function has begun, and nobody has it go on meanwhile. `look` bears `with`.
+    /// Something is suspended here, its first function has begun, and nobody has it go on
+    /// meanwhile. `look` bears `with`.
     pub(crate) unsafe fn look(&self, look: extern "C" fn(*mut c_void), with: *mut c_void) {
         // SAFETY: it calls `look` as its signature says, and touches nothing else.
         unsafe { underpass_context_look(self.0.get(), look, with) };
@@ -145,19 +152,20 @@ impl Suspended {
         self.0.get()
     }
 
-    /// Suspends the caller in `self`, and has what is suspended in `to` go on with `word`. Returns with the word that the caller is
-    /// given to go on.
+    /// Suspends the caller in `self`, and has what is suspended in `to` go on with `word`. Returns
+    /// with the word that the caller is given to go on.
     ///
     /// # Safety
-    /// Something is suspended in `to`, nobody else has it go on, and it bears to run on this kernel thread. The caller bears to
-    /// go on wherever it is made to.
+    /// Something is suspended in `to`, nobody else has it go on, and it bears to run on this kernel
+    /// thread. The caller bears to go on wherever it is made to.
     #[inline(always)]
     pub(crate) unsafe fn switch(&self, to: &Suspended, word: usize) -> usize {
         let mut word = word;
         #[cfg(underpass_tsan)]
         self.1.switch(&to.1);
-        // SAFETY: it saves what it does not give up, below the stack pointer and nowhere else, and comes back to the label with the same
-        // stack pointer. `options` doesn't say `nostack`, so nothing lives in the red zone.
+        // SAFETY: it saves what it does not give up, below the stack pointer and nowhere else, and
+        // comes back to the label with the same stack pointer. `options` doesn't say `nostack`, so
+        // nothing lives in the red zone.
         unsafe {
             asm!(
                 ".pushsection underpass_switches,\"aR\",@progbits",

@@ -15,7 +15,8 @@ fn random(seed: &Cell<u64>) -> u64 {
     x
 }
 
-/// A program for one kind of context: some contexts that leave, pass, compute in registers and floating point, and panic inside.
+/// A program for one kind of context: some contexts that leave, pass, compute in registers and
+/// floating point, and panic inside.
 macro_rules! program {
     ($name:ident, $Base:ty, $Context:ty) => {
         fn $name(seed: u64, contexts: usize, steps: usize) -> Vec<u64> {
@@ -37,7 +38,8 @@ macro_rules! program {
                     for step in 0..steps {
                         let what = random(&seed);
                         let other = (random(&seed) as usize) % contexts;
-                        // SAFETY: this is that context, on its own base; it passes to paused ones only.
+                        // SAFETY: this is that context, on its own base; it passes to paused ones
+                        // only.
                         let resumed = unsafe {
                             if what % 3 == 0 && other != number && !done.borrow()[other] {
                                 running.set(other);

@@ -69,13 +69,16 @@ extern "C" fn each(frame: *mut Frame, with: *mut c_void) -> i32 {
     }
     // SAFETY: `with` is the walk that `walk` was called with, and nobody else has it meanwhile.
     let walk = unsafe { &mut *with.cast::<Walk<'_>>() };
-    // An interrupted frame stands at its next instruction, all others behind a call: make it look like those.
+    // An interrupted frame stands at its next instruction, all others behind a call: make it look
+    // like those.
     walk.step(ip + usize::from(exact != 0))
 }
 
-/// Writes down where the frames of the caller go on, the innermost first, and says how many there are; no more than `frames` has room for.
+/// Writes down where the frames of the caller go on, the innermost first, and says how many there
+/// are; no more than `frames` has room for.
 ///
-/// The values are return addresses: what they return to was called one byte before. It takes no lock and allocates nothing.
+/// The values are return addresses: what they return to was called one byte before. It takes no
+/// lock and allocates nothing.
 ///
 /// # Examples
 /// ```
@@ -89,8 +92,9 @@ pub fn trace_here(frames: &mut [usize]) -> usize {
     trace.found()
 }
 
-/// As [`trace_here`], of what a handler of signals has interrupted at any instruction: the walk ends where it comes to `until`, the code of the
-/// [`unwinder`]. That moves the stack pointer in ways which itself can't follow.
+/// As [`trace_here`], of what a handler of signals has interrupted at any instruction: the walk
+/// ends where it comes to `until`, the code of the [`unwinder`]. That moves the stack pointer in
+/// ways which itself can't follow.
 pub fn trace_interrupted(frames: &mut [usize], until: Range<usize>) -> usize {
     let mut trace = Walk { until, ..Walk::new(frames, None) };
     walk((&raw mut trace).cast());

@@ -18,7 +18,8 @@ pub(crate) fn text(attributes: &[Attribute]) -> String {
     trimmed.join("\n").trim_end().to_owned()
 }
 
-/// A line of documentation; none for `#[doc(hidden)]` and its like, and for `#[doc = include_str!(..)]`.
+/// A line of documentation; none for `#[doc(hidden)]` and its like, and for `#[doc =
+/// include_str!(..)]`.
 fn line(attribute: &Attribute) -> Option<String> {
     match &attribute.meta {
         Meta::NameValue(pair) => match &pair.value {

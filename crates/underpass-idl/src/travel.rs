@@ -10,7 +10,8 @@ use syn::{
     TypeReference, TypeTraitObject,
 };
 
-/// Refuses what has no meaning in another process; every part of `of` that hasn't is an error of its own.
+/// Refuses what has no meaning in another process; every part of `of` that hasn't is an error of
+/// its own.
 pub(crate) fn check(of: &Type, errors: &mut Errors) {
     Check { errors }.visit_type(of);
 }

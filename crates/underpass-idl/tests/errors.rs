@@ -4,7 +4,8 @@ use proc_macro2::{LineColumn, TokenStream, TokenTree};
 
 /// Each error's message, and the text in `source` that it is about.
 fn errors(source: &str, expanded: TokenStream) -> Vec<(String, String)> {
-    // `::core::compile_error! { "message" }`: the first and the last token are at the ends of what it is about.
+    // `::core::compile_error! { "message" }`: the first and the last token are at the ends of what
+    // it is about.
     let mut found = Vec::new();
     let tokens: Vec<TokenTree> = expanded.into_iter().collect();
     for (i, token) in tokens.iter().enumerate() {

@@ -1,6 +1,8 @@
-//! Expansions, compared with files: `tests/golden/NAME.rs` is what is written, `NAME.expanded.rs` what is generated.
+//! Expansions, compared with files: `tests/golden/NAME.rs` is what is written, `NAME.expanded.rs`
+//! what is generated.
 //!
-//! After a change that is meant, `UPDATE_GOLDEN=1 cargo test -p underpass-idl --features serde` writes the files anew.
+//! After a change that is meant, `UPDATE_GOLDEN=1 cargo test -p underpass-idl --features serde`
+//! writes the files anew.
 
 use quote::ToTokens;
 use std::path::Path;

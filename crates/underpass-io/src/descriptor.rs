@@ -12,13 +12,16 @@ use underpass_os::{clock, descriptor};
 /// Operations in a row that need not wait, after which other threads go first.
 const SHARE: u32 = 64;
 
-/// Something with a descriptor, such as a socket, a pipe, or whatever else the kernel can tell the readiness of. An operation that
-/// would block suspends the calling thread until the descriptor is ready; its activation runs others meanwhile.
+/// Something with a descriptor, such as a socket, a pipe, or whatever else the kernel can tell the
+/// readiness of. An operation that would block suspends the calling thread until the descriptor is
+/// ready; its activation runs others meanwhile.
 ///
-/// Any number of threads may wait on one `Async`, in both directions at once: share it by reference or [`Arc`].
-/// Where there is a `read` that takes `&self`, as with sockets, `&Async<T>` is [`Read`](io::Read) too, and so on.
+/// Any number of threads may wait on one `Async`, in both directions at once: share it by reference
+/// or [`Arc`]. Where there is a `read` that takes `&self`, as with sockets, `&Async<T>` is
+/// [`Read`](io::Read) too, and so on.
 ///
-/// A regular file is always ready and never says `WouldBlock`, so this does not keep one from holding up its kernel thread.
+/// A regular file is always ready and never says `WouldBlock`, so this does not keep one from
+/// holding up its kernel thread.
 ///
 /// # Examples
 /// ```
@@ -55,7 +58,8 @@ impl<T: AsFd> Async<T> {
         Ok(Self::new_nonblocking(io))
     }
 
-    /// Wraps something that is nonblocking already. If it isn't, its operations hold up the kernel thread.
+    /// Wraps something that is nonblocking already. If it isn't, its operations hold up the kernel
+    /// thread.
     pub fn new_nonblocking(io: T) -> Self {
         Self { source: Source::new(), io: Some(io), streak: AtomicU32::new(0) }
     }
@@ -69,8 +73,8 @@ impl<T: AsFd> Async<T> {
         self.io.as_ref().expect("only into_inner, which ends the Async, takes it out")
     }
 
-    /// What was wrapped, to be changed. It has to keep its descriptor: waiting for another that was put in its place fails with
-    /// [`NotFound`](io::ErrorKind::NotFound).
+    /// What was wrapped, to be changed. It has to keep its descriptor: waiting for another that was
+    /// put in its place fails with [`NotFound`](io::ErrorKind::NotFound).
     ///
     /// # Panics
     /// Never.
@@ -91,16 +95,18 @@ impl<T: AsFd> Async<T> {
         Ok(self.io.take().expect("only into_inner takes it out"))
     }
 
-    /// Waits until there is something to read, or to accept, or the end of it. A hint: another may have been first.
+    /// Waits until there is something to read, or to accept, or the end of it. A hint: another may
+    /// have been first.
     ///
     /// # Errors
-    /// [Cancelled](crate::is_cancelled); what the poller says of descriptors that it can't watch: `PermissionDenied` for regular
-    /// files, `AlreadyExists` for one that another `Async` waits on.
+    /// [Cancelled](crate::is_cancelled); what the poller says of descriptors that it can't watch:
+    /// `PermissionDenied` for regular files, `AlreadyExists` for one that another `Async` waits on.
     pub fn readable(&self) -> io::Result<()> {
         self.wait(Direction::Read, Patience::ENDLESS)
     }
 
-    /// Waits until there is room to write, or nobody who would read it. A hint: another may have been first.
+    /// Waits until there is room to write, or nobody who would read it. A hint: another may have
+    /// been first.
     ///
     /// # Errors
     /// As [`readable`](Self::readable).
@@ -124,8 +130,8 @@ impl<T: AsFd> Async<T> {
         self.wait(Direction::Write, Patience::until(Some(point(deadline))))
     }
 
-    /// Tries `operation` until it says something else than `WouldBlock` or `Interrupted`, and waits in between until the descriptor is
-    /// readable.
+    /// Tries `operation` until it says something else than `WouldBlock` or `Interrupted`, and waits
+    /// in between until the descriptor is readable.
     ///
     /// # Errors
     /// What `operation` says, and as [`readable`](Self::readable).
@@ -145,8 +151,8 @@ impl<T: AsFd> Async<T> {
         self.attempt(Direction::Read, |_| Ok(None), operation)
     }
 
-    /// Tries `operation` until it says something else than `WouldBlock` or `Interrupted`, and waits in between until the descriptor is
-    /// writable.
+    /// Tries `operation` until it says something else than `WouldBlock` or `Interrupted`, and waits
+    /// in between until the descriptor is writable.
     ///
     /// # Errors
     /// What `operation` says, and as [`writable`](Self::writable).
@@ -154,7 +160,8 @@ impl<T: AsFd> Async<T> {
         self.attempt(Direction::Write, |_| Ok(None), operation)
     }
 
-    /// The same as [`read_with`](Self::read_with), but waits no longer than to `deadline`. `operation` is tried once in any case.
+    /// The same as [`read_with`](Self::read_with), but waits no longer than to `deadline`.
+    /// `operation` is tried once in any case.
     ///
     /// # Errors
     /// [`TimedOut`](io::ErrorKind::TimedOut), besides.
@@ -166,8 +173,8 @@ impl<T: AsFd> Async<T> {
         self.attempt(Direction::Read, |_| Ok(Some(point(deadline))), operation)
     }
 
-    /// The same as [`write_with`](Self::write_with), but waits no longer than to `deadline`. `operation` is tried once in any
-    /// case.
+    /// The same as [`write_with`](Self::write_with), but waits no longer than to `deadline`.
+    /// `operation` is tried once in any case.
     ///
     /// # Errors
     /// [`TimedOut`](io::ErrorKind::TimedOut), besides.
@@ -234,7 +241,8 @@ impl<T: AsFd> Async<T> {
         self.source.wait(self.get_ref().as_fd(), direction, patience)
     }
 
-    /// Counts an operation. A peer that is always ready must not keep the activation from its other threads.
+    /// Counts an operation. A peer that is always ready must not keep the activation from its other
+    /// threads.
     #[inline]
     fn share(&self) {
         // Relaxed, here and in `wait`: a lost count delays a yield, no more.

@@ -4,7 +4,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use underpass_threads::{Critical, critical};
 
-/// What a lock guards. The holder is not preempted: others, the reactor among them, would wait for it in the kernel.
+/// What a lock guards. The holder is not preempted: others, the reactor among them, would wait for
+/// it in the kernel.
 pub(crate) struct Locked<'a, T> {
     /// Goes before `_critical`: a preemption that was held off comes when the lock is free.
     guard: MutexGuard<'a, T>,

@@ -1,4 +1,5 @@
-//! One descriptor as the reactor knows it, and those who wait for it. The steps (J1, E3, …) are those of `README.md`.
+//! One descriptor as the reactor knows it, and those who wait for it. The steps (J1, E3, …) are
+//! those of `README.md`.
 
 use crate::cancelled::Cancelled;
 use crate::direction::{Direction, Directions};
@@ -57,7 +58,8 @@ struct Ticks {
 impl Source {
     pub(crate) fn new() -> Arc<Self> {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
-        // Relaxed: only that it is unique matters. `usize::MAX`, the poller's own key, is out of reach.
+        // Relaxed: only that it is unique matters. `usize::MAX`, the poller's own key, is out of
+        // reach.
         Arc::new(Self { key: NEXT.fetch_add(1, Ordering::Relaxed), state: Mutex::default() })
     }
 

@@ -59,9 +59,11 @@ impl Timer {
         self.next
     }
 
-    /// Waits until it fires, and says for when that was set. A timer that never fires waits until the thread is cancelled.
+    /// Waits until it fires, and says for when that was set. A timer that never fires waits until
+    /// the thread is cancelled.
     ///
-    /// Where the caller comes late to an interval, what it missed is left out, and the next is on the old beat.
+    /// Where the caller comes late to an interval, what it missed is left out, and the next is on
+    /// the old beat.
     ///
     /// # Errors
     /// [Cancelled](crate::is_cancelled); the timer is as it was.

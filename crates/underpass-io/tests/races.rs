@@ -1,4 +1,5 @@
-//! The races of the proof, run often: who joins, gives up, is woken and drops at about the same time.
+//! The races of the proof, run often: who joins, gives up, is woken and drops at about the same
+//! time.
 
 mod common;
 
@@ -111,7 +112,8 @@ fn what_is_dropped_under_an_event_disturbs_nobody() {
                     let reader = spawn(move || {
                         let mut got = [0; 4];
                         a.read_exact(&mut got).unwrap();
-                        // Dropped here, while its end of file may be on its way through the reactor.
+                        // Dropped here, while its end of file may be on its way through the
+                        // reactor.
                         got
                     });
                     b.write_all(&word).unwrap();
@@ -153,7 +155,8 @@ fn a_reader_waits_on_while_a_writer_s_events_pass() {
             let (a, done) = (a.clone(), done.clone());
             move || {
                 a.as_async().readable().unwrap();
-                // SYNC with `done` store in the writer: it has ended before there was anything to read.
+                // SYNC with `done` store in the writer: it has ended before there was anything to
+                // read.
                 assert!(done.load(Ordering::Acquire), "`readable` returned for a writer's event");
             }
         });

@@ -127,7 +127,8 @@ fn a_listener_survives_connections_that_are_reset() {
     let address = listener.local_addr().unwrap();
     let server = spawn(move || {
         loop {
-            // A connection that was reset may come as an error, as one that can't be read, or not at all.
+            // A connection that was reset may come as an error, as one that can't be read, or not
+            // at all.
             let Ok((mut stream, _)) = listener.accept() else { continue };
             let mut word = [0; 4];
             if stream.read_exact(&mut word).is_ok() {

@@ -2,7 +2,8 @@
 
 macro_rules! calls {
     ($($(#[$when:meta])? $name:ident => $number:ident)*) => {
-        /// The number of the system call `name` on this processor; nothing if it has no such call, or this table doesn't know it.
+        /// The number of the system call `name` on this processor; nothing if it has no such call,
+        /// or this table doesn't know it.
         ///
         /// # Examples
         /// ```

@@ -4,7 +4,8 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Nanoseconds of `CLOCK_MONOTONIC`: since boot, comparable between processes, but for those in time namespaces: see [`ahead_ns`].
+/// Nanoseconds of `CLOCK_MONOTONIC`: since boot, comparable between processes, but for those in
+/// time namespaces: see [`ahead_ns`].
 ///
 /// # Examples
 /// ```
@@ -17,7 +18,8 @@ pub fn now_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// By how much [`now_ns`] is ahead of the system's, in ns: not 0 in a time namespace that shifts it. Read once, and 0 where `/proc` doesn't say.
+/// By how much [`now_ns`] is ahead of the system's, in ns: not 0 in a time namespace that shifts
+/// it. Read once, and 0 where `/proc` doesn't say.
 ///
 /// # Examples
 /// ```
@@ -42,7 +44,8 @@ fn parse(offsets: &str) -> Option<i64> {
     seconds.checked_mul(1_000_000_000)?.checked_add(ns)
 }
 
-/// As [`now_ns`], but of the last tick of the kernel's clock, some milliseconds ago at the most: a few ns to read.
+/// As [`now_ns`], but of the last tick of the kernel's clock, some milliseconds ago at the most: a
+/// few ns to read.
 ///
 /// # Examples
 /// ```
@@ -55,7 +58,8 @@ pub fn tick_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// Nanoseconds of processor time that all threads of this process have used, in and out of the kernel.
+/// Nanoseconds of processor time that all threads of this process have used, in and out of the
+/// kernel.
 ///
 /// # Examples
 /// ```

@@ -16,11 +16,12 @@ pub fn drop_capabilities() -> io::Result<()> {
     Ok(set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?)
 }
 
-/// Moves this process into namespaces of its own: of users (itself, under its number), of networks (none), of System V's and POSIX' shared memory and
-/// queues (none), of host names.
+/// Moves this process into namespaces of its own: of users (itself, under its number), of networks
+/// (none), of System V's and POSIX' shared memory and queues (none), of host names.
 ///
 /// # Errors
-/// `InvalidInput` if the process has more than one kernel thread; `PermissionDenied` where users may have no namespaces; `StorageFull` when there are too many.
+/// `InvalidInput` if the process has more than one kernel thread; `PermissionDenied` where users
+/// may have no namespaces; `StorageFull` when there are too many.
 pub fn leave_namespaces() -> io::Result<()> {
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNET | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
@@ -68,7 +69,8 @@ pub fn limit(what: Limit, most: u64) -> io::Result<()> {
     Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(maximum) })?)
 }
 
-/// Leaves no image of memory behind when this process crashes, and lets nobody of this user look into it.
+/// Leaves no image of memory behind when this process crashes, and lets nobody of this user look
+/// into it.
 ///
 /// # Errors
 /// What `prctl` says.

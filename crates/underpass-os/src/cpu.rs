@@ -30,15 +30,17 @@ pub fn confine(cpus: &[usize]) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// Moves this kernel thread to another of the CPUs that it may run on, and lets the kernel move it on from there; `false` if it has no other. Three system calls, and what
-/// it takes to wake an idle CPU.
+/// Moves this kernel thread to another of the CPUs that it may run on, and lets the kernel move it
+/// on from there; `false` if it has no other. Three system calls, and what it takes to wake an idle
+/// CPU.
 pub fn leave() -> bool {
     let Ok(all) = sched_getaffinity(None) else { return false };
     let mut others = all;
     others.unset(current());
     let moved = others.count() > 0 && sched_setaffinity(None, &others).is_ok();
     if moved {
-        // It fails if all CPUs of the set have been taken away meanwhile; then the kernel has chosen others.
+        // It fails if all CPUs of the set have been taken away meanwhile; then the kernel has
+        // chosen others.
         let _ = sched_setaffinity(None, &all);
     }
     moved

@@ -1,5 +1,5 @@
-//! Shared memory whose pages the system refuses: a write to a hole of it raises `SIGBUS`, by default
-//! the end of the process. Here the page is exchanged, and the mapping counts as damaged.
+//! Shared memory whose pages the system refuses: a write to a hole of it raises `SIGBUS`, by
+//! default the end of the process. Here the page is exchanged, and the mapping counts as damaged.
 //!
 //! Which mappings those are is kept in a list of [`Slot`]s that only grows, and that the handler of
 //! the signal reads without a lock.
@@ -56,7 +56,8 @@ impl Slot {
         if MEANS.get_or_init(|| install().ok()).is_none() {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
-        // Acquire, here and below: SYNC with `taken` store in `give_back`: what the last owner wrote.
+        // Acquire, here and below: SYNC with `taken` store in `give_back`: what the last owner
+        // wrote.
         let free = |slot: &&Self| {
             slot.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
         };
@@ -97,7 +98,8 @@ impl Slot {
         // Relaxed: only the owner writes it.
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version + 1, Ordering::Relaxed);
-        // SYNC with the fence in `covers`: who sees a bound that is written below sees the odd version.
+        // SYNC with the fence in `covers`: who sees a bound that is written below sees the odd
+        // version.
         fence(Ordering::Release);
         self.begin.store(begin, Ordering::Relaxed);
         self.end.store(end, Ordering::Relaxed);
@@ -105,8 +107,8 @@ impl Slot {
         self.version.store(version + 2, Ordering::Release);
     }
 
-    /// Whether `address` lies in the mapping. In the handler: no, of one that its owner just writes,
-    /// which is none that the interrupted thread uses.
+    /// Whether `address` lies in the mapping. In the handler: no, of one that its owner just
+    /// writes, which is none that the interrupted thread uses.
     fn covers(&self, address: usize) -> bool {
         // SYNC with `version` store in `set`: the bounds.
         let version = self.version.load(Ordering::Acquire);
@@ -179,8 +181,9 @@ extern "C" fn on_refusal(signal: i32, info: *mut libc::siginfo_t, context: *mut 
 fn exchange(means: &Means, address: usize) -> bool {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
     let (page, to) = (means.page as *mut libc::c_void, address as *mut libc::c_void);
-    // SAFETY: of a shared mapping, an old size of 0 makes a second one, of the same page. The one that it replaces lies in a mapping
-    // that is accessed by atomics and opaque copies alone, and whose owner expects any bytes there.
+    // SAFETY: of a shared mapping, an old size of 0 makes a second one, of the same page. The one
+    // that it replaces lies in a mapping that is accessed by atomics and opaque copies alone, and
+    // whose owner expects any bytes there.
     let done = unsafe { libc::mremap(page, 0, means.size, flags, to) };
     done != libc::MAP_FAILED
 }

@@ -9,8 +9,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr as UnixAddr;
 
-/// Whether operations on the open file behind `fd` say `WouldBlock` instead of blocking. It holds for every descriptor of that
-/// open file, in other processes too.
+/// Whether operations on the open file behind `fd` say `WouldBlock` instead of blocking. It holds
+/// for every descriptor of that open file, in other processes too.
 ///
 /// # Errors
 /// What `ioctl` says; hardly any file refuses.
@@ -18,7 +18,8 @@ pub fn set_nonblocking(fd: impl AsFd, nonblocking: bool) -> io::Result<()> {
     Ok(rustix::io::ioctl_fionbio(fd, nonblocking)?)
 }
 
-/// A TCP socket, nonblocking, that has begun to connect to `to`. It is writable when it has, or has failed to.
+/// A TCP socket, nonblocking, that has begun to connect to `to`. It is writable when it has, or has
+/// failed to.
 ///
 /// # Errors
 /// What `socket` and `connect` say, but for "in progress".
@@ -35,8 +36,8 @@ pub fn begin_tcp(to: SocketAddr) -> io::Result<OwnedFd> {
 /// A Unix stream socket, nonblocking, connected to `to`.
 ///
 /// # Errors
-/// What `socket` and `connect` say; `WouldBlock` if the listener's backlog is full, which can't be waited for without
-/// blocking.
+/// What `socket` and `connect` say; `WouldBlock` if the listener's backlog is full, which can't be
+/// waited for without blocking.
 pub fn unix_stream(to: &UnixAddr) -> io::Result<OwnedFd> {
     let address = match (to.as_pathname(), to.as_abstract_name()) {
         (Some(path), _) => SocketAddrUnix::new(path)?,
@@ -49,8 +50,8 @@ pub fn unix_stream(to: &UnixAddr) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// A descriptor that is readable once the process `pid` has ended. Only sure to mean the process that is meant while nobody
-/// can have waited for it yet, as its parent knows.
+/// A descriptor that is readable once the process `pid` has ended. Only sure to mean the process
+/// that is meant while nobody can have waited for it yet, as its parent knows.
 ///
 /// # Errors
 /// No such process; too many open files.

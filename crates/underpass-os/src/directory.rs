@@ -16,8 +16,9 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// The one that this domain's environment names: `$UNDERPASS_DIR`, else `$XDG_RUNTIME_DIR/underpass`, else
-    /// `/run/underpass` for root and `/tmp/underpass-UID` otherwise.
+    /// The one that this domain's environment names: `$UNDERPASS_DIR`, else
+    /// `$XDG_RUNTIME_DIR/underpass`, else `/run/underpass` for root and `/tmp/underpass-UID`
+    /// otherwise.
     pub fn from_environment() -> Self {
         Self::of_environment().0
     }
@@ -66,7 +67,8 @@ impl Directory {
         Self { path: path.into() }
     }
 
-    /// Makes it, and what is above it, if it isn't there: 0700, or 0755 for root's `/run/underpass`, whose names other users may look up.
+    /// Makes it, and what is above it, if it isn't there: 0700, or 0755 for root's
+    /// `/run/underpass`, whose names other users may look up.
     ///
     /// # Errors
     /// What `mkdir` says; what [`check`](Self::check) says.
@@ -81,10 +83,12 @@ impl Directory {
         self.check()
     }
 
-    /// Checks that nobody but its owner, and that owner only this user or root, can put a name there.
+    /// Checks that nobody but its owner, and that owner only this user or root, can put a name
+    /// there.
     ///
     /// # Errors
-    /// `NotFound`; `NotADirectory` (a symbolic link is none); `PermissionDenied` with the owner and the mode.
+    /// `NotFound`; `NotADirectory` (a symbolic link is none); `PermissionDenied` with the owner and
+    /// the mode.
     pub fn check(&self) -> io::Result<()> {
         let found = fs::symlink_metadata(&self.path)?;
         let shown = self.path.display();
@@ -116,7 +120,8 @@ impl Directory {
         &self.path
     }
 
-    /// Keeps other exporters out until the file is dropped. A lock on the directory leaves nothing behind.
+    /// Keeps other exporters out until the file is dropped. A lock on the directory leaves nothing
+    /// behind.
     pub(crate) fn lock(&self) -> io::Result<File> {
         let dir = File::open(&self.path)?;
         // Whoever may read the directory may lock it, so nobody is waited for without a limit.

@@ -7,8 +7,8 @@
 use rustix::process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// While at least one of these is there, the process leaves no core dump, and nobody of its user can
-/// trace it or look into its memory.
+/// While at least one of these is there, the process leaves no core dump, and nobody of its user
+/// can trace it or look into its memory.
 ///
 /// A child that is forked off meanwhile stays so, until it executes a program.
 ///

@@ -5,8 +5,8 @@
 //! ends the process at once, as the first would without this. The handler runs on whatever kernel
 //! thread the kernel chooses, so no thread needs a mask of its own.
 //!
-//! The handler uses atomics and system calls alone. A child that was forked off has it too, and there
-//! every signal is a second one.
+//! The handler uses atomics and system calls alone. A child that was forked off has it too, and
+//! there every signal is a second one.
 
 use crate::signal::{self, action};
 use crate::thread;

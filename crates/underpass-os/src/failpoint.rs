@@ -1,6 +1,8 @@
-//! Steps at which a process can be told to die, so that its peer's version of events can be checked at each of them.
+//! Steps at which a process can be told to die, so that its peer's version of events can be checked
+//! at each of them.
 //!
-//! They are there under `cfg(underpass_failpoints)` alone, which no build has that doesn't ask for it; else [`failpoint!`](macro@crate::failpoint) is nothing at all.
+//! They are there under `cfg(underpass_failpoints)` alone, which no build has that doesn't ask for
+//! it; else [`failpoint!`](macro@crate::failpoint) is nothing at all.
 
 /// Every step there is: `SIDE-STEP`.
 pub const STEPS: &[&str] = &[
@@ -36,7 +38,8 @@ pub const STEPS: &[&str] = &[
     "file-received",
 ];
 
-/// A step of [`STEPS`] that this process has reached: where `$UNDERPASS_FAILPOINT` says `STEP:N`, its Nth passing ends the process by `SIGKILL`.
+/// A step of [`STEPS`] that this process has reached: where `$UNDERPASS_FAILPOINT` says `STEP:N`,
+/// its Nth passing ends the process by `SIGKILL`.
 #[macro_export]
 macro_rules! failpoint {
     ($step:literal) => {

@@ -20,8 +20,9 @@ static HANDLER: OnceLock<fn(Fault)> = OnceLock::new();
 /// What was done about faults before.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// Has `handler` told of each fault of this process, on the kernel thread's own [`stack`] for such things if it has one. When it returns, what was
-/// installed before is done about the fault: by default the process dies.
+/// Has `handler` told of each fault of this process, on the kernel thread's own [`stack`] for such
+/// things if it has one. When it returns, what was installed before is done about the fault: by
+/// default the process dies.
 ///
 /// `handler` may do what a signal handler may: what it interrupts may hold any lock.
 ///
@@ -109,7 +110,8 @@ pub(crate) fn pass_on(
 ) {
     match before.sa_sigaction {
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: the default action takes no handler. The fault comes again at once, and the process dies of it.
+            // SAFETY: the default action takes no handler. The fault comes again at once, and the
+            // process dies of it.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
         handler if before.sa_flags & libc::SA_SIGINFO != 0 => {

@@ -173,8 +173,8 @@ impl Table {
         })
     }
 
-    /// Puts a copy of `file` into an [`Envelope`] for the process. Its closing stays with this thread
-    /// for as long as it keeps the copy of the envelope that comes back.
+    /// Puts a copy of `file` into an [`Envelope`] for the process. Its closing stays with this
+    /// thread for as long as it keeps the copy of the envelope that comes back.
     ///
     /// # Errors
     /// Too many open files; too many files under way.
@@ -300,8 +300,8 @@ impl Envelope {
     /// # Errors
     /// Too many open files: then the file is in the envelope still.
     pub fn open(&self) -> io::Result<OwnedFd> {
-        // The kernel closes what this process has no room for. Of a message that is only looked at that
-        // is not the last copy, so nobody waits.
+        // The kernel closes what this process has no room for. Of a message that is only looked at
+        // that is not the last copy, so nobody waits.
         let message = receive(self.0.as_fd(), &mut [0; 1], ALL, libc::MSG_PEEK)?;
         let file = message.files.into_iter().next().ok_or(io::Error::from_raw_os_error(libc::EMFILE))?;
         // Nor is it of the message itself, now that the file is open here.
@@ -369,7 +369,8 @@ mod tests {
     use super::*;
     use std::io::{PipeReader, Read, pipe};
 
-    /// Runs `act` on a kernel thread with a table of its own, and gives the process's end, and the result.
+    /// Runs `act` on a kernel thread with a table of its own, and gives the process's end, and the
+    /// result.
     fn beside<R: Send + 'static>(
         act: impl FnOnce(Table) -> R + Send + 'static,
     ) -> (Socket, std::sync::mpsc::Receiver<R>) {

@@ -1,4 +1,5 @@
-//! Processes that are forked off: they share the sockets of the process that they come from, and have none of its kernel threads.
+//! Processes that are forked off: they share the sockets of the process that they come from, and
+//! have none of its kernel threads.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -6,14 +7,17 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-/// Numbers of files that are kept track of: as many as a process may have open, unless root lets it have more.
+/// Numbers of files that are kept track of: as many as a process may have open, unless root lets it
+/// have more.
 const NUMBERS: usize = 1 << 20;
 
-/// The sockets that stand for the life of this process, each a bit, and how many words have had any.
+/// The sockets that stand for the life of this process, each a bit, and how many words have had
+/// any.
 static SOCKETS: [AtomicU64; NUMBERS / 64] = [const { AtomicU64::new(0) }; NUMBERS / 64];
 static WORDS: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether this process was forked off one that had such sockets: its number need not tell, where each has a namespace of its own.
+/// Whether this process was forked off one that had such sockets: its number need not tell, where
+/// each has a namespace of its own.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// That this process is no such one: of those that come from each other, the first that asks.
@@ -32,8 +36,9 @@ pub fn check() -> io::Result<()> {
     }
 }
 
-/// From now on `before` runs before each `fork` of this process, on the kernel thread that forks, and then `parent` and `child`, each where it says. (A `clone` that goes around the
-/// C library calls none of them.)
+/// From now on `before` runs before each `fork` of this process, on the kernel thread that forks,
+/// and then `parent` and `child`, each where it says. (A `clone` that goes around the C library
+/// calls none of them.)
 ///
 /// # Errors
 /// No memory.
@@ -45,8 +50,10 @@ pub fn watch(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C"
     }
 }
 
-/// A socket by whose end a peer learns that this process has ended. A child that is forked off gets something in its place, under the same number, that is connected to nobody; so the peer
-/// learns of it however long the child lives. (But for a `fork` in the very moment between the making of the socket and of this.)
+/// A socket by whose end a peer learns that this process has ended. A child that is forked off gets
+/// something in its place, under the same number, that is connected to nobody; so the peer learns
+/// of it however long the child lives. (But for a `fork` in the very moment between the making of
+/// the socket and of this.)
 #[derive(Debug)]
 pub(crate) struct Vital {
     fd: OwnedFd,
@@ -59,7 +66,8 @@ impl Vital {
         WATCHED.get_or_init(|| drop(watch(nothing, nothing, child)));
         let (word, bit) = place(fd.as_raw_fd());
         if let Some(sockets) = SOCKETS.get(word) {
-            // Relaxed: the child has what the kernel thread that forks has seen, and a fork just now comes too early.
+            // Relaxed: the child has what the kernel thread that forks has seen, and a fork just
+            // now comes too early.
             sockets.fetch_or(bit, Ordering::Relaxed);
             WORDS.fetch_max(word + 1, Ordering::Relaxed);
         }
@@ -73,8 +81,9 @@ impl Vital {
         // Before the number can be another's.
         let (word, bit) = place(self.fd.as_raw_fd());
         if let Some(sockets) = SOCKETS.get(word) {
-            // Release: not after the close that follows. A fork copies the table of files under the lock that the close has had, and memory afterwards: a child
-            // in which the number is another's sees the bit gone.
+            // Release: not after the close that follows. A fork copies the table of files under the
+            // lock that the close has had, and memory afterwards: a child in which the number is
+            // another's sees the bit gone.
             sockets.fetch_and(!bit, Ordering::Release);
         }
     }
@@ -133,7 +142,8 @@ extern "C" fn child() {
         unconnected = none();
     }
     for socket in std::iter::once(first).chain(sockets).filter(|&socket| socket != unconnected) {
-        // SAFETY: two descriptors of this process, of which the second is a `Vital`'s, who has one still.
+        // SAFETY: two descriptors of this process, of which the second is a `Vital`'s, who has one
+        // still.
         unsafe { libc::dup3(unconnected, socket, libc::O_CLOEXEC) };
     }
     if unconnected != first {

@@ -19,7 +19,8 @@ pub enum Scope {
     Shared,
 }
 
-/// One word of a sleep: the sleep ends when the word is woken, and does not begin unless it holds `expected`.
+/// One word of a sleep: the sleep ends when the word is woken, and does not begin unless it holds
+/// `expected`.
 #[derive(Clone, Copy, Debug)]
 pub struct Watched<'a> {
     /// The word.
@@ -119,7 +120,8 @@ impl<'a> Watch<'a> {
         self.len == MOST_WORDS
     }
 
-    /// Sleeps until one of the words is woken, one has another value than expected, or `deadline_ns` passes.
+    /// Sleeps until one of the words is woken, one has another value than expected, or
+    /// `deadline_ns` passes.
     pub fn wait(&self, deadline_ns: Option<u64>) -> Woken {
         let timeout = deadline_ns.map(timespec);
         let words = self.few.get(..self.len).unwrap_or(&self.many);

@@ -1,9 +1,11 @@
-//! What a file is that a peer has passed. It is asked of this kernel alone: whoever is behind the file, such as the maker of a FUSE, could let an ordinary `fstat` wait for as long as he likes.
+//! What a file is that a peer has passed. It is asked of this kernel alone: whoever is behind the
+//! file, such as the maker of a FUSE, could let an ordinary `fstat` wait for as long as he likes.
 
 use rustix::fs::{AtFlags, FileType, StatxFlags, fcntl_get_seals, statx};
 use std::os::fd::AsFd;
 
-/// What kind a file is of; nothing where that can't be asked, since there is a sandbox around this domain.
+/// What kind a file is of; nothing where that can't be asked, since there is a sandbox around this
+/// domain.
 enum Kind {
     Pipe,
     Socket,
@@ -30,8 +32,10 @@ impl Kind {
     }
 }
 
-/// Whether a file may keep others open that its maker had: a socket does, in whose queue they lie; an `io_uring` did that had them registered (before Linux 6.8, and it is a file of no
-/// kind); what a device's driver keeps is its own affair. Files with bytes, directories, pipes and `/dev/null` keep none.
+/// Whether a file may keep others open that its maker had: a socket does, in whose queue they lie;
+/// an `io_uring` did that had them registered (before Linux 6.8, and it is a file of no kind); what
+/// a device's driver keeps is its own affair. Files with bytes, directories, pipes and `/dev/null`
+/// keep none.
 ///
 /// Where that can't be asked, it may if it is no memory.
 pub fn may_keep_others(file: impl AsFd) -> bool {
@@ -41,8 +45,8 @@ pub fn may_keep_others(file: impl AsFd) -> bool {
     }
 }
 
-/// Whether the closing of a copy waits for nothing while there is another copy. A file system may ask
-/// its server at each closing (`flush`), and so may a device's driver.
+/// Whether the closing of a copy waits for nothing while there is another copy. A file system may
+/// ask its server at each closing (`flush`), and so may a device's driver.
 pub fn copies_close_at_once(file: impl AsFd) -> bool {
     is_memory(&file) || matches!(Kind::of(&file), Some(Kind::Pipe | Kind::Socket | Kind::Null))
 }

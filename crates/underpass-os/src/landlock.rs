@@ -1,4 +1,5 @@
-//! Landlock: a process refuses itself, for good, to name any file, TCP port or abstract Unix socket.
+//! Landlock: a process refuses itself, for good, to name any file, TCP port or abstract Unix
+//! socket.
 
 use crate::{signal, thread};
 use std::collections::HashSet;
@@ -16,8 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The version of Landlock in which TCP ports can be refused (Linux 6.7).
 pub const NETWORK: u32 = 4;
 
-/// A ruleset without a rule refuses all that it handles. This is what it handles, `landlock_ruleset_attr`:
-/// rights to files, rights to TCP ports, and what it keeps apart.
+/// A ruleset without a rule refuses all that it handles. This is what it handles,
+/// `landlock_ruleset_attr`: rights to files, rights to TCP ports, and what it keeps apart.
 static HANDLED: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 /// What came of it on the kernel thread that was asked last: [`PENDING`], 0, or an `errno`.
 static OUTCOME: AtomicI32 = AtomicI32::new(0);
@@ -52,8 +53,8 @@ fn handled(version: u32) -> [u64; 3] {
 /// by a signal. Each makes the ruleset anew, since some have a descriptor table of their own.
 ///
 /// # Errors
-/// `Unsupported`, as of [`version`]; what `landlock_restrict_self` says; `TimedOut` if a kernel thread
-/// doesn't take signals. Some are restricted then.
+/// `Unsupported`, as of [`version`]; what `landlock_restrict_self` says; `TimedOut` if a kernel
+/// thread doesn't take signals. Some are restricted then.
 pub fn restrict() -> io::Result<u32> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);

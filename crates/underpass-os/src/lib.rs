@@ -1,13 +1,14 @@
 //! The only room that calls Linux.
 //!
-//! *Decides:* how each thing that Underpass needs of the kernel is asked for: memory that two domains share
-//! ([`Memory`]), a sleep and its wake-up ([`futex`]), a named meeting place ([`Listening`], [`Socket`]), the
-//! processors ([`cpu`], [`quota`]), kernel threads ([`thread`], [`signal`], [`fault`]), barriers
-//! that reach into other processes ([`barrier`]), stacks ([`StackMemory`]), what a process gives up
-//! for good ([`confine`], [`landlock`], [`calls`], [`forbidden`]), and where its outputs go
-//! ([`output`]).
+//! *Decides:* how each thing that Underpass needs of the kernel is asked for: memory that two
+//! domains share ([`Memory`]), a sleep and its wake-up ([`futex`]), a named meeting place
+//! ([`Listening`], [`Socket`]), the processors ([`cpu`], [`quota`]), kernel threads ([`thread`],
+//! [`signal`], [`fault`]), barriers that reach into other processes ([`barrier`]), stacks
+//! ([`StackMemory`]), what a process gives up for good ([`confine`], [`landlock`], [`calls`],
+//! [`forbidden`]), and where its outputs go ([`output`]).
 //!
-//! *Must not know:* channels, threads, calls. It holds no policy: no retries, no spinning, no limits of its own.
+//! *Must not know:* channels, threads, calls. It holds no policy: no retries, no spinning, no
+//! limits of its own.
 //!
 //! *Read first:* `memory.rs`.
 

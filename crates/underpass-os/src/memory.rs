@@ -39,7 +39,8 @@ impl Memory {
     /// Makes, seals and maps `len` zero bytes; gives the mapping and the file to pass on.
     ///
     /// # Errors
-    /// `Unsupported` if this kernel has no `memfd` or no seals; else no memory, or too many open files.
+    /// `Unsupported` if this kernel has no `memfd` or no seals; else no memory, or too many open
+    /// files.
     pub fn create(name: &str, len: usize) -> io::Result<(Self, OwnedFd)> {
         let file = create(name, MemfdFlags::ALLOW_SEALING)?;
         fits(len as u64)?;
@@ -48,7 +49,8 @@ impl Memory {
         Ok((Self::map(&file, len)?, file))
     }
 
-    /// Maps a `memfd` that came from a peer, after checking that the peer can't shrink it under us, or change its seals.
+    /// Maps a `memfd` that came from a peer, after checking that the peer can't shrink it under us,
+    /// or change its seals.
     ///
     /// # Errors
     /// `InvalidData` if the file isn't sealed or its size isn't `len`; else what `mmap` says.
@@ -135,13 +137,15 @@ impl Memory {
 
     /// Gives all pages back to the system: what is read afterwards is zeros.
     pub fn give_back(&self) {
-        // SAFETY: the mapping is ours whole. The bytes of shared memory may change at any moment, so nobody relies on them.
+        // SAFETY: the mapping is ours whole. The bytes of shared memory may change at any moment,
+        // so nobody relies on them.
         let given = unsafe { madvise(self.base.as_ptr().cast(), self.len, Advice::LinuxRemove) };
         // It fails where the system can't: then they stay.
         let _ = given;
     }
 
-    /// Bytes of its pages that are in memory, touched by whichever side. A page that was swapped out is not.
+    /// Bytes of its pages that are in memory, touched by whichever side. A page that was swapped
+    /// out is not.
     ///
     /// # Errors
     /// What `mincore` says.
@@ -157,8 +161,8 @@ impl Memory {
         Ok(pages.iter().filter(|&&page| page & 1 != 0).count() * page)
     }
 
-    /// The first byte. Valid for `len` bytes while `self` lives; to be accessed by atomics and opaque copies only,
-    /// since the peer writes at will.
+    /// The first byte. Valid for `len` bytes while `self` lives; to be accessed by atomics and
+    /// opaque copies only, since the peer writes at will.
     #[inline]
     pub fn base(&self) -> NonNull<u8> {
         self.base
@@ -199,7 +203,8 @@ impl Drop for Memory {
 
 /// A `memfd` that is written and read, never mapped: an argument too large for an A-stack.
 ///
-/// Without a mapping there is nothing that a peer's truncation could fault, and no page is touched twice.
+/// Without a mapping there is nothing that a peer's truncation could fault, and no page is touched
+/// twice.
 #[derive(Debug)]
 pub struct Blob {
     file: File,
@@ -253,7 +258,8 @@ impl Blob {
         self.file.read_exact_at(out, offset)
     }
 
-    /// Appends bytes from `offset` on to `bytes`, until that has `len`. Memory is not touched before it is filled.
+    /// Appends bytes from `offset` on to `bytes`, until that has `len`. Memory is not touched
+    /// before it is filled.
     ///
     /// # Errors
     /// `UnexpectedEof` if the file has less; `OutOfMemory` if there is no room for them.
@@ -278,7 +284,8 @@ impl Blob {
     }
 }
 
-/// That a file may have so many bytes. Asked before, since the kernel ends a process that goes beyond its limit (`SIGXFSZ`).
+/// That a file may have so many bytes. Asked before, since the kernel ends a process that goes
+/// beyond its limit (`SIGXFSZ`).
 pub(crate) fn fits(len: u64) -> io::Result<()> {
     match getrlimit(Resource::Fsize).current {
         Some(most) if most < len => Err(io::Error::new(

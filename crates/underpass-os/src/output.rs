@@ -2,8 +2,8 @@
 //! process that started it.
 //!
 //! The untrusted process gets an end of a stream socket, and never the file that its starter writes
-//! to: a holder of that can read it, truncate it and change its flags. It gets no pipe either, whose
-//! lock it could hold for ever.
+//! to: a holder of that can read it, truncate it and change its flags. It gets no pipe either,
+//! whose lock it could hold for ever.
 
 use crate::foreign::{ForeignFile, Table};
 use crate::{peer, signal};

@@ -29,7 +29,8 @@ pub fn pass(socket: impl AsFd, file: BorrowedFd<'_>) -> io::Result<()> {
 /// Takes a file that [`pass`] has passed, if it comes until then, by the monotonic clock in ns.
 ///
 /// # Errors
-/// `TimedOut`; `UnexpectedEof` if the peer is gone; `InvalidData` if something else came; too many open files.
+/// `TimedOut`; `UnexpectedEof` if the peer is gone; `InvalidData` if something else came; too many
+/// open files.
 pub fn take_passed(socket: impl AsFd, deadline_ns: u64) -> io::Result<OwnedFd> {
     let come = || {
         let left = timespec(deadline_ns.saturating_sub(now_ns()));

@@ -23,7 +23,8 @@ pub fn mapping(address: usize) -> Option<Range<usize>> {
     ranges.into_iter().find(|range| range.contains(&address))
 }
 
-/// A way to memory of this process by which nothing is assumed of it: the kernel copies it, or says that it is not there.
+/// A way to memory of this process by which nothing is assumed of it: the kernel copies it, or says
+/// that it is not there.
 ///
 /// # Examples
 /// ```

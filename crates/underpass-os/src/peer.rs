@@ -1,4 +1,5 @@
-//! Who is at the other end of a connection, as the kernel recorded it when the connection was made: nothing here is what the peer says.
+//! Who is at the other end of a connection, as the kernel recorded it when the connection was made:
+//! nothing here is what the peer says.
 
 use crate::Socket;
 use crate::control_message::Sender;
@@ -62,7 +63,8 @@ const USUAL: usize = 256;
 
 /// One end of a connection, of which the kernel says who made the other end.
 pub trait Connected: AsFd {
-    /// Who connected, or listened, at the other end; of a [`pair`](crate::Socket::pair), who made it.
+    /// Who connected, or listened, at the other end; of a [`pair`](crate::Socket::pair), who made
+    /// it.
     ///
     /// # Errors
     /// What `SO_PEERCRED` says.
@@ -111,7 +113,8 @@ pub trait Connected: AsFd {
         Ok(bytes.as_chunks().0.iter().map(|group| u32::from_ne_bytes(*group)).collect())
     }
 
-    /// The label that a security module (SELinux, Smack, AppArmor) has given to that process; nothing where none labels sockets.
+    /// The label that a security module (SELinux, Smack, AppArmor) has given to that process;
+    /// nothing where none labels sockets.
     ///
     /// # Errors
     /// What `SO_PEERSEC` says otherwise.

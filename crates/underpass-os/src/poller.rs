@@ -6,7 +6,8 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// A set of files, each under a key of the caller's, and a bell that any kernel thread of this domain can ring.
+/// A set of files, each under a key of the caller's, and a bell that any kernel thread of this
+/// domain can ring.
 #[derive(Debug)]
 pub struct Poller {
     epoll: OwnedFd,

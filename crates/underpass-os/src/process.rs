@@ -14,7 +14,8 @@ pub fn die_with_parent() -> io::Result<()> {
     Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
-/// Lets this process open as many files as it may ever: each binding takes one on either side. Gives that number.
+/// Lets this process open as many files as it may ever: each binding takes one on either side.
+/// Gives that number.
 ///
 /// # Errors
 /// What `setrlimit` says.
@@ -48,8 +49,8 @@ pub fn own_pidfd() -> io::Result<OwnedFd> {
     Ok(pidfd_open(rustix::process::getpid(), PidfdFlags::empty())?)
 }
 
-/// Writes to the standard error output by system calls alone: without a lock, without memory, even in a signal handler. What can't be
-/// written is lost.
+/// Writes to the standard error output by system calls alone: without a lock, without memory, even
+/// in a signal handler. What can't be written is lost.
 pub fn say(text: &[u8]) {
     let error = std::io::stderr();
     let mut left = text;

@@ -6,7 +6,8 @@ use mounts::{Mount, Version};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// The CPUs' worth of time that this process may use, rounded up: the least that its control group and all groups above it grant.
+/// The CPUs' worth of time that this process may use, rounded up: the least that its control group
+/// and all groups above it grant.
 ///
 /// Nothing if none sets a quota, or none can be read.
 ///
@@ -18,7 +19,8 @@ pub fn processors() -> Option<usize> {
     processors_at(Path::new("/proc/self"), Path::new("/"))
 }
 
-/// As [`processors`], with `proc_self` in the place of `/proc/self`, and mount points looked for below `root`.
+/// As [`processors`], with `proc_self` in the place of `/proc/self`, and mount points looked for
+/// below `root`.
 pub fn processors_at(proc_self: &Path, root: &Path) -> Option<usize> {
     let groups = fs::read_to_string(proc_self.join("cgroup")).ok()?;
     let mounts = fs::read_to_string(proc_self.join("mountinfo")).ok()?;
@@ -29,11 +31,13 @@ pub fn processors_at(proc_self: &Path, root: &Path) -> Option<usize> {
     let seen = mounts
         .iter()
         .any(|mount| group(&groups, mount.version).is_some_and(|ours| inside(ours, &mount.root).is_some()));
-    // Where a container sees paths of its host, our group lies below no mount: the tops are the nearest that we can see.
+    // Where a container sees paths of its host, our group lies below no mount: the tops are the
+    // nearest that we can see.
     if seen { least(inside) } else { least(|_, _| Some(PathBuf::new())) }
 }
 
-/// The least that the groups grant that lie on the way from ours, which is `at` that place below `mount`, up to the mount point.
+/// The least that the groups grant that lie on the way from ours, which is `at` that place below
+/// `mount`, up to the mount point.
 fn least(mount: &Mount, groups: &str, root: &Path, at: fn(&Path, &Path) -> Option<PathBuf>) -> Option<usize> {
     let below = at(group(groups, mount.version)?, &mount.root)?;
     let top = root.join(mount.point.strip_prefix("/").unwrap_or(&mount.point));

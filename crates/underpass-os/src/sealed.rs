@@ -1,4 +1,5 @@
-//! Memory that nobody can change any more: passed from process to process without a copy, and read in place.
+//! Memory that nobody can change any more: passed from process to process without a copy, and read
+//! in place.
 
 use crate::calls::numbers::SYS_cachestat;
 use crate::memory::{TMPFS, create, fits};
@@ -11,7 +12,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::slice;
 
-/// What makes memory unchangeable, for its maker too. `WRITE` can't be had while anybody maps the file writable, and forbids that from then on.
+/// What makes memory unchangeable, for its maker too. `WRITE` can't be had while anybody maps the
+/// file writable, and forbids that from then on.
 const SEALS: SealFlags =
     SealFlags::WRITE.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::SEAL);
 
@@ -102,10 +104,12 @@ fn pages_from(file: &OwnedFd, begin: u64) -> Option<u64> {
 
 /// A sealed `memfd`, mapped to be read.
 ///
-/// Its bytes are an ordinary slice, though another process may have made them and have them mapped too, for nobody can write or unmap what is behind them:
-/// * `F_SEAL_WRITE` is refused by the kernel while a writable mapping or a write under way exists, and forbids writing, writable mappings and holes made
-///   later; no seal can be taken back.
-/// * `F_SEAL_SHRINK` keeps every page within the file, so that none of them faults for lying beyond its end (`SIGBUS`).
+/// Its bytes are an ordinary slice, though another process may have made them and have them mapped
+/// too, for nobody can write or unmap what is behind them:
+/// * `F_SEAL_WRITE` is refused by the kernel while a writable mapping or a write under way exists,
+///   and forbids writing, writable mappings and holes made later; no seal can be taken back.
+/// * `F_SEAL_SHRINK` keeps every page within the file, so that none of them faults for lying beyond
+///   its end (`SIGBUS`).
 /// * Its pages are ordinary ones, since those of huge pages can run out under a reader, who then
 ///   faults. All of them were there when it was mapped: a hole, which costs its maker nothing,
 ///   would cost its reader memory, and kills the reader where that is short (`vm.overcommit_memory`
@@ -147,7 +151,8 @@ impl SealedMemory {
         if len == 0 {
             return Ok(Self { base: NonNull::dangling(), len, file });
         }
-        // Private, since older kernels (before 6.7) map no sealed file shared. Nobody writes, so the pages are the file's all the same.
+        // Private, since older kernels (before 6.7) map no sealed file shared. Nobody writes, so
+        // the pages are the file's all the same.
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of ours.
         let base = unsafe { mmap(ptr::null_mut(), len, ProtFlags::READ, MapFlags::PRIVATE, &file, 0) }?;
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -187,8 +192,9 @@ impl Deref for SealedMemory {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `len` bytes are mapped while `self` lives, or there are none; they are initialized, nobody can change them, and reading them can't fault, as
-        // the type's description shows.
+        // SAFETY: `len` bytes are mapped while `self` lives, or there are none; they are
+        // initialized, nobody can change them, and reading them can't fault, as the type's
+        // description shows.
         unsafe { slice::from_raw_parts(self.base.as_ptr(), self.len) }
     }
 }

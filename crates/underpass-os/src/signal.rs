@@ -32,27 +32,31 @@ pub fn realtime(n: i32) -> i32 {
     signal
 }
 
-/// Runs `handler` whenever `signal` comes to a kernel thread of this process, on the stack of what it interrupts.
+/// Runs `handler` whenever `signal` comes to a kernel thread of this process, on the stack of what
+/// it interrupts.
 ///
-/// While it runs the signal is held back from its kernel thread, and `errno` is afterwards what it was. System calls that can be
-/// restarted are. `handler` may use atomics, futexes and thread-local words that its kernel thread has used before, and
-/// nothing else: what it interrupts may hold any lock, the allocator's among them.
+/// While it runs the signal is held back from its kernel thread, and `errno` is afterwards what it
+/// was. System calls that can be restarted are. `handler` may use atomics, futexes and thread-local
+/// words that its kernel thread has used before, and nothing else: what it interrupts may hold any
+/// lock, the allocator's among them.
 ///
 /// # Errors
-/// `AddrInUse` if this process handles the signal in another way already: choose another signal. `AlreadyExists` if another handler was
-/// given to this function before, for this signal. `InvalidInput` if there is no such signal.
+/// `AddrInUse` if this process handles the signal in another way already: choose another signal.
+/// `AlreadyExists` if another handler was given to this function before, for this signal.
+/// `InvalidInput` if there is no such signal.
 pub fn install(signal: i32, handler: fn()) -> io::Result<()> {
     let place = usize::try_from(signal).ok().and_then(|number| HANDLERS.get(number));
     let place = place.ok_or(io::ErrorKind::InvalidInput)?;
     if *place.get_or_init(|| handler) as usize != handler as usize {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "this process has another handler already"));
     }
-    // Not SA_ONSTACK: who is interrupted may stay in the handler for long, and the stack must be its own.
+    // Not SA_ONSTACK: who is interrupted may stay in the handler for long, and the stack must be
+    // its own.
     take(signal, on_signal as *const () as libc::sighandler_t, libc::SA_RESTART)
 }
 
-/// As [`install`], on the kernel thread's stack for faults if it has one (see [`fault`]), and `handler` is told the instruction
-/// that was interrupted, or 0 where that isn't known.
+/// As [`install`], on the kernel thread's stack for faults if it has one (see [`fault`]), and
+/// `handler` is told the instruction that was interrupted, or 0 where that isn't known.
 ///
 /// # Errors
 /// As of [`install`].
@@ -102,12 +106,14 @@ pub(crate) fn action(
     signal: i32,
     handler: Option<(libc::sighandler_t, i32)>,
 ) -> io::Result<libc::sighandler_t> {
-    // SAFETY: all-zero is a value of this plain C struct: no flags, an empty mask, the default action.
+    // SAFETY: all-zero is a value of this plain C struct: no flags, an empty mask, the default
+    // action.
     let mut new: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     let mut old = new;
     (new.sa_sigaction, new.sa_flags) = handler.unwrap_or((libc::SIG_DFL, 0));
     let set = if handler.is_some() { ptr::from_ref(&new) } else { ptr::null() };
-    // SAFETY: `set` is null or points to a whole struct, `old` to another; the handler has the signature that goes with the flags.
+    // SAFETY: `set` is null or points to a whole struct, `old` to another; the handler has the
+    // signature that goes with the flags.
     match unsafe { libc::sigaction(signal, set, &mut old) } {
         0 => Ok(old.sa_sigaction),
         _ => Err(io::Error::last_os_error()),

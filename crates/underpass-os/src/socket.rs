@@ -1,4 +1,5 @@
-//! The meeting place of two domains: a Unix socket that stands for a name, and the pair that it hands out.
+//! The meeting place of two domains: a Unix socket that stands for a name, and the pair that it
+//! hands out.
 
 use crate::Directory;
 use crate::clock::timespec;
@@ -31,13 +32,14 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Puts `name` into `directory`, for users that `mode` of the socket lets write (0o600: this user).
+    /// Puts `name` into `directory`, for users that `mode` of the socket lets write (0o600: this
+    /// user).
     ///
     /// A socket that nobody listens on any more is replaced.
     ///
     /// # Errors
-    /// `AddrInUse` if a living domain has the name; `AlreadyExists` if something that is no socket has it; what the
-    /// kernel says otherwise.
+    /// `AddrInUse` if a living domain has the name; `AlreadyExists` if something that is no socket
+    /// has it; what the kernel says otherwise.
     pub fn bind(directory: &Directory, name: &str, mode: u32) -> io::Result<Self> {
         let dir = directory.lock()?;
         let path = directory.join(name);
@@ -61,8 +63,9 @@ impl Listening {
         Ok(Self { fd: Vital::new(fd), standing: Standing { path, stamp } })
     }
 
-    /// As [`bind`](Self::bind), but takes the name over if a living domain has it: who connects from then on comes here. There is no moment at which nobody listens. The other's
-    /// socket goes on without a name.
+    /// As [`bind`](Self::bind), but takes the name over if a living domain has it: who connects
+    /// from then on comes here. There is no moment at which nobody listens. The other's socket goes
+    /// on without a name.
     ///
     /// The other domain accepts one more connection, which ends without a message once the name is
     /// taken over: a hint to look at its name.
@@ -80,7 +83,8 @@ impl Listening {
         let fresh = directory.join(&format!(".{}-{name}", std::process::id()));
         // What one of this number left that was killed in the middle of this.
         let _ = fs::remove_file(&fresh);
-        // Afterwards no path leads to the other domain. A domain that can't be told looks by itself.
+        // Afterwards no path leads to the other domain. A domain that can't be told looks by
+        // itself.
         let hint = Socket::connect(directory, name);
         let (fd, stamp) = listen_at(&fresh, &dir, mode)?;
         fs::rename(&fresh, &path).inspect_err(|_| drop(fs::remove_file(&fresh)))?;
@@ -88,7 +92,8 @@ impl Listening {
         Ok(Self { fd: Vital::new(fd), standing: Standing { path, stamp } })
     }
 
-    /// Accepts nobody any more: who connects is refused, and whoever waits to be accepted is sent off.
+    /// Accepts nobody any more: who connects is refused, and whoever waits to be accepted is sent
+    /// off.
     pub fn hang_up(&self) {
         hang_up(&self.fd);
     }
@@ -98,7 +103,8 @@ impl Listening {
         &self.standing
     }
 
-    /// Removes `name` from `directory` if it is a socket that nobody listens on any more: what a domain leaves that was killed. Says whether it was.
+    /// Removes `name` from `directory` if it is a socket that nobody listens on any more: what a
+    /// domain leaves that was killed. Says whether it was.
     ///
     /// # Errors
     /// What the kernel says.
@@ -131,7 +137,8 @@ impl AsFd for Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        // Nobody may take the name over between the look and the removal, unless files have run out.
+        // Nobody may take the name over between the look and the removal, unless files have run
+        // out.
         let _held = self.standing.path.parent().and_then(|directory| Directory::at(directory).lock().ok());
         if self.standing.stamp().ok() == Some(self.standing.stamp) {
             // Already gone is as good.
@@ -217,8 +224,8 @@ impl Socket {
     /// Connects to `name` in `directory`.
     ///
     /// # Errors
-    /// `NotFound`: no such name; `ConnectionRefused`: its server is dead; `PermissionDenied`: not for this user;
-    /// `WouldBlock`: more clients wait there than it takes.
+    /// `NotFound`: no such name; `ConnectionRefused`: its server is dead; `PermissionDenied`: not
+    /// for this user; `WouldBlock`: more clients wait there than it takes.
     pub fn connect(directory: &Directory, name: &str) -> io::Result<Self> {
         let fd = Vital::new(open()?);
         let path = directory.join(name);
@@ -247,7 +254,8 @@ impl Socket {
     }
 
     /// The other end of a [`pair`](Self::pair) that this process made, or one that a process made
-    /// which this one trusts. (What a peer has made is a [`SendingEnd`](crate::foreign::SendingEnd).)
+    /// which this one trusts. (What a peer has made is a
+    /// [`SendingEnd`](crate::foreign::SendingEnd).)
     ///
     /// # Errors
     /// `InvalidData` if it is no such thing.
@@ -308,7 +316,8 @@ impl Socket {
         Ok(Received { len: message.len, files: message.files, lost_files: message.lost, cut: message.cut })
     }
 
-    /// Words that the sender takes beside a message, if the kernel names it. No file has room there.
+    /// Words that the sender takes beside a message, if the kernel names it. No file has room
+    /// there.
     pub(crate) fn room_for_sender(&self) -> usize {
         // Relaxed: whoever reads is the one who has asked, or comes after it.
         if self.names_senders.load(Ordering::Relaxed) { SENDER } else { 0 }
@@ -323,7 +332,8 @@ impl Socket {
     pub(crate) fn take(&self, buffer: &mut [u8], room: usize, flags: libc::c_int) -> io::Result<Message> {
         let message = control_message::receive(self.as_fd(), buffer, room, flags)?;
         if message.unknown {
-            // It came of an option that no honest domain sets. Each further one might leave a descriptor open.
+            // It came of an option that no honest domain sets. Each further one might leave a
+            // descriptor open.
             self.hang_up();
         }
         Ok(message)

@@ -4,7 +4,8 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Has the process that `command` starts inherit no file but the standard ones, and die with the kernel thread that starts it.
+/// Has the process that `command` starts inherit no file but the standard ones, and die with the
+/// kernel thread that starts it.
 pub fn isolate(command: &mut Command) {
     let prepare = || {
         // SAFETY: numbers alone; it marks files to be closed by `exec`, and touches no memory.
@@ -14,6 +15,7 @@ pub fn isolate(command: &mut Command) {
         }
         crate::process::die_with_parent()
     };
-    // SAFETY: between `fork` and `exec` the closure makes two system calls, and takes neither locks nor memory.
+    // SAFETY: between `fork` and `exec` the closure makes two system calls, and takes neither locks
+    // nor memory.
     unsafe { command.pre_exec(prepare) };
 }

@@ -15,7 +15,8 @@ const PAGE: usize = 4096;
 /// Bytes of the guard below each stack.
 pub const GUARD: usize = PAGE;
 
-/// `MADV_FREE`, Linux 4.5: the kernel may take the pages when it is short of memory, unless they are written to before.
+/// `MADV_FREE`, Linux 4.5: the kernel may take the pages when it is short of memory, unless they
+/// are written to before.
 const MADV_FREE: i32 = 8;
 
 /// An anonymous mapping whose lowest page can't be touched.
@@ -32,14 +33,17 @@ impl StackMemory {
     /// Where its lowest address and its length lie in a value, for debuggers.
     pub const PARTS: (usize, usize) = (std::mem::offset_of!(Self, low), std::mem::offset_of!(Self, len));
 
-    /// Maps at least `usable` bytes of stack over one guard page. Pages are taken when they are first touched.
+    /// Maps at least `usable` bytes of stack over one guard page. Pages are taken when they are
+    /// first touched.
     ///
     /// # Errors
-    /// `OutOfMemory` when the address space or the number of mappings (`vm.max_map_count`) is used up.
+    /// `OutOfMemory` when the address space or the number of mappings (`vm.max_map_count`) is used
+    /// up.
     pub fn new(usable: usize) -> io::Result<Self> {
         let len = usable.max(PAGE).next_multiple_of(PAGE) + PAGE;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::STACK;
-        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice overlaps nothing of ours.
+        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice overlaps nothing
+        // of ours.
         let low =
             unsafe { mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, flags) }?;
         let low = NonNull::new(low).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -67,15 +71,17 @@ impl StackMemory {
         self.low.as_ptr() as usize
     }
 
-    /// Lets the kernel take the pages that lie wholly below `address` when it is short of memory. Those that are written to before are
-    /// kept. A kernel that doesn't know this lets all stay as it is.
+    /// Lets the kernel take the pages that lie wholly below `address` when it is short of memory.
+    /// Those that are written to before are kept. A kernel that doesn't know this lets all stay as
+    /// it is.
     ///
     /// # Safety
     /// Nothing below `address` is needed any more, and nobody writes there meanwhile.
     pub unsafe fn lend_below(&self, address: usize) {
         let (low, high) = (self.bottom() + PAGE, address.min(self.top()) & !(PAGE - 1));
         if low < high {
-            // SAFETY: the pages lie in our own mapping, above the guard, and the caller needs nothing of what is there.
+            // SAFETY: the pages lie in our own mapping, above the guard, and the caller needs
+            // nothing of what is there.
             unsafe { libc::madvise(low as *mut c_void, high - low, MADV_FREE) };
         }
     }
@@ -155,7 +161,8 @@ pub fn promises_memory() -> bool {
 
 impl Drop for StackMemory {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and the owner of a stack drops it only when nothing runs on it.
+        // SAFETY: the mapping is ours, and the owner of a stack drops it only when nothing runs on
+        // it.
         let unmapped = unsafe { munmap(self.low.as_ptr(), self.len) };
         debug_assert!(unmapped.is_ok());
     }

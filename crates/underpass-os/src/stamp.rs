@@ -15,7 +15,8 @@ impl Stamp {
         Self::at(clock::now_ns())
     }
 
-    /// The same, to compare with another domain's: by the system's clock, whatever time namespaces they are in. As [`clock::ahead_ns`] it reads `/proc`, once.
+    /// The same, to compare with another domain's: by the system's clock, whatever time namespaces
+    /// they are in. As [`clock::ahead_ns`] it reads `/proc`, once.
     pub fn shared() -> Self {
         Self::at(clock::now_ns().saturating_add_signed(-clock::ahead_ns()))
     }
@@ -34,7 +35,8 @@ impl Stamp {
         Self(bits)
     }
 
-    /// How long it took, in ns, who was called at `called` to run at this moment: nothing if both were on one CPU, where that costs a tenth, or if the call came before `since` or after now.
+    /// How long it took, in ns, who was called at `called` to run at this moment: nothing if both
+    /// were on one CPU, where that costs a tenth, or if the call came before `since` or after now.
     ///
     /// # Examples
     /// ```

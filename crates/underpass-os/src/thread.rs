@@ -30,9 +30,11 @@ pub fn all() -> io::Result<Vec<Tid>> {
     Ok(found.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().map(Tid)).collect())
 }
 
-/// A number that tells the calling kernel thread from every other that lives: never 0, of no other meaning, and a multiple of 16.
+/// A number that tells the calling kernel thread from every other that lives: never 0, of no other
+/// meaning, and a multiple of 16.
 ///
-/// One instruction, and read anew each time: also right in a user-level thread that has moved to another kernel thread meanwhile.
+/// One instruction, and read anew each time: also right in a user-level thread that has moved to
+/// another kernel thread meanwhile.
 ///
 /// # Examples
 /// ```
@@ -44,12 +46,14 @@ pub fn all() -> io::Result<Vec<Tid>> {
 #[inline(always)]
 pub fn here() -> usize {
     let thread: usize;
-    // SAFETY: the ABI has the kernel thread's control block at `fs:0`, and there the block's own address; nothing is written.
+    // SAFETY: the ABI has the kernel thread's control block at `fs:0`, and there the block's own
+    // address; nothing is written.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         core::arch::asm!("mov {}, fs:[0]", out(reg) thread, options(nostack, preserves_flags, readonly));
     }
-    // SAFETY: the ABI has the address of the kernel thread's control block in this register; nothing is written.
+    // SAFETY: the ABI has the address of the kernel thread's control block in this register;
+    // nothing is written.
     #[cfg(target_arch = "aarch64")]
     unsafe {
         core::arch::asm!("mrs {}, tpidr_el0", out(reg) thread, options(nostack, preserves_flags, nomem));
@@ -125,7 +129,8 @@ impl Tid {
         }
     }
 
-    /// The address of the word on which this kernel thread of this process sleeps in the kernel (`futex`), if it does.
+    /// The address of the word on which this kernel thread of this process sleeps in the kernel
+    /// (`futex`), if it does.
     pub fn sleeps_on(self) -> Option<usize> {
         let line = std::fs::read_to_string(format!("/proc/self/task/{}/syscall", self.0)).ok()?;
         parse_call(&line)
@@ -181,7 +186,8 @@ impl Task {
     }
 }
 
-/// The state stands behind the name, which is in parentheses, may hold some itself, and has 15 bytes at the most.
+/// The state stands behind the name, which is in parentheses, may hold some itself, and has 15
+/// bytes at the most.
 fn parse(line: &[u8]) -> State {
     let name_ends = line.iter().rposition(|&byte| byte == b')');
     match name_ends.and_then(|at| line.get(at + 2)) {

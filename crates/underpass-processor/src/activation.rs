@@ -13,7 +13,8 @@ struct Apart<T>(T);
 /// A kernel thread that runs user-level threads. One that is needed no more ends; another may begin
 /// in its place, with the same number.
 ///
-/// `steps` is written by its own kernel thread alone; who moves the seat says the README of this crate.
+/// `steps` is written by its own kernel thread alone; who moves the seat says the README of this
+/// crate.
 #[derive(Debug)]
 pub struct Activation {
     seat: Apart<Seat>,
@@ -49,7 +50,8 @@ impl Activation {
         self.number
     }
 
-    /// The CPU to whose processor it listens, and which it never leaves, if it is a listener: it serves calls when that is donated.
+    /// The CPU to whose processor it listens, and which it never leaves, if it is a listener: it
+    /// serves calls when that is donated.
     #[inline]
     pub fn listens_on(&self) -> Option<usize> {
         self.cpu
@@ -69,7 +71,8 @@ impl Activation {
         &self.seat.0
     }
 
-    /// The calling kernel thread is this activation, which has just been started; it goes on when it has a slot.
+    /// The calling kernel thread is this activation, which has just been started; it goes on when
+    /// it has a slot.
     pub(crate) fn begin(&'static self) {
         // W2: who waits for a slot is in the roster.
         self.pool.roster.wait(self.number);
@@ -110,7 +113,8 @@ impl Activation {
     /// At every switch, by its own kernel thread: another thread runs.
     #[inline]
     pub fn stepped(&self) {
-        // Relaxed, and no read-modify-write: one kernel thread writes it, and the monitor asks whether it has changed.
+        // Relaxed, and no read-modify-write: one kernel thread writes it, and the monitor asks
+        // whether it has changed.
         let steps = self.steps.0.load(Ordering::Relaxed);
         self.steps.0.store(steps.wrapping_add(1), Ordering::Relaxed);
     }
@@ -119,14 +123,15 @@ impl Activation {
         self.steps.0.load(Ordering::Relaxed)
     }
 
-    /// Whether the monitor wants it to give its processor up, or has taken it away. The scheduler asks at each scheduling point, with no
-    /// thread running, and calls [`answer`](Self::answer).
+    /// Whether the monitor wants it to give its processor up, or has taken it away. The scheduler
+    /// asks at each scheduling point, with no thread running, and calls [`answer`](Self::answer).
     #[inline]
     pub fn summoned(&self) -> bool {
         !state::runs(self.seat().hint())
     }
 
-    /// Gives the processor up where that was asked, and comes back with one. With preemption disabled, and no thread running.
+    /// Gives the processor up where that was asked, and comes back with one. With preemption
+    /// disabled, and no thread running.
     #[cold]
     pub fn answer(&self) {
         let _held = preempt::critical();
@@ -159,13 +164,15 @@ impl Activation {
         }
     }
 
-    /// OThreads' `ActivationIdle`: it has no thread that can run. Gives its processor up, calls `sleep`, and comes back with one.
+    /// OThreads' `ActivationIdle`: it has no thread that can run. Gives its processor up, calls
+    /// `sleep`, and comes back with one.
     ///
-    /// `sleep` is told whether this was the last that ran, and is to sleep as [`sleep`](crate::sleep()) does: prepare the parker, heavy
-    /// barrier, look for work of this activation and for unstarted work that it would take, sleep
-    /// only if there is none. Then it says whether the activation is to end if it is still too many
-    /// ([`ends_at`](Self::ends_at)): nobody lives on it, and nothing has come. By its own
-    /// kernel thread, with preemption disabled.
+    /// `sleep` is told whether this was the last that ran, and is to sleep as
+    /// [`sleep`](crate::sleep()) does: prepare the parker, heavy barrier, look for work of this
+    /// activation and for unstarted work that it would take, sleep only if there is none. Then it
+    /// says whether the activation is to end if it is still too many ([`ends_at`](Self::ends_at)):
+    /// nobody lives on it, and nothing has come. By its own kernel thread, with preemption
+    /// disabled.
     ///
     /// Whether it has ended: then it is to [`leave`](Self::leave), and its kernel thread to end.
     pub fn idle(&self, sleep: impl FnOnce(bool) -> bool) -> bool {
@@ -179,7 +186,8 @@ impl Activation {
         false
     }
 
-    /// A listener with nothing to do: has neither a slot nor a donated processor from now on. By its own kernel thread, with preemption disabled.
+    /// A listener with nothing to do: has neither a slot nor a donated processor from now on. By
+    /// its own kernel thread, with preemption disabled.
     pub fn listen(&self) {
         let _held = preempt::critical();
         if self.seat().advance(state::LENT, state::LISTENING) {
@@ -193,11 +201,12 @@ impl Activation {
         }
     }
 
-    /// Whether no other activation runs, and this one has announced to the others that it does not: who would leave it work does so with a full fence then, since
-    /// only activations that run use less. Between its slot's release, or on a donated processor, and its sleep.
+    /// Whether no other activation runs, and this one has announced to the others that it does not:
+    /// who would leave it work does so with a full fence then, since only activations that run use
+    /// less. Between its slot's release, or on a donated processor, and its sleep.
     pub fn is_alone(&self) -> bool {
-        // SYNC with `lent` fetch_add in `lend`, and the steps on the word of the slots: who comes to a processor after this look does so after our
-        // announcement, and sees it.
+        // SYNC with `lent` fetch_add in `lend`, and the steps on the word of the slots: who comes
+        // to a processor after this look does so after our announcement, and sees it.
         turns::is_alone(self.pool) && self.pool.lent.load(Ordering::SeqCst) == u32::from(self.is_lent())
     }
 
@@ -208,7 +217,8 @@ impl Activation {
         debug_assert!(lent, "nobody else moves a listener that listens");
     }
 
-    /// A listener has more to do than it was lent a processor for: goes on with a slot, when it is its turn. As [`listen`](Self::listen).
+    /// A listener has more to do than it was lent a processor for: goes on with a slot, when it is
+    /// its turn. As [`listen`](Self::listen).
     pub fn stop_borrowing(&self) {
         let _held = preempt::critical();
         self.pool.lent.fetch_sub(1, Ordering::SeqCst);
@@ -226,8 +236,8 @@ impl Activation {
         turns::regain(self.pool, self.seat(), state::LISTENING);
     }
 
-    /// OThreads' `Begin_BlockingCall`: the calling thread, which this activation runs, is about to block in the kernel. Others may have the
-    /// processor meanwhile. A few ns if nobody wants it.
+    /// OThreads' `Begin_BlockingCall`: the calling thread, which this activation runs, is about to
+    /// block in the kernel. Others may have the processor meanwhile. A few ns if nobody wants it.
     ///
     /// Brackets don't nest: the first end ends all.
     #[inline]
@@ -248,7 +258,8 @@ impl Activation {
         self.bracketed.store(true, Ordering::Relaxed);
     }
 
-    /// OThreads' `End_BlockingCall`: comes back with a processor, the one it had if nobody wanted it, else when it is its turn.
+    /// OThreads' `End_BlockingCall`: comes back with a processor, the one it had if nobody wanted
+    /// it, else when it is its turn.
     #[inline]
     pub fn end_blocking(&self) {
         if !turns::end(self.seat()) {

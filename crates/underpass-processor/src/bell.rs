@@ -31,7 +31,8 @@ impl Bell {
         self.word.load(Ordering::Relaxed) == DOZING
     }
 
-    /// Calls the sleeper: its sleep ends, or its next one doesn't begin. Takes no lock: handlers call.
+    /// Calls the sleeper: its sleep ends, or its next one doesn't begin. Takes no lock: handlers
+    /// call.
     #[cold]
     pub(crate) fn ring(&self) {
         // SYNC with `word` compare_exchange and swap in `sleep`: what the caller did before.
@@ -46,7 +47,8 @@ impl Bell {
         self.sleep(TICKING, Some(until_ns), || true);
     }
 
-    /// Sleeps until called, unless somebody has called or `quiet` finds otherwise, which looks after a barrier.
+    /// Sleeps until called, unless somebody has called or `quiet` finds otherwise, which looks
+    /// after a barrier.
     pub(crate) fn doze(&self, quiet: impl FnOnce() -> bool) {
         self.sleep(DOZING, None, || {
             underpass_os::barrier::heavy();

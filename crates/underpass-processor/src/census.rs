@@ -6,7 +6,8 @@ use std::fmt;
 
 /// The activations of a domain by state.
 ///
-/// Exact when nothing changes while it is taken: each state is read at another moment. Then `running` = `computing` + `preempting` + `out` + `unborn`.
+/// Exact when nothing changes while it is taken: each state is read at another moment. Then
+/// `running` = `computing` + `preempting` + `out` + `unborn`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Census {
     /// Processor slots.
@@ -70,12 +71,14 @@ impl Census {
         }
     }
 
-    /// Idle activations that are there to take a free slot as soon as a call or work comes: maximum − running of the asleep ones.
+    /// Idle activations that are there to take a free slot as soon as a call or work comes: maximum
+    /// − running of the asleep ones.
     pub fn listeners(&self) -> usize {
         self.asleep.min(self.maximum.saturating_sub(self.running))
     }
 
-    /// Whether the counts go together: each slot that is taken is held by somebody, and each that waits is counted. True of an exact census.
+    /// Whether the counts go together: each slot that is taken is held by somebody, and each that
+    /// waits is counted. True of an exact census.
     pub fn adds_up(&self) -> bool {
         self.running == self.computing + self.preempting + self.out + self.unborn
             && self.waiting == self.ready + self.preempted

@@ -1,19 +1,22 @@
 //! Whether a processor and its peer are on one CPU, and one of them is to leave it.
 //!
-//! Two that wait for each other by polling and giving way are always ready, and the kernel moves who is ready seldom: only who is woken has a CPU
-//! looked for, and not even that where virtual CPUs that are halted count as taken. So they may share a CPU for long beside another that idles, at thirty times
-//! the price of a call between two.
+//! Two that wait for each other by polling and giving way are always ready, and the kernel moves
+//! who is ready seldom: only who is woken has a CPU looked for, and not even that where virtual
+//! CPUs that are halted count as taken. So they may share a CPU for long beside another that idles,
+//! at thirty times the price of a call between two.
 
 use std::cell::Cell;
 
-/// Giving way takes longer than this, in ns, if somebody else ran meanwhile; and no longer than the other if that was a peer, which gives way in its turn.
+/// Giving way takes longer than this, in ns, if somebody else ran meanwhile; and no longer than the
+/// other if that was a peer, which gives way in its turn.
 const BRIEF: (u64, u64) = (1_500, 100_000);
 
 /// So many spells in a row are no accident.
 const CROWDED: u32 = 8;
 
-/// For how long a processor that has left a CPU does not leave another, in ns; twice as long each time, unless it did not want to meanwhile. Where there is no
-/// CPU to spare, leaving leads to nothing.
+/// For how long a processor that has left a CPU does not leave another, in ns; twice as long each
+/// time, unless it did not want to meanwhile. Where there is no CPU to spare, leaving leads to
+/// nothing.
 const PAUSE: (u64, u64) = (1_000_000, 1_000_000_000);
 
 /// What one processor knows of it.

@@ -1,11 +1,14 @@
-//! Raven's deferral: the steps on the word of one kernel thread, apart from kernel threads and signals. P2 of the README is about them.
+//! Raven's deferral: the steps on the word of one kernel thread, apart from kernel threads and
+//! signals. P2 of the README is about them.
 
 use underpass_seam::LocalWord;
 
-/// Set while there is *no* mark, so that the word is zero when the last critical section ends and there is one.
+/// Set while there is *no* mark, so that the word is zero when the last critical section ends and
+/// there is one.
 pub const UNMARKED: u32 = 1 << 31;
 
-/// What the protocol needs of a word: that each change is one step to the signals that interrupt who changes it.
+/// What the protocol needs of a word: that each change is one step to the signals that interrupt
+/// who changes it.
 pub trait Word {
     /// What it holds.
     fn get(&self) -> u32;
@@ -53,14 +56,16 @@ pub fn count(word: &impl Word) -> u32 {
     word.get() & !UNMARKED
 }
 
-/// Ends a critical section; `true` if it is the last and there is a mark, which is to be [`answer`]ed.
+/// Ends a critical section; `true` if it is the last and there is a mark, which is to be
+/// [`answer`]ed.
 #[inline]
 #[must_use = "a mark is to be answered"]
 pub fn leave(word: &impl Word) -> bool {
     word.add(u32::MAX)
 }
 
-/// Leaves a thread's critical sections for those of its scheduler, which is one; gives how many there were, for [`resume`].
+/// Leaves a thread's critical sections for those of its scheduler, which is one; gives how many
+/// there were, for [`resume`].
 #[inline]
 pub fn suspend(word: &impl Word) -> u32 {
     let held = count(word);
@@ -70,7 +75,8 @@ pub fn suspend(word: &impl Word) -> u32 {
     held
 }
 
-/// Goes from the scheduler's one critical section back to the `held` ones of a thread; otherwise as [`leave`].
+/// Goes from the scheduler's one critical section back to the `held` ones of a thread; otherwise as
+/// [`leave`].
 #[inline]
 #[must_use = "a mark is to be answered"]
 pub fn resume(word: &impl Word, held: u32) -> bool {
@@ -90,13 +96,15 @@ pub fn answer(word: &impl Word, give_way: impl Fn()) {
     }
 }
 
-/// The mark has been answered, or is about to be: before its cause is looked at, so that a later one marks anew.
+/// The mark has been answered, or is about to be: before its cause is looked at, so that a later
+/// one marks anew.
 #[inline]
 pub fn unmark(word: &impl Word) {
     word.set(UNMARKED);
 }
 
-/// The signal's handler, on top of who owns the word: gives way, or leaves a mark for the end of the last critical section.
+/// The signal's handler, on top of who owns the word: gives way, or leaves a mark for the end of
+/// the last critical section.
 pub fn on_signal(word: &impl Word, give_way: impl FnOnce()) {
     if count(word) == 0 {
         give_way();

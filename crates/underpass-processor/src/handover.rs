@@ -1,14 +1,16 @@
-//! Handing a processor over by giving way: where donor and listener are both ready on one CPU, the kernel switches between them without a wake-up and
-//! without a sleep, at two thirds of the price (decision 0022).
+//! Handing a processor over by giving way: where donor and listener are both ready on one CPU, the
+//! kernel switches between them without a wake-up and without a sleep, at two thirds of the price
+//! (decision 0022).
 //!
-//! Beside a thread that computes, donor and listener would get the processor once in a time slice. Then
-//! they sleep and wake each other instead, for a while (see `company.rs`).
+//! Beside a thread that computes, donor and listener would get the processor once in a time slice.
+//! Then they sleep and wake each other instead, for a while (see `company.rs`).
 
 use crate::company::COMPANY;
 use crate::{Line, tally};
 use underpass_os::{clock, cpu};
 
-/// A donor gives way so many times at most. Those after the first find that nobody on this CPU wanted it, or that another did, and cost 0.3 us each at the least.
+/// A donor gives way so many times at most. Those after the first find that nobody on this CPU
+/// wanted it, or that another did, and cost 0.3 us each at the least.
 const DONOR: u32 = 3;
 
 /// Gives way once; says whether that took less than a tick.
@@ -20,9 +22,11 @@ fn once(before: &mut u64) -> bool {
     took == 0
 }
 
-/// *Donate:* gives the calling kernel thread's processor to the listener of this CPU of the peer of `donee`, where calls are owed, and has it back by the
-/// time that they have replies, or soon. Calls `look` whenever it has it, which takes the replies, until that says that there is something to do. Says
-/// whether the listener took the processor; if not, the peer has been called, or the calls are owed still.
+/// *Donate:* gives the calling kernel thread's processor to the listener of this CPU of the peer of
+/// `donee`, where calls are owed, and has it back by the time that they have replies, or soon.
+/// Calls `look` whenever it has it, which takes the replies, until that says that there is
+/// something to do. Says whether the listener took the processor; if not, the peer has been called,
+/// or the calls are owed still.
 pub fn give_way(donee: &(impl Line + ?Sized), mut look: impl FnMut() -> bool) -> bool {
     let mut tick = clock::tick_ns();
     if !COMPANY.is_good(tick) {
@@ -31,8 +35,9 @@ pub fn give_way(donee: &(impl Line + ?Sized), mut look: impl FnMut() -> bool) ->
     let Some(cpu) = donee.begin_to_give_way() else { return false };
     let (mut times, mut brief) = (0, true);
     loop {
-        // Before the look, so that no reply comes after that. A listener that was woken may have had the processor, and given it back, already: who
-        // gave way then would find it standing by, with nothing to do, and send it to sleep, so that the next call woke it again.
+        // Before the look, so that no reply comes after that. A listener that was woken may have
+        // had the processor, and given it back, already: who gave way then would find it standing
+        // by, with nothing to do, and send it to sleep, so that the next call woke it again.
         let back = donee.is_back(cpu);
         if back || times > 0 {
             let found = look();
@@ -47,8 +52,8 @@ pub fn give_way(donee: &(impl Line + ?Sized), mut look: impl FnMut() -> bool) ->
     true
 }
 
-/// *Stand by:* a listener that has just given processors back, and stays, gives way to their owners once; then it looks who has given its processor again, as it
-/// does before it sleeps in any case.
+/// *Stand by:* a listener that has just given processors back, and stays, gives way to their owners
+/// once; then it looks who has given its processor again, as it does before it sleeps in any case.
 pub fn stand_by() {
     let mut tick = clock::tick_ns();
     if COMPANY.is_good(tick) {

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The number of the activation that alone looks at a line as long as it keeps up, or nobody's. It says who is to look, and guards nothing.
+/// The number of the activation that alone looks at a line as long as it keeps up, or nobody's. It
+/// says who is to look, and guards nothing.
 ///
 /// # Examples
 /// ```
@@ -20,7 +21,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 pub struct Keeper {
     /// Its number plus one, or 0.
     number: AtomicUsize,
-    /// What [`stands_still`](Self::stands_still) saw: how many messages had been taken, and since when, in us modulo 2³²; or 0.
+    /// What [`stands_still`](Self::stands_still) saw: how many messages had been taken, and since
+    /// when, in us modulo 2³²; or 0.
     seen: AtomicU64,
 }
 
@@ -42,8 +44,9 @@ impl Keeper {
         let _ = self.number.compare_exchange(number + 1, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Whether no message of the line has been taken for `span` ns, as far as who asked this has seen: `taken` have been until `now`, in ns. For a line on which something waits:
-    /// whoever is to take it is held up.
+    /// Whether no message of the line has been taken for `span` ns, as far as who asked this has
+    /// seen: `taken` have been until `now`, in ns. For a line on which something waits: whoever is
+    /// to take it is held up.
     pub fn stands_still(&self, taken: u32, now: u64, span: u64) -> bool {
         let (seen, now) = (self.seen.load(Ordering::Relaxed), (now / 1_000) as u32);
         if seen != 0 && (seen >> 32) as u32 == taken {

@@ -1,12 +1,16 @@
-//! Processors: activations, when they may run, what they look at when idle, and how they sleep and wake.
+//! Processors: activations, when they may run, what they look at when idle, and how they sleep and
+//! wake.
 //!
-//! *Decides:* how many activations of a domain run at once and which ([`Pool`], [`Activation`]), when one has to give way
-//! ([`preempt`], and the monitor), which lines an idle processor polls ([`lines`]), how long it does so ([`Spin`]), and the steps by
-//! which it goes to sleep ([`sleep()`]).
+//! *Decides:* how many activations of a domain run at once and which ([`Pool`], [`Activation`]),
+//! when one has to give way ([`preempt`], and the monitor), which lines an idle processor polls
+//! ([`lines`]), how long it does so ([`Spin`]), and the steps by which it goes to sleep
+//! ([`sleep()`]).
 //!
-//! *Must not know:* threads (it declares what they implement, [`Upcall`]), channels ([`Line`]), calls.
+//! *Must not know:* threads (it declares what they implement, [`Upcall`]), channels ([`Line`]),
+//! calls.
 //!
-//! *Read first:* the proof, which follows here from `README.md`; then `turns.rs`, which does what it says.
+//! *Read first:* the proof, which follows here from `README.md`; then `turns.rs`, which does what
+//! it says.
 #![doc = include_str!("README.md")]
 #![forbid(unsafe_code)]
 

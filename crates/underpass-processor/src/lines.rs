@@ -1,7 +1,8 @@
 //! The active lines of this domain, for idle processors to poll.
 //!
-//! A line that has carried nothing for as long as its return would cost becomes *dormant*: no processor looks at it, nor watches it in
-//! its sleep. Its peer's next post rings over the socket, or a call of this domain's own finds it so; then it is active again. The steps A1 to A4 and
+//! A line that has carried nothing for as long as its return would cost becomes *dormant*: no
+//! processor looks at it, nor watches it in its sleep. Its peer's next post rings over the socket,
+//! or a call of this domain's own finds it so; then it is active again. The steps A1 to A4 and
 //! their proof are in `underpass-channel/src/README.md`.
 
 use crate::{Line, preempt, tally};
@@ -13,14 +14,16 @@ use underpass_os::futex::MOST_WORDS;
 /// Lines.
 pub type List = Arc<[Arc<dyn Line>]>;
 
-/// The most lines that are active from the start: as many as a sleep can watch, besides the sleeper's own word. Calls make more of them so.
+/// The most lines that are active from the start: as many as a sleep can watch, besides the
+/// sleeper's own word. Calls make more of them so.
 pub const MOST_ACTIVE: usize = MOST_WORDS - 1;
 
-/// Passes over the lines between two sweeps. A look takes 3 to 4 ns, and what a dormant line's first call costs more than another's some 60 µs: it is put away
-/// when it has cost as much.
+/// Passes over the lines between two sweeps. A look takes 3 to 4 ns, and what a dormant line's
+/// first call costs more than another's some 60 µs: it is put away when it has cost as much.
 const SWEEP: u32 = 16 * 1024;
 
-/// A sleep over a line, with its announcement and the kernel's part, costs as much as this many looks.
+/// A sleep over a line, with its announcement and the kernel's part, costs as much as this many
+/// looks.
 pub const SLEEP: u32 = 128;
 
 /// So few lines are not worth a sweep.
@@ -50,7 +53,8 @@ fn is_in(lines: &Option<List>, line: &Arc<dyn Line>) -> bool {
     lines.iter().flat_map(|list| list.iter()).any(|other| Arc::ptr_eq(other, line))
 }
 
-/// Keeps the list as it is, while the value lives. Its kernel thread is not to be preempted meanwhile.
+/// Keeps the list as it is, while the value lives. Its kernel thread is not to be preempted
+/// meanwhile.
 pub struct Held(MutexGuard<'static, Option<List>>);
 
 impl std::fmt::Debug for Held {
@@ -73,8 +77,8 @@ impl Held {
     }
 }
 
-/// Adds a line: an active one, unless as many are as a sleep can watch. Processors that sleep don't watch it until they are woken; says whether that is
-/// to be done.
+/// Adds a line: an active one, unless as many are as a sleep can watch. Processors that sleep don't
+/// watch it until they are woken; says whether that is to be done.
 pub fn add(line: Arc<dyn Line>) -> bool {
     // Every scheduler takes the lock: who holds it keeps its processor.
     let _held = preempt::critical();
@@ -101,7 +105,8 @@ pub fn remove(line: &Arc<dyn Line>) -> bool {
     active
 }
 
-/// Makes a line active; says whether it wasn't. Then processors that sleep are to be woken, so that their sleep covers it.
+/// Makes a line active; says whether it wasn't. Then processors that sleep are to be woken, so that
+/// their sleep covers it.
 pub fn activate(line: &Arc<dyn Line>) -> bool {
     let _held = preempt::critical();
     let mut lines = locked();
@@ -142,8 +147,8 @@ pub fn active() -> usize {
     locked().as_ref().map_or(0, |list| list.len())
 }
 
-/// A processor has passed over the lines so many times. Says whether some became dormant: then processors that sleep are to be woken, since they hold
-/// on to those.
+/// A processor has passed over the lines so many times. Says whether some became dormant: then
+/// processors that sleep are to be woken, since they hold on to those.
 #[inline]
 pub fn passed(times: u32) -> bool {
     // Relaxed: nothing depends on when the next sweep comes.

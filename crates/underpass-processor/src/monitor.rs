@@ -1,7 +1,8 @@
 //! The monitor: one kernel thread that finds what nobody announced.
 //!
-//! It ticks while something waits for a processor, or may; else it dozes and costs nothing. It takes neither lock nor memory after
-//! its start: who was preempted may hold any lock, the allocator's among them, and the monitor is who gives it a processor again.
+//! It ticks while something waits for a processor, or may; else it dozes and costs nothing. It
+//! takes neither lock nor memory after its start: who was preempted may hold any lock, the
+//! allocator's among them, and the monitor is who gives it a processor again.
 
 use crate::notes::{Note, Seen};
 use crate::pool::BELL;
@@ -30,8 +31,8 @@ pub(crate) struct Monitor {
     notes: Box<[Note]>,
     /// What a tick sees. Room for all.
     seen: Vec<Seen>,
-    /// The number of who was called up to take over for unstarted work, or is being started for that, and how often it had come to
-    /// a slot then.
+    /// The number of who was called up to take over for unstarted work, or is being started for
+    /// that, and how often it had come to a slot then.
     helper: Option<(usize, u32)>,
     /// For how many ticks there has been unstarted work.
     unstarted: u32,
@@ -198,7 +199,8 @@ impl Monitor {
         }
     }
 
-    /// Asks as many to give way as others wait, of those that have had a slice, those first that have had most.
+    /// Asks as many to give way as others wait, of those that have had a slice, those first that
+    /// have had most.
     fn preempt(&mut self, seen: &mut Vec<Seen>) {
         seen.retain(|seen| seen.at == state::RUNNING && seen.held >= SLICE);
         seen.sort_unstable_by_key(|seen| std::cmp::Reverse(seen.held));
@@ -214,14 +216,16 @@ impl Monitor {
         let wanted = ((excess + counts.waiting) as usize).saturating_sub(asked);
         for seen in seen.iter().take(wanted) {
             let activation = seen.activation;
-            // Who has switched threads will again in a moment; who has not for a tick may not for long.
+            // Who has switched threads will again in a moment; who has not for a tick may not for
+            // long.
             if activation.seat().advance(state::RUNNING, state::PREEMPTING) && seen.still > 0 {
                 self.note(activation).interrupt(activation);
             }
         }
     }
 
-    /// Sees to somebody who takes over for unstarted work: one that sleeps, or one that is started and waits by the next tick.
+    /// Sees to somebody who takes over for unstarted work: one that sleeps, or one that is started
+    /// and waits by the next tick.
     fn call_up(&mut self) {
         self.helper = turns::call_up(self.pool).map(|seat| (seat.number(), seat.gains())).or_else(|| {
             let number = self.pool.roster.len();

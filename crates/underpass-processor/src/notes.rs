@@ -46,7 +46,8 @@ impl Note {
         Seen { activation, at, still: self.still, held: self.held }
     }
 
-    /// Looks at it after a doze. Who has held its slot all that time has had its slice, but for a tick.
+    /// Looks at it after a doze. Who has held its slot all that time has had its slice, but for a
+    /// tick.
     pub(crate) fn start_again(&mut self, activation: &'static Activation) {
         let before = self.gains;
         self.look(activation);

@@ -13,12 +13,13 @@ pub(crate) const ASLEEP: u32 = 2;
 
 /// Where one kernel thread sleeps.
 ///
-/// Owned by its sleeper, which alone sets `ASLEEP`; anybody sets `CALLED`. A call before the sleep makes `prepare` fail; a
-/// call after it changes the word that the sleep expects, and wakes it.
+/// Owned by its sleeper, which alone sets `ASLEEP`; anybody sets `CALLED`. A call before the sleep
+/// makes `prepare` fail; a call after it changes the word that the sleep expects, and wakes it.
 #[derive(Debug)]
 pub struct Parker {
     word: AtomicU32,
-    /// When its sleeper was called, and from which CPU, until that one wakes. Anybody's: a measurement.
+    /// When its sleeper was called, and from which CPU, until that one wakes. Anybody's: a
+    /// measurement.
     #[cfg(not(underpass_loom))]
     called: std::sync::atomic::AtomicU64,
 }
@@ -39,10 +40,12 @@ impl Parker {
         }
     }
 
-    /// Calls the sleeper; says whether it sleeps, or is about to, and nobody had called yet: then it is to be woken.
+    /// Calls the sleeper; says whether it sleeps, or is about to, and nobody had called yet: then
+    /// it is to be woken.
     #[must_use = "a sleeper that was called is to be woken"]
     pub fn announce(&self) -> bool {
-        // SYNC with `word` compare_exchange in `prepare` and swap in `wake_up`: what the caller did before it called.
+        // SYNC with `word` compare_exchange in `prepare` and swap in `wake_up`: what the caller did
+        // before it called.
         self.word.swap(CALLED, Ordering::AcqRel) == ASLEEP
     }
 
@@ -80,20 +83,23 @@ impl Parker {
 
 #[cfg(not(underpass_loom))]
 impl Parker {
-    /// Calls the sleeper: its sleep ends, or its next one doesn't begin. Says whether it was asleep.
+    /// Calls the sleeper: its sleep ends, or its next one doesn't begin. Says whether it was
+    /// asleep.
     pub fn call(&self) -> bool {
         use underpass_os::futex::{self, Scope};
         let asleep = self.announce();
         if asleep {
             crate::tally().woke();
-            // Relaxed, here and in `measure`: if it wakes by itself meanwhile, its next sleep is measured too long.
+            // Relaxed, here and in `measure`: if it wakes by itself meanwhile, its next sleep is
+            // measured too long.
             self.called.store(Stamp::now().bits(), Ordering::Relaxed);
             futex::wake(&self.word, Scope::Private, 1);
         }
         asleep
     }
 
-    /// Notes how long the wake-up took that ended this sleep, if one did, and came from another CPU: on one CPU it costs a tenth, and nobody polls there.
+    /// Notes how long the wake-up took that ended this sleep, if one did, and came from another
+    /// CPU: on one CPU it costs a tenth, and nobody polls there.
     fn measure(&self) {
         let called = self.called.load(Ordering::Relaxed);
         if called != 0 {
@@ -105,9 +111,11 @@ impl Parker {
         }
     }
 
-    /// Sleeps until called or `deadline_ns`, or does not begin to if called already. May return for no reason.
+    /// Sleeps until called or `deadline_ns`, or does not begin to if called already. May return for
+    /// no reason.
     ///
-    /// For who is called for everything that it waits for, and needs no barrier therefore; others [`sleep`](crate::sleep()).
+    /// For who is called for everything that it waits for, and needs no barrier therefore; others
+    /// [`sleep`](crate::sleep()).
     pub fn sleep(&self, deadline_ns: Option<u64>) {
         use underpass_os::futex::{self, Scope, Watched};
         if self.prepare() {

@@ -16,12 +16,15 @@ pub trait Upcall: Send + Sync {
     /// Called on its kernel thread, when it has a processor.
     fn activate(&'static self, activation: &'static Activation);
 
-    /// Whether threads that have not started, or migrating ones that are ready, wait anywhere: any activation may take them.
+    /// Whether threads that have not started, or migrating ones that are ready, wait anywhere: any
+    /// activation may take them.
     ///
-    /// Asked everywhere, even where what was interrupted may hold any lock: takes neither lock nor memory, as all that follow.
+    /// Asked everywhere, even where what was interrupted may hold any lock: takes neither lock nor
+    /// memory, as all that follow.
     fn unstarted(&self) -> bool;
 
-    /// Whether this activation, if it were called now, would take some of the [`unstarted`](Self::unstarted) work.
+    /// Whether this activation, if it were called now, would take some of the
+    /// [`unstarted`](Self::unstarted) work.
     fn takes(&self, activation: &Activation) -> bool {
         let _ = activation;
         true
@@ -33,13 +36,15 @@ pub trait Upcall: Send + Sync {
         true
     }
 
-    /// Whether started threads are ready on this activation, so that it needs a processor. Asked by the monitor.
+    /// Whether started threads are ready on this activation, so that it needs a processor. Asked by
+    /// the monitor.
     fn ready(&self, activation: &Activation) -> bool;
 
     /// The monitor found that the thread that runs on `activation` blocks without having said so.
     fn found_blocking(&self, activation: &Activation);
 
-    /// The monitor found that the thread that runs on `activation` has used up a slice while others wait. Once for each time that it runs.
+    /// The monitor found that the thread that runs on `activation` has used up a slice while others
+    /// wait. Once for each time that it runs.
     fn found_computing(&self, activation: &Activation);
 
     /// A thread that was [`found_blocking`](Self::found_blocking) does so no more, or says so by
@@ -88,10 +93,11 @@ pub(crate) static BELL: Bell = Bell::new();
 impl Pool {
     /// Asks for `processors` at the most, instead of as many as this domain may use.
     ///
-    /// With none at all the domain serves calls on processors that its callers donate (the paper's S = 0), and has one for threads
-    /// that no call runs.
+    /// With none at all the domain serves calls on processors that its callers donate (the paper's
+    /// S = 0), and has one for threads that no call runs.
     ///
-    /// Says whether that came before the start. Afterwards it changes the maximum; who runs beyond it finishes its slice.
+    /// Says whether that came before the start. Afterwards it changes the maximum; who runs beyond
+    /// it finishes its slice.
     pub fn configure(processors: u32) -> bool {
         maximum::configure(processors);
         let pool = POOL.get();
@@ -101,9 +107,10 @@ impl Pool {
 
     /// This domain's; starts the activations, the monitor and the steward if they aren't yet.
     ///
-    /// The maximum is [`configure`](Self::configure)d, else `$UNDERPASS_PROCESSORS`, else that of the CPUs in the affinity of
-    /// the kernel thread that comes here first, or what the control groups grant if that is less; the last two are read again about once
-    /// a second while there is more to do than processors.
+    /// The maximum is [`configure`](Self::configure)d, else `$UNDERPASS_PROCESSORS`, else that of
+    /// the CPUs in the affinity of the kernel thread that comes here first, or what the control
+    /// groups grant if that is less; the last two are read again about once a second while there is
+    /// more to do than processors.
     ///
     /// # Panics
     /// If the kernel gives no kernel thread.
@@ -154,7 +161,8 @@ impl Pool {
         POOL.get()
     }
 
-    /// Something became ready that can't run at once: wakes the monitor if it dozes. Two loads if not. After what became ready was made visible.
+    /// Something became ready that can't run at once: wakes the monitor if it dozes. Two loads if
+    /// not. After what became ready was made visible.
     #[inline]
     pub fn heed() {
         barrier::light();
@@ -168,7 +176,8 @@ impl Pool {
         self.slots.counts().maximum as usize
     }
 
-    /// Slots that are taken, those of who is in a blocking call among them until somebody else wants them.
+    /// Slots that are taken, those of who is in a blocking call among them until somebody else
+    /// wants them.
     pub fn running(&self) -> usize {
         self.slots.counts().running as usize
     }
@@ -178,10 +187,11 @@ impl Pool {
         self.roster.iter()
     }
 
-    /// OThreads' `ActivationRequest`: work waits that any activation may do. If a processor is free for it, wakes an activation that sleeps, or has one
-    /// started.
+    /// OThreads' `ActivationRequest`: work waits that any activation may do. If a processor is free
+    /// for it, wakes an activation that sleeps, or has one started.
     ///
-    /// The caller has made the work visible, and then called [`barrier::light`]. A few loads if all processors run.
+    /// The caller has made the work visible, and then called [`barrier::light`]. A few loads if all
+    /// processors run.
     #[inline]
     pub fn request(&self) {
         if self.slots.counts().free() || self.is_bracketed() {
@@ -198,7 +208,8 @@ impl Pool {
         turns::request(self);
     }
 
-    /// Calls have come, and whoever looks may not be enough for them: calls an activation that sleeps, if a processor is free for it.
+    /// Calls have come, and whoever looks may not be enough for them: calls an activation that
+    /// sleeps, if a processor is free for it.
     pub fn invite(&self) {
         if self.slots.counts().free() {
             let _held = preempt::critical();
@@ -224,12 +235,14 @@ impl Pool {
         self.births.limit() / 2
     }
 
-    /// Has a listener started for each CPU, if none was: to serve calls on processors that other domains donate.
+    /// Has a listener started for each CPU, if none was: to serve calls on processors that other
+    /// domains donate.
     pub fn listen(&self) {
         self.births.want_listeners();
     }
 
-    /// Before it sleeps an activation looks for work that it would take; it sees that others do what it wouldn't.
+    /// Before it sleeps an activation looks for work that it would take; it sees that others do
+    /// what it wouldn't.
     pub(crate) fn leave_work(&self, activation: &Activation) {
         // Who saw the slot taken that was released just now has made its work visible to us.
         crate::slots::fence_after_change();
@@ -264,7 +277,8 @@ impl Pool {
 
     #[cold]
     fn announce_first(&self) {
-        // Relaxed: the barrier follows. Another's `KNOWN` may become `USED` again for a moment: one barrier too many.
+        // Relaxed: the barrier follows. Another's `KNOWN` may become `USED` again for a moment: one
+        // barrier too many.
         self.brackets.store(USED, Ordering::Relaxed);
         barrier::heavy();
         tally().entered_kernel(1);

@@ -1,9 +1,12 @@
-//! Holding preemption off, and what the signal does that ends a slice (Raven's deferral: one word for both).
+//! Holding preemption off, and what the signal does that ends a slice (Raven's deferral: one word
+//! for both).
 //!
-//! The word belongs to the calling kernel thread. On one that is no activation, nobody preempts, and it only counts.
+//! The word belongs to the calling kernel thread. On one that is no activation, nobody preempts,
+//! and it only counts.
 //!
-//! A user-level thread may be on another kernel thread after a switch, which the compiler doesn't know: inlined before and after
-//! one, it would take the word's address once. So what such threads use is not inlined.
+//! A user-level thread may be on another kernel thread after a switch, which the compiler doesn't
+//! know: inlined before and after one, it would take the word's address once. So what such threads
+//! use is not inlined.
 
 use crate::deferral::{self, UNMARKED};
 use crate::{Activation, tally};
@@ -36,7 +39,8 @@ pub fn disable() {
     WORD.with(LocalWord::increment);
 }
 
-/// Ends a critical section. If it is the last, and the activation was asked to give way meanwhile, it does so now.
+/// Ends a critical section. If it is the last, and the activation was asked to give way meanwhile,
+/// it does so now.
 #[inline(never)]
 pub fn enable() {
     if WORD.with(deferral::leave) {
@@ -44,10 +48,11 @@ pub fn enable() {
     }
 }
 
-/// Begins a *brief* section: preemption is off until the [`end_brief`] that goes with it. Meanwhile no other brief section begins, and no
-/// thread is suspended.
+/// Begins a *brief* section: preemption is off until the [`end_brief`] that goes with it. Meanwhile
+/// no other brief section begins, and no thread is suspended.
 ///
-/// Costs a store, where a critical section costs a call and a read-modify-write, each of which waits for the one before.
+/// Costs a store, where a critical section costs a call and a read-modify-write, each of which
+/// waits for the one before.
 ///
 /// # Examples
 /// ```
@@ -70,7 +75,8 @@ pub fn end_brief() {
     }
 }
 
-/// A brief section has ended, and a signal came meanwhile: as if it came now, in a critical section that ends.
+/// A brief section has ended, and a signal came meanwhile: as if it came now, in a critical section
+/// that ends.
 #[cold]
 #[inline(never)]
 fn answer_late() {
@@ -91,15 +97,18 @@ fn count() -> u32 {
     WORD.with(deferral::count)
 }
 
-/// Leaves a thread's critical sections for those of its scheduler, which is one; gives how many there were, for [`resume`].
+/// Leaves a thread's critical sections for those of its scheduler, which is one; gives how many
+/// there were, for [`resume`].
 ///
-/// It and [`resume`] are inlined: by threads that stay on their kernel thread, and into functions that switch once.
+/// It and [`resume`] are inlined: by threads that stay on their kernel thread, and into functions
+/// that switch once.
 #[inline]
 pub fn suspend() -> u32 {
     WORD.with(deferral::suspend)
 }
 
-/// Goes from the scheduler's one critical section back to the `held` ones of a thread. If there are none, as [`enable`].
+/// Goes from the scheduler's one critical section back to the `held` ones of a thread. If there are
+/// none, as [`enable`].
 #[inline]
 pub fn resume(held: u32) {
     if WORD.with(|word| deferral::resume(word, held)) {
@@ -152,8 +161,8 @@ fn on_signal() {
     }
 }
 
-/// The number of the signal, if this process could be given a handler for it: else who is asked gives way at its scheduling points.
-/// Takes memory the first time.
+/// The number of the signal, if this process could be given a handler for it: else who is asked
+/// gives way at its scheduling points. Takes memory the first time.
 pub(crate) fn number() -> Option<i32> {
     static INSTALLED: OnceLock<Option<i32>> = OnceLock::new();
     *INSTALLED.get_or_init(|| {

@@ -22,7 +22,8 @@ impl Roster {
 
     /// Appends the one whose number comes next.
     pub(crate) fn push(&self, activation: &'static Activation) {
-        // SYNC with `len` load in `iter`. Before the entry: whom the entry lets go on is found by who learns of it.
+        // SYNC with `len` load in `iter`. Before the entry: whom the entry lets go on is found by
+        // who learns of it.
         self.len.store(activation.number() + 1, Ordering::Release);
         let set = self.table[activation.number()].set(activation);
         assert!(set.is_ok(), "the lock of births is held");

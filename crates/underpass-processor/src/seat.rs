@@ -29,7 +29,8 @@ pub mod state {
     /// How many states there are.
     pub const COUNT: usize = 11;
 
-    /// Whether who is in this state may go on running threads. In one instruction: asked at each switch.
+    /// Whether who is in this state may go on running threads. In one instruction: asked at each
+    /// switch.
     #[inline]
     pub(crate) fn runs(state: u32) -> bool {
         const { assert!(RUNNING == 0 && LENT == 8) };
@@ -37,7 +38,8 @@ pub mod state {
     }
 }
 
-/// A state, and since when its activation waits. Who moves it from where to where is the README's table.
+/// A state, and since when its activation waits. Who moves it from where to where is the README's
+/// table.
 #[derive(Debug)]
 pub struct Seat {
     state: AtomicU32,
@@ -53,7 +55,8 @@ impl Seat {
         Self { state: AtomicU32::new(state), ticket: AtomicU64::new(0), gains: AtomicU32::new(0), number }
     }
 
-    /// Its state: a hint to others than its owner, and to its owner in states that others may leave.
+    /// Its state: a hint to others than its owner, and to its owner in states that others may
+    /// leave.
     #[inline]
     pub fn hint(&self) -> u32 {
         // Relaxed: moves look again.
@@ -62,15 +65,16 @@ impl Seat {
 
     /// Its state, and what who moved it there did before.
     pub fn get(&self) -> u32 {
-        // SYNC with `state` compare_exchange in `advance` by a granter: what was done under the slot before.
+        // SYNC with `state` compare_exchange in `advance` by a granter: what was done under the
+        // slot before.
         self.state.load(Ordering::Acquire)
     }
 
     /// Moves it; `false` if it is elsewhere.
     #[inline]
     pub fn advance(&self, from: u32, to: u32) -> bool {
-        // SYNC with `state` compare_exchange in `advance` of others, and load in `get`: the ticket, if `to` is published, and what
-        // was done under a slot that goes with the move.
+        // SYNC with `state` compare_exchange in `advance` of others, and load in `get`: the ticket,
+        // if `to` is published, and what was done under a slot that goes with the move.
         self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 

@@ -5,8 +5,9 @@ use crate::{Line, spin, tally};
 use underpass_os::futex::{self, Scope, Watch, Watched, Woken};
 use underpass_os::{Stamp, barrier, clock};
 
-/// Who has donated its processor looks after this long, in ns, at what has come, and calls the peer for what has not: a procedure may
-/// stay on it. Longer than a tick of the kernel's clock, so that to set it and to take it back costs no interrupt.
+/// Who has donated its processor looks after this long, in ns, at what has come, and calls the peer
+/// for what has not: a procedure may stay on it. Longer than a tick of the kernel's clock, so that
+/// to set it and to take it back costs no interrupt.
 const PATIENCE: u64 = 20_000_000;
 
 /// The same, in ns, for who awaits a call that the peer has not taken, of a peer that was said to
@@ -14,10 +15,12 @@ const PATIENCE: u64 = 20_000_000;
 /// below 10 ms.
 pub const PROMPT: u64 = 4_000_000;
 
-/// It is twice as long each time that the peer was called for the same calls, up to some ten seconds.
+/// It is twice as long each time that the peer was called for the same calls, up to some ten
+/// seconds.
 const DOUBLED: [u32; 2] = [9, 11];
 
-/// After so long, in ns, who awaits the reply of a peer that may be held up looks, and calls it: it was called for the same calls so many times before.
+/// After so long, in ns, who awaits the reply of a peer that may be held up looks, and calls it: it
+/// was called for the same calls so many times before.
 pub fn patience(times: u32) -> u64 {
     PATIENCE << times.min(DOUBLED[0])
 }
@@ -34,12 +37,14 @@ pub enum Role {
     Last {
         /// Whether others of the domain sleep too.
         others: bool,
-        /// No other thread of this domain runs that leaves work for the sleeper with less than a full fence.
+        /// No other thread of this domain runs that leaves work for the sleeper with less than a
+        /// full fence.
         alone: bool,
     },
     /// Somebody else runs and will look: only knocks and calls wake it.
     Spare,
-    /// It waits for replies of its own, whatever others of the domain do: the caller has entered the lines, and leaves them afterwards.
+    /// It waits for replies of its own, whatever others of the domain do: the caller has entered
+    /// the lines, and leaves them afterwards.
     Guest {
         /// As of the last.
         alone: bool,
@@ -52,8 +57,8 @@ impl Role {
     }
 }
 
-/// Sleeps until `own` is called, a message of one of `lines` comes, or `deadline_ns` passes; or does not begin to, if
-/// one of that is so already, or `ready` says that there is work.
+/// Sleeps until `own` is called, a message of one of `lines` comes, or `deadline_ns` passes; or
+/// does not begin to, if one of that is so already, or `ready` says that there is work.
 ///
 /// May return for no reason. The caller looks at everything again.
 pub fn sleep<'a, L: ?Sized + Line + 'a>(
@@ -71,7 +76,8 @@ pub fn sleep<'a, L: ?Sized + Line + 'a>(
 pub struct Donee<'a, L: ?Sized> {
     /// The line at whose peer calls wait.
     pub line: &'a L,
-    /// The sleeper has other things to do: where nobody listens for its processor, it doesn't sleep.
+    /// The sleeper has other things to do: where nobody listens for its processor, it doesn't
+    /// sleep.
     pub forced: bool,
 }
 
@@ -106,13 +112,15 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
     }
     // Who watches no word of the donee would not have the processor back: its peer is called.
     let donee = donee.filter(|donee| awaited || call(donee.line));
-    // A spare leaves what has come to who looks; if that one is held up, `ready` says so, or a knock will.
+    // A spare leaves what has come to who looks; if that one is held up, `ready` says so, or a
+    // knock will.
     let quiet = || role == Role::Spare || lines.clone().all(|line| line.quiet());
     // D3: with one line alone to hear of, that of the donee, who will call in any case.
     let forced = donee.as_ref().is_some_and(|donee| donee.forced);
     let brief = watched.len() == 2 && donee.is_some() && role.is_alone();
     let donee = donee.map(|donee| donee.line);
-    // A': no message can come, and who leaves work does so by a read-modify-write, which on this processor is a full fence, as `prepare` is.
+    // A': no message can come, and who leaves work does so by a read-modify-write, which on this
+    // processor is a full fence, as `prepare` is.
     let unseen = cfg!(target_arch = "x86_64") && watched.len() == 1 && role.is_alone();
     if !brief && !unseen {
         drain();
@@ -157,14 +165,15 @@ fn measure<'a, L: ?Sized + Line + 'a>(mut lines: impl Iterator<Item = &'a L>, si
     took.into_iter().for_each(spin::was_told_of_wake_up);
 }
 
-/// S2, and I3 of the README of this crate: posters and who leaves work have a light barrier only. One CPU for both sides would
-/// need none, but they may be moved apart at any moment.
+/// S2, and I3 of the README of this crate: posters and who leaves work have a light barrier only.
+/// One CPU for both sides would need none, but they may be moved apart at any moment.
 fn drain() {
     barrier::heavy();
     tally().entered_kernel(1);
 }
 
-/// Of a line whose peer gets no processor of this sleeper: it owes nothing there while it sleeps (N1), and calls a spare for what rang no bell.
+/// Of a line whose peer gets no processor of this sleeper: it owes nothing there while it sleeps
+/// (N1), and calls a spare for what rang no bell.
 fn take_leave(line: &(impl Line + ?Sized)) {
     if line.owed() {
         line.call();
@@ -182,7 +191,8 @@ fn give(line: &(impl Line + ?Sized)) -> bool {
     line.donate() || call(line)
 }
 
-/// Where a sleep can watch one word only, every line is put aside: the clerk hears the sockets and calls.
+/// Where a sleep can watch one word only, every line is put aside: the clerk hears the sockets and
+/// calls.
 fn without_waitv<'a, L: ?Sized + Line + 'a>(
     own: &Parker,
     mut lines: impl Iterator<Item = &'a L> + Clone,

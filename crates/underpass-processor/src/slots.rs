@@ -1,4 +1,5 @@
-//! The word that holds how many slots are taken, how many activations wait for one, and how many there are.
+//! The word that holds how many slots are taken, how many activations wait for one, and how many
+//! there are.
 
 use underpass_seam::atomic::{AtomicU64, Ordering, fence};
 
@@ -41,7 +42,8 @@ pub enum Released {
     Freed(u32),
 }
 
-/// The slots of a domain: the steps on the word of the README. Any activation, handler or monitor takes them.
+/// The slots of a domain: the steps on the word of the README. Any activation, handler or monitor
+/// takes them.
 #[derive(Debug)]
 pub struct Slots {
     word: AtomicU64,
@@ -71,7 +73,8 @@ impl Slots {
         Self { word: AtomicU64::new(counts.pack()), tickets: AtomicU64::new(1) }
     }
 
-    /// The counts: of the past as soon as they are read. What is done on them is done by a step that looks again.
+    /// The counts: of the past as soon as they are read. What is done on them is done by a step
+    /// that looks again.
     #[inline]
     pub fn counts(&self) -> Counts {
         // Relaxed: the fences of who has to see something stand around this.
@@ -90,7 +93,8 @@ impl Slots {
         loop {
             let mut counts = Counts::unpack(word);
             let result = how(&mut counts)?;
-            // SYNC with `word` compare_exchange in `step`: what who released, enlisted or took a slot did before.
+            // SYNC with `word` compare_exchange in `step`: what who released, enlisted or took a
+            // slot did before.
             match self.word.compare_exchange_weak(word, counts.pack(), Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return Some(result),
                 Err(now) => word = now,
@@ -103,7 +107,8 @@ impl Slots {
         self.step(|counts| counts.free().then(|| counts.running += 1)).is_some()
     }
 
-    /// *Enlist*: counts one who is published. `true`: a slot was free, which the caller is to grant.
+    /// *Enlist*: counts one who is published. `true`: a slot was free, which the caller is to
+    /// grant.
     pub fn enlist(&self) -> bool {
         self.step(|counts| {
             let free = counts.free();

@@ -1,8 +1,10 @@
 //! How long an idle processor polls before it sleeps.
 //!
-//! Who polls for as long as a wake-up costs, and then sleeps, never pays more than twice what one would pay who knew when the next message comes. So that is
-//! the rule, until the gaps before it show which half of the price is wasted: where they are much longer, nothing is polled for beyond a batch of looks; where
-//! they are shorter, or a little longer than the rule would wait, it polls for twice as long.
+//! Who polls for as long as a wake-up costs, and then sleeps, never pays more than twice what one
+//! would pay who knew when the next message comes. So that is the rule, until the gaps before it
+//! show which half of the price is wasted: where they are much longer, nothing is polled for beyond
+//! a batch of looks; where they are shorter, or a little longer than the rule would wait, it polls
+//! for twice as long.
 
 use crate::company::COMPANY;
 use crate::crowd::Crowd;
@@ -12,13 +14,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use underpass_os::clock::now_ns;
 use underpass_os::cpu;
 
-/// What a wake-up across processors costs, in ns: about the median of those that this domain has seen, from the median of the machines that we measured on.
+/// What a wake-up across processors costs, in ns: about the median of those that this domain has
+/// seen, from the median of the machines that we measured on.
 static WAKE_UP: AtomicU64 = AtomicU64::new(60_000);
 
 /// Between these, in ns: one on the same CPU, and one on a machine that does much else.
 const SENSIBLE: (u64, u64) = (3_000, 200_000);
 
-/// The least that counts of a wake-up by a peer, which may say what it likes, in ns: as quick as the quickest that we measured. Who says less would have this domain sleep where others call.
+/// The least that counts of a wake-up by a peer, which may say what it likes, in ns: as quick as
+/// the quickest that we measured. Who says less would have this domain sleep where others call.
 const QUICK: u64 = 20_000;
 
 /// One wake-up that was seen moves the estimate by such a part of it.
@@ -29,7 +33,8 @@ pub fn set_wake_up_cost(ns: u64) {
     WAKE_UP.store(ns.clamp(SENSIBLE.0, SENSIBLE.1), Ordering::Relaxed);
 }
 
-/// What a wake-up is thought to cost, in ns: how long idle processors poll by rule (URPC, section 4.4; DESIGN.md, section 7).
+/// What a wake-up is thought to cost, in ns: how long idle processors poll by rule (URPC, section
+/// 4.4; DESIGN.md, section 7).
 ///
 /// # Examples
 /// ```
@@ -62,7 +67,8 @@ fn moved(estimate: u64, ns: u64) -> u64 {
     moved.clamp(SENSIBLE.0, SENSIBLE.1)
 }
 
-/// What an idle processor has learnt of its waits: whether what it waits for comes soon, and whether it does so on another CPU. One kernel thread's.
+/// What an idle processor has learnt of its waits: whether what it waits for comes soon, and
+/// whether it does so on another CPU. One kernel thread's.
 #[derive(Debug)]
 pub struct Habit {
     credit: Cell<u8>,
@@ -87,7 +93,8 @@ impl Habit {
         Self { credit: Cell::new(4), crowd: Crowd::new(false) }
     }
 
-    /// The same, of an activation: it leaves a CPU that its peer doesn't. Not both of them are to, and a plain kernel thread is its user's.
+    /// The same, of an activation: it leaves a CPU that its peer doesn't. Not both of them are to,
+    /// and a plain kernel thread is its user's.
     pub const fn of_leader() -> Self {
         Self { crowd: Crowd::new(true), ..Self::new() }
     }
@@ -106,10 +113,12 @@ impl Habit {
         self.credit.set(if soon { MOST.min(credit + 1) } else { credit.saturating_sub(1) });
     }
 
-    /// What was waited for came after so long, in ns, from the first poll to the end of the sleep that followed.
+    /// What was waited for came after so long, in ns, from the first poll to the end of the sleep
+    /// that followed.
     ///
-    /// Of that, one wake-up is the sleeper's own, and one may be its peer's, who slept as well: if both took these for a reason to sleep, they would for ever.
-    /// Without the peer's it is no longer than the longest spin, which would have found it.
+    /// Of that, one wake-up is the sleeper's own, and one may be its peer's, who slept as well: if
+    /// both took these for a reason to sleep, they would for ever. Without the peer's it is no
+    /// longer than the longest spin, which would have found it.
     pub fn slept(&self, ns: u64) {
         self.came(ns < 3 * wake_up_cost());
     }
@@ -118,11 +127,13 @@ impl Habit {
 /// Looks between two looks at the clock.
 const BATCH: u32 = 128;
 
-/// So many before the first look at the clock, where the peer came last when this processor gave way.
+/// So many before the first look at the clock, where the peer came last when this processor gave
+/// way.
 const FEW: u32 = 32;
 
-/// The look at the clock at which an idle processor first gives way to others that are ready on its CPU; it does so again
-/// after twice as many, and so on. Where its peer came last when it did so, and elsewhere.
+/// The look at the clock at which an idle processor first gives way to others that are ready on its
+/// CPU; it does so again after twice as many, and so on. Where its peer came last when it did so,
+/// and elsewhere.
 const PATIENCE: (u32, u32) = (1, 8);
 
 /// One idle spell.
@@ -152,7 +163,8 @@ impl<'a> Spin<'a> {
     /// Looks in a row, of which each sees no more than whether there may be something to poll for.
     pub const ROW: u32 = 16;
 
-    /// [`ROW`](Self::ROW), for a loop that is to stay one in the machine's code: which of its looks finds something is guessed best so (decision 0050).
+    /// [`ROW`](Self::ROW), for a loop that is to stay one in the machine's code: which of its looks
+    /// finds something is guessed best so (decision 0050).
     #[inline(always)]
     pub fn row() -> u32 {
         std::hint::black_box(Self::ROW)
@@ -184,7 +196,8 @@ impl<'a> Spin<'a> {
         (self.begun, self.looks, self.gave_way, self.over) = (None, 0, false, false);
     }
 
-    /// Whether it has lasted as long as it should, for nothing, and was to last for more than a batch.
+    /// Whether it has lasted as long as it should, for nothing, and was to last for more than a
+    /// batch.
     pub fn in_vain(&self) -> bool {
         self.over && self.looks > 1
     }
@@ -200,8 +213,9 @@ impl<'a> Spin<'a> {
         self.begun.unwrap_or_else(now_ns)
     }
 
-    /// After a poll that found nothing: looks some times whether `stirs` says that there may be something to poll for. Whether to poll once more. `shares`:
-    /// whether the peer may be waiting for this CPU.
+    /// After a poll that found nothing: looks some times whether `stirs` says that there may be
+    /// something to poll for. Whether to poll once more. `shares`: whether the peer may be waiting
+    /// for this CPU.
     ///
     /// A look is to be little: what comes is seen half of one later, on either side of a call.
     #[inline(always)]
@@ -229,7 +243,8 @@ impl<'a> Spin<'a> {
         !self.over
     }
 
-    /// Whether the last [`again`](Self::again) looked at the clock: the moment to look at other things too.
+    /// Whether the last [`again`](Self::again) looked at the clock: the moment to look at other
+    /// things too.
     #[inline]
     pub fn fresh_batch(&self) -> bool {
         self.polls == 0
@@ -254,7 +269,8 @@ impl<'a> Spin<'a> {
         self.looks += 1;
         let patience = if self.habit.crowd.is_met() { PATIENCE.0 } else { PATIENCE.1 };
         if shares && self.looks >= patience && self.looks.is_power_of_two() && !self.over {
-            // By now a peer with a processor of its own would have answered: it may be waiting for this very one.
+            // By now a peer with a processor of its own would have answered: it may be waiting for
+            // this very one.
             if !COMPANY.is_good(now) {
                 self.over = true;
                 return;
@@ -298,7 +314,8 @@ mod tests {
         assert_eq!(habit.length(), 0);
     }
 
-    /// What two learn who wait for each other in turn: one computes for `work` before it posts, the other answers at once. From their worst habits on.
+    /// What two learn who wait for each other in turn: one computes for `work` before it posts, the
+    /// other answers at once. From their worst habits on.
     fn taught_by_each_other(work: u64, wake_up: u64) -> [u64; 2] {
         let habits = [Habit::new(), Habit::new()];
         habits.iter().for_each(|habit| habit.credit.set(0));

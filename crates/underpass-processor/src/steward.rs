@@ -1,5 +1,5 @@
-//! The steward: one kernel thread that does what takes locks and memory, so that the monitor needn't: it starts activations, and looks what
-//! processors this domain may use.
+//! The steward: one kernel thread that does what takes locks and memory, so that the monitor
+//! needn't: it starts activations, and looks what processors this domain may use.
 
 use crate::bell::Bell;
 use crate::roster::MOST_ACTIVATIONS;
@@ -19,7 +19,8 @@ const LINGER: u64 = 1_000_000_000;
 pub(crate) struct Births {
     /// Activations to be started.
     asked: AtomicU32,
-    /// Slots in hand for activations that are being started: whoever takes one from here has it in hand.
+    /// Slots in hand for activations that are being started: whoever takes one from here has it in
+    /// hand.
     slots: AtomicU32,
     /// The most activations that there may be.
     limit: AtomicUsize,
@@ -73,8 +74,9 @@ impl Births {
         self.call();
     }
 
-    /// How many activations there should be, so that whenever some are in announced blocking calls enough others can listen. Half of those
-    /// that there may be are left to threads that want their own.
+    /// How many activations there should be, so that whenever some are in announced blocking calls
+    /// enough others can listen. Half of those that there may be are left to threads that want
+    /// their own.
     fn enough(&self, maximum: usize) -> usize {
         let limit = self.limit.load(Ordering::Relaxed);
         (maximum + self.substitutes.load(Ordering::Relaxed)).min(limit / 2).max(maximum)
@@ -107,7 +109,8 @@ impl Births {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for an activation for the slot that the caller has in hand; `false` if there are too many: then it has it still.
+    /// Asks for an activation for the slot that the caller has in hand; `false` if there are too
+    /// many: then it has it still.
     pub(crate) fn beget(&self, now: usize) -> bool {
         let possible = self.possible(now);
         if possible {
@@ -117,7 +120,8 @@ impl Births {
         possible
     }
 
-    /// Asks for an activation that gets its slot when it is its turn; `false` if there are too many.
+    /// Asks for an activation that gets its slot when it is its turn; `false` if there are too
+    /// many.
     pub(crate) fn ask_for_helper(&self, now: usize) -> bool {
         let possible = self.possible(now);
         if possible {
@@ -161,7 +165,8 @@ impl Births {
 }
 
 impl Pool {
-    /// Starts activations as long as those that aren't blocked in the kernel are too few to run or listen on all processors.
+    /// Starts activations as long as those that aren't blocked in the kernel are too few to run or
+    /// listen on all processors.
     pub(crate) fn fill(&'static self) {
         while self.natives() < self.births.enough(self.maximum()) || turns::short(self) {
             if self.slots.take() {
@@ -215,8 +220,8 @@ impl Pool {
         }
     }
 
-    /// Starts an activation, which takes a slot that lies there, or waits for its turn; or a listener of `cpu`. `false` if there are too many,
-    /// or the kernel gives no kernel thread.
+    /// Starts an activation, which takes a slot that lies there, or waits for its turn; or a
+    /// listener of `cpu`. `false` if there are too many, or the kernel gives no kernel thread.
     fn give_birth(&'static self, cpu: Option<usize>) -> bool {
         let mut spare = self.births.spares();
         if self.living() >= self.births.limit() {
@@ -302,7 +307,8 @@ impl Pool {
         }
     }
 
-    /// One that has just been started comes to a slot: one that lies there for it, else as one that wakes.
+    /// One that has just been started comes to a slot: one that lies there for it, else as one that
+    /// wakes.
     pub(crate) fn welcome(&self, seat: &Seat) {
         if self.births.take_slot() && !seat.seat(state::ASLEEP) {
             // It was handed one, or called up.

@@ -26,10 +26,12 @@ pub trait World {
     /// Whether this seat's activation would serve calls.
     fn serves(&self, seat: &Seat) -> bool;
 
-    /// Has an activation started, for which the slot is that the caller has in hand; `false` if there are too many.
+    /// Has an activation started, for which the slot is that the caller has in hand; `false` if
+    /// there are too many.
     fn beget(&self) -> bool;
 
-    /// Takes in hand a slot that lies there for an activation that is being started; whether there was one.
+    /// Takes in hand a slot that lies there for an activation that is being started; whether there
+    /// was one.
     fn reclaim(&self) -> bool;
 
     /// Whether work waits that any activation may do.
@@ -44,7 +46,8 @@ pub trait World {
     /// A seat has left `STUCK`.
     fn unstuck(&self);
 
-    /// Has activations started until there are enough for all slots beside those that are blocked in the kernel.
+    /// Has activations started until there are enough for all slots beside those that are blocked
+    /// in the kernel.
     fn replenish(&self);
 }
 
@@ -69,7 +72,8 @@ pub fn grant(world: &impl World) {
     }
 }
 
-/// *Release*: passes the slot in hand on to who waits, or frees it; how many are taken then, if it was freed.
+/// *Release*: passes the slot in hand on to who waits, or frees it; how many are taken then, if it
+/// was freed.
 pub fn release(world: &impl World) -> Option<u32> {
     match world.slots().release() {
         Released::Owed => {
@@ -87,7 +91,8 @@ pub fn free(world: &impl World) {
     if world.unstarted() {
         request(world);
     } else if left == 0 && world.slots().take() && !hand_to(world, |seat| world.serves(seat)) {
-        // Where nobody runs, one who sleeps has to know that it is the last, and listens: it is called to find out, or one is started.
+        // Where nobody runs, one who sleeps has to know that it is the last, and listens: it is
+        // called to find out, or one is started.
         hand_over(world);
     }
 }
@@ -102,7 +107,8 @@ pub fn detach(world: &impl World) -> bool {
     detached
 }
 
-/// Whether fewer activations could run than there are slots, the others being blocked in the kernel.
+/// Whether fewer activations could run than there are slots, the others being blocked in the
+/// kernel.
 pub fn short(world: &impl World) -> bool {
     let able = |seat: &&Seat| {
         !matches!(seat.hint(), state::DETACHED | state::STUCK | state::LISTENING | state::LENT | state::ENDED)
@@ -122,7 +128,8 @@ pub fn see_to_listeners(world: &impl World) {
 pub fn request(world: &impl World) {
     loop {
         if world.slots().counts().free() && world.slots().take() {
-            // What no sleeper would take may have been taken by who runs: for that nobody is born, else there would be one more each time.
+            // What no sleeper would take may have been taken by who runs: for that nobody is born,
+            // else there would be one more each time.
             return match hand_to_sleeper(world) {
                 true => {}
                 false if world.unstarted() => have_born(world),
@@ -205,11 +212,13 @@ pub fn enlist(world: &impl World) {
     }
 }
 
-/// Takes a slot, or waits for one; `from` is `DETACHED`, `STUCK`, `ASLEEP` or `LISTENING`. On return it has one, or lost it again to the monitor.
+/// Takes a slot, or waits for one; `from` is `DETACHED`, `STUCK`, `ASLEEP` or `LISTENING`. On
+/// return it has one, or lost it again to the monitor.
 pub fn regain(world: &impl World, seat: &Seat, from: u32) {
     if world.slots().take() {
         if !seat.seat(from) {
-            // Somebody seated it or called it up meanwhile; and work may have come that saw both slots taken.
+            // Somebody seated it or called it up meanwhile; and work may have come that saw both
+            // slots taken.
             free(world);
         }
     } else if seat.publish(from, state::WAITING, world.slots().ticket()) {
@@ -231,7 +240,8 @@ pub fn wait(world: &impl World, seat: &Seat) {
     }
 }
 
-/// *Gives way*, if the seat was asked to, or has lost its slot. Takes no lock and no memory: the handler does it.
+/// *Gives way*, if the seat was asked to, or has lost its slot. Takes no lock and no memory: the
+/// handler does it.
 pub fn give_way(world: &impl World, seat: &Seat) {
     let at = loop {
         let at = seat.hint();
@@ -294,7 +304,8 @@ pub fn end(seat: &Seat) -> bool {
     seat.advance(state::OUT, state::RUNNING) || seat.hint() != state::DETACHED
 }
 
-/// *Idling*, `I1`: moves the seat to `ASLEEP`, or a listener's to `LISTENING`, and says whether no slot is taken any more.
+/// *Idling*, `I1`: moves the seat to `ASLEEP`, or a listener's to `LISTENING`, and says whether no
+/// slot is taken any more.
 pub fn retire(world: &impl World, seat: &Seat, to: u32) -> bool {
     loop {
         match seat.hint() {
@@ -309,8 +320,10 @@ pub fn retire(world: &impl World, seat: &Seat, to: u32) -> bool {
     release(world) == Some(0)
 }
 
-/// Whether no activation runs, so that nobody leaves the asker work with less than a full fence until it sleeps: who comes to a processor after this look finds the asker's
-/// seat and slot as its `I1` left them, which comes before. In this order: who was stuck, and has a slot again, took it before it left that state.
+/// Whether no activation runs, so that nobody leaves the asker work with less than a full fence
+/// until it sleeps: who comes to a processor after this look finds the asker's seat and slot as its
+/// `I1` left them, which comes before. In this order: who was stuck, and has a slot again, took it
+/// before it left that state.
 pub fn is_alone(world: &impl World) -> bool {
     fence_after_change();
     let alone = !world.seats().any(|seat| seat.hint() == state::STUCK) && world.slots().counts().running == 0;
@@ -319,8 +332,9 @@ pub fn is_alone(world: &impl World) -> bool {
     alone
 }
 
-/// *Invite*: calls have come that any activation may serve, or nobody runs any more. If a processor is free, calls one that sleeps: it looks for
-/// calls, and if it is the last, listens for more in its next sleep.
+/// *Invite*: calls have come that any activation may serve, or nobody runs any more. If a processor
+/// is free, calls one that sleeps: it looks for calls, and if it is the last, listens for more in
+/// its next sleep.
 pub fn invite(world: &impl World) {
     if world.slots().counts().free() && world.slots().take() && !hand_to(world, |seat| world.serves(seat)) {
         release(world);

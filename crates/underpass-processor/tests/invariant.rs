@@ -86,7 +86,8 @@ fn blocked_and_computing() {
     fake::rests();
 }
 
-/// Many threads that block in brackets and without, spawn others, hand over to each other, and compute.
+/// Many threads that block in brackets and without, spawn others, hand over to each other, and
+/// compute.
 fn traffic(seed: u32) {
     let random = Arc::new(AtomicU32::new(seed.wrapping_mul(0x9e37_79b9)));
     let ended = Arc::new(AtomicU32::new(0));

@@ -1,4 +1,5 @@
-//! A thread that can run only on an activation that sleeps comes to its turn though all processors compute.
+//! A thread that can run only on an activation that sleeps comes to its turn though all processors
+//! compute.
 
 mod fake;
 

@@ -1,15 +1,18 @@
-//! Callers that somebody else can free (LRPC: a client takes its threads back from a server that has captured them).
+//! Callers that somebody else can free (LRPC: a client takes its threads back from a server that
+//! has captured them).
 
 use crate::error::{CallError, Outcome};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use underpass_threads::critical;
 
-/// The right to free callers from a server that does not reply: calls made over a stub that is `abandonable` by it return as soon as anybody abandons it, each
-/// with [`CallError::Abandoned`] and what is known of it. For good: later calls over such a stub are not begun.
+/// The right to free callers from a server that does not reply: calls made over a stub that is
+/// `abandonable` by it return as soon as anybody abandons it, each with [`CallError::Abandoned`]
+/// and what is known of it. For good: later calls over such a stub are not begun.
 ///
-/// The server learns of it: a handler that asks [`is_cancelled`](crate::is_cancelled) is told, and a call that it has not started yet it never starts. The call's slot and A-stack
-/// are quarantined until it has replied. Made before the calls, cloned and passed on at will.
+/// The server learns of it: a handler that asks [`is_cancelled`](crate::is_cancelled) is told, and
+/// a call that it has not started yet it never starts. The call's slot and A-stack are quarantined
+/// until it has replied. Made before the calls, cloned and passed on at will.
 ///
 /// # Examples
 /// ```
@@ -95,7 +98,8 @@ impl fmt::Debug for Abandon {
     }
 }
 
-/// A call that can be freed, until dropped: by the caller's choice, and because it is made for another that nobody wants any more.
+/// A call that can be freed, until dropped: by the caller's choice, and because it is made for
+/// another that nobody wants any more.
 pub(crate) struct UnderWay {
     chosen: Option<Entry>,
     inherited: Option<Entry>,
@@ -123,7 +127,8 @@ impl UnderWay {
         self.chosen.iter().chain(&self.inherited)
     }
 
-    /// It is over, or given up: whoever abandons it from now on finds nothing. Before its slot is another's, and without the lock of the client's end.
+    /// It is over, or given up: whoever abandons it from now on finds nothing. Before its slot is
+    /// another's, and without the lock of the client's end.
     pub(crate) fn leaves(&self) {
         self.entries().for_each(Entry::leaves);
     }

@@ -1,4 +1,5 @@
-//! What is to happen at a time, though no thread of this domain sleeps until then: the clerk sees to it.
+//! What is to happen at a time, though no thread of this domain sleeps until then: the clerk sees
+//! to it.
 
 use crate::clerk::clerk;
 use std::collections::BTreeMap;

@@ -1,10 +1,14 @@
-//! Which annexes an end has, one for each slot at the most: the client makes them and the server maps them, both keep them.
+//! Which annexes an end has, one for each slot at the most: the client makes them and the server
+//! maps them, both keep them.
 //!
-//! The client numbers those of a slot as it makes them. A server that has mapped one says its number in the slot's kept word, before the reply of the call that
-//! brought it; so between two calls over a slot both know which annex is its. All of this is on the way of large arguments and results alone.
+//! The client numbers those of a slot as it makes them. A server that has mapped one says its
+//! number in the slot's kept word, before the reply of the call that brought it; so between two
+//! calls over a slot both know which annex is its. All of this is on the way of large arguments and
+//! results alone.
 //!
-//! A client that drops an annex between two calls clears the kept word; the server sees that before it uses the annex again, or when it counts. Nobody gives pages
-//! back in place: the peer could hold the file's lock for ever (decision 0056).
+//! A client that drops an annex between two calls clears the kept word; the server sees that before
+//! it uses the annex again, or when it counts. Nobody gives pages back in place: the peer could
+//! hold the file's lock for ever (decision 0056).
 
 use crate::file_thread;
 use crate::room::Room;
@@ -27,7 +31,8 @@ pub(crate) struct Kept {
     held: Option<(Annex, Room)>,
     /// The peer's user.
     user: u32,
-    /// Of the server: there is no room for it any more, or another is in its place, and it goes when its call has been read.
+    /// Of the server: there is no room for it any more, or another is in its place, and it goes
+    /// when its call has been read.
     last_time: AtomicBool,
 }
 
@@ -61,7 +66,8 @@ impl Kept {
         self.room().set(counted as u64);
     }
 
-    /// Of the server: counts all of it, for a call that may touch all of it; `false` if there is no room.
+    /// Of the server: counts all of it, for a call that may touch all of it; `false` if there is no
+    /// room.
     fn count_all(&self) -> bool {
         self.room().set(self.annex().room() as u64)
     }
@@ -73,8 +79,9 @@ impl Drop for Kept {
         if self.last_time.load(Ordering::Relaxed)
             && let Some((annex, room)) = self.held.take()
         {
-            // Pages that the reading has taken would be this domain's for as long as the client likes. The
-            // client can hold the lock that this takes: the annex counts until it is done.
+            // Pages that the reading has taken would be this domain's for as long as the client
+            // likes. The client can hold the lock that this takes: the annex counts until it is
+            // done.
             file_thread::run(self.user, move || {
                 annex.give_back();
                 drop(room);
@@ -129,8 +136,8 @@ impl Place {
         }
     }
 
-    /// Of the client: lets go of those that the server has, or has refused. An annex that was offered
-    /// for results stays: the server may use it yet.
+    /// Of the client: lets go of those that the server has, or has refused. An annex that was
+    /// offered for results stays: the server may use it yet.
     fn drop_unused(&mut self, channel: &Channel, slot: u16) {
         self.learn(channel.kept(slot));
         if self.common.take().is_some() {
@@ -156,7 +163,8 @@ impl Place {
 pub(crate) struct Annexes {
     /// It is the server's.
     maps: bool,
-    /// Bytes that they take, of `most`: of the client's user, at the server; of this channel, at the client.
+    /// Bytes that they take, of `most`: of the client's user, at the server; of this channel, at
+    /// the client.
     budget: Arc<AtomicU64>,
     most: u64,
     /// The client's user, at the server.
@@ -195,7 +203,8 @@ impl Annexes {
         self.places.get_or_init(|| (0..SLOTS).map(|_| Mutex::default()).collect())
     }
 
-    /// Does something with what is known of `slot`. Whoever does keeps its processor, since the clerk may wait for it.
+    /// Does something with what is known of `slot`. Whoever does keeps its processor, since the
+    /// clerk may wait for it.
     fn at<R>(&self, slot: u16, act: impl FnOnce(&mut Place) -> R) -> R {
         let _held = critical();
         act(&mut lock(&self.places()[usize::from(slot)]))
@@ -215,7 +224,8 @@ impl Annexes {
         })
     }
 
-    /// Of the server: the one of a slot over which a call has come. Where there is no room for all of it any more this is the last time, of which its client is told.
+    /// Of the server: the one of a slot over which a call has come. Where there is no room for all
+    /// of it any more this is the last time, of which its client is told.
     fn for_call(&self, place: &mut Place, channel: &Channel, slot: u16) -> Option<Numbered> {
         place.is_dropped(channel, slot);
         let common = place.common.clone()?;
@@ -227,8 +237,8 @@ impl Annexes {
         Some(common)
     }
 
-    /// Of the client: one of `slot` for arguments of `size` bytes, and its file if it is to go along, since the server doesn't have it; nothing if they are to go
-    /// in a file of their own.
+    /// Of the client: one of `slot` for arguments of `size` bytes, and its file if it is to go
+    /// along, since the server doesn't have it; nothing if they are to go in a file of their own.
     pub(crate) fn for_arguments(
         &self,
         channel: &Channel,
@@ -255,7 +265,8 @@ impl Annexes {
         })
     }
 
-    /// Of the client: one of `slot` for results of `size` bytes, such as have just come in a file of their own, with its file to pass.
+    /// Of the client: one of `slot` for results of `size` bytes, such as have just come in a file
+    /// of their own, with its file to pass.
     pub(crate) fn for_results(
         &self,
         channel: &Channel,
@@ -289,7 +300,8 @@ impl Annexes {
         Some((made, file))
     }
 
-    /// Of the server: the one in `file`, which came with a call over `slot`; nothing if its user may have no more.
+    /// Of the server: the one in `file`, which came with a call over `slot`; nothing if its user
+    /// may have no more.
     ///
     /// # Errors
     /// No honest client makes such.
@@ -313,7 +325,8 @@ impl Annexes {
             (place.used, place.filled) = (true, true);
             place.common.replace(Numbered { kept: kept.clone(), number })
         });
-        // Its client has read what it had for it: this call came after. Else a client could have any number of files filled by being read here, and keep them.
+        // Its client has read what it had for it: this call came after. Else a client could have
+        // any number of files filled by being read here, and keep them.
         if let Some(before) = before {
             before.kept.goes_when_read();
         }
@@ -321,7 +334,8 @@ impl Annexes {
         Ok(Some(kept))
     }
 
-    /// Of the server: the one of `slot` for results of `size` bytes, which it has, or was `offered`.
+    /// Of the server: the one of `slot` for results of `size` bytes, which it has, or was
+    /// `offered`.
     pub(crate) fn for_reply(
         &self,
         channel: &Channel,
@@ -357,7 +371,8 @@ impl Annexes {
         for slot in 0..SLOTS as u16 {
             more |= self.at(slot, |place| {
                 place.refused = false;
-                // A call over the slot from now on waits for this place before it looks for an annex.
+                // A call over the slot from now on waits for this place before it looks for an
+                // annex.
                 if place.filled && !std::mem::take(&mut place.used) && is_free(slot) {
                     place.drop_unused(channel, slot);
                 }
@@ -368,8 +383,8 @@ impl Annexes {
     }
 
     /// Of the server: of those that no call has used since this was last asked, and whose slots are
-    /// free, lets go of the ones that the client has dropped. Of the others it counts the pages that are
-    /// there for their user, instead of all that could be. Says whether any are left.
+    /// free, lets go of the ones that the client has dropped. Of the others it counts the pages
+    /// that are there for their user, instead of all that could be. Says whether any are left.
     pub(crate) fn count(&self, channel: &Channel, is_free: impl Fn(u16) -> bool) -> bool {
         self.watched.store(false, Ordering::Relaxed);
         let mut more = false;

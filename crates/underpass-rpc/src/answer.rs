@@ -42,7 +42,8 @@ impl<T, E> Results for Result<T, E> {
 /// A result, or why it never came.
 type Read<R> = Result<Result<<R as Results>::Value, <R as Results>::Error>, Box<CallError>>;
 
-/// A call under way, then its answer. Gives the slot back when it is dropped, and its bytes with it, whatever happens to the call.
+/// A call under way, then its answer. Gives the slot back when it is dropped, and its bytes with
+/// it, whatever happens to the call.
 pub(crate) struct Answer<'a> {
     pub(crate) end: &'a ClientEnd,
     /// Nothing once it is another's to give back, or was given back.
@@ -58,7 +59,8 @@ const NONE: u8 = u8::MAX;
 /// Where the bytes of a brief reply are put for its caller.
 #[derive(Debug)]
 pub(crate) struct Landing {
-    /// How many there are, once the caller itself has found and taken the reply, before anybody delivered it; or [`NONE`].
+    /// How many there are, once the caller itself has found and taken the reply, before anybody
+    /// delivered it; or [`NONE`].
     caught: Cell<u8>,
     words: Cell<[[u8; 8]; Payload::WORDS]>,
 }
@@ -116,8 +118,9 @@ impl<'a> Answer<'a> {
 
     /// The result, once the call is settled; one that never came is `failed`.
     ///
-    /// A result that went well is made where the caller of this wants it, and is moved no more: to read in one piece what was just written in
-    /// several, the processor waits until all it has written before is out, the request too, whose line the server may have (decision 0021).
+    /// A result that went well is made where the caller of this wants it, and is moved no more: to
+    /// read in one piece what was just written in several, the processor waits until all it has
+    /// written before is out, the request too, whose line the server may have (decision 0021).
     #[inline(always)]
     pub(crate) fn result<R: Decode + Results<Value: Decode>>(
         &mut self,
@@ -128,7 +131,8 @@ impl<'a> Answer<'a> {
             let len = landing.caught.get().into();
             return good_or_odd::<R>(landing.bytes(len), failed);
         }
-        // What has no room in a cell is read where the caller wants it too; else that would only be more code.
+        // What has no room in a cell is read where the caller wants it too; else that would only be
+        // more code.
         if R::Value::LEAST >= INLINE
             && let Some(source) = self.stacked()
         {

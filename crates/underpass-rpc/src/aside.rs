@@ -16,7 +16,8 @@ use underpass_wire::{DecodeError, Encode, Sink, Source};
 
 /// A sink with room for files.
 ///
-/// It duplicates them: the value need not outlive the writing, and what is passed is what the value had.
+/// It duplicates them: the value need not outlive the writing, and what is passed is what the value
+/// had.
 struct Packing<S> {
     bytes: S,
     files: Vec<OwnedFd>,
@@ -49,9 +50,11 @@ impl<S: Sink> Sink for Packing<S> {
     }
 }
 
-/// Writes `value`, of `size` bytes, for `cell`, into its A-stack, its annex or a blob, and has that go ahead with the value's files, if there is something to go.
+/// Writes `value`, of `size` bytes, for `cell`, into its A-stack, its annex or a blob, and has that
+/// go ahead with the value's files, if there is something to go.
 ///
-/// The annex is the one that both sides have; else the client makes one, which goes along, and the server uses one that it was offered.
+/// The annex is the one that both sides have; else the client makes one, which goes along, and the
+/// server uses one that it was offered.
 #[cold]
 #[inline(never)]
 pub(crate) fn fill_aside<T: Encode + ?Sized>(
@@ -128,7 +131,8 @@ fn annex_for(
     found.filter(|(annex, _)| !(*annex.kept).as_ref().is_damaged())
 }
 
-/// What came in a parcel or an annex, for who decodes it. Files that nobody takes are closed with it.
+/// What came in a parcel or an annex, for who decodes it. Files that nobody takes are closed with
+/// it.
 #[derive(Debug)]
 pub(crate) struct Aside<'a> {
     bytes: Bytes<'a>,

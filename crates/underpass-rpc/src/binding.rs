@@ -1,7 +1,8 @@
 //! The binding object, as its server sees it.
 //!
-//! What stands for a binding is a table of the server's own that no client can reach, under a number that no client is told: a client has its end of a
-//! connection, and the kernel knows which. See decision 0024.
+//! What stands for a binding is a table of the server's own that no client can reach, under a
+//! number that no client is told: a client has its end of a connection, and the kernel knows which.
+//! See decision 0024.
 
 use crate::clerk::clerk;
 use crate::peer::Peer;
@@ -58,10 +59,12 @@ impl fmt::Debug for Binding {
     }
 }
 
-/// The bindings that a server has given out: to look at, and to take back. Cheap to clone, for procedures that are to revoke too.
+/// The bindings that a server has given out: to look at, and to take back. Cheap to clone, for
+/// procedures that are to revoke too.
 ///
-/// A revoked binding ends at once: its callers are told [`Revoked`](crate::CallError::Revoked), with what became of their call, its memory and files are freed, and the
-/// client can only import again, which the server may refuse. Calls under way run on; their results go nowhere.
+/// A revoked binding ends at once: its callers are told [`Revoked`](crate::CallError::Revoked),
+/// with what became of their call, its memory and files are freed, and the client can only import
+/// again, which the server may refuse. Calls under way run on; their results go nowhere.
 ///
 /// # Examples
 /// ```no_run

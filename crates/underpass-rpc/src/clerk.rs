@@ -1,4 +1,5 @@
-//! The clerk: one kernel thread a domain that hands out bindings, and hears when a peer rings, passes a file or dies.
+//! The clerk: one kernel thread a domain that hands out bindings, and hears when a peer rings,
+//! passes a file or dies.
 //!
 //! It sleeps in the kernel all the time that nothing of that happens, and is on the way of no call.
 
@@ -267,7 +268,8 @@ impl Clerk {
                     Ready::Bell => {}
                     Ready::File(key) => self.attend(*key),
                 }),
-                // It fails only if our own files are broken; then there is nothing to hear any more.
+                // It fails only if our own files are broken; then there is nothing to hear any
+                // more.
                 Err(_) => std::thread::park(),
             }
             self.tidy();
@@ -290,7 +292,8 @@ impl Clerk {
         next.map(|next| next.saturating_sub(clock::now_ns()))
     }
 
-    /// Sends off newcomers that don't say hello, revokes bindings whose time has ended, and accepts again where files had run out.
+    /// Sends off newcomers that don't say hello, revokes bindings whose time has ended, and accepts
+    /// again where files had run out.
     fn tidy(&self) {
         let now = clock::now_ns();
         alarm::ring(now);
@@ -381,7 +384,8 @@ impl Clerk {
         }
     }
 
-    /// Looks after the server's end of a channel from now on, whose calls are not served yet; `false` if that can't be.
+    /// Looks after the server's end of a channel from now on, whose calls are not served yet;
+    /// `false` if that can't be.
     fn enrol(&self, end: &Arc<ServerEnd>) -> bool {
         let line: Arc<dyn Line> = end.clone();
         let export = end.family().export();
@@ -423,12 +427,14 @@ impl Clerk {
     }
 }
 
-/// No processor looks at `line` any more; those that sleep let go of it soon, or when the next line comes.
+/// No processor looks at `line` any more; those that sleep let go of it soon, or when the next line
+/// comes.
 fn forget(line: &Arc<dyn Line>) {
     // Relaxed, but for `ROUSES`: a rousing too many does no harm.
     if lines::remove(line) {
         LAG.store(true, Ordering::Relaxed);
-        // SYNC with `ROUSES` swap in `rouse_who_lags`: who finds an alarm set has that one see its `LAG`.
+        // SYNC with `ROUSES` swap in `rouse_who_lags`: who finds an alarm set has that one see its
+        // `LAG`.
         if !ROUSES.swap(true, Ordering::AcqRel) {
             alarm::set(clock::deadline_ns(SOON), rouse_who_lags);
         }
@@ -439,7 +445,8 @@ fn forget(line: &Arc<dyn Line>) {
 static LAG: AtomicBool = AtomicBool::new(false);
 /// They will be roused.
 static ROUSES: AtomicBool = AtomicBool::new(false);
-/// How long they may: where bindings come and go all the time, who comes rouses them anyway, and who goes needs not.
+/// How long they may: where bindings come and go all the time, who comes rouses them anyway, and
+/// who goes needs not.
 const SOON: Duration = Duration::from_millis(10);
 
 fn rouse_who_lags() {

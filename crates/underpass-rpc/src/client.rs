@@ -99,7 +99,8 @@ pub(crate) struct ClientEnd {
     own: Weak<Self>,
 }
 
-/// The most slots of a channel that a server may hold, at first, though nobody waits for their calls: three quarters.
+/// The most slots of a channel that a server may hold, at first, though nobody waits for their
+/// calls: three quarters.
 pub(crate) const QUARANTINE: u32 = SLOTS - SLOTS / 4;
 
 /// How a call is to be made.
@@ -179,7 +180,8 @@ impl ClientEnd {
         self.kernel.entered(entries);
     }
 
-    /// The lock: of rings, slots and linkage records. Held for some instructions, in which nothing of a user's runs; or, by who alone uses it, for some looks in a row.
+    /// The lock: of rings, slots and linkage records. Held for some instructions, in which nothing
+    /// of a user's runs; or, by who alone uses it, for some looks in a row.
     #[inline(always)]
     pub(crate) fn lock(&self) -> Inside<'_> {
         self.lock.enter()

@@ -1,9 +1,12 @@
-//! Two domains' clocks. A deadline in a region is a time of its client's monotonic clock, which is the same for all processes, but for those in time namespaces: there it
-//! is ahead or behind, always by as much. Each client says by how much in its hello, and the server works out once for a binding what to add. See decision 0038.
+//! Two domains' clocks. A deadline in a region is a time of its client's monotonic clock, which is
+//! the same for all processes, but for those in time namespaces: there it is ahead or behind,
+//! always by as much. Each client says by how much in its hello, and the server works out once for
+//! a binding what to add. See decision 0038.
 
 use underpass_os::clock;
 
-/// Clocks that are further apart than this, in ns, when a hello is heard, and don't say so, are of two time namespaces.
+/// Clocks that are further apart than this, in ns, when a hello is heard, and don't say so, are of
+/// two time namespaces.
 const APART: u64 = 60_000_000_000;
 
 /// What a domain says of its clock.
@@ -48,7 +51,8 @@ impl Clock {
     }
 }
 
-/// By how much this domain's clock is ahead of a peer's, in ns. As the peer says: it can move nothing but the deadlines of its own calls.
+/// By how much this domain's clock is ahead of a peer's, in ns. As the peer says: it can move
+/// nothing but the deadlines of its own calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shift(i64);
 

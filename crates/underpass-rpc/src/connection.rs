@@ -67,8 +67,8 @@ impl Drop for Connection {
 
 /// Both directions of one binding's messages.
 ///
-/// Most bindings have one connection for both. A binding that came by a ticket has a pair of sockets
-/// for each direction: the reader has made it, keeps one end and has passed the other.
+/// Most bindings have one connection for both. A binding that came by a ticket has a pair of
+/// sockets for each direction: the reader has made it, keeps one end and has passed the other.
 #[derive(Debug)]
 pub(crate) struct Link {
     reading: Arc<Connection>,
@@ -83,8 +83,8 @@ impl Link {
         Arc::new(Self { reading: connection, sending: None, to_pass: Mutex::default() })
     }
 
-    /// Messages come over `reading`, and go over `sending`. The peer gets `to_pass`, if it has not got
-    /// the other end of `reading` yet.
+    /// Messages come over `reading`, and go over `sending`. The peer gets `to_pass`, if it has not
+    /// got the other end of `reading` yet.
     pub(crate) fn of_two(
         reading: Arc<Connection>,
         sending: PassedSocket,

@@ -1,21 +1,23 @@
-//! What travels over a binding's socket once the binding is made: bells for rings that were put aside,
-//! files, and further channels.
+//! What travels over a binding's socket once the binding is made: bells for rings that were put
+//! aside, files, and further channels.
 
 use underpass_channel::layout::CHANNELS;
 
-/// One message, 16 bytes: kind, where the bytes lie and the channel's number in one byte, slot, files,
-/// the annex's number, length.
+/// One message, 16 bytes: kind, where the bytes lie and the channel's number in one byte, slot,
+/// files, the annex's number, length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Control {
     /// There is a message in the ring that the receiver has put aside.
     Bell,
     /// The sender closes the binding; a hang-up follows.
     Closing,
-    /// A parcel for `slot`: its arguments or results are the first `length` bytes of what `lies` says. So many other files belong to them.
+    /// A parcel for `slot`: its arguments or results are the first `length` bytes of what `lies`
+    /// says. So many other files belong to them.
     Parcel { slot: u16, files: u16, lies: Lies, length: u64 },
     /// Client to server: the file that comes along is an annex of `slot`, for results.
     Annex { slot: u16, number: u16 },
-    /// As `Closing`, and the client is to have no more of it: its server has revoked it, or its time is over.
+    /// As `Closing`, and the client is to have no more of it: its server has revoked it, or its
+    /// time is over.
     Revoked,
     /// Client to server: nobody waits any more for the calls of the slots that are bits of `slots`.
     Unwanted { slots: u64 },
@@ -27,7 +29,8 @@ pub(crate) enum Control {
     NoTicket { may: bool },
     /// Client to server: it wants another channel for this binding.
     Ask,
-    /// The answer: the file that comes along is the region of the new channel, whose number this is.
+    /// The answer: the file that comes along is the region of the new channel, whose number this
+    /// is.
     Opened,
     /// The answer if there is no memory, or no file left.
     Refused,

@@ -46,7 +46,8 @@ pub(crate) struct ControlSocket {
     state: Mutex<State>,
     /// Messages that a file thread has received.
     received: AtomicU64,
-    /// Turns of a file thread, also those in which it has received nothing, and who waits for the next.
+    /// Turns of a file thread, also those in which it has received nothing, and who waits for the
+    /// next.
     turns: underpass_sync::Mutex<u64>,
     next_turn: Condvar,
     /// The clerk's key.
@@ -90,7 +91,8 @@ impl ControlSocket {
         })
     }
 
-    /// Does something with the state. Whoever does keeps its processor, since the clerk waits for it.
+    /// Does something with the state. Whoever does keeps its processor, since the clerk waits for
+    /// it.
     fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         let _held = critical();
         act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
@@ -241,8 +243,8 @@ impl ControlSocket {
         file_thread::receive(self.unclosed.user(), &**self.link.reading(), CONTROL, then)
     }
 
-    /// There is no file thread, for want of a file, a kernel thread or room for what it would receive:
-    /// some may come free. Until then the message stays where it is.
+    /// There is no file thread, for want of a file, a kernel thread or room for what it would
+    /// receive: some may come free. Until then the message stays where it is.
     #[cold]
     fn try_again(&self) {
         let own = self.own.clone();
@@ -363,8 +365,8 @@ impl ControlSocket {
         })
     }
 
-    /// Takes the parcel for `slot` of `channel`, of which the message has come; nothing if none has,
-    /// which no honest peer does. The calling thread waits while a file thread receives it.
+    /// Takes the parcel for `slot` of `channel`, of which the message has come; nothing if none
+    /// has, which no honest peer does. The calling thread waits while a file thread receives it.
     pub(crate) fn take(&self, channel: u8, slot: u16) -> Option<Came> {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -372,8 +374,8 @@ impl ControlSocket {
             if let Some(came) = self.waiting(channel, |waiting| waiting.take(slot)).flatten() {
                 return Some(came);
             }
-            // Under one lock: else a file thread could have received something in between, behind which
-            // the parcel is.
+            // Under one lock: else a file thread could have received something in between, behind
+            // which the parcel is.
             let (heard, came, receiving) = self.with(|state| {
                 let heard = if state.receiving { Heard::new() } else { self.sort(state) };
                 let channel = state.channels[usize::from(channel)].as_mut();
@@ -392,8 +394,8 @@ impl ControlSocket {
         }
     }
 
-    /// Waits for the turn of a file thread that follows `seen`; `false` if that takes too long, or the
-    /// thread is cancelled.
+    /// Waits for the turn of a file thread that follows `seen`; `false` if that takes too long, or
+    /// the thread is cancelled.
     fn waits_for_turn(&self, seen: u64, until: Instant) -> bool {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         while *turns == seen {
@@ -433,8 +435,8 @@ impl ControlSocket {
     }
 }
 
-/// A message without files is told as news of its channel, the `first` or a further one; `false` if no
-/// honest peer sends it there.
+/// A message without files is told as news of its channel, the `first` or a further one; `false` if
+/// no honest peer sends it there.
 fn is_told(control: Control, first: bool, none: PassedFiles, news: &mut News) -> bool {
     match control {
         Control::Bell => news.bell = true,

@@ -13,18 +13,20 @@ pub struct Counters {
     pub served: u64,
     /// Of the calls made and served, those over channels beside the first of their binding.
     pub calls_beside: u64,
-    /// Channels beside the first of their binding, which the client asks for where several of its activations contend for one. Those of this domain's exports
-    /// too.
+    /// Channels beside the first of their binding, which the client asks for where several of its
+    /// activations contend for one. Those of this domain's exports too.
     pub channels_beside: u64,
     /// System calls made on the way of calls: sleeps, wake-ups, barriers, files passed.
     pub kernel_entries: u64,
-    /// Wake-ups sent to peers, for donations too where their listeners slept, and to own processors.
+    /// Wake-ups sent to peers, for donations too where their listeners slept, and to own
+    /// processors.
     pub wakeups_sent: u64,
     /// Messages that needed no wake-up, because the peer was looking.
     pub wakeups_avoided: u64,
     /// Times that a processor of this domain went to sleep. For a binding: that a caller did.
     pub sleeps: u64,
-    /// Spins that ended because something came: more than a batch of polls (some 2 µs), and less than a wake-up costs. For a binding: those that its own message ended.
+    /// Spins that ended because something came: more than a batch of polls (some 2 µs), and less
+    /// than a wake-up costs. For a binding: those that its own message ended.
     pub spins_paid: u64,
     /// Spins that ended in a sleep. For a binding: those of callers, who waited for it alone.
     pub spins_in_vain: u64,
@@ -83,7 +85,8 @@ impl Counters {
     }
 }
 
-/// What one slot has carried. Written by whoever has the slot at the moment, and so without a locked instruction.
+/// What one slot has carried. Written by whoever has the slot at the moment, and so without a
+/// locked instruction.
 #[derive(Debug, Default)]
 pub(crate) struct SlotCount {
     calls: AtomicU64,
@@ -139,7 +142,8 @@ impl KernelCount {
         tally().woke();
     }
 
-    /// A processor was given to the peer, whose listener had to be woken or not, and its owner sleeps.
+    /// A processor was given to the peer, whose listener had to be woken or not, and its owner
+    /// sleeps.
     pub(crate) fn donated(&self, woken: bool) {
         self.slept_for.fetch_add(1, Ordering::Relaxed);
         self.gave_way(woken);
@@ -190,7 +194,8 @@ impl KernelCount {
         sum.donations_returned += self.returned.load(Ordering::Relaxed);
         sum.spins_in_vain += self.spins[0].load(Ordering::Relaxed);
         sum.spins_paid += self.spins[1].load(Ordering::Relaxed);
-        // A sleep is two system calls, the barrier and the sleep; one for which a processor is donated needs no barrier.
+        // A sleep is two system calls, the barrier and the sleep; one for which a processor is
+        // donated needs no barrier.
         let slept_for = self.slept_for.load(Ordering::Relaxed);
         let slept = (2 * sleeps).saturating_sub(slept_for).max(slept_for);
         sum.kernel_entries += wakeups + slept + self.other.load(Ordering::Relaxed);
@@ -278,8 +283,8 @@ pub fn counters() -> Counters {
     sum
 }
 
-/// How many ends of bindings the processors of this domain look at: those that have carried calls lately, or are new. All others cost no time until their
-/// next call, which rings over the socket.
+/// How many ends of bindings the processors of this domain look at: those that have carried calls
+/// lately, or are new. All others cost no time until their next call, which rings over the socket.
 ///
 /// # Examples
 /// ```

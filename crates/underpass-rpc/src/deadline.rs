@@ -1,7 +1,10 @@
-//! How long its caller wants the call that a handler is at: for the handler to see, and for the calls that it makes in turn.
+//! How long its caller wants the call that a handler is at: for the handler to see, and for the
+//! calls that it makes in turn.
 //!
-//! A bounded call (`client/bounded.rs`) is noted where its thread finds it, as is what a thread works for that says so; who looks for any other finds it by the thread that runs it. While
-//! nothing of that kind was ever seen, a call that this domain makes costs one look at a flag for it.
+//! A bounded call (`client/bounded.rs`) is noted where its thread finds it, as is what a thread
+//! works for that says so; who looks for any other finds it by the thread that runs it. While
+//! nothing of that kind was ever seen, a call that this domain makes costs one look at a flag for
+//! it.
 
 use crate::abandon::Abandon;
 use crate::server::{ServerEnd, served};
@@ -26,8 +29,8 @@ struct Current {
     works: bool,
 }
 
-/// How long somebody wants what the holder does: the view that a handler has of its caller's deadline, and of the caller's giving up. It can be passed to
-/// other threads.
+/// How long somebody wants what the holder does: the view that a handler has of its caller's
+/// deadline, and of the caller's giving up. It can be passed to other threads.
 ///
 /// Made by [`cancellation`]. That of no call at all never says that it is cancelled.
 #[derive(Clone, Default)]
@@ -61,7 +64,8 @@ impl Call {
 
     fn is_given_up(&self) -> bool {
         let given_up = self.end.is_closed() || self.end.channel().wanted(self.slot).ask().is_none();
-        // SYNC with the store in `Wanted::no_more`: had this call ended before that, its end is seen, and the word was another's.
+        // SYNC with the store in `Wanted::no_more`: had this call ended before that, its end is
+        // seen, and the word was another's.
         fence(Ordering::Acquire);
         given_up && self.end.calls_ended(self.slot) == self.number
     }
@@ -90,7 +94,8 @@ impl Drop for Call {
 }
 
 impl Cancellation {
-    /// Whether nobody wants the call's result any more: its deadline has passed, its caller has given it up or has died. Some ns to ask, and no system call.
+    /// Whether nobody wants the call's result any more: its deadline has passed, its caller has
+    /// given it up or has died. Some ns to ask, and no system call.
     ///
     /// What the caller says is the caller's word: it can deceive nobody but itself.
     pub fn is_cancelled(&self) -> bool {
@@ -116,8 +121,10 @@ impl Cancellation {
         self.call.as_ref()?.deadline_ns
     }
 
-    /// Runs `work` for this call: what it asks by [`is_cancelled`] and [`deadline`] is about it, and the calls that it makes inherit its deadline, and end
-    /// with [`CallError::Cancelled`](crate::CallError::Cancelled) when its caller gives it up. For threads that a handler has work for.
+    /// Runs `work` for this call: what it asks by [`is_cancelled`] and [`deadline`] is about it,
+    /// and the calls that it makes inherit its deadline, and end with
+    /// [`CallError::Cancelled`](crate::CallError::Cancelled) when its caller gives it up. For
+    /// threads that a handler has work for.
     pub fn scope<R>(&self, work: impl FnOnce() -> R) -> R {
         if self.call.is_some() {
             let_calls_end();
@@ -162,7 +169,8 @@ fn current() -> Option<Current> {
     CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
 }
 
-/// The calling thread begins with the bounded call of `slot`; it runs until what is returned is dropped.
+/// The calling thread begins with the bounded call of `slot`; it runs until what is returned is
+/// dropped.
 pub(crate) fn begin(end: Arc<ServerEnd>, slot: u16, deadline_ns: Option<u64>) -> Within {
     if deadline_ns.is_some() {
         let_calls_end();
@@ -191,11 +199,14 @@ impl Inherited {
     }
 }
 
-/// How long the caller wants the call that the calling thread is a handler of. Elsewhere, one that is never cancelled.
+/// How long the caller wants the call that the calling thread is a handler of. Elsewhere, one that
+/// is never cancelled.
 ///
-/// Calls that a handler makes on its own thread, or awaits as an async handler, inherit its deadline by themselves, and end with [`CallError::Cancelled`](crate::CallError::Cancelled) when its caller gives it up; so
-/// on along a chain of domains. A thread that it starts has neither, unless the handler passes it this and it works in its [`scope`](Cancellation::scope). A caller that has died is
-/// seen here and ends nothing: its handlers run on.
+/// Calls that a handler makes on its own thread, or awaits as an async handler, inherit its
+/// deadline by themselves, and end with [`CallError::Cancelled`](crate::CallError::Cancelled) when
+/// its caller gives it up; so on along a chain of domains. A thread that it starts has neither,
+/// unless the handler passes it this and it works in its [`scope`](Cancellation::scope). A caller
+/// that has died is seen here and ends nothing: its handlers run on.
 ///
 /// # Examples
 /// ```
@@ -211,8 +222,9 @@ pub fn cancellation() -> Cancellation {
     }
 }
 
-/// In a handler: whether nobody wants its result any more, because the deadline of its caller has passed, or the caller has given the call up or has died. For a
-/// long computation to ask now and then; a handler that does not ask runs on, and its result is discarded.
+/// In a handler: whether nobody wants its result any more, because the deadline of its caller has
+/// passed, or the caller has given the call up or has died. For a long computation to ask now and
+/// then; a handler that does not ask runs on, and its result is discarded.
 ///
 /// # Examples
 /// ```
@@ -245,8 +257,10 @@ pub fn deadline() -> Option<Instant> {
     cancellation().deadline()
 }
 
-/// Runs `work` apart from the call that the calling thread is a handler of, and from the thread's own cancellation: calls that it makes do not inherit the deadline, and neither the caller's
-/// giving up nor [`Thread::cancel`](underpass_threads::Thread::cancel) ends them. For what must be brought to an end whether anybody waits or not.
+/// Runs `work` apart from the call that the calling thread is a handler of, and from the thread's
+/// own cancellation: calls that it makes do not inherit the deadline, and neither the caller's
+/// giving up nor [`Thread::cancel`](underpass_threads::Thread::cancel) ends them. For what must be
+/// brought to an end whether anybody waits or not.
 ///
 /// # Examples
 /// ```

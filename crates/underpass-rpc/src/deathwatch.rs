@@ -1,8 +1,12 @@
-//! A peer's process, watched beside the sockets of its binding once something has come that could hide from them that it has died. See decision 0044.
+//! A peer's process, watched beside the sockets of its binding once something has come that could
+//! hide from them that it has died. See decision 0044.
 //!
-//! The kernel closes a socket when nobody has it any more, and files under way count as had: a peer that passes its own end as a file, or hides it in the queue of a socket that it passes,
-//! leaves it open when it dies, for as long as who got it keeps it. So before such a file is let in, the clerk begins to watch the process. When that has ended, all that it did is done, and what it
-//! sent lies in the sockets' queues. They are hung up on from this side then, which ends them as the kernel would have: what is in the queues comes first.
+//! The kernel closes a socket when nobody has it any more, and files under way count as had: a peer
+//! that passes its own end as a file, or hides it in the queue of a socket that it passes, leaves
+//! it open when it dies, for as long as who got it keeps it. So before such a file is let in, the
+//! clerk begins to watch the process. When that has ended, all that it did is done, and what it
+//! sent lies in the sockets' queues. They are hung up on from this side then, which ends them as
+//! the kernel would have: what is in the queues comes first.
 
 use crate::clerk::clerk;
 use crate::control_socket::ControlSocket;
@@ -44,7 +48,8 @@ impl Deathwatch {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something has come that could hide the peer's death; `false` if it must not be let in, since that would not be heard of for want of files or memory.
+    /// Something has come that could hide the peer's death; `false` if it must not be let in, since
+    /// that would not be heard of for want of files or memory.
     pub(crate) fn begin(&self) -> bool {
         let _held = critical();
         let mut stage = self.stage();

@@ -2,11 +2,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many are told apart. Beyond, two share a number: then they share a channel where they need not.
+/// How many are told apart. Beyond, two share a number: then they share a channel where they need
+/// not.
 pub(crate) const DESKS: usize = 64;
 
 /// The number of the kernel thread that runs the caller, below [`DESKS`].
-#[inline(never)] // A thread may go on elsewhere: the place of what is a kernel thread's own must be found anew.
+// A thread may go on elsewhere: the place of what is a kernel thread's own must be found anew.
+#[inline(never)]
 pub(crate) fn desk() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

@@ -1,4 +1,5 @@
-//! What is said of a name that nobody exports: where it was looked up and why, and where else it is.
+//! What is said of a name that nobody exports: where it was looked up and why, and where else it
+//! is.
 
 use std::ffi::OsStr;
 use std::fs;

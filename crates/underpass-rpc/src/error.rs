@@ -22,22 +22,29 @@ pub enum Outcome {
 /// Why a call has no result.
 #[derive(Clone, PartialEq, Eq)]
 pub enum CallError {
-    /// The server's process has ended. *Remedy:* import again; repeat the call if [`Outcome`] allows.
+    /// The server's process has ended. *Remedy:* import again; repeat the call if [`Outcome`]
+    /// allows.
     PeerDied(Outcome),
-    /// The binding was closed: by the server, or because one side damaged it. *Remedy:* import again.
+    /// The binding was closed: by the server, or because one side damaged it. *Remedy:* import
+    /// again.
     Closed(Outcome),
-    /// The server has taken the binding back, or its time is over. *Remedy:* import again, if the server lets you; ask who runs it.
+    /// The server has taken the binding back, or its time is over. *Remedy:* import again, if the
+    /// server lets you; ask who runs it.
     Revoked(Outcome),
-    /// The deadline passed first: the call's own, or that of the call whose handler made it. *Remedy:* a longer deadline; the procedure may still be running, unless
+    /// The deadline passed first: the call's own, or that of the call whose handler made it.
+    /// *Remedy:* a longer deadline; the procedure may still be running, unless
     /// [`Outcome::NotStarted`] says that it never will.
     Deadline(Outcome),
-    /// Somebody has freed the caller, by [`Abandon::abandon`](crate::Abandon::abandon). *Remedy:* none; it was meant so. The procedure may still be running, unless
-    /// [`Outcome::NotStarted`] says that it never will.
+    /// Somebody has freed the caller, by [`Abandon::abandon`](crate::Abandon::abandon). *Remedy:*
+    /// none; it was meant so. The procedure may still be running, unless [`Outcome::NotStarted`]
+    /// says that it never will.
     Abandoned(Outcome),
-    /// The thread that waited was [cancelled](underpass_threads::Thread::cancel), or the caller wants it no more of the handler that made the call. *Remedy:* none; it was meant so. What is
+    /// The thread that waited was [cancelled](underpass_threads::Thread::cancel), or the caller
+    /// wants it no more of the handler that made the call. *Remedy:* none; it was meant so. What is
     /// to be done all the same is done inside of [`detached`](crate::detached).
     Cancelled(Outcome),
-    /// The server held more calls than it may for which nobody waits any more, and the binding is closed. *Remedy:* see what the server does; import again.
+    /// The server held more calls than it may for which nobody waits any more, and the binding is
+    /// closed. *Remedy:* see what the server does; import again.
     Captured(Outcome),
     /// A server without the state of the one before answers for it now, so what this client was
     /// given by that one (ids, sessions) means nothing any more, or something else; and why the
@@ -45,16 +52,20 @@ pub enum CallError {
     /// `acknowledge_restart` on the stub and get everything anew; or import by
     /// `import_resilient_with` and a hook that restores the state.
     Restarted(Outcome, String),
-    /// This process was forked off the one that imported the interface, and has no part in its bindings. *Remedy:* have it execute a program that imports; or fork before the first import.
+    /// This process was forked off the one that imported the interface, and has no part in its
+    /// bindings. *Remedy:* have it execute a program that imports; or fork before the first import.
     Forked,
-    /// All A-stacks of the binding are leased, and none came free in time, or the caller chose not to wait ([`AllLeased`](crate::AllLeased)). *Remedy:* fewer
-    /// calls at once, another choice, or another binding.
+    /// All A-stacks of the binding are leased, and none came free in time, or the caller chose not
+    /// to wait ([`AllLeased`](crate::AllLeased)). *Remedy:* fewer calls at once, another choice, or
+    /// another binding.
     Overloaded,
     /// The procedure panicked; the server goes on. *Remedy:* see the server's log.
     Panicked(String),
-    /// The server's executor dropped the handler, which is async, before it ended. *Remedy:* see why the server ends its executor; repeat the call if [`Outcome`] allows.
+    /// The server's executor dropped the handler, which is async, before it ended. *Remedy:* see
+    /// why the server ends its executor; repeat the call if [`Outcome`] allows.
     Dropped(Outcome),
-    /// The peer broke the rules of the channel, and the binding is closed. *Remedy:* none here; the peer has a fault.
+    /// The peer broke the rules of the channel, and the binding is closed. *Remedy:* none here; the
+    /// peer has a fault.
     ProtocolViolation(String),
     /// Arguments (*not started*) or results (*executed*) are not what the interface says. *Remedy:*
     /// build both sides from the same interface.
@@ -277,16 +288,20 @@ pub enum ImportError {
     /// The server that exported the name is dead. *Remedy:* start it again, or wait for the next
     /// one (`import_within`, which says this only when its time is over; `import` says it at once).
     Dead(PathBuf),
-    /// What was passed on gives no binding: it was used before, or who passed it on has that binding no more (dropped, revoked or expired), or the server has ended, or runs on a Linux before 6.5.
-    /// *Remedy:* have it passed on again, by who keeps its binding until then.
+    /// What was passed on gives no binding: it was used before, or who passed it on has that
+    /// binding no more (dropped, revoked or expired), or the server has ended, or runs on a Linux
+    /// before 6.5. *Remedy:* have it passed on again, by who keeps its binding until then.
     Lapsed,
-    /// This user may not connect. *Remedy:* run as the server's user, or have the server export it with a wider mode.
+    /// This user may not connect. *Remedy:* run as the server's user, or have the server export it
+    /// with a wider mode.
     PermissionDenied(PathBuf),
     /// The server does not let this client in, and says why. *Remedy:* ask who runs it.
     NotAuthorized(PathBuf, String),
-    /// The clients of this user have as much of the server as they may. *Remedy:* drop some bindings, or have the server raise `Server::limits`.
+    /// The clients of this user have as much of the server as they may. *Remedy:* drop some
+    /// bindings, or have the server raise `Server::limits`.
     Limit(PathBuf, String),
-    /// Another interface, or another version of it, is exported under that name. *Remedy:* build both sides from the same.
+    /// Another interface, or another version of it, is exported under that name. *Remedy:* build
+    /// both sides from the same.
     Mismatch {
         /// Where.
         path: PathBuf,
@@ -297,13 +312,15 @@ pub enum ImportError {
         /// What differs, by procedure.
         differences: String,
     },
-    /// The server speaks another version of Underpass' channels. *Remedy:* build both sides with the same version.
+    /// The server speaks another version of Underpass' channels. *Remedy:* build both sides with
+    /// the same version.
     Version(String),
     /// The thread that imports was cancelled, or nobody wants any more what it does. *Remedy:*
     /// none; it was meant so. What is to be done all the same is done inside of
     /// [`detached`](crate::detached).
     Cancelled,
-    /// The server took the connection and did not answer. *Remedy:* see whether it is stopped (`ps`), or overloaded.
+    /// The server took the connection and did not answer. *Remedy:* see whether it is stopped
+    /// (`ps`), or overloaded.
     NoAnswer(PathBuf, Duration),
     /// The server refused, or answered nonsense.
     Refused(PathBuf, String),
@@ -367,11 +384,14 @@ impl std::error::Error for ImportError {}
 /// Why a binding was not passed on.
 #[non_exhaustive]
 pub enum ShareError {
-    /// The server does not let this client pass its binding on. *Remedy:* have the server export it `shareable`.
+    /// The server does not let this client pass its binding on. *Remedy:* have the server export it
+    /// `shareable`.
     NotAllowed,
-    /// The user has as many bindings as it may, or there are no files left, in the server or here. *Remedy:* drop some bindings, or raise limits.
+    /// The user has as many bindings as it may, or there are no files left, in the server or here.
+    /// *Remedy:* drop some bindings, or raise limits.
     NoRoom,
-    /// The implementation is in this very domain, and there is no binding. *Remedy:* have the other import it by its name.
+    /// The implementation is in this very domain, and there is no binding. *Remedy:* have the other
+    /// import it by its name.
     Here,
     /// The binding has ended.
     Call(CallError),
@@ -402,7 +422,8 @@ impl std::error::Error for ShareError {}
 pub enum ExportError {
     /// The name can't be one. *Remedy:* 1 to 64 bytes, no `/`, no NUL, not `.` or `..`.
     BadName(String),
-    /// A living domain exports the name. *Remedy:* end it, or take another name or `$UNDERPASS_DIR`.
+    /// A living domain exports the name. *Remedy:* end it, or take another name or
+    /// `$UNDERPASS_DIR`.
     Taken(PathBuf),
     /// The directory of names can't be trusted or used. *Remedy:* as it says.
     Directory(PathBuf, io::Error),
@@ -463,8 +484,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// `Debug` that reads as `Display`: a `main` that returns the error has it printed by `Debug`, and what
-/// there is to do is in `Display`.
+/// `Debug` that reads as `Display`: a `main` that returns the error has it printed by `Debug`, and
+/// what there is to do is in `Display`.
 macro_rules! debug_as_display {
     ($($error:ty),*) => {$(
         impl fmt::Debug for $error {
@@ -515,8 +536,8 @@ impl From<CallError> for io::Error {
     }
 }
 
-/// An error that can carry the failure of a call: what the `E` of an interface's `Result<T, E>` must be. Implemented by
-/// `From<CallError>`.
+/// An error that can carry the failure of a call: what the `E` of an interface's `Result<T, E>`
+/// must be. Implemented by `From<CallError>`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't carry the failure of a call",
     label = "the peer may die, but `{Self}` has no way to say so",

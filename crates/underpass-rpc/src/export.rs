@@ -59,8 +59,9 @@ impl Default for Server {
 }
 
 impl Server {
-    /// No exports yet. Names will stand in `$UNDERPASS_DIR`, else `$XDG_RUNTIME_DIR/underpass`, else `/run/underpass` for root
-    /// and `/tmp/underpass-UID` otherwise; this user's processes may connect.
+    /// No exports yet. Names will stand in `$UNDERPASS_DIR`, else `$XDG_RUNTIME_DIR/underpass`,
+    /// else `/run/underpass` for root and `/tmp/underpass-UID` otherwise; this user's processes may
+    /// connect.
     pub fn new() -> Self {
         Self {
             directory: Directory::from_environment(),
@@ -79,7 +80,8 @@ impl Server {
         self
     }
 
-    /// Who may connect, as the mode of the names' sockets: write permission is what counts. 0o600 at first.
+    /// Who may connect, as the mode of the names' sockets: write permission is what counts. 0o600
+    /// at first.
     pub fn mode(mut self, mode: u32) -> Self {
         self.mode = mode;
         self
@@ -91,9 +93,10 @@ impl Server {
         self
     }
 
-    /// Lets `decide` say who may have a binding of the interface exported last. It is asked at each import from another domain, after the mode of the name's socket, and told who
-    /// that is by the kernel. It may block: that delays other imports by clients of the same user,
-    /// and no calls. If it panics, the answer is no.
+    /// Lets `decide` say who may have a binding of the interface exported last. It is asked at each
+    /// import from another domain, after the mode of the name's socket, and told who that is by the
+    /// kernel. It may block: that delays other imports by clients of the same user, and no calls.
+    /// If it panics, the answer is no.
     ///
     /// It runs on kernel threads of its own, at the same time for several users, and for each user
     /// about one client after another. Of each user 64 clients may wait; more are refused.
@@ -118,7 +121,8 @@ impl Server {
         self
     }
 
-    /// Revokes bindings of the interface exported last that long after they were made, unless [`authorize`](Self::authorize) has said otherwise.
+    /// Revokes bindings of the interface exported last that long after they were made, unless
+    /// [`authorize`](Self::authorize) has said otherwise.
     ///
     /// # Panics
     /// If nothing was exported before.
@@ -127,9 +131,12 @@ impl Server {
         self
     }
 
-    /// Lets clients of the interface exported last pass their bindings on to other domains (`share_with` of the client stub), which become clients of their own: `authorize` is asked about them,
-    /// they are counted for their own user, and they are who calls. Clients may not unless this, or [`authorize`](Self::authorize), says so.
-    /// What the third domain gets expires no later than the client's own, and is revoked apart from it; until it has taken it, it ends with the client's.
+    /// Lets clients of the interface exported last pass their bindings on to other domains
+    /// (`share_with` of the client stub), which become clients of their own: `authorize` is asked
+    /// about them, they are counted for their own user, and they are who calls. Clients may not
+    /// unless this, or [`authorize`](Self::authorize), says so. What the third domain gets expires
+    /// no later than the client's own, and is revoked apart from it; until it has taken it, it ends
+    /// with the client's.
     ///
     /// # Panics
     /// If nothing was exported before.
@@ -138,19 +145,19 @@ impl Server {
         self
     }
 
-    /// Has `hook` called at the end of each binding of the interface exported last: once, and whatever
-    /// the reason. The client may have dropped the binding or died, or have broken the rules; the
-    /// server may have revoked it, or its time may be over; or the export ends.
+    /// Has `hook` called at the end of each binding of the interface exported last: once, and
+    /// whatever the reason. The client may have dropped the binding or died, or have broken the
+    /// rules; the server may have revoked it, or its time may be over; or the export ends.
     ///
-    /// No call of the binding runs then, and none will. So a hook can roll a transaction back that the
-    /// client has left open. A handler that still runs when its client dies delays the hook until it
-    /// returns; [`is_cancelled`](crate::is_cancelled) tells it to. What handlers have attached by
-    /// [`binding_state`](crate::binding_state) is dropped right after the hook, which can ask for it,
-    /// and for [`caller`](crate::caller), as a handler can.
+    /// No call of the binding runs then, and none will. So a hook can roll a transaction back that
+    /// the client has left open. A handler that still runs when its client dies delays the hook
+    /// until it returns; [`is_cancelled`](crate::is_cancelled) tells it to. What handlers have
+    /// attached by [`binding_state`](crate::binding_state) is dropped right after the hook, which
+    /// can ask for it, and for [`caller`](crate::caller), as a handler can.
     ///
-    /// The hook runs on a user-level thread of its own, and so may several at once, each for another
-    /// binding. It may block as a handler may, and delays nothing else. If it panics, the state is
-    /// dropped all the same. [`Running::shutdown`] waits for it, within its time;
+    /// The hook runs on a user-level thread of its own, and so may several at once, each for
+    /// another binding. It may block as a handler may, and delays nothing else. If it panics, the
+    /// state is dropped all the same. [`Running::shutdown`] waits for it, within its time;
     /// [`Running::stop`] does not, nor does the end of the process.
     ///
     /// An import by this very domain is a binding, too. It ends when the last clone of its stub is
@@ -216,8 +223,8 @@ impl Server {
     /// the interface is stateless or the client restores its state.
     ///
     /// A server that names a state promises that everything which any client was given under this
-    /// name is still valid. So keep a random number beside the state, in the same file or database, and
-    /// make a new one whenever the state begins afresh or goes back to an older copy.
+    /// name is still valid. So keep a random number beside the state, in the same file or database,
+    /// and make a new one whenever the state begins afresh or goes back to an older copy.
     ///
     /// # Examples
     /// ```no_run
@@ -238,13 +245,15 @@ impl Server {
         &mut last.terms
     }
 
-    /// What the clients of each user but root may have of this server: [`Limits::default`] at first.
+    /// What the clients of each user but root may have of this server: [`Limits::default`] at
+    /// first.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// What the clients of one user may have. At first those of root (0) may have bindings for all files of this process but an eighth.
+    /// What the clients of one user may have. At first those of root (0) may have bindings for all
+    /// files of this process but an eighth.
     pub fn limits_of(mut self, uid: u32, limits: Limits) -> Self {
         self.limits_of.insert(uid, limits);
         self
@@ -317,9 +326,11 @@ impl Server {
         Ok(BoundServer { running, offers })
     }
 
-    /// Takes over names that a living domain has: a server upgraded in place. Who imports from then on comes here. The other domain turns new calls away, answers those that it has
-    /// begun and ends, if it is in [`run`](Self::run), or waits by [`Running::until_replaced`]; and clients that have imported by `import_resilient` make their calls here, without having lost
-    /// one, if their state has gone on: if the interface is stateless, this server names the
+    /// Takes over names that a living domain has: a server upgraded in place. Who imports from then
+    /// on comes here. The other domain turns new calls away, answers those that it has begun and
+    /// ends, if it is in [`run`](Self::run), or waits by [`Running::until_replaced`]; and clients
+    /// that have imported by `import_resilient` make their calls here, without having lost one, if
+    /// their state has gone on: if the interface is stateless, this server names the
     /// [`state_id`](Self::state_id) of the other, or the client restores it. Only the owner of the
     /// directory of names may do so, since it takes permission to write there.
     ///
@@ -336,21 +347,22 @@ impl Server {
 
     /// Has [`run`](Self::run) end the server cleanly when SIGTERM comes, or SIGINT (Ctrl-C): it
     /// removes the names, answers the calls that were begun, turns away the others
-    /// ([`Closed`](crate::CallError::Closed), not started), and takes `within` for that at the most.
+    /// ([`Closed`](crate::CallError::Closed), not started), and takes `within` for that at the
+    /// most.
     ///
-    /// After SIGTERM `run` returns `Ok`, so that `main` goes on and the process exits with its status,
-    /// 0 as a rule: it did what it was asked to. After SIGINT `run` ends the process by SIGINT, as
-    /// shells expect: a script that Ctrl-C interrupts ends only if its program did. `main` does not go
-    /// on then, and no destructor of its variables runs.
+    /// After SIGTERM `run` returns `Ok`, so that `main` goes on and the process exits with its
+    /// status, 0 as a rule: it did what it was asked to. After SIGINT `run` ends the process by
+    /// SIGINT, as shells expect: a script that Ctrl-C interrupts ends only if its program did.
+    /// `main` does not go on then, and no destructor of its variables runs.
     ///
-    /// A second signal ends the process at once. A signal that the process ignores stays ignored, as
-    /// under `nohup`.
+    /// A second signal ends the process at once. A signal that the process ignores stays ignored,
+    /// as under `nohup`.
     ///
     /// A server that another one [replaces](Self::replace) drains as long as without this. A signal
     /// that comes meanwhile shortens that to `within`, and the names stay the other's.
     ///
-    /// Programs that end in other ways [`start`](Self::start), handle signals themselves, and then call
-    /// [`Running::shutdown`].
+    /// Programs that end in other ways [`start`](Self::start), handle signals themselves, and then
+    /// call [`Running::shutdown`].
     ///
     /// # Examples
     /// ```no_run
@@ -364,12 +376,13 @@ impl Server {
         self
     }
 
-    /// Serves, until other domains have taken over all of its names ([`replace`](Self::replace)) and the calls begun here are answered; but for a minute at the most
-    /// then. Or until a signal comes, if [`drain_on_signals`](Self::drain_on_signals) says so.
+    /// Serves, until other domains have taken over all of its names ([`replace`](Self::replace))
+    /// and the calls begun here are answered; but for a minute at the most then. Or until a signal
+    /// comes, if [`drain_on_signals`](Self::drain_on_signals) says so.
     ///
     /// # Errors
-    /// As [`start`](Self::start). [`ExportError::System`] if the process handles one of the signals in
-    /// another way, of which it was to drain.
+    /// As [`start`](Self::start). [`ExportError::System`] if the process handles one of the signals
+    /// in another way, of which it was to drain.
     pub fn run(self) -> Result<(), Error> {
         let signals = self.signals;
         let refused = |e| ExportError::System("SIGTERM and SIGINT can't be caught", e);

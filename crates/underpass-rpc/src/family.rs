@@ -1,4 +1,5 @@
-//! What the channels of one binding have in common on the server's side: they are served, and closed, as one.
+//! What the channels of one binding have in common on the server's side: they are served, and
+//! closed, as one.
 
 use crate::binding::Binding;
 use crate::clocks::Shift;
@@ -98,8 +99,8 @@ impl Family {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The client asks for one more channel: its number. Nothing if no honest client asks for so many;
-    /// those that failed count too.
+    /// The client asks for one more channel: its number. Nothing if no honest client asks for so
+    /// many; those that failed count too.
     pub(crate) fn grants(&self) -> Option<u8> {
         let _held = critical();
         let mut members = self.members();
@@ -175,7 +176,8 @@ impl Family {
         self.end(|end| end.mailbox().close());
     }
 
-    /// As [`close`](Self::close), and the client is to have no more of it; `false` if it was closed.
+    /// As [`close`](Self::close), and the client is to have no more of it; `false` if it was
+    /// closed.
     pub(crate) fn revoke(&self) -> bool {
         self.end(|end| end.mailbox().revoke())
     }

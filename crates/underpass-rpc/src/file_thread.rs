@@ -1,20 +1,20 @@
 //! The kernel thread that receives, keeps and closes the files that one user's domains pass.
 //!
-//! A peer can hold the kernel locks of a file that it has passed for ever, so whoever closes or reads
-//! such a file may be lost (decision 0056). The clerk and the workers must not be. So they leave each
-//! message that brings files in its socket, and have the *file thread* of the sender's user receive
-//! it. A file thread has a descriptor table of its own: if its closer is lost, SIGKILL still closes all
-//! that the process has in common with other users. The table is copied from that of the spawner, in
-//! which no peer's file ever is.
+//! A peer can hold the kernel locks of a file that it has passed for ever, so whoever closes or
+//! reads such a file may be lost (decision 0056). The clerk and the workers must not be. So they
+//! leave each message that brings files in its socket, and have the *file thread* of the sender's
+//! user receive it. A file thread has a descriptor table of its own: if its closer is lost, SIGKILL
+//! still closes all that the process has in common with other users. The table is copied from that
+//! of the spawner, in which no peer's file ever is.
 //!
 //! *The exchange.* A pair of sockets connects the two tables. The process sends a copy of a socket
-//! along with the job that needs it. The file thread sends back what the process may have: memory, and
-//! envelopes with any other file. The jobs and their outcomes themselves lie
-//! in memory, in the same order; one lock covers the queue and the sending.
+//! along with the job that needs it. The file thread sends back what the process may have: memory,
+//! and envelopes with any other file. The jobs and their outcomes themselves lie in memory, in the
+//! same order; one lock covers the queue and the sending.
 //!
-//! *Closing.* What may wait for a peer is done by a second kernel thread, the *closer*, which shares the
-//! file thread's table. So one of a user's files that is slow to close does not hold up the user's
-//! other domains: the file thread itself waits for nothing.
+//! *Closing.* What may wait for a peer is done by a second kernel thread, the *closer*, which
+//! shares the file thread's table. So one of a user's files that is slow to close does not hold up
+//! the user's other domains: the file thread itself waits for nothing.
 //!
 //! *Its life.* It is started for the first job of its user, and ends when it has kept nothing and
 //! heard nothing for a while. The clerk hears that by the end of the exchange.
@@ -47,7 +47,8 @@ const HELD_UP: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_millis(20);
 /// Descriptors that may be under way to a file thread at once. A socket's buffer has room for more.
 const UNDER_WAY: usize = 64;
-/// A user who leaves so many jobs undone gets no further bindings: several bindings' worth of files.
+/// A user who leaves so many jobs undone gets no further bindings: several bindings' worth of
+/// files.
 const BEHIND: usize = 1024;
 /// What the clerk hears of one file thread in one go.
 const TURN: usize = 64;
@@ -127,8 +128,8 @@ struct Queue {
     ended: bool,
 }
 
-/// The file thread of one user, as the process has it. No share of it goes to the thread, which could
-/// not close the process's end of the exchange.
+/// The file thread of one user, as the process has it. No share of it goes to the thread, which
+/// could not close the process's end of the exchange.
 pub(crate) struct FileThread {
     exchange: Socket,
     shared: Arc<Shared>,
@@ -158,8 +159,8 @@ fn threads() -> MutexGuard<'static, Option<Threads>> {
     THREADS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether so much of what `user`'s domains have passed waits to be received or closed that the user
-/// has to wait.
+/// Whether so much of what `user`'s domains have passed waits to be received or closed that the
+/// user has to wait.
 pub(crate) fn is_behind(user: u32) -> bool {
     if fork::check().is_err() {
         return false;
@@ -180,8 +181,8 @@ pub(crate) fn forget(thread: &Arc<FileThread>) {
     }
 }
 
-/// Has `user`'s file thread receive the next message of `socket`, of which `room` bytes are kept. The
-/// clerk does `then` with it.
+/// Has `user`'s file thread receive the next message of `socket`, of which `room` bytes are kept.
+/// The clerk does `then` with it.
 ///
 /// # Errors
 /// No kernel thread, or no file; `then` is dropped.
@@ -234,7 +235,8 @@ fn close_what_is_left() {
     }
 }
 
-/// Has `user`'s file thread do what may wait for a peer. Without a kernel thread for it, it is not done.
+/// Has `user`'s file thread do what may wait for a peer. Without a kernel thread for it, it is not
+/// done.
 pub(crate) fn run(user: u32, act: impl FnOnce() + Send + 'static) {
     if fork::check().is_err() {
         return;
@@ -357,7 +359,8 @@ impl FileThread {
         }
     }
 
-    /// Hears what the thread has done, on the clerk's thread, or a part of it; `false` if it has ended.
+    /// Hears what the thread has done, on the clerk's thread, or a part of it; `false` if it has
+    /// ended.
     pub(crate) fn hear(self: &Arc<Self>) -> bool {
         for _ in 0..TURN {
             let received = match self.exchange.receive_any(&mut [0; 1]) {
@@ -434,8 +437,8 @@ impl Shared {
                 keeper.closer_is_held_up();
                 queue = self.queue();
             } else if span == LINGER {
-                // Nobody pushes meanwhile: whoever does, and is no holder of what this one keeps, has
-                // the lock of all threads.
+                // Nobody pushes meanwhile: whoever does, and is no holder of what this one keeps,
+                // has the lock of all threads.
                 drop(queue);
                 let _all = threads();
                 queue = self.queue();
@@ -452,7 +455,8 @@ impl Shared {
     fn tell(&self, table: &Table, outcome: Outcome, files: &[BorrowedFd<'_>]) {
         self.queue().outcomes.push_back(outcome);
         if table.give(files).is_err() {
-            // Too many files are under way: they are lost. Without any it fails only if the process ends.
+            // Too many files are under way: they are lost. Without any it fails only if the process
+            // ends.
             let _ = table.give(&[]);
         }
     }

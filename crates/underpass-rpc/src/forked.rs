@@ -1,7 +1,8 @@
 //! A process that was forked off has no part in its parent's bindings. See decision 0033.
 //!
-//! It has their sockets, and would end them by a hang-up; so it does nothing with them: it has no clerk ([`fork::check`]). It has not their regions, which are not copied. Before
-//! it could touch one it finds its bindings closed, because `fork` closes them in the child.
+//! It has their sockets, and would end them by a hang-up; so it does nothing with them: it has no
+//! clerk ([`fork::check`]). It has not their regions, which are not copied. Before it could touch
+//! one it finds its bindings closed, because `fork` closes them in the child.
 
 use crate::counters::{self, Ends};
 use std::cell::Cell;

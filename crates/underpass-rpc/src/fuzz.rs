@@ -1,7 +1,8 @@
-//! Doors for the fuzz targets in `fuzz/`, which are built with `--cfg fuzzing`. No part of the library.
+//! Doors for the fuzz targets in `fuzz/`, which are built with `--cfg fuzzing`. No part of the
+//! library.
 //!
-//! What is private decodes their bytes. Ends of channels without a clerk do what they are told, on the
-//! calling thread. A [`BindingDoor`] is a client's binding with all that belongs to it.
+//! What is private decodes their bytes. Ends of channels without a clerk do what they are told, on
+//! the calling thread. A [`BindingDoor`] is a client's binding with all that belongs to it.
 
 use crate::alarm;
 use crate::answer::Results;
@@ -107,7 +108,8 @@ pub fn settle() {
     told.recv().expect("the clerk lives as long as the process");
 }
 
-/// Counts what memory the clients of all exports have a server keep, as the clerk does after a while.
+/// Counts what memory the clients of all exports have a server keep, as the clerk does after a
+/// while.
 ///
 /// # Errors
 /// There is no clerk.
@@ -164,7 +166,8 @@ pub struct ClientDoor {
 }
 
 impl ClientDoor {
-    /// That of the channel, with A-stacks of the default size, of which the server gave `region` and `socket`.
+    /// That of the channel, with A-stacks of the default size, of which the server gave `region`
+    /// and `socket`.
     ///
     /// # Errors
     /// They are none.

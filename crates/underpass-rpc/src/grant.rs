@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Whether a client gets a binding, for how long, and whether it may pass it on: the answer of [`authorize`](crate::Server::authorize). `true` and `false` are answers too.
+/// Whether a client gets a binding, for how long, and whether it may pass it on: the answer of
+/// [`authorize`](crate::Server::authorize). `true` and `false` are answers too.
 ///
 /// # Examples
 /// ```

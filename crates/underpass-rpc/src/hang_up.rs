@@ -3,8 +3,8 @@
 use crate::clerk::clerk;
 use underpass_os::fork;
 
-/// Ends every binding of this process and everything that it exports, at once: for a process that is
-/// about to execute another program ([`exec`]).
+/// Ends every binding of this process and everything that it exports, at once: for a process that
+/// is about to execute another program ([`exec`]).
 ///
 /// The kernel closes the bindings of a process that executes a program, but only when all of its
 /// kernel threads have ended. One of them may hang for ever over a file that a peer has passed and
@@ -13,8 +13,8 @@ use underpass_os::fork;
 ///
 /// Peers hear what they hear of a process that ends: their calls end with
 /// [`PeerDied`](crate::CallError::PeerDied). So do calls of this process. It waits for nothing. To
-/// let calls under way end first, call [`Running::shutdown`](crate::Running::shutdown) before it. The
-/// names stay as those of a server that has died, until another takes them over.
+/// let calls under way end first, call [`Running::shutdown`](crate::Running::shutdown) before it.
+/// The names stay as those of a server that has died, until another takes them over.
 ///
 /// In a child that was forked off it does nothing, as the child has none of the bindings.
 ///

@@ -25,7 +25,8 @@ use underpass_wire::Descriptor;
 
 /// How long a server may take to answer, before it is asked again where there is time.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long to wait at the most for an answer before looking again whether the binding is wanted still.
+/// How long to wait at the most for an answer before looking again whether the binding is wanted
+/// still.
 const GLANCE: Duration = Duration::from_millis(20);
 /// The shortest pause between two looks, and the usual one of a user-level thread.
 const STEP: Duration = Duration::from_micros(500);
@@ -106,9 +107,10 @@ pub(crate) fn bind_until(
         if left.is_zero() {
             return Err(failed);
         }
-        // An importer that has waited for long can wait a little longer: a sixteenth of that. An inotify
-        // descriptor would tell at once. But if the process is killed, the kernel closes its files
-        // one after another, and waits for long over that one, while peers take it to be alive.
+        // An importer that has waited for long can wait a little longer: a sixteenth of that. An
+        // inotify descriptor would tell at once. But if the process is killed, the kernel closes
+        // its files one after another, and waits for long over that one, while peers take it to be
+        // alive.
         let step = (begun.elapsed() / 16).clamp(STEP, LONGEST_STEP);
         sleep(left.min(step));
     }
@@ -172,7 +174,8 @@ pub(crate) fn redeem(ticket: OwnedFd, descriptor: &Descriptor) -> Result<Bound, 
     })
 }
 
-/// Says hello over `socket`, or over a ticket to which the other end of `socket` goes along, and makes the binding that is the answer.
+/// Says hello over `socket`, or over a ticket to which the other end of `socket` goes along, and
+/// makes the binding that is the answer.
 pub(crate) fn introduce(
     socket: Socket,
     by: Option<(PassedSocket, OwnedFd)>,

@@ -52,7 +52,8 @@ impl Status {
     }
 }
 
-/// A server stub: finds the procedure, decodes its arguments, runs it, encodes its result. Generated.
+/// A server stub: finds the procedure, decodes its arguments, runs it, encodes its result.
+/// Generated.
 pub trait Dispatch: Send + Sync + 'static {
     /// Runs one call.
     ///
@@ -171,7 +172,8 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Has `spawn` run the procedure, which replies when it ends. The caller of this is free at once.
+    /// Has `spawn` run the procedure, which replies when it ends. The caller of this is free at
+    /// once.
     ///
     /// # Errors
     /// The binding is closed.

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Who sleeps over calls that a peer's processors may be held up from calls it again, after twice as long each time; a call that is posted since begins anew.
+/// Who sleeps over calls that a peer's processors may be held up from calls it again, after twice
+/// as long each time; a call that is posted since begins anew.
 #[derive(Debug, Default)]
 pub(crate) struct Insisted {
     /// How many messages were posted by the last time, and how often in a row.

@@ -1,7 +1,10 @@
-//! Calls whose handlers are futures: they run on an executor that the user gives, and the reply is posted when they end.
+//! Calls whose handlers are futures: they run on an executor that the user gives, and the reply is
+//! posted when they end.
 //!
-//! A call that was handed over has one [`Later`], which goes with its handler wherever the executor takes that: it answers when the handler has ended, and says so if the
-//! handler panicked or was dropped. So each call has one reply, whatever the executor does; one that keeps a handler for ever without polling it keeps its caller waiting.
+//! A call that was handed over has one [`Later`], which goes with its handler wherever the executor
+//! takes that: it answers when the handler has ended, and says so if the handler panicked or was
+//! dropped. So each call has one reply, whatever the executor does; one that keeps a handler for
+//! ever without polling it keeps its caller waiting.
 
 use crate::deadline::Cancellation;
 use crate::incoming::{Refused, Status};

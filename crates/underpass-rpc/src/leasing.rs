@@ -2,8 +2,8 @@
 
 use underpass_channel::layout::SLOTS;
 
-/// What a call does when as many A-stacks of its channel are leased as the interface expects calls at once: five, unless a procedure says
-/// `#[underpass(calls = N)]` (LRPC, 5.2).
+/// What a call does when as many A-stacks of its channel are leased as the interface expects calls
+/// at once: five, unless a procedure says `#[underpass(calls = N)]` (LRPC, 5.2).
 ///
 /// # Examples
 /// ```
@@ -12,10 +12,12 @@ use underpass_channel::layout::SLOTS;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AllLeased {
-    /// It takes one more, up to the 64 that a channel has room for; then it waits. A-stacks that were never needed take no memory.
+    /// It takes one more, up to the 64 that a channel has room for; then it waits. A-stacks that
+    /// were never needed take no memory.
     #[default]
     Grow,
-    /// It waits until one is given back, or until its deadline, which then makes it [`Overloaded`](crate::CallError::Overloaded).
+    /// It waits until one is given back, or until its deadline, which then makes it
+    /// [`Overloaded`](crate::CallError::Overloaded).
     Wait,
     /// It fails at once, with [`Overloaded`](crate::CallError::Overloaded).
     Fail,

@@ -1,10 +1,12 @@
-//! The room where data transfer, threads and processors meet: bindings, calls, their dispatch and their end.
+//! The room where data transfer, threads and processors meet: bindings, calls, their dispatch and
+//! their end.
 //!
-//! *Decides:* what a call is, from the client's lease of a slot to its taking of the reply (`client.rs`), how the server
-//! runs it (`server.rs`), how a binding comes to be ([`import`](Stub::import), [`Server`]) and how it ends (`clerk.rs`).
+//! *Decides:* what a call is, from the client's lease of a slot to its taking of the reply
+//! (`client.rs`), how the server runs it (`server.rs`), how a binding comes to be
+//! ([`import`](Stub::import), [`Server`]) and how it ends (`clerk.rs`).
 //!
-//! *Must not know:* Linux (it has sockets and directories from `underpass-os`), the layout of a region, what a thread's
-//! stack is.
+//! *Must not know:* Linux (it has sockets and directories from `underpass-os`), the layout of a
+//! region, what a thread's stack is.
 //!
 //! *Read first:* `client.rs`, then `server.rs`.
 #![deny(unsafe_code)]

@@ -11,8 +11,8 @@ use underpass_threads::critical;
 
 /// What the clients of one user may have of a server, all together.
 ///
-/// Users are told apart by the kernel. All clients of a user share what it may have, so that to open a thousand bindings, from one process or from
-/// many, takes nothing from other users.
+/// Users are told apart by the kernel. All clients of a user share what it may have, so that to
+/// open a thousand bindings, from one process or from many, takes nothing from other users.
 ///
 /// # Examples
 /// ```
@@ -22,12 +22,17 @@ use underpass_threads::critical;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bindings at once. Each takes an open file, and another once a socket or a device has come over it, by which its client's process is watched. It counts until the last file is closed that came over it and that no call has taken. A further channel, which a binding asks for where several activations of its client contend for it, counts as one
-    /// more; a binding that gets none goes on without.
+    /// Bindings at once. Each takes an open file, and another once a socket or a device has come
+    /// over it, by which its client's process is watched. It counts until the last file is closed
+    /// that came over it and that no call has taken. A further channel, which a binding asks for
+    /// where several activations of its client contend for it, counts as one more; a binding that
+    /// gets none goes on without.
     pub bindings: usize,
-    /// Bytes that the regions of these bindings can take once every A-stack was used: some 2 MiB each for A-stacks of 32 KiB, else as the interface needs.
+    /// Bytes that the regions of these bindings can take once every A-stack was used: some 2 MiB
+    /// each for A-stacks of 32 KiB, else as the interface needs.
     pub memory: u64,
-    /// Calls under way at once, beside one for each channel. More of them wait in their bindings' slots.
+    /// Calls under way at once, beside one for each channel. More of them wait in their bindings'
+    /// slots.
     pub calls: usize,
     /// Bytes of the annexes in which these bindings pass what their A-stacks have no room for: from
     /// 64 KiB to 64 MiB for a call under way. Kept between calls, and counted then by the pages
@@ -46,9 +51,9 @@ pub struct Limits {
     pub blocked: usize,
     /// Open files at once that came over these bindings and that no call has taken yet, or that are
     /// still to be closed. Room for one whole message, 65 files, is taken while the message is
-    /// received. Where there is none left, messages with files wait in their sockets: their calls get
-    /// [`NoResources`](crate::CallError::NoResources) after two seconds. Never more than a quarter of
-    /// the files that this process may open, whatever this says.
+    /// received. Where there is none left, messages with files wait in their sockets: their calls
+    /// get [`NoResources`](crate::CallError::NoResources) after two seconds. Never more than a
+    /// quarter of the files that this process may open, whatever this says.
     pub files: usize,
 }
 
@@ -70,7 +75,8 @@ impl Limits {
         files: usize::MAX,
     };
 
-    /// Root's, unless a server says otherwise: all but an eighth of the files that this process may open, since root could end it as well.
+    /// Root's, unless a server says otherwise: all but an eighth of the files that this process may
+    /// open, since root could end it as well.
     pub(crate) fn of_root() -> Self {
         let files = process::files() as usize;
         Self { bindings: files - files / 8, ..Self::NONE }
@@ -178,7 +184,8 @@ impl Account {
 
     /// No call may enter: `end` serves no more until one can.
     ///
-    /// This says that somebody waits and then looks at the calls; who leaves takes one off and then looks whether somebody waits. So one of them releases.
+    /// This says that somebody waits and then looks at the calls; who leaves takes one off and then
+    /// looks whether somebody waits. So one of them releases.
     pub(crate) fn hold(&self, end: Weak<ServerEnd>, shut: impl FnOnce()) {
         let held = critical();
         let mut waiting = self.held();
@@ -238,7 +245,8 @@ impl Drop for FilesOf {
     }
 }
 
-/// Room for one channel of a user's, until dropped, and until the last file is closed that came over the channel.
+/// Room for one channel of a user's, until dropped, and until the last file is closed that came
+/// over the channel.
 #[derive(Debug)]
 pub(crate) struct Seat {
     account: Arc<Account>,

@@ -139,7 +139,8 @@ impl Linkage {
         Delivered::Watched
     }
 
-    /// The caller is a task, whose waker the vigil is given under the same lock: `Some` of whether it had none before; nothing if the call is settled.
+    /// The caller is a task, whose waker the vigil is given under the same lock: `Some` of whether
+    /// it had none before; nothing if the call is settled.
     pub(crate) fn watch(&self) -> Option<bool> {
         let before = self.state.load(Ordering::Relaxed);
         let awaited = matches!(before, EXPECTED | WATCHED);
@@ -149,7 +150,8 @@ impl Linkage {
         awaited.then_some(before == EXPECTED)
     }
 
-    /// The task looks by itself again. Under the lock. `false` if it was not watched for: then the vigil has no waker of it.
+    /// The task looks by itself again. Under the lock. `false` if it was not watched for: then the
+    /// vigil has no waker of it.
     pub(crate) fn unwatch(&self) -> bool {
         let watched = self.state.load(Ordering::Relaxed) == WATCHED;
         if watched {
@@ -171,7 +173,8 @@ impl Linkage {
         }
     }
 
-    /// The caller is not to wait any more; it is to be woken after the lock, if it has blocked. Under the lock.
+    /// The caller is not to wait any more; it is to be woken after the lock, if it has blocked.
+    /// Under the lock.
     pub(crate) fn free(&self) -> Delivered {
         match self.state.load(Ordering::Relaxed) {
             EXPECTED => self.settle(FREED),
@@ -195,8 +198,8 @@ impl Linkage {
         expected
     }
 
-    /// Shows the words of the reply, once it is settled, if its outcome is `what` and they lay in the cell, and says how many; else it is left as
-    /// it is.
+    /// Shows the words of the reply, once it is settled, if its outcome is `what` and they lay in
+    /// the cell, and says how many; else it is left as it is.
     #[inline(always)]
     pub(crate) fn take_brief(&self, what: u16, mut put: impl FnMut(usize, u64)) -> Option<usize> {
         // SYNC as in `is_settled`. Relaxed, the rest: the state brought it.
@@ -212,7 +215,8 @@ impl Linkage {
         Some(len)
     }
 
-    /// How many bytes of the reply lie in the A-stack, as its peer says, if it is here, its outcome is `what` and they lie there. It is left as it is.
+    /// How many bytes of the reply lie in the A-stack, as its peer says, if it is here, its outcome
+    /// is `what` and they lie there. It is left as it is.
     #[inline(always)]
     pub(crate) fn stacked(&self, what: u16) -> Option<usize> {
         // SYNC as in `is_settled`. Relaxed, the rest: the state brought it.

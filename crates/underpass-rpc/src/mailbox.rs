@@ -17,8 +17,8 @@ use underpass_wire::DecodeError;
 
 /// One end's way to the binding's socket, and its annexes.
 ///
-/// A sender passes a parcel before it posts the message that goes with it; so whoever takes the message finds the parcel here, or
-/// in the socket.
+/// A sender passes a parcel before it posts the message that goes with it; so whoever takes the
+/// message finds the parcel here, or in the socket.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     control: Arc<ControlSocket>,
@@ -31,11 +31,14 @@ pub(crate) struct Mailbox {
 
 /// System calls that a blob costs its sender besides: made, written, closed.
 const BLOB_OUT: u64 = 3;
-/// System calls that a blob costs its receiver besides: asked twice for its kind and once for its size, read, closed.
+/// System calls that a blob costs its receiver besides: asked twice for its kind and once for its
+/// size, read, closed.
 const BLOB_IN: u64 = 5;
-/// System calls that a new annex costs its client besides: made, given its size, sealed, mapped, closed.
+/// System calls that a new annex costs its client besides: made, given its size, sealed, mapped,
+/// closed.
 const ANNEX_OUT: u64 = 5;
-/// System calls that one costs its server besides: asked for its size twice, its seals twice and its kind, mapped, closed.
+/// System calls that one costs its server besides: asked for its size twice, its seals twice and
+/// its kind, mapped, closed.
 const ANNEX_IN: u64 = 7;
 /// System calls that a file costs its sender besides: duplicated, closed.
 const FILE_OUT: u64 = 2;
@@ -50,7 +53,8 @@ impl Mailbox {
         Self::beside(control, 0, Annexes::default())
     }
 
-    /// That of a server's first channel, whose client has a seat: the server maps its client's annexes.
+    /// That of a server's first channel, whose client has a seat: the server maps its client's
+    /// annexes.
     pub(crate) fn of_server(control: Arc<ControlSocket>, seat: &Seat) -> Self {
         Self::beside(control, 0, seat.annexes())
     }
@@ -97,7 +101,8 @@ impl Mailbox {
         let _ = self.send(Control::Bell, &[]);
     }
 
-    /// Tells the peer that nobody waits any more for the calls of `slots`; `false` if there is no room for that now.
+    /// Tells the peer that nobody waits any more for the calls of `slots`; `false` if there is no
+    /// room for that now.
     pub(crate) fn unwanted(&self, slots: u64) -> bool {
         let sent = self.send(Control::Unwanted { slots }, &[]);
         !sent.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
@@ -193,7 +198,8 @@ impl Mailbox {
         self.entries.fetch_add(entries, Ordering::Relaxed);
     }
 
-    /// Of the client: an annex for results of `size` bytes over `slot`, which have just come in a file of their own, is offered to the server.
+    /// Of the client: an annex for results of `size` bytes over `slot`, which have just come in a
+    /// file of their own, is offered to the server.
     pub(crate) fn offer(&self, channel: &Channel, slot: u16, size: usize) {
         let Some((annex, file)) = self.annexes.for_results(channel, slot, size) else { return };
         self.entered(1 + ANNEX_OUT);
@@ -210,7 +216,8 @@ impl Mailbox {
         })
     }
 
-    /// Of the server: the annex in `file`, which came with a call over `slot`; nothing if its user may have no more.
+    /// Of the server: the annex in `file`, which came with a call over `slot`; nothing if its user
+    /// may have no more.
     ///
     /// # Errors
     /// No honest client makes such.
@@ -235,8 +242,9 @@ impl Mailbox {
         self.forget_if(slot, || true);
     }
 
-    /// The same, if it is `unwanted`: that is asked while nothing else can come. A slot that is used again by then is seen to be, since its caller says so before
-    /// it posts, and the peer answers after.
+    /// The same, if it is `unwanted`: that is asked while nothing else can come. A slot that is
+    /// used again by then is seen to be, since its caller says so before it posts, and the peer
+    /// answers after.
     pub(crate) fn forget_if(&self, slot: u16, unwanted: impl FnOnce() -> bool) {
         drop(self.control.waiting(
             self.channel,

@@ -18,9 +18,10 @@ pub(crate) enum Unsent {
     NoResources(io::Error),
 }
 
-/// Writes `value` for `cell`, which is new: into it if it fits, else into the A-stack of its slot, else into its annex, or a blob that goes ahead, as do its files if it
-/// has any. Whether it has is seen when they are put: where there are none they cost nothing. Says
-/// whether it went aside, into the annex or a blob.
+/// Writes `value` for `cell`, which is new: into it if it fits, else into the A-stack of its slot,
+/// else into its annex, or a blob that goes ahead, as do its files if it has any. Whether it has is
+/// seen when they are put: where there are none they cost nothing. Says whether it went aside, into
+/// the annex or a blob.
 ///
 /// One copy in each case (LRPC, Table III: A).
 #[inline(always)]
@@ -43,7 +44,8 @@ pub(crate) fn fill<T: Encode + ?Sized>(
     Ok(false)
 }
 
-/// The same into the cell alone, if that has room for all values of the type, and this one brings no files; says whether that is so.
+/// The same into the cell alone, if that has room for all values of the type, and this one brings
+/// no files; says whether that is so.
 #[inline(always)]
 pub(crate) fn fill_brief<T: Encode + ?Sized>(cell: &mut Cell, value: &T) -> bool {
     let Some(size) = T::FIXED.filter(|&size| size <= INLINE) else { return false };

@@ -2,7 +2,8 @@
 
 use crate::passed_file::PassedFiles;
 
-/// What a server gives to a client that wants to pass its binding on, as it has come to that client.
+/// What a server gives to a client that wants to pass its binding on, as it has come to that
+/// client.
 pub(crate) type Ticket = Result<PassedFiles, NoTicket>;
 
 /// Why it gives none.
@@ -45,8 +46,8 @@ pub(crate) struct News {
     pub(crate) shares: usize,
     /// The peer's answers to that.
     pub(crate) tickets: Vec<Ticket>,
-    /// The peer has opened the channel of this number, of which these are the files. Or it could not,
-    /// or they didn't come through: then there are none.
+    /// The peer has opened the channel of this number, of which these are the files. Or it could
+    /// not, or they didn't come through: then there are none.
     pub(crate) opened: Option<(u8, PassedFiles)>,
 }
 

@@ -1,4 +1,5 @@
-//! What goes over the socket beside a message, and who it is for: the bytes that found no room elsewhere, and open files.
+//! What goes over the socket beside a message, and who it is for: the bytes that found no room
+//! elsewhere, and open files.
 
 use crate::control::{Control, Lies};
 use crate::passed_file::PassedFiles;
@@ -71,7 +72,8 @@ impl Came {
         }
     }
 
-    /// The parcel that `announced` files beside that of the bytes make, of which these have come, or some have been `lost`; nothing if no honest peer sends such.
+    /// The parcel that `announced` files beside that of the bytes make, of which these have come,
+    /// or some have been `lost`; nothing if no honest peer sends such.
     pub(crate) fn of(
         mut files: PassedFiles,
         lost: bool,
@@ -96,12 +98,12 @@ impl Came {
     }
 }
 
-/// What has come for the slots of one channel and waits for its message: one parcel for each slot at
-/// the most, and one annex.
+/// What has come for the slots of one channel and waits for its message: one parcel for each slot
+/// at the most, and one annex.
 ///
 /// A peer passes a parcel before it posts the message that goes with it. So the parcels and the
-/// messages of a slot come in the same order, each over its own way, and are counted: the parcel of a
-/// message that nobody waits for is not mistaken for that of the next.
+/// messages of a slot come in the same order, each over its own way, and are counted: the parcel of
+/// a message that nobody waits for is not mistaken for that of the next.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     places: Box<[Place]>,
@@ -160,8 +162,8 @@ impl Waiting {
     }
 
     /// Keeps an annex of `slot` that came with one file, in place of the one before; `false` if no
-    /// honest client sends such. Where more files than `most` would wait then, it is closed, and so is
-    /// one that is no memory.
+    /// honest client sends such. Where more files than `most` would wait then, it is closed, and so
+    /// is one that is no memory.
     pub(crate) fn offer(
         &mut self,
         slot: u16,
@@ -201,8 +203,8 @@ impl Waiting {
         self.places[usize::from(slot)].take()
     }
 
-    /// The parcel of `slot` that has come is dropped: nobody waits for its message any more, which has
-    /// not been seen yet.
+    /// The parcel of `slot` that has come is dropped: nobody waits for its message any more, which
+    /// has not been seen yet.
     ///
     /// # Panics
     /// If there is no such slot.
@@ -213,8 +215,8 @@ impl Waiting {
         came
     }
 
-    /// The message of `slot` was seen, and nobody waits for its parcel, which may still come if `more`
-    /// does.
+    /// The message of `slot` was seen, and nobody waits for its parcel, which may still come if
+    /// `more` does.
     ///
     /// # Panics
     /// If there is no such slot.

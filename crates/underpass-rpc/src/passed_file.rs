@@ -1,8 +1,8 @@
 //! Files that a peer has passed. Those that nobody takes are closed by their user's file thread.
 //!
-//! None of them waits for its maker here: memory and envelopes can be held and let go by the clerk and
-//! the workers. Whoever takes the file itself out may have to wait for its
-//! maker from then on, in every system call (decision 0056).
+//! None of them waits for its maker here: memory and envelopes can be held and let go by the clerk
+//! and the workers. Whoever takes the file itself out may have to wait for its maker from then on,
+//! in every system call (decision 0056).
 
 use crate::file_thread::{self, Described, FileThread, Kind, Was};
 use crate::limits::{FilesOf, Place};

@@ -10,9 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use underpass_os::{Credentials, process};
 
-/// The domain at the client's end of a binding, as the kernel recorded it when the binding's connection was made (`SO_PEERCRED` and its kin).
+/// The domain at the client's end of a binding, as the kernel recorded it when the binding's
+/// connection was made (`SO_PEERCRED` and its kin).
 ///
-/// A program that becomes another user afterwards keeps the bindings that it has, as it keeps its open files.
+/// A program that becomes another user afterwards keeps the bindings that it has, as it keeps its
+/// open files.
 ///
 /// # Examples
 /// ```no_run
@@ -59,15 +61,16 @@ impl Peer {
         Self(Arc::new(Known { who, groups, label: None, link: None, binding: next_binding() }))
     }
 
-    /// The number of its binding ([`Binding::id`](crate::Binding::id)), from the moment at which it is
-    /// asked about on. No other binding of this process has or had it, so it can stand for the owner of
-    /// what a server keeps for a client. All clones of a stub have one binding.
+    /// The number of its binding ([`Binding::id`](crate::Binding::id)), from the moment at which it
+    /// is asked about on. No other binding of this process has or had it, so it can stand for the
+    /// owner of what a server keeps for a client. All clones of a stub have one binding.
     pub fn binding_id(&self) -> u64 {
         self.0.binding
     }
 
-    /// Its process' number; 0 if that is in a namespace where this domain can't see it. Another process may have it once the peer has
-    /// ended: what must not be mistaken takes [`pidfd`](Self::pidfd).
+    /// Its process' number; 0 if that is in a namespace where this domain can't see it. Another
+    /// process may have it once the peer has ended: what must not be mistaken takes
+    /// [`pidfd`](Self::pidfd).
     pub fn pid(&self) -> u32 {
         self.0.who.pid.unsigned_abs()
     }
@@ -98,7 +101,8 @@ impl Peer {
         self.0.label.as_deref()
     }
 
-    /// A descriptor of its process, which means that process for ever. Opened anew each time, so that a binding needs no file for it.
+    /// A descriptor of its process, which means that process for ever. Opened anew each time, so
+    /// that a binding needs no file for it.
     ///
     /// # Errors
     /// `NotConnected` if the binding is gone; Linux before 6.5 has none; too many open files.
@@ -129,7 +133,8 @@ underpass_threads::thread_local! {
     static WITHIN: RefCell<Option<Arc<Record>>> = const { RefCell::new(None) };
 }
 
-/// Until dropped, the calling thread works for a call of a binding; then for the one before, if any.
+/// Until dropped, the calling thread works for a call of a binding; then for the one before, if
+/// any.
 pub(crate) struct Within(Option<Option<Arc<Record>>>);
 
 /// From now on the calling thread works for a call of this binding.
@@ -154,13 +159,13 @@ fn current() -> Option<Arc<Record>> {
     inner.or_else(|| Some(crate::server::served()?.family().record().clone()))
 }
 
-/// The caller of the procedure that the calling thread runs: the client's domain, as the kernel knows
-/// it, and its binding. It stays the same however often the thread pauses, or an async handler awaits,
-/// and costs nothing where nobody asks.
+/// The caller of the procedure that the calling thread runs: the client's domain, as the kernel
+/// knows it, and its binding. It stays the same however often the thread pauses, or an async
+/// handler awaits, and costs nothing where nobody asks.
 ///
-/// In a direct call within a domain that is the domain itself, with the binding of the stub that made
-/// the call. A procedure that calls another interface of its domain is that one's caller, as if the
-/// two were in different domains.
+/// In a direct call within a domain that is the domain itself, with the binding of the stub that
+/// made the call. A procedure that calls another interface of its domain is that one's caller, as
+/// if the two were in different domains.
 ///
 /// Nothing where nobody has called: outside of procedures, in threads that a procedure has started,
 /// and inside of `thread::blocking`.
@@ -173,11 +178,11 @@ pub fn caller() -> Option<Peer> {
     Some(current()?.binding().peer().clone())
 }
 
-/// In a procedure: the state of type `T` that this server keeps of the caller's binding, such as its
-/// open transaction. `make` makes it the first time. Each type has one value for each binding.
+/// In a procedure: the state of type `T` that this server keeps of the caller's binding, such as
+/// its open transaction. `make` makes it the first time. Each type has one value for each binding.
 ///
-/// It is dropped when the binding has ended for good, whatever the reason: after the last call of the
-/// binding, and after the hook, if there is one
+/// It is dropped when the binding has ended for good, whatever the reason: after the last call of
+/// the binding, and after the hook, if there is one
 /// ([`Server::on_binding_end`](crate::Server::on_binding_end), which says on which thread). So what
 /// must not outlive a client can clean up in its `Drop`. A clone of the `Arc` keeps the value.
 ///

@@ -10,11 +10,13 @@ use underpass_threads::{Latch, Woken, wait_on};
 
 /// Waiters for what others give back.
 ///
-/// No give-back is missed: a waiter enters (`waiting`) before it tries, under the lock of the slots; who gives back does so under that lock before it
-/// looks at `waiting`. So either the try finds the thing, or the look finds the waiter.
+/// No give-back is missed: a waiter enters (`waiting`) before it tries, under the lock of the
+/// slots; who gives back does so under that lock before it looks at `waiting`. So either the try
+/// finds the thing, or the look finds the waiter.
 ///
-/// Some want a slot only while fewer than so many are leased. Who gives back passes over those for whom too many still are: it looks at the number after it has given
-/// back, so if it finds too many, somebody has leased since, who will give back in turn.
+/// Some want a slot only while fewer than so many are leased. Who gives back passes over those for
+/// whom too many still are: it looks at the number after it has given back, so if it finds too
+/// many, somebody has leased since, who will give back in turn.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     waiting: AtomicU32,
@@ -53,8 +55,9 @@ impl Who {
 }
 
 impl Queue {
-    /// Tries until `attempt` gives something; or says why not, if `deadline` passes first or the caller's calls are to end. Polls `line` meanwhile. It wants a slot while fewer than `most` are
-    /// leased, which `leased` tells.
+    /// Tries until `attempt` gives something; or says why not, if `deadline` passes first or the
+    /// caller's calls are to end. Polls `line` meanwhile. It wants a slot while fewer than `most`
+    /// are leased, which `leased` tells.
     pub(crate) fn wait<T>(
         &self,
         deadline: Option<u64>,
@@ -81,7 +84,8 @@ impl Queue {
         }
     }
 
-    /// A task waits, before all others if it has been called once and found nothing. It attempts now, and whenever it is woken. `most` as for [`wait`](Self::wait).
+    /// A task waits, before all others if it has been called once and found nothing. It attempts
+    /// now, and whenever it is woken. `most` as for [`wait`](Self::wait).
     pub(crate) fn enter_task(&self, first: bool, most: u32, waker: &Waker) -> Arc<Summons> {
         let summons = Arc::new(Summons::new(waker.clone()));
         self.enter(first, Waiter { who: Who::Task(summons.clone()), most });
@@ -103,7 +107,8 @@ impl Queue {
         self.waiting.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// A waiter goes without having been called; if it was called all the same, the call is passed on.
+    /// A waiter goes without having been called; if it was called all the same, the call is passed
+    /// on.
     fn leave(&self, who: &Who, leased: impl Fn() -> u32) {
         let mut latches = self.latches.lock().unwrap_or_else(PoisonError::into_inner);
         match latches.iter().position(|waiter| waiter.who.is(who)) {
@@ -118,7 +123,8 @@ impl Queue {
         }
     }
 
-    /// Something was given back, so that now so many are leased: calls the first waiter that this is for.
+    /// Something was given back, so that now so many are leased: calls the first waiter that this
+    /// is for.
     #[inline]
     pub(crate) fn next(&self, leased: impl Fn() -> u32) {
         if self.waiting.load(Ordering::SeqCst) > 0 {

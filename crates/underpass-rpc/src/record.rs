@@ -1,10 +1,10 @@
-//! What a server's own code has of one binding: who calls over it, the state that handlers attach to
-//! it, and the hook that is called at its end.
+//! What a server's own code has of one binding: who calls over it, the state that handlers attach
+//! to it, and the hook that is called at its end.
 //!
 //! A binding ends for good when it is closed, for whatever reason, and no call of it runs any more.
-//! `Family` finds that out for clients in other domains, and the last clone of a stub for importers in
-//! this domain. Then a user-level thread of its own calls the hook and drops the state. So neither
-//! delays the clerk, nor the thread that ran the last call, nor the end of another binding.
+//! `Family` finds that out for clients in other domains, and the last clone of a stub for importers
+//! in this domain. Then a user-level thread of its own calls the hook and drops the state. So
+//! neither delays the clerk, nor the thread that ran the last call, nor the end of another binding.
 
 use crate::binding::Binding;
 use crate::peer::within;

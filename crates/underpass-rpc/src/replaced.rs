@@ -2,9 +2,9 @@
 //! them finishes what it has.
 //!
 //! The new domain tells the old one by a connection that it closes without a word
-//! ([`Listening::replace`](underpass_os::Listening::replace)). The old domain's clerk accepts it and
-//! gives a hint, and the waiter looks at the names. So anybody who may connect can have it look,
-//! and nobody can deceive it.
+//! ([`Listening::replace`](underpass_os::Listening::replace)). The old domain's clerk accepts it
+//! and gives a hint, and the waiter looks at the names. So anybody who may connect can have it
+//! look, and nobody can deceive it.
 
 use crate::changes;
 use crate::running::Running;
@@ -15,8 +15,10 @@ use std::time::Duration;
 pub(crate) const GLANCE: Duration = Duration::from_secs(60);
 
 impl Running {
-    /// Waits until other domains have taken over all names of these exports, by [`Server::replace`](crate::Server::replace). Nobody comes here by them any more;
-    /// [`shutdown`](Self::shutdown) has those who did go there. [`Server::run`](crate::Server::run) does both.
+    /// Waits until other domains have taken over all names of these exports, by
+    /// [`Server::replace`](crate::Server::replace). Nobody comes here by them any more;
+    /// [`shutdown`](Self::shutdown) has those who did go there. [`Server::run`](crate::Server::run)
+    /// does both.
     ///
     /// # Examples
     /// ```no_run

@@ -112,8 +112,8 @@ impl Resilient {
         })
     }
 
-    /// Looks at the present state, or changes it. `work` is short, as the caller keeps its processor
-    /// meanwhile, and drops nothing that has a destructor of the user's.
+    /// Looks at the present state, or changes it. `work` is short, as the caller keeps its
+    /// processor meanwhile, and drops nothing that has a destructor of the user's.
     fn with<R>(&self, work: impl FnOnce(&mut Present) -> R) -> R {
         let held = critical();
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,7 +133,8 @@ impl Resilient {
         known.0.store(self.with(|present| present.generation), Ordering::Relaxed);
     }
 
-    /// As `ClientEnd::call`, over as many bindings as it takes. A call that may have been started is repeated only if its procedure is `idempotent`.
+    /// As `ClientEnd::call`, over as many bindings as it takes. A call that may have been started
+    /// is repeated only if its procedure is `idempotent`.
     #[inline(never)]
     pub(crate) fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         self: &Arc<Self>,

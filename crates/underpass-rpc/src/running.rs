@@ -74,15 +74,17 @@ impl Running {
         Bindings { exports: self.names.iter().map(|(key, _)| *key).collect() }
     }
 
-    /// Removes the names and closes all bindings. Calls under way run on; their callers are told [`Closed`].
+    /// Removes the names and closes all bindings. Calls under way run on; their callers are told
+    /// [`Closed`].
     ///
     /// [`Closed`]: crate::CallError::Closed
     pub fn stop(self) {}
 
-    /// Stops cleanly: removes the names, turns new calls away ([`Closed`], not started), waits until those under way have been answered, and then closes all
-    /// bindings, and waits for the hooks of those that have ended ([`on_binding_end`]) and for the drop
-    /// of their state. After `within` it waits no more. Says how many bindings had calls under way
-    /// even then; their callers are told `Closed`, outcome unknown.
+    /// Stops cleanly: removes the names, turns new calls away ([`Closed`], not started), waits
+    /// until those under way have been answered, and then closes all bindings, and waits for the
+    /// hooks of those that have ended ([`on_binding_end`]) and for the drop of their state. After
+    /// `within` it waits no more. Says how many bindings had calls under way even then; their
+    /// callers are told `Closed`, outcome unknown.
     ///
     /// A procedure of these exports that calls this waits for itself: have a thread do it.
     ///

@@ -8,14 +8,18 @@ use std::sync::Arc;
 use underpass_os::{SealedMemory, Unsealed};
 use underpass_wire::{Decode, DecodeError, Encode, Schema, Sink, Source, TypeName, Types};
 
-/// Bytes that nobody can change any more, and that are passed to another domain without a copy, in the same time whatever their number.
+/// Bytes that nobody can change any more, and that are passed to another domain without a copy, in
+/// the same time whatever their number.
 ///
-/// They lie in a memory file that is sealed when all is written. As an argument or a result the file travels; the receiver checks its seals, maps it and reads the bytes
-/// in place, as a `&[u8]`: there is no need to protect it from later changes by a copy (LRPC, section 3.5), since there are none. For large values
-/// of which the receiver reads some, or that go to several receivers. Making one takes fresh memory from the kernel, so bytes that travel once and are read whole are as well
+/// They lie in a memory file that is sealed when all is written. As an argument or a result the
+/// file travels; the receiver checks its seals, maps it and reads the bytes in place, as a `&[u8]`:
+/// there is no need to protect it from later changes by a copy (LRPC, section 3.5), since there are
+/// none. For large values of which the receiver reads some, or that go to several receivers. Making
+/// one takes fresh memory from the kernel, so bytes that travel once and are read whole are as well
 /// passed as a `Vec<u8>`.
 ///
-/// A clone is the same memory. Each holds one open file, and counts as one in a call. The memory is freed with the last of them, in whichever domain.
+/// A clone is the same memory. Each holds one open file, and counts as one in a call. The memory is
+/// freed with the last of them, in whichever domain.
 ///
 /// # Examples
 /// ```
@@ -110,7 +114,8 @@ impl AsFd for Sealed {
     }
 }
 
-/// Such memory from elsewhere: a `memfd` with the seals `F_SEAL_WRITE` and `F_SEAL_SHRINK`, of ordinary pages that are all there.
+/// Such memory from elsewhere: a `memfd` with the seals `F_SEAL_WRITE` and `F_SEAL_SHRINK`, of
+/// ordinary pages that are all there.
 ///
 /// # Examples
 /// ```

@@ -38,7 +38,8 @@ const FRESH: u32 = u32::MAX;
 /// One slot, as the server knows it: what the region says of it is an allegation.
 #[derive(Debug, Default)]
 struct Served {
-    /// By whom its call is run: the number of a thread, or what [`by`] says. Under the lock, where it passes from [`by::NOBODY`] and to it.
+    /// By whom its call is run: the number of a thread, or what [`by`] says. Under the lock, where
+    /// it passes from [`by::NOBODY`] and to it.
     by: AtomicU64,
     count: SlotCount,
     /// The procedure of its last call, as the client says. The thread that takes the call writes
@@ -95,7 +96,8 @@ pub(crate) struct ServerEnd {
     stub: Arc<dyn Dispatch>,
     slots: Arc<[Served]>,
     meeting: Meeting,
-    /// What it has in common with the other channels of its binding, and whether it is one beside the first.
+    /// What it has in common with the other channels of its binding, and whether it is one beside
+    /// the first.
     family: Arc<Family>,
     further: bool,
     /// Its user's room for it.
@@ -104,7 +106,8 @@ pub(crate) struct ServerEnd {
     unrung: Unrung,
     /// Processors on loan from this client.
     lent: AtomicU32,
-    /// The CPUs, as bits, whose listeners have said in the region that they listen. Each listener's own bit.
+    /// The CPUs, as bits, whose listeners have said in the region that they listen. Each listener's
+    /// own bit.
     listening: AtomicU64,
     kernel: KernelCount,
     /// How many calls had come when `used` was last asked.
@@ -201,13 +204,16 @@ impl ServerEnd {
         self.further
     }
 
-    /// Takes no more calls over any channel of the binding. Those under way run on; their results go nowhere.
+    /// Takes no more calls over any channel of the binding. Those under way run on; their results
+    /// go nowhere.
     ///
-    /// Whoever tells the client does so afterwards: what it then finds untaken never will be taken (*Not started* in the channel's `README.md`).
+    /// Whoever tells the client does so afterwards: what it then finds untaken never will be taken
+    /// (*Not started* in the channel's `README.md`).
     #[cold]
     pub(crate) fn close(&self) {
         if self.gate.swap(gate::CLOSED, Ordering::Relaxed) != gate::CLOSED {
-            // Who was inside has taken its call, be it one that came only now; who comes inside sees it closed.
+            // Who was inside has taken its call, be it one that came only now; who comes inside
+            // sees it closed.
             let idle = self.no_more_begin();
             // Files of calls that will not be served. A call that runs has its own.
             self.mailbox.forget_all();
@@ -262,12 +268,14 @@ impl ServerEnd {
         }
     }
 
-    /// Runs a call whose bytes lie in the cell or the A-stack, and which is not bounded, and posts its reply.
+    /// Runs a call whose bytes lie in the cell or the A-stack, and which is not bounded, and posts
+    /// its reply.
     #[inline(always)]
     fn run(&self, call: &mut Incoming<'_>, failure: &mut Option<Failure>, slot: &Served) {
         failpoint!("server-read");
         slot.count.come_in(call.bytes.left() as u64);
-        // Neither the outcome nor the reply is moved: for that, the processor would wait until what it wrote in pieces is out (decision 0021).
+        // Neither the outcome nor the reply is moved: for that, the processor would wait until what
+        // it wrote in pieces is out (decision 0021).
         let well = self.dispatch(call, failure);
         self.conclude(call, well, failure, slot);
     }
@@ -348,7 +356,8 @@ impl ServerEnd {
         self.reply(reply, slot);
     }
 
-    /// Replies that are the error of a call: apart, so that there is one way of all others, and it goes into the one that runs them.
+    /// Replies that are the error of a call: apart, so that there is one way of all others, and it
+    /// goes into the one that runs them.
     #[cold]
     #[inline(never)]
     fn reply_apart(&self, reply: &Cell, slot: &Served) {
@@ -358,10 +367,12 @@ impl ServerEnd {
     #[inline(always)]
     fn reply(&self, reply: &Cell, slot: &Served) {
         let inside = self.lock.enter();
-        // Before the post, so that who has the reply finds it counted; and where `by` changes, as both say which call it is.
+        // Before the post, so that who has the reply finds it counted; and where `by` changes, as
+        // both say which call it is.
         slot.count.out(u64::from(reply.length));
         let bell = self.post(reply);
-        // After the post, which waits for what is written before it (decision 0052). Relaxed: under the lock, so that nobody takes the next call over this slot before.
+        // After the post, which waits for what is written before it (decision 0052). Relaxed: under
+        // the lock, so that nobody takes the next call over this slot before.
         slot.by.store(by::NOBODY, Ordering::Relaxed);
         let left = self.one_less_under_way();
         drop(inside);
@@ -369,7 +380,8 @@ impl ServerEnd {
         self.call_ended(left);
     }
 
-    /// Posts a reply, under the lock; how the client is to be called then, unless it has lent the processor.
+    /// Posts a reply, under the lock; how the client is to be called then, unless it has lent the
+    /// processor.
     #[inline(always)]
     fn post(&self, reply: &Cell) -> Option<Bell> {
         // Relaxed: who is lent by this line has raised it itself.
@@ -391,7 +403,8 @@ impl ServerEnd {
         }
     }
 
-    /// Posts the reply to a call that was handed over, from whatever kernel thread: only the domain's own processors knock before they sleep.
+    /// Posts the reply to a call that was handed over, from whatever kernel thread: only the
+    /// domain's own processors knock before they sleep.
     pub(crate) fn answer(&self, reply: &Cell) {
         let slot = &self.slots[usize::from(reply.slot())];
         self.send(reply, slot);
@@ -409,7 +422,8 @@ impl ServerEnd {
 
     #[cold]
     pub(crate) fn refuse(&self, slot: u16, status: Status, why: &str) -> Cell {
-        /// Enough for a message; and what fits into a cell with its length, should it need a file that can't be had.
+        /// Enough for a message; and what fits into a cell with its length, should it need a file
+        /// that can't be had.
         const MOST: [usize; 2] = [1024, INLINE - 1];
         let told = MOST.into_iter().find_map(|most| {
             let mut cell = Cell::new(slot, status as u16);
@@ -441,7 +455,8 @@ impl ServerEnd {
 impl Hears for ServerEnd {
     fn news(&self, news: News) {
         if news.bell {
-            // The clerk's, for this line: its wait, two looks at the socket for the byte, and one for more.
+            // The clerk's, for this line: its wait, two looks at the socket for the byte, and one
+            // for more.
             self.kernel.entered(4);
             self.heard();
         }

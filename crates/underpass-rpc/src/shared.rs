@@ -13,9 +13,11 @@ use underpass_wire::{Decode, DecodeError, Encode, Sink, decode_length};
 
 /// Bytes that are not copied for the server: an argument marked `#[underpass(shared)]`.
 ///
-/// By default a server has a copy of each argument of its own, which no client can change any more (LRPC, 3.5). A server that needs no protection from later changes, since it copies the bytes to their
-/// place anyway, or only adds them up, does without that copy. *What it reads here a client may change at any moment, even between two reads of one byte:* what was
-/// checked need not hold when it is used. So there is no slice of it; take out what is to be looked at twice.
+/// By default a server has a copy of each argument of its own, which no client can change any more
+/// (LRPC, 3.5). A server that needs no protection from later changes, since it copies the bytes to
+/// their place anyway, or only adds them up, does without that copy. *What it reads here a client
+/// may change at any moment, even between two reads of one byte:* what was checked need not hold
+/// when it is used. So there is no slice of it; take out what is to be looked at twice.
 ///
 /// Bytes in a file beside the channel, since there are more of them than an annex holds (64 MiB),
 /// or than the user may have, are copied for the server all the same, and so are those that fit
@@ -46,7 +48,8 @@ enum Lies<'a> {
     Beside(AnnexView<Kept>),
 }
 
-/// A shared argument of an async handler, which has it for as long as it runs: until then its caller's A-stack is leased, whether the caller waits or not.
+/// A shared argument of an async handler, which has it for as long as it runs: until then its
+/// caller's A-stack is leased, whether the caller waits or not.
 pub struct SharedLater(LiesLater);
 
 enum LiesLater {

@@ -63,8 +63,8 @@ impl<L: ?Sized + Send + Sync + 'static> Here<L> {
     }
 }
 
-/// The implementation in this very domain, while it is called: meanwhile the calling thread works for
-/// a call of the stub's binding.
+/// The implementation in this very domain, while it is called: meanwhile the calling thread works
+/// for a call of the stub's binding.
 pub struct Local<'a, L: ?Sized> {
     local: &'a L,
     _within: Within,
@@ -187,7 +187,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         Self { to, terms: Terms { within: None, urgent: false, abandon: None, leasing }, calls }
     }
 
-    /// A binding that another domain passes on over `socket`, by [`share_with`](Self::share_with), within that time. To the server this domain is a client of its own.
+    /// A binding that another domain passes on over `socket`, by [`share_with`](Self::share_with),
+    /// within that time. To the server this domain is a client of its own.
     ///
     /// # Errors
     /// [`ImportError`], each kind with its remedy.
@@ -202,7 +203,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         Ok(Self::of(To::There(Arc::new(import::redeem(ticket, descriptor)?)), descriptor))
     }
 
-    /// Passes this binding on to who reads from the other end of `socket`, a connected Unix socket, with one byte. What is passed on ends with this binding, until the other has taken it.
+    /// Passes this binding on to who reads from the other end of `socket`, a connected Unix socket,
+    /// with one byte. What is passed on ends with this binding, until the other has taken it.
     ///
     /// # Errors
     /// [`ShareError`], each kind with its remedy.
@@ -232,11 +234,12 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         other
     }
 
-    /// Calls a procedure of an implementation in another domain. Blocks the calling thread, and no other. `R` is the `Result` that travels.
+    /// Calls a procedure of an implementation in another domain. Blocks the calling thread, and no
+    /// other. `R` is the `Result` that travels.
     ///
     /// # Errors
-    /// What the procedure returns; or a [`CallError`], each kind with its remedy, as `failed` makes it. A stub whose implementation is local has
-    /// nothing to call and says `Closed`.
+    /// What the procedure returns; or a [`CallError`], each kind with its remedy, as `failed` makes
+    /// it. A stub whose implementation is local has nothing to call and says `Closed`.
     #[inline(always)]
     pub fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         &self,
@@ -279,8 +282,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         }
     }
 
-    /// As [`call`](Self::call), for async tasks under any executor: what it returns sends the call when it is first polled, and abandons it if it is
-    /// dropped before its end.
+    /// As [`call`](Self::call), for async tasks under any executor: what it returns sends the call
+    /// when it is first polled, and abandons it if it is dropped before its end.
     ///
     /// # Errors
     /// As `call`.
@@ -323,7 +326,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         }
     }
 
-    /// What this binding has carried so far, over all of its channels. Nothing, if the implementation is in this very domain.
+    /// What this binding has carried so far, over all of its channels. Nothing, if the
+    /// implementation is in this very domain.
     pub fn counters(&self) -> Counters {
         match &self.to {
             To::There(bound) => bound.end.counters_of_all(),
@@ -355,8 +359,9 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         self.with(|terms| terms.abandon = Some(abandon.clone()))
     }
 
-    /// How many calls the server may hold over each channel of this binding though nobody waits for them any more, because they were abandoned or their deadline has
-    /// passed: 48 of 64 at first. One more, and the binding is closed, with [`CallError::Captured`].
+    /// How many calls the server may hold over each channel of this binding though nobody waits for
+    /// them any more, because they were abandoned or their deadline has passed: 48 of 64 at first.
+    /// One more, and the binding is closed, with [`CallError::Captured`].
     pub fn quarantine(&self, most: u32) {
         match &self.to {
             To::There(bound) => bound.end.set_quarantine(most),
@@ -365,8 +370,9 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         }
     }
 
-    /// The same binding, whose calls force their caller's processor to a server that has none (URPC, 3.1): other threads of this domain that are ready
-    /// on it wait until it comes back. For single-threaded callers, real-time ones, I/O of high latency, and priority.
+    /// The same binding, whose calls force their caller's processor to a server that has none
+    /// (URPC, 3.1): other threads of this domain that are ready on it wait until it comes back. For
+    /// single-threaded callers, real-time ones, I/O of high latency, and priority.
     ///
     /// Where the server has a processor it changes nothing.
     #[must_use]
@@ -374,7 +380,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         self.with(|terms| terms.urgent = true)
     }
 
-    /// The same binding, whose calls do this when as many A-stacks of their channel are leased as the interface expects calls at once (LRPC, 5.2).
+    /// The same binding, whose calls do this when as many A-stacks of their channel are leased as
+    /// the interface expects calls at once (LRPC, 5.2).
     #[must_use]
     pub fn when_all_leased(&self, choice: AllLeased) -> Self {
         self.with(|terms| terms.leasing = Leasing::new(choice, self.calls))

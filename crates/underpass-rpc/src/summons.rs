@@ -51,7 +51,8 @@ impl Summons {
 /// Wakes a task, outside all locks.
 #[cold]
 pub(crate) fn wake_task(waker: Waker) {
-    // What an executor does there is its own affair: the clerk, and who polls for others, goes on in any case.
+    // What an executor does there is its own affair: the clerk, and who polls for others, goes on
+    // in any case.
     let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }
 

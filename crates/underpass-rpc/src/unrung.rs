@@ -17,8 +17,9 @@ pub(crate) struct Unrung {
     state: AtomicU32,
 }
 
-// Relaxed throughout: a hint. A knock too many costs a wake-up; one too few can't come of it, as a thread that sleeps has
-// noted its own posts before, and who puts the line away has a heavy barrier between `retire` and its look at what was noted.
+// Relaxed throughout: a hint. A knock too many costs a wake-up; one too few can't come of it, as a
+// thread that sleeps has noted its own posts before, and who puts the line away has a heavy barrier
+// between `retire` and its look at what was noted.
 impl Unrung {
     /// A post rang no bell. Says whether the poster has to knock by itself, as the line is dormant.
     #[inline]

@@ -6,7 +6,8 @@ use underpass_processor::Line;
 use underpass_seam::atomic::{AtomicPtr, Ordering};
 use underpass_threads::{Awaited, Control, InTurn, Opens, Wait, Wakes, Woken, wait_registered};
 
-/// Where a caller is noted that has blocked. Read and written under the lock of the client's end alone, which orders it.
+/// Where a caller is noted that has blocked. Read and written under the lock of the client's end
+/// alone, which orders it.
 #[derive(Debug, Default)]
 pub(crate) struct Berth {
     who: AtomicPtr<Control>,
@@ -18,7 +19,8 @@ impl Berth {
         self.who.store(ptr::from_ref(who).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Notes the calling thread already as it posts, if it will block at once: it goes on to [`Reply::wait_noted`], and does nothing on the way that could suspend it.
+    /// Notes the calling thread already as it posts, if it will block at once: it goes on to
+    /// [`Reply::wait_noted`], and does nothing on the way that could suspend it.
     #[inline(always)]
     pub(crate) fn note(&self) -> Option<Noted> {
         let turn = InTurn::here()?;
@@ -37,7 +39,8 @@ impl Berth {
     pub(crate) fn leave(&self) -> Option<&'static Control> {
         let who = self.who.load(Ordering::Relaxed);
         self.who.store(ptr::null_mut(), Ordering::Relaxed);
-        // SAFETY: only `enter` stores what isn't null, from a reference to a control block, which lives for ever.
+        // SAFETY: only `enter` stores what isn't null, from a reference to a control block, which
+        // lives for ever.
         unsafe { who.as_ref() }
     }
 }
@@ -48,14 +51,16 @@ pub(crate) struct Noted(InTurn);
 /// Wakes one who has left its berth, outside the lock.
 #[inline]
 pub(crate) fn wake(who: &'static Control) {
-    // SAFETY: `leave` gives each that has entered out once, since it runs under the lock; only what `settle` was given comes here.
+    // SAFETY: `leave` gives each that has entered out once, since it runs under the lock; only what
+    // `settle` was given comes here.
     unsafe { who.wake() };
 }
 
 /// The same, within the lock too, if it lives on the caller's activation; says whether it does.
 #[inline(always)]
 pub(crate) fn wake_here(wakes: &mut Wakes, who: &'static Control) -> bool {
-    // SAFETY: as in `wake`; and who takes replies is not suspended between the beginning of its `wakes` and their end.
+    // SAFETY: as in `wake`; and who takes replies is not suspended between the beginning of its
+    // `wakes` and their end.
     unsafe { wakes.wake_here(who) }
 }
 
@@ -70,7 +75,8 @@ impl Reply<'_> {
     /// Waits for it, without a deadline.
     #[inline(always)]
     pub(crate) fn wait_noted(&self, noted: Noted) -> Woken {
-        // SAFETY: it is in the berth, once, as `register` would have put it there, and was not suspended since, as `note` asks.
+        // SAFETY: it is in the berth, once, as `register` would have put it there, and was not
+        // suspended since, as `note` asks.
         unsafe { wait_registered(noted.0, self) }
     }
 }
@@ -86,8 +92,9 @@ impl Wait for Reply<'_> {
     }
 }
 
-// SAFETY: `register`, or `note`, notes the waiter in the berth, with the lock held, and `leave` takes it out there: either who settles the call, and wakes it once,
-// or `abandon`. Who is in the berth catches nothing.
+// SAFETY: `register`, or `note`, notes the waiter in the berth, with the lock held, and `leave`
+// takes it out there: either who settles the call, and wakes it once, or `abandon`. Who is in the
+// berth catches nothing.
 unsafe impl Opens for Reply<'_> {
     #[inline(always)]
     fn is_open(&self) -> bool {

@@ -10,7 +10,8 @@ use underpass_os::clock;
 
 /// A domain that serves in a sandbox. Dropping it ends the domain.
 ///
-/// When the domain ends, whoever calls it learns [`PeerDied`](underpass_rpc::CallError::PeerDied); [`wait`](Self::wait) tells why.
+/// When the domain ends, whoever calls it learns [`PeerDied`](underpass_rpc::CallError::PeerDied);
+/// [`wait`](Self::wait) tells why.
 pub struct Domain {
     shared: Arc<Shared>,
     pid: u32,
@@ -42,14 +43,16 @@ impl Domain {
         self.shared.wait()
     }
 
-    /// Ends it, if it hasn't ended before, and waits until it has. What it had is freed then, and its names are gone.
+    /// Ends it, if it hasn't ended before, and waits until it has. What it had is freed then, and
+    /// its names are gone.
     pub fn end(&self) -> Ended {
         self.shared.strike(Blow::Killed);
         self.wait()
     }
 
-    /// Runs `call`; if that takes longer than `time`, ends the domain, so that calls to it return with [`PeerDied`](underpass_rpc::CallError::PeerDied), and
-    /// [`wait`](Self::wait) says [`Ended::Late`]. Calls of other callers end then too.
+    /// Runs `call`; if that takes longer than `time`, ends the domain, so that calls to it return
+    /// with [`PeerDied`](underpass_rpc::CallError::PeerDied), and [`wait`](Self::wait) says
+    /// [`Ended::Late`]. Calls of other callers end then too.
     ///
     /// # Examples
     /// ```no_run

@@ -11,25 +11,29 @@ use underpass_os::calls;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {
-    /// It made a system call that it may not make: it has a fault, or somebody has taken it over. *Remedy:* do before [`Inside::serve`](crate::Inside::serve)
-    /// what needs this call; don't run what took it over again.
+    /// It made a system call that it may not make: it has a fault, or somebody has taken it over.
+    /// *Remedy:* do before [`Inside::serve`](crate::Inside::serve) what needs this call; don't run
+    /// what took it over again.
     Forbidden {
         /// The call's number on this processor. Nothing where
-        /// [`Measure::CallNames`](crate::Measure::CallNames) does not hold, if the domain made the call in
-        /// the manner of another processor, and if it ended the call by a signal before its starter
-        /// could look at it.
+        /// [`Measure::CallNames`](crate::Measure::CallNames) does not hold, if the domain made the
+        /// call in the manner of another processor, and if it ended the call by a signal before its
+        /// starter could look at it.
         number: Option<i64>,
     },
-    /// It used up its [`processor_time`](crate::Sandbox::processor_time). *Remedy:* more of it, or less work for one domain.
+    /// It used up its [`processor_time`](crate::Sandbox::processor_time). *Remedy:* more of it, or
+    /// less work for one domain.
     ProcessorTime,
-    /// A call took longer than it was given by [`Domain::within`](crate::Domain::within). *Remedy:* more time, or another input.
+    /// A call took longer than it was given by [`Domain::within`](crate::Domain::within). *Remedy:*
+    /// more time, or another input.
     Late(Duration),
     /// Its starter ended it.
     Killed,
     /// It ended by itself, with this status.
     Exited(i32),
-    /// A signal ended it: 6 is an abort, as when its memory is used up or a panic may not unwind; 11 and 7 are crashes; 9 may be the kernel
-    /// that had no memory left. Its last words are on the standard error output.
+    /// A signal ended it: 6 is an abort, as when its memory is used up or a panic may not unwind;
+    /// 11 and 7 are crashes; 9 may be the kernel that had no memory left. Its last words are on the
+    /// standard error output.
     Signal(i32),
 }
 

@@ -10,17 +10,21 @@ use std::time::Duration;
 pub enum StartError {
     /// The kernel refused something. *Remedy:* as it says.
     System(&'static str, io::Error),
-    /// A measure that was [`require`](crate::Sandbox::require)d, or without which there is no sandbox, does not hold here. *Remedy:* another
-    /// kernel or another configuration of it; or do without the measure.
+    /// A measure that was [`require`](crate::Sandbox::require)d, or without which there is no
+    /// sandbox, does not hold here. *Remedy:* another kernel or another configuration of it; or do
+    /// without the measure.
     NotEnforced(Measure, String),
     /// The process could not begin, and said why.
     Failed(String),
     /// The process ended before it served. *Remedy:* see its standard error output.
     Ended(Ended),
-    /// The process has not begun to serve in time, and was ended. *Remedy:* call [`inside`](crate::inside) first thing in its `main`, and
-    /// [`Inside::serve`](crate::Inside::serve) then; or give it more time by [`Sandbox::patience`](crate::Sandbox::patience).
+    /// The process has not begun to serve in time, and was ended. *Remedy:* call
+    /// [`inside`](crate::inside) first thing in its `main`, and
+    /// [`Inside::serve`](crate::Inside::serve) then; or give it more time by
+    /// [`Sandbox::patience`](crate::Sandbox::patience).
     Late(Duration),
-    /// The process was not started by a [`Sandbox`](crate::Sandbox) of this version of Underpass. *Remedy:* build both programs with the same.
+    /// The process was not started by a [`Sandbox`](crate::Sandbox) of this version of Underpass.
+    /// *Remedy:* build both programs with the same.
     NoSandbox(&'static str),
 }
 

@@ -19,8 +19,8 @@ const AGAIN: Duration = Duration::from_millis(1);
 /// A kernel thread that waits in the kernel for a domain's forbidden calls, and has the supervisor
 /// end the domain for the first.
 ///
-/// The supervisor itself can't wait for it, among other things, by `epoll`: that shows no call which
-/// a signal has ended, and a domain can send itself signals.
+/// The supervisor itself can't wait for it, among other things, by `epoll`: that shows no call
+/// which a signal has ended, and a domain can send itself signals.
 pub(crate) struct Watcher {
     thread: JoinHandle<()>,
     tid: Tid,

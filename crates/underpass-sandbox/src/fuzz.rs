@@ -1,4 +1,5 @@
-//! A door for the fuzz targets in `fuzz/`, which are built with `--cfg fuzzing`. No part of the library.
+//! A door for the fuzz targets in `fuzz/`, which are built with `--cfg fuzzing`. No part of the
+//! library.
 
 use crate::message::Message;
 use crate::spec::Spec;

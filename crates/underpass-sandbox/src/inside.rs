@@ -1,4 +1,5 @@
-//! The process in the sandbox, from its first step in `main` to the moment at which it serves and can do nothing else.
+//! The process in the sandbox, from its first step in `main` to the moment at which it serves and
+//! can do nothing else.
 
 use crate::message::{LONGEST, Message, SERVE};
 use crate::report::{Measure, Report};
@@ -13,7 +14,8 @@ use underpass_os::{Socket, clock, confine, process};
 use underpass_processor::Pool;
 use underpass_rpc::Server;
 
-/// By this variable a process learns that a [`Sandbox`](crate::Sandbox) started it, and of which version.
+/// By this variable a process learns that a [`Sandbox`](crate::Sandbox) started it, and of which
+/// version.
 pub(crate) const ROLE: &str = "UNDERPASS_SANDBOX";
 pub(crate) const VERSION: &str = "2";
 
@@ -29,14 +31,17 @@ pub struct Inside {
     report: Report,
 }
 
-/// Tells a process that a [`Sandbox`](crate::Sandbox) started it; nothing if none did. To be called first thing in `main`, once: while
-/// the process has but one kernel thread it can enter namespaces of its own.
+/// Tells a process that a [`Sandbox`](crate::Sandbox) started it; nothing if none did. To be called
+/// first thing in `main`, once: while the process has but one kernel thread it can enter namespaces
+/// of its own.
 ///
-/// From here on the process has no capabilities and, where that is possible, neither network nor the host's shared memory. Files it still has.
+/// From here on the process has no capabilities and, where that is possible, neither network nor
+/// the host's shared memory. Files it still has.
 ///
 /// # Errors
-/// [`NoSandbox`](StartError::NoSandbox), [`System`](StartError::System); [`NotEnforced`](StartError::NotEnforced) if a measure was required that can't
-/// be had. The starter is told too.
+/// [`NoSandbox`](StartError::NoSandbox), [`System`](StartError::System);
+/// [`NotEnforced`](StartError::NotEnforced) if a measure was required that can't be had. The
+/// starter is told too.
 ///
 /// # Examples
 /// ```
@@ -75,15 +80,17 @@ fn hear(starter: &Socket) -> io::Result<Vec<u8>> {
 
 impl Inside {
     /// Takes the names of `server`'s exports, puts up the walls around all kernel threads of this
-    /// process, tells the starter, and serves for ever. Nobody gets a binding before the walls stand.
-    /// Bindings that the server's procedures call must have been imported before.
+    /// process, tells the starter, and serves for ever. Nobody gets a binding before the walls
+    /// stand. Bindings that the server's procedures call must have been imported before.
     ///
-    /// What names a file fails from then on with `PermissionDenied`, for the sake of libraries that look and do without; any other call to the system that
-    /// serving doesn't need ends the process, unless the sandbox is [`lenient`](crate::Sandbox::lenient). Unannounced blocking is not found, as `/proc` is out of reach.
+    /// What names a file fails from then on with `PermissionDenied`, for the sake of libraries that
+    /// look and do without; any other call to the system that serving doesn't need ends the
+    /// process, unless the sandbox is [`lenient`](crate::Sandbox::lenient). Unannounced blocking is
+    /// not found, as `/proc` is out of reach.
     ///
     /// # Errors
-    /// As [`inside`]; [`Failed`](StartError::Failed) with what [`Server::bind`] says. The starter is
-    /// told too. Some of the walls may stand then: the process can only end.
+    /// As [`inside`]; [`Failed`](StartError::Failed) with what [`Server::bind`] says. The starter
+    /// is told too. Some of the walls may stand then: the process can only end.
     pub fn serve(mut self, server: Server) -> Result<Infallible, StartError> {
         // The limits come when the exports are made.
         underpass_threads::e_stacks_within(self.spec.memory);

@@ -15,8 +15,8 @@ pub(crate) const SERVE: &[u8] = b"serve";
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// The walls stand, and it will serve these names when it is [told to](SERVE). The listener that
-    /// hears of forbidden calls comes along, if there is one.
+    /// The walls stand, and it will serve these names when it is [told to](SERVE). The listener
+    /// that hears of forbidden calls comes along, if there is one.
     Ready { report: Report, names: Vec<PathBuf> },
     /// It can't begin, and why.
     Failed { why: String },

@@ -1,8 +1,9 @@
 //! The system calls that a sandboxed domain may make.
 //!
-//! Three filters lie over one another, and the strictest answer counts. The last allows what serving
-//! and calling need, and nothing else: the rest ends the process. The first two answer, without an
-//! end, what the runtime and the standard library try and do without: files, and `clone3`.
+//! Three filters lie over one another, and the strictest answer counts. The last allows what
+//! serving and calling need, and nothing else: the rest ends the process. The first two answer,
+//! without an end, what the runtime and the standard library try and do without: files, and
+//! `clone3`.
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition as Condition,
@@ -147,7 +148,8 @@ const EPERM: u32 = 1;
 const EACCES: u32 = 13;
 const ENOSYS: u32 = 38;
 
-/// `CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD`: the marks of a kernel thread of this process.
+/// `CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD`: the marks of a kernel thread
+/// of this process.
 const THREAD: u64 = 0x10f00;
 /// Those, and every flag that makes a namespace, a pidfd, or lets others trace it.
 const LOOKED_AT: u64 = THREAD | 0x7e02_0000 | 0x80 | 0x1000 | 0x2000 | 0x4000 | 0x8000;
@@ -162,7 +164,8 @@ const SO_PASSRIGHTS: u64 = 83;
 const SOCKET_TYPES: u64 = 0xf;
 /// `FIONREAD` and `FIONBIO`.
 const IOCTLS: [u64; 2] = [0x541b, 0x5421];
-/// `F_DUPFD`, `F_GETFD`, `F_SETFD`, `F_GETFL`, `F_SETFL`, `F_DUPFD_CLOEXEC`, `F_ADD_SEALS`, `F_GET_SEALS`. Not `F_SETOWN`, which sends signals.
+/// `F_DUPFD`, `F_GETFD`, `F_SETFD`, `F_GETFL`, `F_SETFL`, `F_DUPFD_CLOEXEC`, `F_ADD_SEALS`,
+/// `F_GET_SEALS`. Not `F_SETOWN`, which sends signals.
 const FCNTLS: [u64; 8] = [0, 1, 2, 3, 4, 1030, 1033, 1034];
 /// `PR_GET_DUMPABLE`, `PR_SET_NAME`, `PR_GET_NAME`, `PR_SET_VMA`.
 const PRCTLS: [u64; 4] = [3, 15, 16, 0x5356_4d41];

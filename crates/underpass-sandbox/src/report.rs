@@ -6,28 +6,33 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Measure {
-    /// Only system calls that serving and calling need (seccomp), on all kernel threads. Without it there is no sandbox: always required.
+    /// Only system calls that serving and calling need (seccomp), on all kernel threads. Without it
+    /// there is no sandbox: always required.
     Calls,
-    /// Limits of memory, of files and of a file's size, and of processor time where one was asked for. Always required.
+    /// Limits of memory, of files and of a file's size, and of processor time where one was asked
+    /// for. Always required.
     Limits,
     /// No capabilities. Always required.
     Capabilities,
     /// No core dumps, and nobody of the same user looks into its memory. Always required.
     Privacy,
-    /// No file can be named (Landlock, Linux 5.13). Without it [`Calls`](Self::Calls) alone refuses files.
+    /// No file can be named (Landlock, Linux 5.13). Without it [`Calls`](Self::Calls) alone refuses
+    /// files.
     Files,
-    /// No TCP port can be bound or connected to (Landlock, Linux 6.7). Without it [`Calls`](Self::Calls) alone refuses sockets.
+    /// No TCP port can be bound or connected to (Landlock, Linux 6.7). Without it
+    /// [`Calls`](Self::Calls) alone refuses sockets.
     Network,
-    /// Namespaces of its own for users, networks (none there), System V's and POSIX' shared memory, and host names. Many systems let only
-    /// root, or some programs, have them.
+    /// Namespaces of its own for users, networks (none there), System V's and POSIX' shared memory,
+    /// and host names. Many systems let only root, or some programs, have them.
     Namespaces,
-    /// A bound on kernel threads of its own. Only with [`Namespaces`](Self::Namespaces), and not for root's programs.
+    /// A bound on kernel threads of its own. Only with [`Namespaces`](Self::Namespaces), and not
+    /// for root's programs.
     Tasks,
-    /// The starter is told which forbidden call ended the domain (notifications of seccomp, Linux 5.7).
-    /// Without it such a call ends the domain as well, but
-    /// [`Ended::Forbidden`](crate::Ended::Forbidden) has no number. It can't be had in a container that
-    /// listens to system calls itself. A [`lenient`](crate::Sandbox::lenient) sandbox doesn't have it,
-    /// as calls end nothing there.
+    /// The starter is told which forbidden call ended the domain (notifications of seccomp, Linux
+    /// 5.7). Without it such a call ends the domain as well, but
+    /// [`Ended::Forbidden`](crate::Ended::Forbidden) has no number. It can't be had in a container
+    /// that listens to system calls itself. A [`lenient`](crate::Sandbox::lenient) sandbox doesn't
+    /// have it, as calls end nothing there.
     CallNames,
 }
 

@@ -1,6 +1,8 @@
-//! Who looks after a sandboxed domain: a kernel thread that starts it, ends it when it must, and hears how it ended.
+//! Who looks after a sandboxed domain: a kernel thread that starts it, ends it when it must, and
+//! hears how it ended.
 //!
-//! It is a kernel thread of its own for each domain, because the kernel ends a process with the *kernel thread* that started it. It sleeps all the time.
+//! It is a kernel thread of its own for each domain, because the kernel ends a process with the
+//! *kernel thread* that started it. It sleeps all the time.
 
 use crate::ended::Blow;
 use crate::forbidden::Watcher;
@@ -288,8 +290,8 @@ impl<'a> Supervisor<'a> {
 
     /// The process is behind its walls, and shall serve.
     ///
-    /// From here on nobody trusts it. It could keep this thread busy, and pass files that take for ever
-    /// to close. So nothing can come over the socket any more before it serves.
+    /// From here on nobody trusts it. It could keep this thread busy, and pass files that take for
+    /// ever to close. So nothing can come over the socket any more before it serves.
     fn begins(&mut self, report: Report, listener: Option<SeccompListener>) {
         self.shared.poller.remove(&self.socket);
         self.socket.receive_no_more();
@@ -313,7 +315,8 @@ impl<'a> Supervisor<'a> {
         false
     }
 
-    /// Removes what the process left: the names that it said it served, if nobody else serves them by now.
+    /// Removes what the process left: the names that it said it served, if nobody else serves them
+    /// by now.
     fn tidy(&self) {
         for path in &self.names {
             if let (Some(parent), Some(name)) =

@@ -1,4 +1,5 @@
-//! How the walls go up, in an order in which each still can: what needs files first, the filter of system calls last.
+//! How the walls go up, in an order in which each still can: what needs files first, the filter of
+//! system calls last.
 
 use crate::policy::{self, Beyond};
 use crate::report::{Measure, Report};
@@ -9,7 +10,8 @@ use underpass_os::confine::{self, Limit};
 use underpass_os::forbidden::{Instruction, SeccompListener};
 use underpass_os::landlock;
 
-/// Addresses beyond those for memory and files: allocators reserve 64 MiB for many a kernel thread, and use little of it.
+/// Addresses beyond those for memory and files: allocators reserve 64 MiB for many a kernel thread,
+/// and use little of it.
 const ROOM: u64 = 4 << 30;
 
 /// What is done first thing in `main`, while the process has one kernel thread.
@@ -18,7 +20,8 @@ pub(crate) fn first(report: &mut Report) {
     report.note(Measure::Capabilities, confine::drop_capabilities());
 }
 
-/// What is done when all exports and imports are made. Gives what hears of forbidden calls, if anything does.
+/// What is done when all exports and imports are made. Gives what hears of forbidden calls, if
+/// anything does.
 pub(crate) fn last(spec: &Spec, report: &mut Report) -> Option<SeccompListener> {
     // Not a wall: who is killed first when memory runs out.
     let _ = confine::die_first();

@@ -1,8 +1,8 @@
-//! A flag of the calling kernel thread and of the signals that interrupt it: whether it is in a few instructions that a signal's work should
-//! wait for.
+//! A flag of the calling kernel thread and of the signals that interrupt it: whether it is in a few
+//! instructions that a signal's work should wait for.
 //!
-//! The flag's address is found anew by each access, so that a user-level thread which has moved to another kernel thread meanwhile, of
-//! which the compiler knows nothing, finds that one's.
+//! The flag's address is found anew by each access, so that a user-level thread which has moved to
+//! another kernel thread meanwhile, of which the compiler knows nothing, finds that one's.
 
 #[cfg(all(target_arch = "x86_64", not(underpass_loom), not(miri)))]
 mod here {
@@ -85,7 +85,8 @@ mod here {
         get() != 0
     }
 
-    /// In a signal handler: has the section, if there is one, know of it. Says whether there is one.
+    /// In a signal handler: has the section, if there is one, know of it. Says whether there is
+    /// one.
     #[inline(never)]
     pub fn defer() -> bool {
         let on = get() != 0;

@@ -4,10 +4,12 @@ use crate::atomic::{AtomicPtr, Ordering};
 use std::marker::PhantomData;
 use std::ptr;
 
-/// Shut, open, or shut with one waiter at it. Who registers is told of the opening by whoever opens: exactly one of
-/// [`open`](Self::open) and [`withdraw`](Self::withdraw) takes the waiter away, so each wait ends once.
+/// Shut, open, or shut with one waiter at it. Who registers is told of the opening by whoever
+/// opens: exactly one of [`open`](Self::open) and [`withdraw`](Self::withdraw) takes the waiter
+/// away, so each wait ends once.
 ///
-/// `to` is written by the waiter (shut to waiter, and back), by who opens, and, while nobody else may do either, by who shuts.
+/// `to` is written by the waiter (shut to waiter, and back), by who opens, and, while nobody else
+/// may do either, by who shuts.
 ///
 /// # Examples
 /// ```
@@ -28,7 +30,8 @@ impl<T> Default for Gate<T> {
     }
 }
 
-/// No reference has this address: every `T` that waits is aligned to more than one byte, or has another address.
+/// No reference has this address: every `T` that waits is aligned to more than one byte, or has
+/// another address.
 fn opened<T>() -> *mut T {
     ptr::without_provenance_mut(1)
 }
@@ -60,7 +63,8 @@ impl<T> Gate<T> {
     #[inline]
     pub fn register(&self, waiter: &'static T) -> bool {
         let to = ptr::from_ref(waiter).cast_mut();
-        // SYNC with `to` swap in `open`: what `waiter` refers to, or what was done before the opening.
+        // SYNC with `to` swap in `open`: what `waiter` refers to, or what was done before the
+        // opening.
         match self.to.compare_exchange(ptr::null_mut(), to, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => true,
             Err(found) => {
@@ -81,7 +85,8 @@ impl<T> Gate<T> {
     /// Opens it, and gives who waited: the caller has to tell that one.
     #[inline]
     pub fn open(&self) -> Option<&'static T> {
-        // SYNC with `to` load in `is_open` and compare_exchange in `register`: what was done before.
+        // SYNC with `to` load in `is_open` and compare_exchange in `register`: what was done
+        // before.
         let to = self.to.swap(opened(), Ordering::AcqRel);
         if to == opened() {
             return None;
@@ -97,7 +102,8 @@ impl<T> Gate<T> {
         self.to.store(ptr::null_mut(), Ordering::Relaxed);
     }
 
-    /// Shuts it, whoever may open it again at the same time; says whether it was open. Only by who may wait at it.
+    /// Shuts it, whoever may open it again at the same time; says whether it was open. Only by who
+    /// may wait at it.
     #[inline]
     pub fn pass(&self) -> bool {
         // SYNC with `to` swap in `open`: what was done before the opening that this takes.

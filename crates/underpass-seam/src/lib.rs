@@ -1,7 +1,8 @@
 //! Atomics and cells: `core`'s in production, loom's under the private `cfg(underpass_loom)`.
 //!
-//! *Decides:* which atomics every protocol of Underpass is written in, so that a model checker can run the very
-//! code that ships; and the two cells that protocols share: the nonspinning lock and the slot for a reference.
+//! *Decides:* which atomics every protocol of Underpass is written in, so that a model checker can
+//! run the very code that ships; and the two cells that protocols share: the nonspinning lock and
+//! the slot for a reference.
 //!
 //! *Must not know:* anything else of Underpass.
 //!

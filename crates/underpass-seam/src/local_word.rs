@@ -3,11 +3,12 @@
 use crate::atomic::{AtomicU32, Ordering};
 use std::marker::PhantomData;
 
-/// A word that only its own kernel thread changes, in its course or in a signal handler on top of it.
+/// A word that only its own kernel thread changes, in its course or in a signal handler on top of
+/// it.
 ///
-/// Each change is one instruction, so that a signal comes before or after it and never in between; it needs no `lock`
-/// prefix, which is for other processors. Each is a barrier to the compiler: what comes before it in the program has
-/// been done when a signal that comes after it looks.
+/// Each change is one instruction, so that a signal comes before or after it and never in between;
+/// it needs no `lock` prefix, which is for other processors. Each is a barrier to the compiler:
+/// what comes before it in the program has been done when a signal that comes after it looks.
 ///
 /// # Examples
 /// ```
@@ -59,7 +60,8 @@ impl LocalWord {
     #[inline]
     #[must_use = "zero may mean that there is something to do"]
     pub fn add(&self, n: u32) -> bool {
-        // SAFETY: the pointer is to our own aligned word, which lives, and which no other kernel thread accesses.
+        // SAFETY: the pointer is to our own aligned word, which lives, and which no other kernel
+        // thread accesses.
         unsafe {
             core::arch::asm!(
                 "add dword ptr [{word}], {n:e}",

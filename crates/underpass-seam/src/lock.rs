@@ -1,4 +1,5 @@
-//! URPC's nonspinning lock (section 3.2.1): if it is free, take it, or else go on to something else.
+//! URPC's nonspinning lock (section 3.2.1): if it is free, take it, or else go on to something
+//! else.
 
 use crate::atomic::{AtomicBool, Ordering};
 use std::marker::PhantomData;
@@ -26,7 +27,8 @@ pub struct TryLock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: `taken` lets at most one thread at a time reach `value`, so moving `T` between threads is all it takes.
+// SAFETY: `taken` lets at most one thread at a time reach `value`, so moving `T` between threads is
+// all it takes.
 unsafe impl<T: Send> Sync for TryLock<T> {}
 // SAFETY: it owns its value.
 unsafe impl<T: Send> Send for TryLock<T> {}
@@ -62,7 +64,8 @@ impl<T> std::fmt::Debug for TryLock<T> {
 #[derive(Debug)]
 pub struct Held<'a, T> {
     lock: &'a TryLock<T>,
-    /// It gives out `&mut T`: what a shared `Held` could be used for is not worked out, so none is shared or sent.
+    /// It gives out `&mut T`: what a shared `Held` could be used for is not worked out, so none is
+    /// shared or sent.
     stays: PhantomData<*mut T>,
 }
 

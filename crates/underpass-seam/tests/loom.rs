@@ -1,4 +1,5 @@
-//! Every interleaving of the cells that protocols share, for small cases. Run as CONTRIBUTING.md says; empty otherwise.
+//! Every interleaving of the cells that protocols share, for small cases. Run as CONTRIBUTING.md
+//! says; empty otherwise.
 #![cfg(underpass_loom)]
 
 use loom::cell::UnsafeCell;
@@ -31,7 +32,8 @@ unsafe impl Sync for Cargo {}
 // SAFETY: as above.
 unsafe impl Send for Cargo {}
 
-// Fails if `try_lock` loads and stores; without its acquire; without the release in the drop of what it gives.
+// Fails if `try_lock` loads and stores; without its acquire; without the release in the drop of
+// what it gives.
 #[test]
 fn a_lock_is_had_by_one_who_sees_what_the_last_one_did() {
     loom::model(|| {
@@ -66,7 +68,8 @@ fn a_slot_brings_along_what_was_done_before() {
     });
 }
 
-// Fails if `swap` or `exchange` is relaxed on either side, or `exchange` takes another value for the expected one.
+// Fails if `swap` or `exchange` is relaxed on either side, or `exchange` takes another value for
+// the expected one.
 #[test]
 fn who_swaps_and_who_exchanges_have_each_thing_once() {
     loom::model(|| {
@@ -111,7 +114,8 @@ fn a_waiter_is_told_or_has_withdrawn() {
     });
 }
 
-// Fails without the acquire of `register`'s failure, of `is_open` or of `pass`, or the release of `open`.
+// Fails without the acquire of `register`'s failure, of `is_open` or of `pass`, or the release of
+// `open`.
 #[test]
 fn who_finds_it_open_sees_what_came_before() {
     for way in 0..3 {
@@ -135,7 +139,8 @@ fn who_finds_it_open_sees_what_came_before() {
     }
 }
 
-// Fails if `open` counts: two openings are one to who passes afterwards, and exactly one of them tells the waiter.
+// Fails if `open` counts: two openings are one to who passes afterwards, and exactly one of them
+// tells the waiter.
 #[test]
 fn of_two_that_open_it_one_tells() {
     loom::model(|| {

@@ -1,7 +1,8 @@
-//! What the primitives cost where nobody waits in the kernel: ns an operation, on one activation, with `std`'s lock beside.
+//! What the primitives cost where nobody waits in the kernel: ns an operation, on one activation,
+//! with `std`'s lock beside.
 //!
-//! `cargo run --release -p underpass-sync --example turns [case] [rounds] [count]`; for a look, not for the record: that is
-//! `underpass bench threads`.
+//! `cargo run --release -p underpass-sync --example turns [case] [rounds] [count]`; for a look, not
+//! for the record: that is `underpass bench threads`.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -38,7 +39,8 @@ fn semaphore(count: u64) -> f64 {
     ns(count, |count| (0..count).for_each(|_| drop(black_box(&semaphore).acquire().unwrap())))
 }
 
-/// As the case of the same name in `underpass bench threads`: two waits and two notifications a cycle.
+/// As the case of the same name in `underpass bench threads`: two waits and two notifications a
+/// cycle.
 fn ping_pong(count: u64) -> f64 {
     let table = Arc::new((Mutex::new(false), Condvar::new()));
     let theirs = Arc::clone(&table);

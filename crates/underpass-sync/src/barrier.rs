@@ -5,7 +5,8 @@ use crate::waiter::{Patience, const_fn, me};
 use crate::waiting::{Waiting, nobody};
 use std::fmt;
 
-/// `std`'s barrier for user-level threads: each that comes waits until `n` have come, over and over.
+/// `std`'s barrier for user-level threads: each that comes waits until `n` have come, over and
+/// over.
 ///
 /// # Examples
 /// ```

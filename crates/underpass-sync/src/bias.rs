@@ -6,10 +6,12 @@ use crate::waiter::{Brief, asymmetric, brief, const_fn, heavy, here, light};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use underpass_seam::spin_hint;
 
-/// So often in a row a kernel thread has to be inside before it has the right, at first and at the most. To withdraw the right costs about as
-/// much as some hundred locked instructions, so at worst a lock costs a few tenths more than without.
+/// So often in a row a kernel thread has to be inside before it has the right, at first and at the
+/// most. To withdraw the right costs about as much as some hundred locked instructions, so at worst
+/// a lock costs a few tenths more than without.
 const PRICE: (u32, u32) = if cfg!(underpass_loom) { (0, 0) } else { (1 << 10, 1 << 24) };
-/// Who kept the right for so many times as long as its withdrawal takes has had it for long enough: that costs so small a part of the time, then.
+/// Who kept the right for so many times as long as its withdrawal takes has had it for long enough:
+/// that costs so small a part of the time, then.
 const WORTH: u32 = 32;
 /// A withdrawal takes so many us at least, whatever the clock says.
 const QUICKEST: u32 = 8;
@@ -18,8 +20,8 @@ const FLAGS: usize = 4;
 /// Looks at who is inside before the processor is given away, as in `spin.rs`.
 const SPINS: u32 = 64;
 
-/// The right of one kernel thread to go inside some lock *plainly*, by a store and a load. All others go inside by the lock's own
-/// word, after they have withdrawn the right.
+/// The right of one kernel thread to go inside some lock *plainly*, by a store and a load. All
+/// others go inside by the lock's own word, after they have withdrawn the right.
 ///
 /// Each who gets the right has a *flag* of its own among `inside`, as long as it may write there.
 ///
@@ -29,7 +31,8 @@ const SPINS: u32 = 64;
 /// | `inside[flag]` | the kernel thread that `holders[flag]` names |
 #[repr(C)]
 pub(crate) struct Bias {
-    /// Who has the right, and its flag in the bits that are free in a kernel thread's name; 0 if nobody has.
+    /// Who has the right, and its flag in the bits that are free in a kernel thread's name; 0 if
+    /// nobody has.
     owner: AtomicUsize,
     /// The owner is inside, or looks whether it is the owner.
     inside: [AtomicBool; FLAGS],
@@ -40,7 +43,8 @@ pub(crate) struct Bias {
     granted: AtomicU32,
     /// Who was inside by the word the last time.
     last: AtomicUsize,
-    /// Who has the right, or had it and may be about to write `inside`, however long ago it lost it: until it has been inside by the word. 0 if nobody.
+    /// Who has the right, or had it and may be about to write `inside`, however long ago it lost
+    /// it: until it has been inside by the word. 0 if nobody.
     holders: [AtomicUsize; FLAGS],
 }
 
@@ -70,7 +74,8 @@ impl Bias {
     /// Goes inside plainly, if the caller's kernel thread has the right to.
     #[inline(always)]
     pub(crate) fn enter(&self) -> Option<Plainly<'_>> {
-        // Relaxed: only the kernel thread itself could have given it the right, or one that has ended and had its name; that it is withdrawn is seen in time by B1, B2, W1 and W2.
+        // Relaxed: only the kernel thread itself could have given it the right, or one that has
+        // ended and had its name; that it is withdrawn is seen in time by B1, B2, W1 and W2.
         let owner = self.owner.load(Ordering::Relaxed);
         let inside = self.inside.get(flag(owner, here())?)?;
         let brief = brief();
@@ -82,8 +87,8 @@ impl Bias {
         (self.owner.load(Ordering::Relaxed) == owner).then_some(plainly)
     }
 
-    /// Takes the right away from who has it. The caller is inside by the lock's word; nobody is inside plainly when this returns,
-    /// nor will be.
+    /// Takes the right away from who has it. The caller is inside by the lock's word; nobody is
+    /// inside plainly when this returns, nor will be.
     #[inline]
     pub(crate) fn withdraw(&self) {
         // Relaxed, as all of these: written only inside.
@@ -117,14 +122,16 @@ impl Bias {
         self.price.store(self.price_after(begun), Ordering::Relaxed);
     }
 
-    /// What the right costs from now on, when another than its owner has withdrawn it, since `begun`.
+    /// What the right costs from now on, when another than its owner has withdrawn it, since
+    /// `begun`.
     fn price_after(&self, begun: u32) -> u32 {
         let kept = begun.wrapping_sub(self.granted.load(Ordering::Relaxed));
         let took = now_us().wrapping_sub(begun).max(QUICKEST);
         if kept / WORTH >= took { PRICE.0 } else { (self.price.load(Ordering::Relaxed) * 2).min(PRICE.1) }
     }
 
-    /// The caller is inside by the lock's word: counts it. Whether it has been there so often in a row that it should get the right.
+    /// The caller is inside by the lock's word: counts it. Whether it has been there so often in a
+    /// row that it should get the right.
     #[inline]
     pub(crate) fn counts(&self) -> bool {
         let here = here();
@@ -143,7 +150,8 @@ impl Bias {
         left == 0 && self.free_flag().is_some() && asymmetric()
     }
 
-    /// The kernel thread `here` is inside by the word, and begins to be counted: it isn't about to write `inside`.
+    /// The kernel thread `here` is inside by the word, and begins to be counted: it isn't about to
+    /// write `inside`.
     fn comes_anew(&self, here: usize) {
         self.last.store(here, Ordering::Relaxed);
         self.left.store(self.price.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -162,7 +170,8 @@ impl Bias {
         self.holders.iter().position(|holder| holder.load(Ordering::Relaxed) == 0)
     }
 
-    /// Gives the right to the caller's kernel thread, which `counts` has said should have it. It is inside by the lock's word.
+    /// Gives the right to the caller's kernel thread, which `counts` has said should have it. It is
+    /// inside by the lock's word.
     #[cold]
     pub(crate) fn grant(&self) {
         let Some(flag) = self.free_flag() else { return };

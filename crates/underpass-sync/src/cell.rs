@@ -1,4 +1,5 @@
-//! A value that a lock keeps. All unsafe code about values is here; that about waiters is in `queue.rs`.
+//! A value that a lock keeps. All unsafe code about values is here; that about waiters is in
+//! `queue.rs`.
 
 use crate::lock::Lock;
 use crate::share::Share;
@@ -55,8 +56,8 @@ impl<T: ?Sized> UnsafeCell<T> {
 /// A lock that one has at a time.
 ///
 /// # Safety
-/// From when `acquire` gave `true` until `release`, it gives `true` to nobody else; what was done before `release` happens before what
-/// is done after the next `true`.
+/// From when `acquire` gave `true` until `release`, it gives `true` to nobody else; what was done
+/// before `release` happens before what is done after the next `true`.
 pub(crate) unsafe trait Excludes {
     /// Takes the lock; `false` if `patience` ended first.
     fn acquire(&self, patience: Patience) -> bool;

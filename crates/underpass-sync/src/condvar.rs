@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 /// `std`'s condition variable for user-level threads.
 ///
-/// A wait ends by a notification, by its deadline if it has one, or because the thread was cancelled: so ask for what was waited
-/// for again, and in a loop also whether the thread is `cancelled()`. The methods with `_while` ask by themselves, and don't return
-/// early when the thread is cancelled.
+/// A wait ends by a notification, by its deadline if it has one, or because the thread was
+/// cancelled: so ask for what was waited for again, and in a loop also whether the thread is
+/// `cancelled()`. The methods with `_while` ask by themselves, and don't return early when the
+/// thread is cancelled.
 ///
 /// # Examples
 /// ```
@@ -58,7 +59,8 @@ impl Condvar {
     ///
     /// # Errors
     /// If the mutex is poisoned by then; the guard is in the error.
-    // Into the caller, down to the switch: the processor foretells returns after a switch wrongly (decision 0016).
+    // Into the caller, down to the switch: the processor foretells returns after a switch wrongly
+    // (decision 0016).
     #[inline(always)]
     pub fn wait<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
         self.wait_with(guard, Patience::Endless, true).0
@@ -104,8 +106,8 @@ impl Condvar {
         self.wait_result(guard, Patience::until(deadline))
     }
 
-    /// Waits as long as `condition` holds, but no longer than `span`: it has timed out if `condition` still holds. Cancellation does not
-    /// end it.
+    /// Waits as long as `condition` holds, but no longer than `span`: it has timed out if
+    /// `condition` still holds. Cancellation does not end it.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
@@ -143,7 +145,8 @@ impl Condvar {
     /// Ends the wait of the thread that has waited longest.
     #[inline]
     pub fn notify_one(&self) {
-        // Who waits for a change that the caller made under the mutex was in the list before the caller had the mutex.
+        // Who waits for a change that the caller made under the mutex was in the list before the
+        // caller had the mutex.
         if self.waiters.deserted() {
             return;
         }
@@ -186,7 +189,8 @@ impl Condvar {
         let wait = Unlocked { condvar: self, lock: mutex.lock(), me, patience, cancellable };
         let (woken, ()) = self.waiters.lock().enlist_then(me, 0, Place::Back, (), wait);
         if woken == Woken::Cancelled {
-            // A loop that doesn't ask whether it is cancelled must not keep out those who would end it.
+            // A loop that doesn't ask whether it is cancelled must not keep out those who would end
+            // it.
             yield_now();
         }
         (mutex.lock_again(), woken)

@@ -1,11 +1,12 @@
 //! Locks, conditions, semaphores, barriers and channels, with the names and shapes of `std::sync`.
 //!
-//! Everything may be used by user-level threads and plain kernel threads, and by both at once: a user-level thread that waits blocks
-//! itself and no other; a kernel thread sleeps in the kernel.
+//! Everything may be used by user-level threads and plain kernel threads, and by both at once: a
+//! user-level thread that waits blocks itself and no other; a kernel thread sleeps in the kernel.
 //!
 //! *Decides:* who waits in which order, who is woken, and what a cancelled wait says.
 //!
-//! *Must not know:* how a thread is suspended and woken, activations, processors. What it needs of that is in `waiter.rs`.
+//! *Must not know:* how a thread is suspended and woken, activations, processors. What it needs of
+//! that is in `waiter.rs`.
 //!
 //! *Read first:* the proof below, then `queue.rs`, then `lock.rs`.
 #![doc = include_str!("README.md")]

@@ -12,18 +12,21 @@ use underpass_seam::spin_hint;
 const LOCKED: usize = 1;
 /// In `word`: somebody may wait, so who releases it looks.
 const WAITED: usize = 2;
-/// In `word`: nobody touches it but the kernel thread that has the right, plainly, or who withdraws that. Never with `WAITED`.
+/// In `word`: nobody touches it but the kernel thread that has the right, plainly, or who withdraws
+/// that. Never with `WAITED`.
 const BIASED: usize = 4;
 const BITS: usize = LOCKED | WAITED | BIASED;
 const _: () = assert!(FREE_BITS & BITS == BITS);
 
-/// So often others may get in ahead of a waiter that was woken for the lock; then it is handed over.
+/// So often others may get in ahead of a waiter that was woken for the lock; then it is handed
+/// over.
 const PATIENCE: u32 = 4;
-/// Looks at a lock that another has before it is waited for: somebody on another processor may release it at any moment.
-/// Loom looks at all moments anyhow.
+/// Looks at a lock that another has before it is waited for: somebody on another processor may
+/// release it at any moment. Loom looks at all moments anyhow.
 const LOOKS: u32 = if cfg!(underpass_loom) { 0 } else { 20 };
 
-/// A lock, taken by one compare-and-exchange and released by one swap; or plainly, by the kernel thread that has the right.
+/// A lock, taken by one compare-and-exchange and released by one swap; or plainly, by the kernel
+/// thread that has the right.
 ///
 /// | field | who writes it |
 /// |---|---|
@@ -65,7 +68,8 @@ impl Lock {
     #[inline(always)]
     fn acquire_plainly(&self, mark: usize) -> bool {
         let Some(_inside) = self.bias.enter() else { return false };
-        // Relaxed: the last holder was on this kernel thread, or came by the word and granted the right here.
+        // Relaxed: the last holder was on this kernel thread, or came by the word and granted the
+        // right here.
         let free = self.word.load(Ordering::Relaxed) == BIASED;
         if free {
             // SYNC with `word` load in `unbias`: see `Bias::grant`.
@@ -95,7 +99,8 @@ impl Lock {
 
     #[inline]
     fn release_by_word(&self) {
-        // SYNC with `word` fetch_and in `unbias`: who withdrew the right while we had the lock has written who is counted. `BIASED` isn't set from here on.
+        // SYNC with `word` fetch_and in `unbias`: who withdrew the right while we had the lock has
+        // written who is counted. `BIASED` isn't set from here on.
         if self.word.load(Ordering::Acquire) & BIASED != 0 {
             // The thread has moved, or the right is being withdrawn.
             let _inside = self.waiters.lock();
@@ -104,7 +109,8 @@ impl Lock {
         if self.bias.counts() && self.grant() {
             return;
         }
-        // SYNC with `word` compare_exchange in `acquire`, `try_acquire` and `hand_over`: what we did.
+        // SYNC with `word` compare_exchange in `acquire`, `try_acquire` and `hand_over`: what we
+        // did.
         if self.word.swap(0, Ordering::Release) & WAITED != 0 {
             self.wake_one();
         }
@@ -126,13 +132,16 @@ impl Lock {
         granted
     }
 
-    /// Withdraws the right, if somebody has it, by who is inside `waiters`. Unless there is `WAITED`, who has the lock may grant it again.
+    /// Withdraws the right, if somebody has it, by who is inside `waiters`. Unless there is
+    /// `WAITED`, who has the lock may grant it again.
     #[cold]
     fn unbias(&self) {
-        // SYNC with `word` compare_exchange in `grant`: that it was granted; and with the plain stores: what their threads did.
+        // SYNC with `word` compare_exchange in `grant`: that it was granted; and with the plain
+        // stores: what their threads did.
         if self.word.load(Ordering::Acquire) & BIASED != 0 {
             self.bias.withdraw();
-            // SYNC with `word` in `acquire` and `try_acquire`: what was done by those who had it plainly.
+            // SYNC with `word` in `acquire` and `try_acquire`: what was done by those who had it
+            // plainly.
             self.word.fetch_and(!BIASED, Ordering::AcqRel);
         }
     }
@@ -149,7 +158,8 @@ impl Lock {
         // Relaxed: a guess.
         let mut word = self.word.load(Ordering::Relaxed);
         while word & (LOCKED | BIASED) == 0 {
-            // SYNC with `word` swap in `release_by_word` and fetch_and in `unbias`: what the last holder did.
+            // SYNC with `word` swap in `release_by_word` and fetch_and in `unbias`: what the last
+            // holder did.
             match self.word.compare_exchange(word, word | mark, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(found) => word = found,
@@ -158,7 +168,8 @@ impl Lock {
         false
     }
 
-    /// Sets `WAITED`, if the lock is not free or `always`; `false` if not. The caller is inside `waiters`.
+    /// Sets `WAITED`, if the lock is not free or `always`; `false` if not. The caller is inside
+    /// `waiters`.
     fn announce(&self, always: bool) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {

@@ -1,7 +1,7 @@
 //! `std::sync::mpsc` for user-level threads: the same names, over [`mpmc`].
 //!
-//! A cancelled thread's waits end with the error that stands for the other end's being gone, since `std` has none for it:
-//! `cancelled()` tells which it was. [`mpmc`]'s errors tell it themselves.
+//! A cancelled thread's waits end with the error that stands for the other end's being gone, since
+//! `std` has none for it: `cancelled()` tells which it was. [`mpmc`]'s errors tell it themselves.
 //!
 //! # Examples
 //! ```
@@ -64,7 +64,8 @@ impl<T> SyncSender<T> {
     /// Sends a message; waits until there is room for it, or, with a bound of 0, until it is taken.
     ///
     /// # Errors
-    /// If the receiver is gone, or the thread was cancelled while it waited; the message is in the error.
+    /// If the receiver is gone, or the thread was cancelled while it waited; the message is in the
+    /// error.
     #[inline]
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
         self.0.send(message).map_err(|error| SendError(error.into_inner()))
@@ -108,7 +109,8 @@ impl<T> Receiver<T> {
     /// Waits for a message, but no longer than `span`.
     ///
     /// # Errors
-    /// If the time is over; or if all senders are gone and nothing is left, or the thread was cancelled while it waited.
+    /// If the time is over; or if all senders are gone and nothing is left, or the thread was
+    /// cancelled while it waited.
     pub fn recv_timeout(&self, span: Duration) -> Result<T, RecvTimeoutError> {
         self.receiver.recv_timeout(span).map_err(|error| match error {
             mpmc::RecvTimeoutError::Timeout => RecvTimeoutError::Timeout,

@@ -9,10 +9,11 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{LockResult, TryLockError, TryLockResult};
 use std::time::{Duration, Instant};
 
-/// `std`'s mutex for user-level threads: who waits blocks itself, and no other thread of its activation.
+/// `std`'s mutex for user-level threads: who waits blocks itself, and no other thread of its
+/// activation.
 ///
-/// It is not fair, but who has waited and was passed over a few times is handed it. Waits are not ended by cancellation.
-/// Poisoned, as `std`'s, when a thread panics with the guard in hand.
+/// It is not fair, but who has waited and was passed over a few times is handed it. Waits are not
+/// ended by cancellation. Poisoned, as `std`'s, when a thread panics with the guard in hand.
 ///
 /// # Examples
 /// ```

@@ -143,7 +143,8 @@ impl Once {
     fn wait_until(&self, these: fn(u32) -> bool) {
         let me = me();
         let held = self.waiters.lock();
-        // Inside: who ends a run comes inside afterwards, and finds us there. Relaxed for that reason.
+        // Inside: who ends a run comes inside afterwards, and finds us there. Relaxed for that
+        // reason.
         if these(self.state.load(Ordering::Relaxed)) {
             return;
         }

@@ -5,8 +5,8 @@ use crate::waiter::const_fn;
 use std::fmt;
 use std::sync::OnceLock as Cell;
 
-/// `std`'s `OnceLock` for user-level threads: who needs the value while another makes it blocks itself, and no other thread of its
-/// activation.
+/// `std`'s `OnceLock` for user-level threads: who needs the value while another makes it blocks
+/// itself, and no other thread of its activation.
 ///
 /// # Examples
 /// ```

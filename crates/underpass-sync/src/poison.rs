@@ -7,8 +7,8 @@ use underpass_seam::atomic::{AtomicBool, Ordering};
 /// A lock's mark that what it guards may be half changed.
 pub(crate) struct Poison(AtomicBool);
 
-/// One who has the lock: poisons it when dropped because of a panic that began meanwhile. What a destructor does while
-/// another panic unwinds poisons nothing.
+/// One who has the lock: poisons it when dropped because of a panic that began meanwhile. What a
+/// destructor does while another panic unwinds poisons nothing.
 pub(crate) struct Stake<'a> {
     poison: &'a Poison,
     unwound: bool,

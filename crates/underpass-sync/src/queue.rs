@@ -59,8 +59,9 @@ struct Body<P> {
     payload: P,
 }
 
-// SAFETY: `inside` is reached only with the lock held, and nodes are too while they are linked; so data, and payloads, which others
-// look into, move between threads at the most. Nodes refer to nothing else.
+// SAFETY: `inside` is reached only with the lock held, and nodes are too while they are linked; so
+// data, and payloads, which others look into, move between threads at the most. Nodes refer to
+// nothing else.
 unsafe impl<D: Send, P: Send, const LISTS: usize> Sync for Queue<D, P, LISTS> {}
 // SAFETY: a linked node's owner borrows the queue: one that can be moved has none.
 unsafe impl<D: Send, P: Send, const LISTS: usize> Send for Queue<D, P, LISTS> {}
@@ -84,7 +85,8 @@ pub(crate) enum Place {
     Back,
 }
 
-/// What a waiter does once it is in its list. No closure, for these can't be made to go into their caller.
+/// What a waiter does once it is in its list. No closure, for these can't be made to go into their
+/// caller.
 pub(crate) trait Then<D, P, R, const LISTS: usize> {
     fn then(self, entry: &Entry<'_, D, P, LISTS>) -> R;
 }
@@ -113,8 +115,8 @@ impl<D, P, const LISTS: usize> Queue<D, P, LISTS> {
         }
     }
 
-    /// Whether no list had waiters when somebody last left. Who must not miss a waiter learned of it by something that synchronizes,
-    /// such as the mutex of a condition.
+    /// Whether no list had waiters when somebody last left. Who must not miss a waiter learned of
+    /// it by something that synchronizes, such as the mutex of a condition.
     #[inline]
     pub(crate) fn deserted(&self) -> bool {
         self.spin.hints() == 0
@@ -171,13 +173,15 @@ impl<'q, D, P, const LISTS: usize> Held<'q, D, P, LISTS> {
         self.with(|inside| inside.lists[list].head.is_null())
     }
 
-    /// The ticket that the next waiter will get: those that wait have lower ones, but for those put in front, which keep none in order.
+    /// The ticket that the next waiter will get: those that wait have lower ones, but for those put
+    /// in front, which keep none in order.
     #[inline]
     pub(crate) fn next_ticket(&mut self) -> u64 {
         self.with(|inside| inside.tickets)
     }
 
-    /// Looks at the waiters of `list`, longest wait first, until one is taken or it is told to stop.
+    /// Looks at the waiters of `list`, longest wait first, until one is taken or it is told to
+    /// stop.
     ///
     /// Whoever is taken must be woken, after this value is dropped.
     #[inline]
@@ -188,7 +192,8 @@ impl<'q, D, P, const LISTS: usize> Held<'q, D, P, LISTS> {
     ) -> Option<(&'static Control, R)> {
         self.with(|inside| {
             let mut next = inside.lists[list].head;
-            // SAFETY: null, or linked; and linked nodes live, since their owners don't leave before they are taken out.
+            // SAFETY: null, or linked; and linked nodes live, since their owners don't leave before
+            // they are taken out.
             while let Some(node) = unsafe { next.as_ref() } {
                 let who = node.who;
                 let verdict = node.body.with_mut(|body| {
@@ -238,10 +243,11 @@ impl<'q, D, P, const LISTS: usize> Held<'q, D, P, LISTS> {
         }
     }
 
-    /// Puts `who` into `list`, leaves the inside and runs `then`; gives the payload back as it is when `who` is out of the list again.
+    /// Puts `who` into `list`, leaves the inside and runs `then`; gives the payload back as it is
+    /// when `who` is out of the list again.
     ///
-    /// `then` suspends `who`, or whatever takes long enough for others to take it out. Should it be in the list still when `then`
-    /// has ended, it is taken out.
+    /// `then` suspends `who`, or whatever takes long enough for others to take it out. Should it be
+    /// in the list still when `then` has ended, it is taken out.
     #[inline]
     pub(crate) fn enlist<R>(
         self,

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 /// `std`'s reader-writer lock for user-level threads.
 ///
-/// Readers that come while a writer waits wait too; when it has finished, all of them get in before the next writer. So neither
-/// starves. A thread that reads must not read again: it would wait for itself once a writer waits in between.
+/// Readers that come while a writer waits wait too; when it has finished, all of them get in before
+/// the next writer. So neither starves. A thread that reads must not read again: it would wait for
+/// itself once a writer waits in between.
 ///
 /// # Examples
 /// ```

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Several things that could be done with channels, the first of which that can be done is done: in the spirit of crossbeam's `Select`,
-/// with a function for each case.
+/// Several things that could be done with channels, the first of which that can be done is done: in
+/// the spirit of crossbeam's `Select`, with a function for each case.
 ///
-/// A channel whose other end is gone counts as one with which something can be done. If several can be done at once, which one is
-/// left open, and none is left out for ever.
+/// A channel whose other end is gone counts as one with which something can be done. If several can
+/// be done at once, which one is left open, and none is left out for ever.
 ///
 /// # Examples
 /// ```
@@ -79,7 +79,8 @@ impl<'a, R> Select<'a, R> {
         self
     }
 
-    /// Sends `message` to `sender`, and goes on with `then`. If something else is done, the message is dropped.
+    /// Sends `message` to `sender`, and goes on with `then`. If something else is done, the message
+    /// is dropped.
     pub fn send<T: 'a>(
         mut self,
         sender: &'a (impl AsRef<Sender<T>> + ?Sized),

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 /// Threads that are woken for each time inside.
 const BATCH: usize = 16;
 
-/// A number of permits, which threads take and give back, or add. First come, first served: permits go to who has waited longest,
-/// and nobody who comes later gets in before, even if it wants fewer.
+/// A number of permits, which threads take and give back, or add. First come, first served: permits
+/// go to who has waited longest, and nobody who comes later gets in before, even if it wants fewer.
 ///
 /// # Examples
 /// ```

@@ -22,7 +22,8 @@ const BATCH: usize = 16;
 
 type Waiters = Queue<Phase, (), 2>;
 
-/// A lock for many readers or one writer. It is handed from phase to phase: who releases it takes it for those that are next.
+/// A lock for many readers or one writer. It is handed from phase to phase: who releases it takes
+/// it for those that are next.
 ///
 /// | field | who writes it |
 /// |---|---|
@@ -133,7 +134,8 @@ impl Share {
         woken == Woken::Woken
     }
 
-    /// Inside: takes the lock, and then says `false`, or makes sure that who releases it looks for waiters.
+    /// Inside: takes the lock, and then says `false`, or makes sure that who releases it looks for
+    /// waiters.
     fn announce(&self, list: usize) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
@@ -145,7 +147,8 @@ impl Share {
                 return true;
             }
             let next = if free { taken } else { word | WAITED };
-            // SYNC with `word` in `release`, `release_shared` and `downgrade`: what the last holders did.
+            // SYNC with `word` in `release`, `release_shared` and `downgrade`: what the last
+            // holders did.
             match self.word.compare_exchange(word, next, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return !free,
                 Err(found) => word = found,
@@ -153,12 +156,14 @@ impl Share {
         }
     }
 
-    /// A writer leaves, or goes on as `readers`, while others wait: the readers among them come before the next writer.
+    /// A writer leaves, or goes on as `readers`, while others wait: the readers among them come
+    /// before the next writer.
     #[cold]
     fn end_writing(&self, readers: usize) {
         let mut held = self.waiters.lock();
         held.readers_before = held.next_ticket();
-        // SYNC with `word` in `admit`: what we did. Nobody else changes it: `WRITER` keeps all out but those inside.
+        // SYNC with `word` in `admit`: what we did. Nobody else changes it: `WRITER` keeps all out
+        // but those inside.
         self.word.fetch_add(readers.wrapping_sub(WRITER), Ordering::Release);
         self.admit(held);
     }
@@ -182,7 +187,8 @@ impl Share {
 
     /// Takes the lock for one waiter, if it may have it.
     fn admit_one(&self, held: &mut Held<'_, Phase, (), 2>) -> Option<&'static Control> {
-        // Relaxed: with waiters there, and inside, only readers that leave change it, and the last of them comes here.
+        // Relaxed: with waiters there, and inside, only readers that leave change it, and the last
+        // of them comes here.
         let word = self.word.load(Ordering::Relaxed);
         if word & WRITER != 0 {
             return None;
@@ -201,7 +207,8 @@ impl Share {
             return None;
         }
         let writer = held.pop(WRITERS)?;
-        // SYNC with `word` in `end_writing` and `release_shared`: what the last holders did, for `writer`.
+        // SYNC with `word` in `end_writing` and `release_shared`: what the last holders did, for
+        // `writer`.
         self.word.fetch_or(WRITER, Ordering::Acquire);
         Some(writer)
     }

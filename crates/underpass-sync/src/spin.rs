@@ -1,4 +1,5 @@
-//! A spin lock for a few instructions, or for some looks in a row by who alone uses it, beside which lie some hints.
+//! A spin lock for a few instructions, or for some looks in a row by who alone uses it, beside
+//! which lie some hints.
 
 use crate::bias::{Bias, Plainly};
 use crate::waiter::{Critical, const_fn, critical};
@@ -7,10 +8,12 @@ use underpass_seam::spin_hint;
 
 /// In `word`: somebody is inside by it, or about to be once nobody is there plainly.
 const LOCKED: u32 = 1;
-/// Spins before the processor is given away: whoever is inside stays for a few instructions, or looks, unless its kernel thread was interrupted.
+/// Spins before the processor is given away: whoever is inside stays for a few instructions, or
+/// looks, unless its kernel thread was interrupted.
 const SPINS: u32 = 64;
 
-/// Entered by one compare-and-exchange and left by one store; or plainly, by the kernel thread that has the right.
+/// Entered by one compare-and-exchange and left by one store; or plainly, by the kernel thread that
+/// has the right.
 ///
 /// | field | who writes it |
 /// |---|---|
@@ -67,7 +70,8 @@ impl Spin {
         Some(Inside { spin: self, way })
     }
 
-    /// Goes inside plainly, if the caller's kernel thread has the right to: who does may stay for longer, as nobody else comes here much.
+    /// Goes inside plainly, if the caller's kernel thread has the right to: who does may stay for
+    /// longer, as nobody else comes here much.
     #[inline(always)]
     pub fn try_enter_plainly(&self) -> Option<Inside<'_>> {
         self.bias.enter().map(|plainly| Inside { spin: self, way: Way::Plain(plainly) })
@@ -116,7 +120,8 @@ impl Spin {
         }
     }
 
-    // Not into those who leave plainly: what drops an `Inside` is to be small enough to go into them.
+    // Not into those who leave plainly: what drops an `Inside` is to be small enough to go into
+    // them.
     #[inline(never)]
     fn leave_by_word(&self) {
         if self.bias.counts() {
@@ -126,7 +131,8 @@ impl Spin {
         self.word.store(0, Ordering::Release);
     }
 
-    /// What the last one left. Relaxed: who must not miss something learned of it by what synchronizes.
+    /// What the last one left. Relaxed: who must not miss something learned of it by what
+    /// synchronizes.
     #[inline]
     pub fn hints(&self) -> u32 {
         self.hints.load(Ordering::Relaxed)
@@ -134,7 +140,8 @@ impl Spin {
 }
 
 impl Inside<'_> {
-    /// Whether the caller's kernel thread is the one that has the right to enter plainly: nobody else uses this lock much, then.
+    /// Whether the caller's kernel thread is the one that has the right to enter plainly: nobody
+    /// else uses this lock much, then.
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
         matches!(self.way, Way::Plain(_))

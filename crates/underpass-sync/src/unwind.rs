@@ -1,4 +1,5 @@
-//! What may be looked at after a panic that was caught: as in `std`, locks tell by their poison, and the rest is never half changed.
+//! What may be looked at after a panic that was caught: as in `std`, locks tell by their poison,
+//! and the rest is never half changed.
 
 use crate::mpmc::{Receiver, Sender};
 use crate::{Barrier, Condvar, LazyLock, Mutex, Once, OnceLock, RwLock, Semaphore};

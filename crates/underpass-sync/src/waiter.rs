@@ -1,4 +1,5 @@
-//! Who waits, and how: `underpass-threads`, or a stand-in over loom's threads under `cfg(underpass_loom)`.
+//! Who waits, and how: `underpass-threads`, or a stand-in over loom's threads under
+//! `cfg(underpass_loom)`.
 
 use std::time::{Duration, Instant};
 
@@ -167,8 +168,8 @@ mod stand_in {
         static HERE: Cell<usize> = Cell::new(0);
     }
 
-    /// The calling thread runs on this kernel thread from now on, alone, and locks may be biased towards that. In models that don't say
-    /// so, none are.
+    /// The calling thread runs on this kernel thread from now on, alone, and locks may be biased
+    /// towards that. In models that don't say so, none are.
     pub fn stand_on(kernel_thread: usize) {
         HERE.with(|here| here.set(kernel_thread));
     }

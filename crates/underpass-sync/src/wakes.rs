@@ -1,4 +1,5 @@
-//! Suspending and waking: what this crate promises to the runtime, in one place. The proof is in `README.md`.
+//! Suspending and waking: what this crate promises to the runtime, in one place. The proof is in
+//! `README.md`.
 
 use underpass_threads::{Control, Wait, Woken};
 
@@ -10,8 +11,9 @@ pub(crate) fn suspend(
     deadline_ns: Option<u64>,
     cancellable: bool,
 ) -> Woken {
-    // SAFETY: `Queue::enlist` has put the calling thread into the list, with the lock held, and `Waiting` and `Token` take it out, or decide, such that
-    // exactly one does: whoever else takes it wakes it.
+    // SAFETY: `Queue::enlist` has put the calling thread into the list, with the lock held, and
+    // `Waiting` and `Token` take it out, or decide, such that exactly one does: whoever else takes
+    // it wakes it.
     unsafe { underpass_threads::suspend(me, wait, deadline_ns, cancellable) }
 }
 

@@ -1,4 +1,5 @@
-//! Threads that are cancelled while they wait, at any moment: what can be interrupted says so, the rest goes on, and nothing is lost.
+//! Threads that are cancelled while they wait, at any moment: what can be interrupted says so, the
+//! rest goes on, and nothing is lost.
 
 mod crew;
 

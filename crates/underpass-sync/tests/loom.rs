@@ -1,7 +1,9 @@
-//! Every interleaving of the primitives, for small cases. Run as CONTRIBUTING.md says; empty otherwise.
+//! Every interleaving of the primitives, for small cases. Run as CONTRIBUTING.md says; empty
+//! otherwise.
 //!
-//! A lost wake-up is a deadlock, which loom reports; a node that is used after its owner left is a race on its cell, which loom reports
-//! too; and the stand-in for the runtime fails when a thread is woken twice. A deadline passes at any moment.
+//! A lost wake-up is a deadlock, which loom reports; a node that is used after its owner left is a
+//! race on its cell, which loom reports too; and the stand-in for the runtime fails when a thread
+//! is woken twice. A deadline passes at any moment.
 #![cfg(underpass_loom)]
 
 use loom::sync::Arc;
@@ -80,7 +82,8 @@ fn a_biased_spin_lock_excludes_two() {
 fn the_right_to_a_spin_lock_goes_to_another() {
     bounded(3, || {
         let counter = biased_counter();
-        // The other is there often enough to be given the right, while the first may be about to use its own.
+        // The other is there often enough to be given the right, while the first may be about to
+        // use its own.
         together([counting(&counter, 32, 3), counting(&counter, 16, 1)]);
         assert_eq!(counter.0.hints(), 6);
     });
@@ -282,7 +285,8 @@ fn a_condition_is_not_missed() {
 #[test]
 fn one_notification_ends_one_wait_also_beside_a_deadline() {
     bounded(3, || {
-        // Two wait, one of them impatiently; one is notified. Should the impatient one have been, it wasn't late, and tells the other.
+        // Two wait, one of them impatiently; one is notified. Should the impatient one have been,
+        // it wasn't late, and tells the other.
         let shared = Arc::new((Mutex::new(0), Condvar::new()));
         let (a, b) = (shared.clone(), shared.clone());
         let patient = thread::spawn(move || {

@@ -1,5 +1,5 @@
-//! The same seeded program with our primitives and with `std`'s, on user-level and kernel threads mixed and on kernel threads: what comes
-//! out must be the same.
+//! The same seeded program with our primitives and with `std`'s, on user-level and kernel threads
+//! mixed and on kernel threads: what comes out must be the same.
 
 mod crew;
 
@@ -38,7 +38,8 @@ macro_rules! programs {
                 accounts.iter().map(|account| *account.lock().unwrap()).collect()
             }
 
-            /// Reads and writes a pair whose halves agree; writes of one thread commute with those of others.
+            /// Reads and writes a pair whose halves agree; writes of one thread commute with those
+            /// of others.
             pub fn pairs(seed: u64) -> (u64, u64) {
                 let pair = Arc::new(RwLock::new((0_u64, 0_u64)));
                 let shared = pair.clone();

@@ -1,4 +1,5 @@
-//! Deadlines that race with notifications, ends that go away while others wait, and selects: nothing lost, nothing twice.
+//! Deadlines that race with notifications, ends that go away while others wait, and selects:
+//! nothing lost, nothing twice.
 
 mod crew;
 
@@ -144,7 +145,8 @@ fn each_permit_is_had_by_one() {
     }
 }
 
-/// Sends and receives with deadlines over a channel with `bound`; gives what was sent and what was received.
+/// Sends and receives with deadlines over a channel with `bound`; gives what was sent and what was
+/// received.
 fn trade(seed: u64, bound: Option<usize>) -> (Vec<u64>, Vec<u64>) {
     let (sender, receiver) = bound.map_or_else(mpmc::unbounded, mpmc::bounded);
     let receivers: Vec<_> = (0..3)
@@ -236,7 +238,8 @@ fn who_is_blocked_hears_that_the_others_are_gone() {
         drop(sender);
         assert_eq!(members.into_iter().map(Member::join).sum::<u64>(), 10);
 
-        // Senders of more than is taken: each gets its message back, and every message is dropped once.
+        // Senders of more than is taken: each gets its message back, and every message is dropped
+        // once.
         let (sender, receiver) = mpmc::bounded(bound);
         let counted = Arc::new(());
         let members: Vec<_> = (0..6)
@@ -364,7 +367,8 @@ fn a_panic_poisons_and_is_told() {
 #[test]
 fn a_mutex_that_is_always_wanted_is_had_by_all() {
     let _watchdog = watchdog("a_mutex_that_is_always_wanted_is_had_by_all");
-    // Each thread goes on until every one has had it often enough: were one passed over for ever, this would not end.
+    // Each thread goes on until every one has had it often enough: were one passed over for ever,
+    // this would not end.
     let turns = Arc::new(Mutex::new([0_u64; 4]));
     let mut chance = Chance(1);
     let seed = chance.next();

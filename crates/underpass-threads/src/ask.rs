@@ -1,7 +1,7 @@
 //! Asking every activation something, by whoever wants to look inside.
 //!
-//! What belongs to an activation is looked at by itself, between two threads. One that doesn't come to that, because a thread
-//! computes or is in a blocking call, is told by its silence.
+//! What belongs to an activation is looked at by itself, between two threads. One that doesn't come
+//! to that, because a thread computes or is in a blocking call, is told by its silence.
 
 use crate::outside;
 use crate::scheduler::Scheduler;
@@ -43,8 +43,9 @@ impl<T> Asked<T> {
     }
 }
 
-/// Asks all activations, and waits for their answers in the kernel. Gives them with the numbers of their activations, then the numbers of
-/// those that are silent. Not on an activation that could not answer itself meanwhile.
+/// Asks all activations, and waits for their answers in the kernel. Gives them with the numbers of
+/// their activations, then the numbers of those that are silent. Not on an activation that could
+/// not answer itself meanwhile.
 pub(crate) fn all<T: Send + 'static>(
     question: impl Fn(&'static Scheduler) -> T + Send + Sync + 'static,
 ) -> (Vec<(usize, T)>, Vec<usize>) {

@@ -1,4 +1,5 @@
-//! Brackets around what blocks in the kernel: OThreads' `Begin_BlockingCall` and `End_BlockingCall` (section 3.2.2).
+//! Brackets around what blocks in the kernel: OThreads' `Begin_BlockingCall` and `End_BlockingCall`
+//! (section 3.2.2).
 
 use crate::control::Control;
 use crate::outside;
@@ -7,10 +8,12 @@ use crate::spare;
 
 /// Runs `call`, which may block in the kernel, so that no other thread waits for it.
 ///
-/// If no other thread has started on this activation, `call` runs right here, and somebody else gets the processor if it lasts and
-/// others wait for one: a few nanoseconds each way when nobody does. Otherwise those others could not run meanwhile, so `call` runs on a
-/// spare kernel thread, and the calling thread blocks by itself; only if the kernel gives none it runs right here all the same. On a plain kernel
-/// thread it just runs. See [`blocking_here`] for a closure that is not `Send`.
+/// If no other thread has started on this activation, `call` runs right here, and somebody else
+/// gets the processor if it lasts and others wait for one: a few nanoseconds each way when nobody
+/// does. Otherwise those others could not run meanwhile, so `call` runs on a spare kernel thread,
+/// and the calling thread blocks by itself; only if the kernel gives none it runs right here all
+/// the same. On a plain kernel thread it just runs. See [`blocking_here`] for a closure that is not
+/// `Send`.
 ///
 /// Inside, the caller counts as a plain kernel thread: what blocks there blocks in the kernel.
 ///

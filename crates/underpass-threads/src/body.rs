@@ -1,4 +1,5 @@
-//! What a thread is to do, and then what came of it, in a room of its control block, so that starting one needs no allocation.
+//! What a thread is to do, and then what came of it, in a room of its control block, so that
+//! starting one needs no allocation.
 
 use crate::owned::Owned;
 use std::mem::{MaybeUninit, align_of, size_of};

@@ -41,33 +41,40 @@ impl Builder {
 
     /// Gives it a stack of at least `bytes`. Only pages that it touches cost memory.
     ///
-    /// Stacks of the usual size (256 KiB) are kept for the next threads; others are made and unmapped each time.
+    /// Stacks of the usual size (256 KiB) are kept for the next threads; others are made and
+    /// unmapped each time.
     #[must_use]
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.stack = bytes.max(LEAST);
         self
     }
 
-    /// Gives it an activation of its own: for a thread that computes for long. Others never wait for it to pause.
+    /// Gives it an activation of its own: for a thread that computes for long. Others never wait
+    /// for it to pause.
     #[must_use]
     pub fn dedicated(mut self) -> Self {
         self.flags |= flag::DEDICATED;
         self
     }
 
-    /// Lets it move to another activation, which is another kernel thread, whenever it blocks or yields.
+    /// Lets it move to another activation, which is another kernel thread, whenever it blocks or
+    /// yields.
     ///
-    /// Such a thread never waits for a processor while one is idle, also after it has started (OThreads' threads all do this).
+    /// Such a thread never waits for a processor while one is idle, also after it has started
+    /// (OThreads' threads all do this).
     ///
     /// # Safety
-    /// Whatever may block in it (locks, channels, joins, calls, sleeps, yields) may return on another kernel thread, of which the compiler
-    /// knows nothing. So across such a call it must not hold, nor may any function that it has inlined there remember:
+    /// Whatever may block in it (locks, channels, joins, calls, sleeps, yields) may return on
+    /// another kernel thread, of which the compiler knows nothing. So across such a call it must
+    /// not hold, nor may any function that it has inlined there remember:
     /// * a reference to a `std::thread_local!` or a C `__thread` variable, `errno` included;
-    /// * a `std::sync::MutexGuard` or another guard or value that is not `Send`, such as an `Rc` of which others of its kernel thread
-    ///   have clones;
-    /// * anything of a library that takes its kernel thread for itself (OpenGL contexts, event loops).
+    /// * a `std::sync::MutexGuard` or another guard or value that is not `Send`, such as an `Rc` of
+    ///   which others of its kernel thread have clones;
+    /// * anything of a library that takes its kernel thread for itself (OpenGL contexts, event
+    ///   loops).
     ///
-    /// [`underpass_threads::thread_local!`](crate::thread_local) belongs to the user-level thread and is fine.
+    /// [`underpass_threads::thread_local!`](crate::thread_local) belongs to the user-level thread
+    /// and is fine.
     #[must_use]
     pub unsafe fn migrating(mut self) -> Self {
         self.flags |= flag::MIGRATES;
@@ -76,8 +83,8 @@ impl Builder {
 
     /// Starts it on one of this domain's activations. URPC's `FORK` (section 4.1).
     ///
-    /// It gets its stack when it first runs. Until then any activation may take it; from then on it stays where it is, unless it is
-    /// [`migrating`](Self::migrating).
+    /// It gets its stack when it first runs. Until then any activation may take it; from then on it
+    /// stays where it is, unless it is [`migrating`](Self::migrating).
     ///
     /// # Errors
     /// `InvalidInput`: the name holds a NUL, or the stack is larger than 4 GiB.

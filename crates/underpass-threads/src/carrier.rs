@@ -1,4 +1,5 @@
-//! Contexts that run one thread after another: a thread that starts needs no new stack, and often no switch.
+//! Contexts that run one thread after another: a thread that starts needs no new stack, and often
+//! no switch.
 
 use crate::control::{Control, flag};
 use crate::hold::critical;
@@ -12,7 +13,8 @@ use underpass_context::{Base, Context, Pause, Resume, Stacks};
 use underpass_os::clock::now_ns;
 use underpass_processor::preempt;
 
-/// Usable bytes of a thread's stack, unless it asks for others. Only pages that were touched cost memory.
+/// Usable bytes of a thread's stack, unless it asks for others. Only pages that were touched cost
+/// memory.
 pub(crate) const STACK: usize = 256 * 1024;
 /// Carriers of each kind that an activation keeps, warm, while nobody uses them.
 const WARM: usize = 64;
@@ -79,12 +81,14 @@ static ENDED: AtomicU64 = AtomicU64::new(0);
 
 /// How many stacks were made for carriers, and how many of them were given back.
 pub(crate) fn made_and_ended() -> (u64, u64) {
-    // Relaxed, as where they are written: statistics. In this order, so that no more seem to have ended than were made.
+    // Relaxed, as where they are written: statistics. In this order, so that no more seem to have
+    // ended than were made.
     let ended = ENDED.load(Ordering::Relaxed);
     (MADE.load(Ordering::Relaxed), ended)
 }
 
-/// When an activation has to be awake to [`reclaim`](Carriers::reclaim), in ns of the monotonic clock.
+/// When an activation has to be awake to [`reclaim`](Carriers::reclaim), in ns of the monotonic
+/// clock.
 #[inline]
 pub(crate) fn due() -> Option<u64> {
     COMMON.iter().filter_map(Shelf::due).min()
@@ -111,7 +115,8 @@ impl Carriers {
         warm.or_else(|| take_common(kind))
     }
 
-    /// Keeps one that is about to pause with nothing to do: for this kernel thread, which runs it, alone to use.
+    /// Keeps one that is about to pause with nothing to do: for this kernel thread, which runs it,
+    /// alone to use.
     ///
     /// # Errors
     /// The context, if enough are kept or it is of an unusual size.
@@ -124,8 +129,9 @@ impl Carriers {
         Ok(())
     }
 
-    /// Keeps one that has paused with nothing to do, for any activation, or lets it go if enough are kept. Says whether somebody has to look for unused ones from
-    /// now on, where nobody had to.
+    /// Keeps one that has paused with nothing to do, for any activation, or lets it go if enough
+    /// are kept. Says whether somebody has to look for unused ones from now on, where nobody had
+    /// to.
     pub(crate) fn keep(&self, kind: Kind, context: Box<Context>) -> bool {
         if !kind.keeps(&context) {
             end(context);
@@ -154,7 +160,8 @@ impl Carriers {
         }
     }
 
-    /// Gives those back to the kernel that lie unused for long, as long as nothing else is `wanted`. Between two threads.
+    /// Gives those back to the kernel that lie unused for long, as long as nothing else is
+    /// `wanted`. Between two threads.
     #[inline]
     pub(crate) fn reclaim(&self, wanted: impl Fn() -> bool) {
         if due().is_some() {
@@ -162,7 +169,8 @@ impl Carriers {
         }
     }
 
-    /// There is no memory for another stack: what is kept for later is needed now, here and elsewhere. Between two threads.
+    /// There is no memory for another stack: what is kept for later is needed now, here and
+    /// elsewhere. Between two threads.
     #[cold]
     pub(crate) fn spare_none(&self) {
         static ASKED: AtomicBool = AtomicBool::new(false);
@@ -215,10 +223,11 @@ fn fresh(size: usize) -> Option<Box<Context>> {
 /// Unmaps the stacks that are kept for later threads.
 ///
 /// A thread's stack is kept when it ends, and a call's: of each kind up to 64 on each activation,
-/// and 1024 besides, of which the kernel may take most of the memory
-/// whenever it is short of some, and of which all but 64 go once they lie unused for a second or two. After a burst of threads a program that goes on for long with
-/// few may give all of it back at once; each activation does so when it next comes between two threads. Control blocks stay for good, some 500 bytes for each of the most threads
-/// that there ever were at once.
+/// and 1024 besides, of which the kernel may take most of the memory whenever it is short of some,
+/// and of which all but 64 go once they lie unused for a second or two. After a burst of threads a
+/// program that goes on for long with few may give all of it back at once; each activation does so
+/// when it next comes between two threads. Control blocks stay for good, some 500 bytes for each of
+/// the most threads that there ever were at once.
 ///
 /// # Examples
 /// ```
@@ -235,7 +244,8 @@ pub fn trim() {
 /// Ends an idle carrier.
 fn end(context: Box<Context>) {
     ENDED.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: nobody else has it, and it holds nothing but the loop of `carry`; called between two threads.
+    // SAFETY: nobody else has it, and it holds nothing but the loop of `carry`; called between two
+    // threads.
     let why = unsafe { scheduler::anew().base().enter(&context, Resume::End) };
     debug_assert_eq!(why, Pause::Ended);
 }
@@ -264,7 +274,8 @@ fn carry() -> &'static Base {
         let resumed = match finished {
             Finished::Next | Finished::Unheeded => Resume::GoOn,
             Finished::Pass { own, next } => {
-                // SAFETY: it is this very context, idle by now, so that its keeper does not drop it before it has ended.
+                // SAFETY: it is this very context, idle by now, so that its keeper does not drop it
+                // before it has ended.
                 let own = unsafe { &*own };
                 // SAFETY: the other lives here and doesn't run.
                 unsafe { own.pass(next) }
@@ -337,7 +348,8 @@ fn preempt_enable() {
     preempt::enable();
 }
 
-/// The thread of this context has ended: tells who waits for that. Disables preemption, unless it is to be called again.
+/// The thread of this context has ended: tells who waits for that. Disables preemption, unless it
+/// is to be called again.
 #[inline(never)]
 fn finish(control: &'static Control, end: End) -> Finished {
     // Not `disable`: sections that the thread has forgotten end with it.
@@ -389,7 +401,8 @@ impl Scheduler {
     /// The next thread, if it is one that has not started and can do so on `context`.
     fn next_here(&self, context: &Context) -> Option<&'static Control> {
         let outside = self.outside();
-        // A few that wait to start go before those that are ready, up to the next look around: whoever starts many shall not be switched to after each.
+        // A few that wait to start go before those that are ready, up to the next look around:
+        // whoever starts many shall not be switched to after each.
         let others = (outside.free.is_empty() && !outside.ready.is_empty())
             || self.is_dedicated()
             || self.has_to_look_around();

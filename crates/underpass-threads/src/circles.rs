@@ -1,9 +1,11 @@
 //! The search for threads that wait for each other in a circle.
 //!
-//! Notes of who waits for whom are old when they are read, so the search asks the homes of all who wait, twice: in the first round
-//! each suspension is marked, and what it waits for is described anew. If the second round finds every suspension of a circle marked, and
-//! every holder the same, then that circle existed between the two rounds: nobody in it has run meanwhile. Nobody in it will ever,
-//! for neither deadlines nor cancellations end these waits. So there are no false alarms.
+//! Notes of who waits for whom are old when they are read, so the search asks the homes of all who
+//! wait, twice: in the first round each suspension is marked, and what it waits for is described
+//! anew. If the second round finds every suspension of a circle marked, and every holder the same,
+//! then that circle existed between the two rounds: nobody in it has run meanwhile. Nobody in it
+//! will ever, for neither deadlines nor cancellations end these waits. So there are no false
+//! alarms.
 
 use crate::control::Control;
 use crate::handle::ThreadId;
@@ -85,7 +87,8 @@ fn circles(edges: &HashMap<u64, Edge>) -> Vec<Vec<u64>> {
     circles
 }
 
-/// All deadlocks, and whether there may be more, where activations were silent. Not on an activation.
+/// All deadlocks, and whether there may be more, where activations were silent. Not on an
+/// activation.
 pub(crate) fn search() -> (Vec<Deadlock>, bool) {
     static NUMBER: AtomicU32 = AtomicU32::new(1);
     // One at a time, so that marks are not overwritten.

@@ -45,11 +45,12 @@ pub(crate) mod flag {
     pub(crate) const APART: u32 = 512;
 }
 
-/// A thread's control block. It outlives the thread: blocks are used again and never freed, so that whoever looks at one
-/// that ends meanwhile reads at worst what belongs to the next thread.
+/// A thread's control block. It outlives the thread: blocks are used again and never freed, so that
+/// whoever looks at one that ends meanwhile reads at worst what belongs to the next thread.
 ///
-/// *Home* is the activation on which the thread runs and is suspended: pinned threads have one for life. *Owner* is who
-/// makes the thread; then, while it is in a list of unstarted threads, who takes it out; from then on its home.
+/// *Home* is the activation on which the thread runs and is suspended: pinned threads have one for
+/// life. *Owner* is who makes the thread; then, while it is in a list of unstarted threads, who
+/// takes it out; from then on its home.
 ///
 /// | field | who writes it |
 /// |---|---|
@@ -136,7 +137,8 @@ impl Control {
     /// Makes it stand for a new thread that somebody holds, after `registry::take`.
     #[inline]
     pub(crate) fn renew(&'static self, flags: u32) {
-        // Relaxed, all: others learn of it by something that synchronizes; to who looks around they are hints.
+        // Relaxed, all: others learn of it by something that synchronizes; to who looks around they
+        // are hints.
         let number = self.number.load(Ordering::Relaxed);
         self.number.store(registry::next_number(number), Ordering::Relaxed);
         self.home.store(KERNEL, Ordering::Relaxed);
@@ -155,7 +157,8 @@ impl Control {
         self.number.store(number, Ordering::Relaxed);
     }
 
-    /// The number of the thread that it stands for, never used again; 0 if it has never stood for any.
+    /// The number of the thread that it stands for, never used again; 0 if it has never stood for
+    /// any.
     #[inline]
     pub fn id(&self) -> u64 {
         // Relaxed: for people, and for guesses that are checked.
@@ -239,13 +242,15 @@ impl Control {
         (&raw const self.context).addr()
     }
 
-    /// A copy of its name, for who looks around: without a wait, so nothing while somebody else looks at it.
+    /// A copy of its name, for who looks around: without a wait, so nothing while somebody else
+    /// looks at it.
     pub(crate) fn try_name(&self) -> Option<Box<str>> {
         let named = self.has(flag::NAMED);
         named.then(|| self.name.try_lock().ok()?.clone()).flatten()
     }
 
-    /// As [`with_name`](Self::with_name), without a wait: nameless while somebody else looks at the name.
+    /// As [`with_name`](Self::with_name), without a wait: nameless while somebody else looks at the
+    /// name.
     pub(crate) fn try_with_name<R>(&self, with: impl FnOnce(Option<&str>) -> R) -> R {
         with(self.name.try_lock().ok().as_ref().and_then(|name| name.as_deref()))
     }
@@ -271,11 +276,13 @@ impl Control {
         self.since.load(Ordering::Relaxed)
     }
 
-    /// Ends the suspension of this thread: exactly once for each that was not abandoned; it may come first.
+    /// Ends the suspension of this thread: exactly once for each that was not abandoned; it may
+    /// come first.
     ///
     /// # Safety
-    /// The caller has taken the thread out of the list into which it was put for one call of [`suspend`](crate::suspend()), that suspension was not abandoned, and
-    /// nobody else wakes it for that. A wake too many would have the thread run twice at once.
+    /// The caller has taken the thread out of the list into which it was put for one call of
+    /// [`suspend`](crate::suspend()), that suspension was not abandoned, and nobody else wakes it
+    /// for that. A wake too many would have the thread run twice at once.
     #[inline]
     pub unsafe fn wake(&'static self) {
         match self.home() {

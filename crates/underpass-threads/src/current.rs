@@ -49,8 +49,8 @@ fn of_kernel_thread() -> &'static Control {
     KERNEL.get().unwrap_or_else(enrol)
 }
 
-/// A plain kernel thread comes here for the first time, or once more while its own variables are destroyed: what it takes then is not
-/// given back.
+/// A plain kernel thread comes here for the first time, or once more while its own variables are
+/// destroyed: what it takes then is not given back.
 #[cold]
 fn enrol() -> &'static Control {
     let own = Own::new();
@@ -108,8 +108,9 @@ pub fn yield_now() {
 
 /// A place in a long computation at which others may go first: cheap enough for an inner loop.
 ///
-/// Yields if a thread of the same activation waits, at most once a time slice or so; see [`no_preempt`](crate::no_preempt) for the contrary.
-/// Preemption alone lets other activations run, but not the threads that have started on this one.
+/// Yields if a thread of the same activation waits, at most once a time slice or so; see
+/// [`no_preempt`](crate::no_preempt) for the contrary. Preemption alone lets other activations run,
+/// but not the threads that have started on this one.
 ///
 /// # Examples
 /// ```

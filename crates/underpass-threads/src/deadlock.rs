@@ -1,11 +1,14 @@
 //! Deadlock among locks, joins and whatever else says who holds it.
 //!
-//! Whoever is about to wait for what another holds notes whom it waits for, and looks whether that one waits too: then there *may* be a
-//! circle, and a kernel thread of its own searches for one (`circles.rs`) when it has had time to dissolve.
+//! Whoever is about to wait for what another holds notes whom it waits for, and looks whether that
+//! one waits too: then there *may* be a circle, and a kernel thread of its own searches for one
+//! (`circles.rs`) when it has had time to dissolve.
 //!
-//! It also searches for guards of `std`'s locks (`guards.rs`) when the monitor finds an activation blocked.
+//! It also searches for guards of `std`'s locks (`guards.rs`) when the monitor finds an activation
+//! blocked.
 //!
-//! A search that costs `d` is followed by a pause of some `50 d`, so that locks which many wait for in chains cost little.
+//! A search that costs `d` is followed by a pause of some `50 d`, so that locks which many wait for
+//! in chains cost little.
 
 use crate::circles::search;
 use crate::control::{Control, flag};
@@ -25,11 +28,13 @@ const LASTS: Duration = Duration::from_millis(200);
 /// The shortest and the longest pause between two searches.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
 
-/// `me` is about to wait for something that is not ended by cancellation: a lock, an answer, a thread's end.
+/// `me` is about to wait for something that is not ended by cancellation: a lock, an answer, a
+/// thread's end.
 #[inline]
 pub(crate) fn about_to_wait(me: &'static Control, wait: &dyn Wait) {
     if let Some(holder) = wait.holder() {
-        // Relaxed, here and in `waited`: a hint, checked before anybody is told; see `may_close` for the fence.
+        // Relaxed, here and in `waited`: a hint, checked before anybody is told; see `may_close`
+        // for the fence.
         me.waits_for.store(holder.id(), Ordering::Relaxed);
         if may_close(me, holder) {
             alarm();
@@ -43,13 +48,15 @@ pub(crate) fn waited(me: &Control) {
     me.waits_for.store(0, Ordering::Relaxed);
 }
 
-/// Whether `holder` waits too. Of all in a circle at least one, the last to note its wait, finds that.
+/// Whether `holder` waits too. Of all in a circle at least one, the last to note its wait, finds
+/// that.
 #[inline]
 fn may_close(me: &Control, holder: &Control) -> bool {
     match (me.home(), holder.home()) {
         // One kernel thread runs both, in one order.
         (Some(mine), Some(its)) if mine == its => {}
-        // It has not started or is free to go, so it doesn't wait; when it does it will look itself, long after our note.
+        // It has not started or is free to go, so it doesn't wait; when it does it will look
+        // itself, long after our note.
         (_, None) if !holder.has(flag::KERNEL) => return false,
         // The one who comes later, in the order of these fences, sees the other's note.
         _ => fence(Ordering::SeqCst),
@@ -80,7 +87,8 @@ fn searcher() -> Option<&'static thread::Thread> {
     SEARCHER.get_or_init(start).as_ref()
 }
 
-/// Whether guards of `std`'s locks that hold up an activation are told unasked. A dump tells them in any case.
+/// Whether guards of `std`'s locks that hold up an activation are told unasked. A dump tells them
+/// in any case.
 const GUARDS: bool = cfg!(debug_assertions);
 
 /// Has everything there that [`blocks`] needs.
@@ -106,7 +114,8 @@ pub(crate) fn blocks(activation: usize) {
     }
 }
 
-/// The guards that hold up an activation of those, for so long that it is not just a lock that somebody else is about to release.
+/// The guards that hold up an activation of those, for so long that it is not just a lock that
+/// somebody else is about to release.
 fn guards() -> Vec<HeldUp> {
     let blocked = BLOCKED.iter().enumerate().filter(|(_, blocked)| blocked.swap(false, Ordering::Relaxed));
     let mut found = guards::look_at(&blocked.map(|(number, _)| number).collect::<Vec<_>>());

@@ -1,6 +1,8 @@
-//! What debuggers need to know of a process that doesn't run: where the control blocks are, and where their fields lie.
+//! What debuggers need to know of a process that doesn't run: where the control blocks are, and
+//! where their fields lie.
 //!
-//! `tools/gdb/underpass.py` reads the table by its symbol, which needs no debug information and works on cores. All words are of 64 bits.
+//! `tools/gdb/underpass.py` reads the table by its symbol, which needs no debug information and
+//! works on cores. All words are of 64 bits.
 
 use crate::control::Control;
 use crate::outside::Outside;
@@ -22,10 +24,11 @@ pub(crate) struct Table {
     /// Bytes of a control block.
     block: u64,
     control: Fields,
-    /// In a context: where it stopped, the address of its guard, and the length of its stack with the guard.
+    /// In a context: where it stopped, the address of its guard, and the length of its stack with
+    /// the guard.
     context: [u64; 3],
-    /// In the outside of an activation: the thread that runs, that which is in a blocking call, the first of those that are ready, and the last of
-    /// those that others have told to go on.
+    /// In the outside of an activation: the thread that runs, that which is in a blocking call, the
+    /// first of those that are ready, and the last of those that others have told to go on.
     outside: [u64; 4],
     /// In a control block: the name's address and length. Known when the first is made.
     name: AtomicU64,

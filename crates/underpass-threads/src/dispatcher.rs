@@ -1,18 +1,25 @@
-//! The thread that takes incoming calls and runs them: each call on a thread of its own, without a switch unless it pauses.
+//! The thread that takes incoming calls and runs them: each call on a thread of its own, without a
+//! switch unless it pauses.
 //!
-//! A dispatcher runs a procedure on its own stack. If the procedure pauses, that thread is the call's from then on, the
-//! activation starts another dispatcher, and the first ends when its call has ended. So the stack of a dispatcher is the
-//! E-stack of its call (LRPC), taken from the pool only when a call has come. Where as many are held by calls that wait as may be (`estacks.rs`), no
-//! dispatcher begins: calls wait where they are. A listener's stays from one loan to the next, if there is nothing else to run (`listener.rs`).
+//! A dispatcher runs a procedure on its own stack. If the procedure pauses, that thread is the
+//! call's from then on, the activation starts another dispatcher, and the first ends when its call
+//! has ended. So the stack of a dispatcher is the E-stack of its call (LRPC), taken from the pool
+//! only when a call has come. Where as many are held by calls that wait as may be (`estacks.rs`),
+//! no dispatcher begins: calls wait where they are. A listener's stays from one loan to the next,
+//! if there is nothing else to run (`listener.rs`).
 //!
-//! Clients are served by turns: at most [`SHARE`] calls of a line, then the next line is looked at, and whoever dispatches next goes on there. So
-//! while one client floods, another's call waits for `SHARE` of the flood's calls on each activation that serves, and not for those that the
-//! flood has waiting.
+//! Clients are served by turns: at most [`SHARE`] calls of a line, then the next line is looked at,
+//! and whoever dispatches next goes on there. So while one client floods, another's call waits for
+//! `SHARE` of the flood's calls on each activation that serves, and not for those that the flood
+//! has waiting.
 //!
-//! Several activations that serve divide the lines. One leads, and looks at all that nobody keeps. Another, which is called when there is more to do than one can, becomes the *keeper* of a
-//! line on which a call waited for too long while it had nothing else to serve, and of more until it has its part of those on which calls wait. They are left to it then, also by the one
-//! that leads, as long as it takes calls of them; who has nothing to do takes over where a call waits all the same. It gives its lines back when it
-//! serves no more. So those who serve are at different lines, under load, and one that is alone serves them all.
+//! Several activations that serve divide the lines. One leads, and looks at all that nobody keeps.
+//! Another, which is called when there is more to do than one can, becomes the *keeper* of a line
+//! on which a call waited for too long while it had nothing else to serve, and of more until it has
+//! its part of those on which calls wait. They are left to it then, also by the one that leads, as
+//! long as it takes calls of them; who has nothing to do takes over where a call waits all the
+//! same. It gives its lines back when it serves no more. So those who serve are at different lines,
+//! under load, and one that is alone serves them all.
 
 use crate::carrier;
 use crate::control::Control;
@@ -29,9 +36,11 @@ use underpass_processor::{Keeper, Line, Spin};
 pub const SHARE: u32 = 8;
 /// Passes over the lines between two looks at timers and other activations.
 const GLANCE: u32 = 64;
-/// An activation that has lines to serve looks so often, in ns, whether others take calls of theirs.
+/// An activation that has lines to serve looks so often, in ns, whether others take calls of
+/// theirs.
 const ROUND: u64 = 100_000;
-/// So many passes in a row in which several lines had more than their share have another activation called; after each call twice as many, up to the second number.
+/// So many passes in a row in which several lines had more than their share have another activation
+/// called; after each call twice as many, up to the second number.
 const LASTING: (u32, u32) = (16, 4096);
 
 /// Serves calls until there are none for some time, or until another dispatches.
@@ -53,7 +62,8 @@ pub(crate) fn run(own: &'static Scheduler) {
         let (mut served, mut pays, mut shares) = (false, false, false);
         let lent = own.activation().is_lent();
         let mut full = 0;
-        // The only line that there is, if it is to be served: without another pass, as soon as a call is seen there.
+        // The only line that there is, if it is to be served: without another pass, as soon as a
+        // call is seen there.
         let mut sole = None;
         let count = own.count_lines();
         for _ in 0..count {
@@ -188,7 +198,8 @@ struct Crush {
 }
 
 impl Crush {
-    /// A pass has ended, in which so many lines had more calls than their share. Whether that has lasted.
+    /// A pass has ended, in which so many lines had more calls than their share. Whether that has
+    /// lasted.
     fn lasts(&mut self, full: u32) -> bool {
         self.passes = if full > 1 { self.passes + 1 } else { 0 };
         let lasts = self.passes >= self.lasting;
@@ -220,7 +231,8 @@ impl Drop for Office {
 }
 
 impl Scheduler {
-    /// Whether a call on `line` is this activation's to serve. Others' lines are looked at when it is time.
+    /// Whether a call on `line` is this activation's to serve. Others' lines are looked at when it
+    /// is time.
     #[inline]
     fn may_serve(&self, line: &dyn Line, round: &mut Round) -> bool {
         let (me, keeper) = (self.number(), line.keeper());
@@ -232,8 +244,10 @@ impl Scheduler {
         kept.map_or(leads, |keeper| keeper == me) || self.may_help(line, kept, round)
     }
 
-    /// Whether a call on a line that is another's, or the leader's, is to be served by this activation: with nothing else to do, it does not let a call wait. It looks after that
-    /// line from then on: whoever let the call wait may have lost its processor for a slice of the kernel's, and each call of that time would wait until it is helped.
+    /// Whether a call on a line that is another's, or the leader's, is to be served by this
+    /// activation: with nothing else to do, it does not let a call wait. It looks after that line
+    /// from then on: whoever let the call wait may have lost its processor for a slice of the
+    /// kernel's, and each call of that time would wait until it is helped.
     fn may_help(&self, line: &dyn Line, kept: Option<usize>, round: &mut Round) -> bool {
         let takes = if round.busy {
             let Some(now) = round.due().filter(|_| line.pending()) else { return false };
@@ -250,7 +264,8 @@ impl Scheduler {
         takes
     }
 
-    /// Whether this activation keeps less than its part of the lines on which calls wait, if the leader and all that keep a line have the same.
+    /// Whether this activation keeps less than its part of the lines on which calls wait, if the
+    /// leader and all that keep a line have the same.
     fn has_less_than_its_part(&self) -> bool {
         let (mut keepers, mut own, mut all) = (1u64 << (self.number() % 64), 0, 0);
         for keeper in
@@ -296,7 +311,8 @@ impl Scheduler {
         self.dispatcher.get().is_some_and(|dispatcher| std::ptr::eq(dispatcher, control))
     }
 
-    /// The dispatcher is about to `serve` the next call of `line`, if one has come; what came of it, if it is the dispatcher still.
+    /// The dispatcher is about to `serve` the next call of `line`, if one has come; what came of
+    /// it, if it is the dispatcher still.
     #[inline]
     fn serving<T>(&self, me: &'static Control, line: &Arc<dyn Line>, serve: impl FnOnce() -> T) -> Option<T> {
         let call = self.serving.begins(line, self, me);
@@ -320,7 +336,8 @@ impl Scheduler {
         self.tired.set(true);
     }
 
-    /// A thread has paused while a procedure runs: if it is the dispatcher, it is that call's thread now, and another dispatches.
+    /// A thread has paused while a procedure runs: if it is the dispatcher, it is that call's
+    /// thread now, and another dispatches.
     #[cold]
     pub(crate) fn dispatcher_paused(&self, control: &'static Control) {
         if self.is_dispatcher(control) {

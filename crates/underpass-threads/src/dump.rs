@@ -1,8 +1,9 @@
 //! What all threads do at this moment, for people.
 //!
-//! Each activation reports on its own threads, between two of them (`report.rs`). Of the threads of an activation that is silent, because one
-//! of them computes or is in a blocking call, and of those that live nowhere, anybody can tell what stands in their control blocks: these
-//! are never freed, and each record is thrown away if its block stands for another thread at the end.
+//! Each activation reports on its own threads, between two of them (`report.rs`). Of the threads of
+//! an activation that is silent, because one of them computes or is in a blocking call, and of
+//! those that live nowhere, anybody can tell what stands in their control blocks: these are never
+//! freed, and each record is thrown away if its block stands for another thread at the end.
 
 use crate::circles::{self, Deadlock};
 use crate::control::{Control, flag};
@@ -47,7 +48,8 @@ pub struct ThreadReport {
     pub blocked_for: Option<Duration>,
     /// How often the monitor found that it didn't give way.
     pub found: Found,
-    /// Where it is; empty if it has not started, if it holds off preemption, and for other kernel threads than the caller.
+    /// Where it is; empty if it has not started, if it holds off preemption, and for other kernel
+    /// threads than the caller.
     pub trace: Trace,
 }
 
@@ -57,7 +59,8 @@ pub struct ThreadReport {
 pub struct Dump {
     /// All user-level threads, and the kernel threads that use the package.
     pub threads: Vec<ThreadReport>,
-    /// Activations that did not come to answer: a thread runs there, or is in a blocking call, or they lack a processor.
+    /// Activations that did not come to answer: a thread runs there, or is in a blocking call, or
+    /// they lack a processor.
     pub silent: Vec<usize>,
     /// Threads that wait for each other, for ever.
     pub deadlocks: Vec<Deadlock>,
@@ -65,11 +68,13 @@ pub struct Dump {
     pub held_up: Vec<HeldUp>,
 }
 
-/// What every user-level thread does at this moment, and every kernel thread that uses the package: for people.
+/// What every user-level thread does at this moment, and every kernel thread that uses the package:
+/// for people.
 ///
-/// It neither crashes nor hangs, whatever those do. Activations on which a thread computes, or blocks in the kernel, are given a tenth of a
-/// second to answer; then a signal (`SIGRTMIN + 8`) has them say where they are: system calls that signals interrupt
-/// return early there. Costs some microseconds a thread.
+/// It neither crashes nor hangs, whatever those do. Activations on which a thread computes, or
+/// blocks in the kernel, are given a tenth of a second to answer; then a signal (`SIGRTMIN + 8`)
+/// has them say where they are: system calls that signals interrupt return early there. Costs some
+/// microseconds a thread.
 ///
 /// # Examples
 /// ```
@@ -93,8 +98,8 @@ pub fn dump() -> Dump {
 
 /// Threads that wait for each other's locks or ends in a circle, and so will never go on.
 ///
-/// What makes out a circle: what says who holds it (mutexes, write locks, joins), waited for without a deadline. Each is told
-/// on the standard error too, once, soon after it came about.
+/// What makes out a circle: what says who holds it (mutexes, write locks, joins), waited for
+/// without a deadline. Each is told on the standard error too, once, soon after it came about.
 ///
 /// # Examples
 /// ```
@@ -155,8 +160,8 @@ pub(crate) fn collect() -> Dump {
     Dump { threads, silent, deadlocks: circles::search().0, held_up }
 }
 
-/// What homes say of their threads, and which don't answer. While the one is waited for that does not, threads come to others after their
-/// reports: then all are asked once more.
+/// What homes say of their threads, and which don't answer. While the one is waited for that does
+/// not, threads come to others after their reports: then all are asked once more.
 fn of_homes() -> (Vec<Record>, Vec<usize>) {
     let (mut records, mut known) = (Vec::<Record>::new(), HashSet::new());
     let mut ask = || {

@@ -1,7 +1,9 @@
-//! E-stacks: the stacks on which calls run in the server (LRPC 3.2). How many of them calls may hold that wait in their handlers, and what there is of them.
+//! E-stacks: the stacks on which calls run in the server (LRPC 3.2). How many of them calls may
+//! hold that wait in their handlers, and what there is of them.
 //!
-//! A call takes no stack before it runs, and holds one for longer than its dispatcher has it only if its handler pauses. So what is counted is counted at pauses,
-//! and a call that doesn't pause pays for nothing of this.
+//! A call takes no stack before it runs, and holds one for longer than its dispatcher has it only
+//! if its handler pauses. So what is counted is counted at pauses, and a call that doesn't pause
+//! pays for nothing of this.
 
 use crate::builder::LEAST;
 use crate::{carrier, outside};
@@ -10,8 +12,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use underpass_context::Stacks;
 use underpass_os::{most_private, promises_memory};
 
-/// The bound if nobody sets one: several users, each with all the calls under way that a user has by default, and little memory yet, since a stack takes
-/// the pages that were touched.
+/// The bound if nobody sets one: several users, each with all the calls under way that a user has
+/// by default, and little memory yet, since a stack takes the pages that were touched.
 const USUAL: usize = 16 * 1024;
 
 /// Calls that wait in their handlers may hold so many.
@@ -95,8 +97,8 @@ pub fn provide_e_stacks(bytes: Option<usize>) -> io::Result<()> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EStacks {
-    /// Once calls that wait in their handlers hold so many, no more are begun until one ends. Those that an activation runs at that moment, one each, may wait
-    /// besides.
+    /// Once calls that wait in their handlers hold so many, no more are begun until one ends. Those
+    /// that an activation runs at that moment, one each, may wait besides.
     pub bound: usize,
     /// Calls that wait in their handlers, or went on after they had waited, hold so many.
     pub associated: usize,
@@ -105,9 +107,11 @@ pub struct EStacks {
     /// Stacks that take address space: these, those of threads, and those of either kind that are
     /// kept for later.
     pub exist: u64,
-    /// Stacks that were given back to the system: beyond the number that is kept, unused for long, or needed when memory was short.
+    /// Stacks that were given back to the system: beyond the number that is kept, unused for long,
+    /// or needed when memory was short.
     pub reclaimed: u64,
-    /// How often calls had to wait for others to end, since as many stacks were associated as may be.
+    /// How often calls had to wait for others to end, since as many stacks were associated as may
+    /// be.
     pub shortages: u64,
 }
 
@@ -126,10 +130,12 @@ pub fn e_stacks() -> EStacks {
     }
 }
 
-/// Begins no more calls once `bound` of them, at least one, wait in their handlers: each holds an E-stack. 16,384 if nothing is said.
+/// Begins no more calls once `bound` of them, at least one, wait in their handlers: each holds an
+/// E-stack. 16,384 if nothing is said.
 ///
-/// Calls that come then wait in their bindings' slots, also those that would not wait themselves. So handlers that wait for other calls to this domain, their own
-/// callees' calls back among them, need a bound that leaves room for these.
+/// Calls that come then wait in their bindings' slots, also those that would not wait themselves.
+/// So handlers that wait for other calls to this domain, their own callees' calls back among them,
+/// need a bound that leaves room for these.
 ///
 /// # Examples
 /// ```
@@ -145,13 +151,15 @@ pub fn bound_e_stacks(bound: usize) {
 /// Whether calls hold as many as they may: then those that come wait where they are.
 #[inline]
 pub fn short_of_e_stacks() -> bool {
-    // Relaxed: who would sleep for this asks after its announcement and the heavy barrier; see `released`.
+    // Relaxed: who would sleep for this asks after its announcement and the heavy barrier; see
+    // `released`.
     ASSOCIATED.load(Ordering::Relaxed) >= BOUND.load(Ordering::Relaxed)
 }
 
 /// A call has paused, and holds the stack of its dispatcher from now on.
 pub(crate) fn associated() {
-    // Relaxed: who reads too small a number has one more dispatcher, who would have had it a moment earlier.
+    // Relaxed: who reads too small a number has one more dispatcher, who would have had it a moment
+    // earlier.
     let now = ASSOCIATED.fetch_add(1, Ordering::Relaxed) + 1;
     if now > MOST.load(Ordering::Relaxed) {
         MOST.fetch_max(now, Ordering::Relaxed);
@@ -163,7 +171,8 @@ pub(crate) fn associated() {
 
 /// Such a call has ended.
 pub(crate) fn released() {
-    // SYNC with the heavy barrier in `sleep`: who sleeps since stacks were short has announced that, and is called, or sees the stack.
+    // SYNC with the heavy barrier in `sleep`: who sleeps since stacks were short has announced
+    // that, and is called, or sees the stack.
     let before = ASSOCIATED.fetch_sub(1, Ordering::SeqCst);
     if before >= BOUND.load(Ordering::Relaxed) {
         outside::invite();

@@ -1,4 +1,5 @@
-//! Threads that any activation may take: those that have not started, and migrating ones that can go on.
+//! Threads that any activation may take: those that have not started, and migrating ones that can
+//! go on.
 
 use crate::control::{Control, flag};
 use crate::hold::critical;
@@ -28,7 +29,8 @@ impl Common {
         let _held = critical();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push_back(control);
-        // SYNC with `any` load in `has`: a hint; the list itself is under its lock. A swap, since some sleep without a heavy barrier.
+        // SYNC with `any` load in `has`: a hint; the list itself is under its lock. A swap, since
+        // some sleep without a heavy barrier.
         self.any.swap(true, Ordering::AcqRel);
     }
 
@@ -38,7 +40,8 @@ impl Common {
         self.any.load(Ordering::Relaxed)
     }
 
-    /// Takes the first, and gives as many more as `room` wants to it, so that the lock is not taken for each.
+    /// Takes the first, and gives as many more as `room` wants to it, so that the lock is not taken
+    /// for each.
     fn take(&self, mut room: impl FnMut(&'static Control) -> bool) -> Option<&'static Control> {
         if !self.has() {
             return None;
@@ -79,7 +82,8 @@ pub(crate) fn any() -> bool {
     COMMON.has() || DEDICATED.has() || outside::all().any(|outside| !outside.free.is_empty())
 }
 
-/// Whether the activation of this outside would take some of them: a hint, exact after a heavy barrier.
+/// Whether the activation of this outside would take some of them: a hint, exact after a heavy
+/// barrier.
 pub(crate) fn suits(outside: &Outside) -> bool {
     // Relaxed, both: others' looks are hints.
     outside.activation.listens_on().is_none()
@@ -103,7 +107,8 @@ fn take_common(own: &Outside) -> Option<&'static Control> {
 }
 
 impl Scheduler {
-    /// The thread that is to start or to go on here, from this activation's own ring or the common list.
+    /// The thread that is to start or to go on here, from this activation's own ring or the common
+    /// list.
     #[inline]
     pub(crate) fn take_near(&self) -> Option<&'static Control> {
         let own: &Outside = self.outside();
@@ -123,7 +128,8 @@ impl Scheduler {
         suits(self.outside())
     }
 
-    /// One that an activation has which has no processor at the moment, or keeps it for a thread of its own.
+    /// One that an activation has which has no processor at the moment, or keeps it for a thread of
+    /// its own.
     pub(crate) fn steal_from_others(&self) -> Option<&'static Control> {
         outside::all()
             .filter(|other| other.activation.summoned() || other.dedicated.load(Ordering::Relaxed))

@@ -1,9 +1,11 @@
-//! Guards of `std`'s locks that a suspended thread holds, found where they bite: another thread of the same activation waits for the lock
-//! in the kernel, and with it the whole activation, the holder included.
+//! Guards of `std`'s locks that a suspended thread holds, found where they bite: another thread of
+//! the same activation waits for the lock in the kernel, and with it the whole activation, the
+//! holder included.
 //!
-//! Nobody can tell who holds a lock of `std`; but a guard points to its lock, and lies on the stack of its holder. So the stacks of the
-//! activation's suspended threads are searched for such a word. All of this is read by way of the kernel ([`Peek`]), for it may
-//! change or go away meanwhile: what is found is a strong hint, not a proof.
+//! Nobody can tell who holds a lock of `std`; but a guard points to its lock, and lies on the stack
+//! of its holder. So the stacks of the activation's suspended threads are searched for such a word.
+//! All of this is read by way of the kernel ([`Peek`]), for it may change or go away meanwhile:
+//! what is found is a strong hint, not a proof.
 
 use crate::control::Control;
 use crate::handle::ThreadId;
@@ -23,7 +25,8 @@ const MOST: usize = 1 << 20;
 /// Bytes that are read at a time.
 const CHUNK: usize = 4096;
 
-/// Threads that are held up since another holds a lock of `std` while it is suspended. See [`Dump`](crate::Dump).
+/// Threads that are held up since another holds a lock of `std` while it is suspended. See
+/// [`Dump`](crate::Dump).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeldUp {

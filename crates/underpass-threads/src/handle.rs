@@ -46,7 +46,8 @@ impl Thread {
     pub(crate) fn of(control: &'static Control) -> Self {
         // Relaxed: whoever holds one keeps the block from being used again.
         let holders = control.holders.fetch_add(1, Ordering::Relaxed);
-        // As `Arc`: handles that are made and forgotten must not bring the count to where the block is used again.
+        // As `Arc`: handles that are made and forgotten must not bring the count to where the block
+        // is used again.
         if holders > u32::MAX / 2 {
             std::process::abort();
         }
@@ -61,7 +62,8 @@ impl Thread {
     /// Its name, if it was given one.
     pub fn name(&self) -> Option<&str> {
         let name = self.control.with_name(|name| name.map(std::ptr::from_ref))?;
-        // SAFETY: a name is set before the thread starts, and taken away when nobody holds it, as this does.
+        // SAFETY: a name is set before the thread starts, and taken away when nobody holds it, as
+        // this does.
         Some(unsafe { &*name })
     }
 
@@ -76,15 +78,18 @@ impl Thread {
     #[inline]
     pub fn unpark(&self) {
         if let Some(waiter) = self.control.token.open() {
-            // SAFETY: the gate gives each waiter out once, to who opens it or who abandons the wait.
+            // SAFETY: the gate gives each waiter out once, to who opens it or who abandons the
+            // wait.
             unsafe { waiter.wake() };
         }
     }
 
-    /// Asks it to end. It learns of it by [`cancelled`](crate::cancelled); blocking calls return early, or with an error that says so.
+    /// Asks it to end. It learns of it by [`cancelled`](crate::cancelled); blocking calls return
+    /// early, or with an error that says so.
     ///
-    /// What returns early: `park`, `sleep`, waits at a condition variable; with an error: channels, semaphores, I/O, and calls of other domains, of which the server is told. Locks,
-    /// joins, and calls for which a processor was lent by force are not interrupted.
+    /// What returns early: `park`, `sleep`, waits at a condition variable; with an error: channels,
+    /// semaphores, I/O, and calls of other domains, of which the server is told. Locks, joins, and
+    /// calls for which a processor was lent by force are not interrupted.
     ///
     /// # Examples
     /// ```
@@ -135,8 +140,8 @@ impl fmt::Debug for Thread {
 /// Holds `control` no more.
 #[inline]
 pub(crate) fn release(control: &'static Control) {
-    // SYNC with the same in another holder: what it did comes before the block is used again. Who finds that it is the only holder
-    // needs no locked instruction: nobody else can make another.
+    // SYNC with the same in another holder: what it did comes before the block is used again. Who
+    // finds that it is the only holder needs no locked instruction: nobody else can make another.
     if control.holders.load(Ordering::Acquire) == 1 || control.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
         control.retire();
     }
@@ -148,7 +153,8 @@ pub(crate) fn is_detached(control: &'static Control) -> bool {
     control.ended.is_registered(control)
 }
 
-/// It has ended and left its result: wakes who joins. `false` if nobody will ask for the result, just now.
+/// It has ended and left its result: wakes who joins. `false` if nobody will ask for the result,
+/// just now.
 #[inline]
 pub(crate) fn tell_end(control: &'static Control) -> bool {
     match control.ended.open() {
@@ -257,7 +263,8 @@ impl Wait for End {
     }
 }
 
-/// Blocks until somebody calls [`Thread::unpark`]; at once if somebody has since the last time. May return early if the thread is cancelled.
+/// Blocks until somebody calls [`Thread::unpark`]; at once if somebody has since the last time. May
+/// return early if the thread is cancelled.
 #[inline(always)]
 pub fn park() {
     park_until(None);

@@ -17,8 +17,8 @@ impl Scheduler {
         self.busy() || self.activation().summoned()
     }
 
-    /// Whether anything but the current thread wants this processor: as [`busy`](Self::busy), and timers, threads of
-    /// other activations that have not started, and incoming calls.
+    /// Whether anything but the current thread wants this processor: as [`busy`](Self::busy), and
+    /// timers, threads of other activations that have not started, and incoming calls.
     pub(crate) fn wanted(&self) -> bool {
         self.wanted_soon()
             || self.timer_due()
@@ -35,7 +35,8 @@ impl Scheduler {
         }
     }
 
-    /// Takes the replies that have come for others; says whether anything but the current thread wants this processor.
+    /// Takes the replies that have come for others; says whether anything but the current thread
+    /// wants this processor.
     pub(crate) fn glance(&self) -> bool {
         self.lines().iter().for_each(|line| {
             line.poll();
@@ -44,12 +45,14 @@ impl Scheduler {
         self.wanted()
     }
 
-    /// Whether calls that have come are this activation's to serve: no other looks at the lines, or it is held up.
+    /// Whether calls that have come are this activation's to serve: no other looks at the lines, or
+    /// it is held up.
     pub(crate) fn may_dispatch(&self, lines: &Lines) -> bool {
         outside::lead(self.number()) || lines.iter().any(|line| persists(&***line))
     }
 
-    /// Whether another activation looks at the lines, so that this one need not, unless threads of its own wait.
+    /// Whether another activation looks at the lines, so that this one need not, unless threads of
+    /// its own wait.
     fn led_by_another(&self) -> bool {
         self.live() == 0 && !outside::lead(self.number())
     }
@@ -60,7 +63,8 @@ impl Scheduler {
         self.view.borrow().stale()
     }
 
-    /// The line of this number, for who serves it: a procedure that stays long holds on to no other.
+    /// The line of this number, for who serves it: a procedure that stays long holds on to no
+    /// other.
     #[inline]
     pub(crate) fn line(&self, number: usize) -> Option<Rc<Arc<dyn Line>>> {
         self.lines.borrow().get(number).cloned()
@@ -74,7 +78,8 @@ impl Scheduler {
             self.lines.replace(new);
             self.leave_small_stack();
             if !gone.is_empty() {
-                // Maybe the last of a line, and so of an implementation, whose destructor wants a thread to run on.
+                // Maybe the last of a line, and so of an implementation, whose destructor wants a
+                // thread to run on.
                 // SAFETY: the thread borrows nothing.
                 drop(unsafe { builder::launch(registry::take(0), move || drop(gone)) });
             }
@@ -101,7 +106,8 @@ impl Scheduler {
         let lines = self.lines();
         lines.iter().for_each(|line| {
             line.poll();
-            // This activation has had other things to do since it last looked: the peer gets no processor of it so soon.
+            // This activation has had other things to do since it last looked: the peer gets no
+            // processor of it so soon.
             if line.overdue() {
                 line.call();
             }
@@ -125,8 +131,9 @@ impl Scheduler {
         }
     }
 
-    /// Notes that the calling thread waits for what may come without a pause, about as long as so many `looks` of one who polls and is answered; says whether to
-    /// [look around](Self::look_around) when it has come.
+    /// Notes that the calling thread waits for what may come without a pause, about as long as so
+    /// many `looks` of one who polls and is answered; says whether to [look
+    /// around](Self::look_around) when it has come.
     #[inline]
     pub(crate) fn waits(&self, looks: u32) -> bool {
         let waits = self.waits.get().saturating_add(looks);
@@ -134,7 +141,8 @@ impl Scheduler {
         waits >= Spin::BATCH
     }
 
-    /// Who is always answered at once never comes to the scheduler: now and then it looks here at what the scheduler would, puts lines away that carry nothing, and gives way if others want
+    /// Who is always answered at once never comes to the scheduler: now and then it looks here at
+    /// what the scheduler would, puts lines away that carry nothing, and gives way if others want
     /// this processor, threads whose time has come among them.
     #[cold]
     #[inline(never)]
@@ -152,13 +160,15 @@ impl Scheduler {
         }
     }
 
-    /// Whether there may be something to poll the lines for, or somebody wants this processor: for who looks again and again.
+    /// Whether there may be something to poll the lines for, or somebody wants this processor: for
+    /// who looks again and again.
     #[inline]
     pub(crate) fn stirs(&self, lines: &[Rc<Arc<dyn Line>>]) -> bool {
         self.wanted_soon() || lines.iter().any(|line| line.stirs())
     }
 
-    /// Notes that this activation has looked at all lines so many times: those that carry nothing are put away in the end.
+    /// Notes that this activation has looked at all lines so many times: those that carry nothing
+    /// are put away in the end.
     pub(crate) fn passed(&self, times: u32) {
         if lines::passed(times) {
             // Nobody holds on to a dormant line in its sleep.
@@ -219,15 +229,16 @@ impl Scheduler {
         }
         self.habit.slept(now_ns() - since);
         self.passed(lines::SLEEP);
-        // More than one call has come: another processor may help. It looks in the same way whether there are more.
+        // More than one call has come: another processor may help. It looks in the same way whether
+        // there are more.
         let calls = |line: &Rc<Arc<dyn Line>>| usize::from(line.pending()) + usize::from(line.backlog());
         if self.lines().iter().map(calls).sum::<usize>() > 1 {
             outside::invite();
         }
     }
 
-    /// Gives this processor to a peer at which calls of ours wait without one, and sleeps until it comes back or there is something to do; says whether
-    /// there was such a peer.
+    /// Gives this processor to a peer at which calls of ours wait without one, and sleeps until it
+    /// comes back or there is something to do; says whether there was such a peer.
     #[inline]
     pub(crate) fn donate(&'static self) -> bool {
         let lines = self.lines.borrow().clone();
@@ -264,7 +275,8 @@ impl Scheduler {
             let deadline = timer.into_iter().chain(due).chain(self.ends_at()).min();
             let donee = donee.map(|line| Donee { line, forced: false });
             sleep_and_donate(self.activation().parker(), watched.clone(), role, donee, deadline, || {
-                // What was added since must be watched too; calls that nobody takes are to be served.
+                // What was added since must be watched too; calls that nobody takes are to be
+                // served.
                 (role == Role::Spare && watched.clone().any(|line| line.pending() && persists(line)))
                     || self.busy()
                     || self.timer_due()
@@ -317,7 +329,8 @@ pub(crate) fn persists(line: &dyn Line) -> bool {
     /// Looks; some two microseconds.
     const LOOKS: u32 = 40;
     let taken = line.taken();
-    // Where somebody serves a line with all its might, calls wait always: it is held up only if it takes none.
+    // Where somebody serves a line with all its might, calls wait always: it is held up only if it
+    // takes none.
     let kept = line.keeper().is_some_and(|keeper| keeper.get().is_some());
     (0..LOOKS).all(|_| {
         std::hint::spin_loop();

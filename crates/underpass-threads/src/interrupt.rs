@@ -1,8 +1,9 @@
-//! Looking at the stacks of an activation that does not answer: a signal has its own kernel thread do that.
+//! Looking at the stacks of an activation that does not answer: a signal has its own kernel thread
+//! do that.
 //!
-//! What the handler interrupts may hold any lock: it takes neither locks nor memory, and runs on the kernel thread's stack for faults. Only
-//! the system's unwinder runs there besides, which takes none either (since glibc 2.35). Where the unwinder itself was interrupted, the
-//! trace ends.
+//! What the handler interrupts may hold any lock: it takes neither locks nor memory, and runs on
+//! the kernel thread's stack for faults. Only the system's unwinder runs there besides, which takes
+//! none either (since glibc 2.35). Where the unwinder itself was interrupted, the trace ends.
 
 use crate::outside::Outside;
 use crate::report::{self, FRAMES};
@@ -20,7 +21,8 @@ const SIGNAL: i32 = 8;
 /// How long the kernel may take to deliver it, and the handler to look.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// For one activation: of each thread its number, how many frames follow, and these. Touched only as far as it is used.
+/// For one activation: of each thread its number, how many frames follow, and these. Touched only
+/// as far as it is used.
 static WORDS: [AtomicUsize; 1 << 16] = [const { AtomicUsize::new(0) }; 1 << 16];
 /// How many of them are written.
 static WRITTEN: AtomicUsize = AtomicUsize::new(0);
@@ -28,7 +30,8 @@ static WRITTEN: AtomicUsize = AtomicUsize::new(0);
 /// Where the code of the unwinder begins and ends.
 static UNWINDER: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// What becomes of a question. Others than these ask the activation of the number that is [`ASKED`] less.
+/// What becomes of a question. Others than these ask the activation of the number that is [`ASKED`]
+/// less.
 static STATE: AtomicU32 = AtomicU32::new(IDLE);
 const IDLE: u32 = 0;
 /// The handler is at it.
@@ -36,7 +39,8 @@ const TAKEN: u32 = 1;
 const DONE: u32 = 2;
 const ASKED: u32 = 3;
 
-/// The frames of the activation's threads, by their numbers; what isn't known is left out. Not on that activation.
+/// The frames of the activation's threads, by their numbers; what isn't known is left out. Not on
+/// that activation.
 pub(crate) fn look(outside: &Outside) -> HashMap<u64, Box<[usize]>> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,7 +59,8 @@ fn ask(outside: &Outside) -> bool {
         return false;
     }
     let asked = ASKED + outside.activation.number() as u32;
-    // An answer that came too late. SYNC, here and below, with `STATE` in `told`: its words are written, and ours aren't yet.
+    // An answer that came too late. SYNC, here and below, with `STATE` in `told`: its words are
+    // written, and ours aren't yet.
     let _ = STATE.compare_exchange(DONE, IDLE, Ordering::AcqRel, Ordering::Acquire);
     if STATE.compare_exchange(IDLE, asked, Ordering::AcqRel, Ordering::Acquire).is_err() {
         return false;
@@ -71,7 +76,8 @@ fn ask(outside: &Outside) -> bool {
             futex::wait(Watched { word: &STATE, expected: state, scope: Scope::Private }, Some(deadline));
         }
     }
-    // The handler has not come, or is at it right now: then its answer is lost, and nobody else can be asked before it is through.
+    // The handler has not come, or is at it right now: then its answer is lost, and nobody else can
+    // be asked before it is through.
     let _ = STATE.compare_exchange(asked, IDLE, Ordering::AcqRel, Ordering::Acquire);
     false
 }

@@ -1,5 +1,5 @@
-//! Idle carriers that all activations share. Their number is bounded, the memory of most is the kernel's to take when it is short, and those that lie unused for
-//! long are given back.
+//! Idle carriers that all activations share. Their number is bounded, the memory of most is the
+//! kernel's to take when it is short, and those that lie unused for long are given back.
 
 use underpass_context::Context;
 use underpass_os::clock::now_ns;
@@ -13,8 +13,9 @@ const REST: u64 = 1_000_000_000;
 /// At most so many at once, since others wait for the lock.
 const BATCH: usize = 64;
 
-/// Last come, first taken: those at the bottom may lie there for long after a burst of threads, and have lent their stacks' memory to the kernel.
-/// Each is lent once, when it is [`WARM`] places below the top, so a pool that breathes by fewer makes no system calls.
+/// Last come, first taken: those at the bottom may lie there for long after a burst of threads, and
+/// have lent their stacks' memory to the kernel. Each is lent once, when it is [`WARM`] places
+/// below the top, so a pool that breathes by fewer makes no system calls.
 pub(crate) struct Kept {
     #[allow(clippy::vec_box, reason = "what runs on a context knows its address")]
     idle: Vec<Box<Context>>,
@@ -41,7 +42,8 @@ impl Kept {
         }
         self.idle.push(context);
         if self.idle.len() > self.lent + WARM {
-            // SAFETY: whoever keeps it here has paused it, and it is entered only when it was taken out.
+            // SAFETY: whoever keeps it here has paused it, and it is entered only when it was taken
+            // out.
             unsafe { self.idle[self.lent].lend() };
             self.lent += 1;
         }
@@ -64,7 +66,8 @@ impl Kept {
         self.due
     }
 
-    /// Some of those that nobody has needed since the last look, if it is time. None: look again when it is [`due`](Self::due).
+    /// Some of those that nobody has needed since the last look, if it is time. None: look again
+    /// when it is [`due`](Self::due).
     #[allow(clippy::vec_box, reason = "as above")]
     pub(crate) fn unused(&mut self, now: u64) -> Vec<Box<Context>> {
         if self.due == 0 || now < self.due {

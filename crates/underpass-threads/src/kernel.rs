@@ -11,7 +11,8 @@ use underpass_os::thread::Tid;
 pub(crate) struct Kernel {
     pub(crate) control: &'static Control,
     pub(crate) tid: Tid,
-    /// Set by itself before it sleeps, and taken away after: who holds the lock may look at what it waits for.
+    /// Set by itself before it sleeps, and taken away after: who holds the lock may look at what it
+    /// waits for.
     waiting: Mutex<Option<Waiting>>,
 }
 
@@ -23,7 +24,8 @@ struct Waiting {
     mark: u32,
 }
 
-// SAFETY: `wait` is looked at only under the lock, by `describe`, which any place of the runtime may call.
+// SAFETY: `wait` is looked at only under the lock, by `describe`, which any place of the runtime
+// may call.
 unsafe impl Send for Waiting {}
 
 /// What a kernel thread waits for.
@@ -73,7 +75,8 @@ impl Kernel {
             }
         }
         tick::set();
-        // SAFETY: only the lifetime changes; what is returned is dropped before the borrow ends, since no caller forgets it.
+        // SAFETY: only the lifetime changes; what is returned is dropped before the borrow ends,
+        // since no caller forgets it.
         let wait =
             unsafe { std::mem::transmute::<*const (dyn Wait + '_), *const (dyn Wait + 'static)>(wait) };
         *lock(&self.waiting) = Some(Waiting { wait, since_ns: tick::now(), for_good, mark: 0 });

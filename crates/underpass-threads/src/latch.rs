@@ -22,7 +22,8 @@ impl Latch {
     #[inline]
     pub fn open(&self) {
         if let Some(waiter) = self.gate.open() {
-            // SAFETY: the gate gives each waiter out once, to who opens it or who abandons the wait.
+            // SAFETY: the gate gives each waiter out once, to who opens it or who abandons the
+            // wait.
             unsafe { waiter.wake() };
         }
     }

@@ -1,9 +1,11 @@
 //! User-level threads: FastThreads' part of URPC, and OThreads.
 //!
-//! *Decides:* what a thread is ([`Control`]), how one is started ([`spawn`]), which runs next, how one is suspended and woken
-//! ([`suspend()`], [`Control::wake`]), and what an activation does when none can run.
+//! *Decides:* what a thread is ([`Control`]), how one is started ([`spawn`]), which runs next, how
+//! one is suspended and woken ([`suspend()`], [`Control::wake`]), and what an activation does when
+//! none can run.
 //!
-//! *Must not know:* channels. What an idle activation looks at is a [`Line`](underpass_processor::Line).
+//! *Must not know:* channels. What an idle activation looks at is a
+//! [`Line`](underpass_processor::Line).
 //!
 //! A thread that has started stays on its activation, so a reference to a `std::thread_local!`, an
 //! `Rc` and a guard stay on their kernel thread across a wait. Only threads that have not started

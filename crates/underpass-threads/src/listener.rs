@@ -1,8 +1,11 @@
-//! A listener: the activation of one CPU that serves calls when their caller has donated that CPU's processor (URPC, 3.1.2).
+//! A listener: the activation of one CPU that serves calls when their caller has donated that CPU's
+//! processor (URPC, 3.1.2).
 //!
-//! It returns the processor when it has nothing more to run: then every call of that client that was there has its reply, or waits for something
-//! that this processor can do nothing for (3.1.3). A listener that calls on to another domain donates the processor to that one, and has it back for
-//! what remains to be done: so one processor goes along a chain of calls and back. Between two loans it listens on the stack of its dispatcher, where it has one (`next_loan`).
+//! It returns the processor when it has nothing more to run: then every call of that client that
+//! was there has its reply, or waits for something that this processor can do nothing for (3.1.3).
+//! A listener that calls on to another domain donates the processor to that one, and has it back
+//! for what remains to be done: so one processor goes along a chain of calls and back. Between two
+//! loans it listens on the stack of its dispatcher, where it has one (`next_loan`).
 
 use crate::carrier;
 use crate::control::Control;
@@ -78,8 +81,10 @@ impl Scheduler {
         }
     }
 
-    /// The dispatcher has served all that it was lent a processor for. If that is all that this listener has to do, it gives the processor back and listens from here:
-    /// the context that serves stays loaded (as a caller's does: URPC, footnote 1), and is at hand for the next loan. Says whether that has come; else others are to run.
+    /// The dispatcher has served all that it was lent a processor for. If that is all that this
+    /// listener has to do, it gives the processor back and listens from here: the context that
+    /// serves stays loaded (as a caller's does: URPC, footnote 1), and is at hand for the next
+    /// loan. Says whether that has come; else others are to run.
     pub(crate) fn next_loan(&'static self, dispatcher: &'static Control) -> bool {
         let Some(cpu) = self.activation().listens_on().filter(|_| self.activation().is_lent()) else {
             return false;
@@ -102,7 +107,8 @@ impl Scheduler {
         self.activation().is_lent()
     }
 
-    /// Whether threads that have started here wait for something: all that live here but the dispatcher, which as a rule runs if there is one.
+    /// Whether threads that have started here wait for something: all that live here but the
+    /// dispatcher, which as a rule runs if there is one.
     fn threads_wait(&self) -> bool {
         self.live() > u32::from(self.dispatcher.get().is_some())
     }
@@ -111,7 +117,8 @@ impl Scheduler {
     fn hand_back(&self, stays: bool) {
         let Some(cpu) = self.activation().listens_on() else { return };
         let mut left = false;
-        // Taken out first: with the last of a line goes an implementation, whose destructor may come here again.
+        // Taken out first: with the last of a line goes an implementation, whose destructor may
+        // come here again.
         let lent = self.listener.lent.take();
         for line in &lent {
             tally().returned();
@@ -133,8 +140,8 @@ impl Scheduler {
         self.listener.lent.borrow().iter().any(|lent| std::ptr::addr_eq(&raw const ***lent, line))
     }
 
-    /// Gives a donated processor on to a peer at which calls of ours wait without one, and sleeps until it comes back or there is something to
-    /// do; says whether there was such a peer.
+    /// Gives a donated processor on to a peer at which calls of ours wait without one, and sleeps
+    /// until it comes back or there is something to do; says whether there was such a peer.
     fn pass_on(&'static self) -> bool {
         if !self.threads_wait() {
             // What is owed somewhere another owes, and sees to.
@@ -177,7 +184,8 @@ impl Scheduler {
         true
     }
 
-    /// The lines on which replies are awaited, if any of its threads may wait for one. The others of the domain look at the calls.
+    /// The lines on which replies are awaited, if any of its threads may wait for one. The others
+    /// of the domain look at the calls.
     fn visit<'a>(&self, lines: &'a [Rc<Arc<dyn Line>>]) -> Vec<&'a dyn Line> {
         if !self.threads_wait() {
             return Vec::new();
@@ -187,8 +195,9 @@ impl Scheduler {
         awaited
     }
 
-    /// Threads keep a listener busy: it returns what it was lent before long, since its client waits for that with replies in hand perhaps, and goes on
-    /// with a processor of our own (URPC, 3.1.3: the client has become underpowered).
+    /// Threads keep a listener busy: it returns what it was lent before long, since its client
+    /// waits for that with replies in hand perhaps, and goes on with a processor of our own (URPC,
+    /// 3.1.3: the client has become underpowered).
     ///
     /// Says whether it did.
     pub(crate) fn overstay(&self) -> bool {
@@ -202,7 +211,8 @@ impl Scheduler {
         late
     }
 
-    /// Sleeps until it comes to a processor: one that is donated, or one of our own, if there is something else to do.
+    /// Sleeps until it comes to a processor: one that is donated, or one of our own, if there is
+    /// something else to do.
     fn listen(&'static self, cpu: usize) {
         outside::follow(self.number());
         self.activation().listen();
@@ -243,7 +253,8 @@ impl Scheduler {
         any
     }
 
-    /// It will not look for donated processors soon: nobody shall think that it does. Gives those that have come already.
+    /// It will not look for donated processors soon: nobody shall think that it does. Gives those
+    /// that have come already.
     fn withdraw(&self, cpu: usize) -> Vec<Rc<Arc<dyn Line>>> {
         self.lines().iter().filter(|line| !line.ignore(cpu) && line.came(cpu)).cloned().collect()
     }
@@ -293,8 +304,9 @@ impl Scheduler {
                 watched.push(Watched { word, expected, scope: Scope::Shared });
             }
         }
-        // Whatever others leave with a listener they leave by a read-modify-write, which is a full fence here, as `prepare` is: no
-        // barrier is needed, but for replies. It takes no unstarted threads of others, which come with less.
+        // Whatever others leave with a listener they leave by a read-modify-write, which is a full
+        // fence here, as `prepare` is: no barrier is needed, but for replies. It takes no unstarted
+        // threads of others, which come with less.
         if !awaited.is_empty() {
             barrier::heavy();
             tally().entered_kernel(1);
@@ -345,7 +357,8 @@ impl Scheduler {
         }
     }
 
-    /// Notes that a processor has come. Whether so many have lately that one of our own is worth its wake-up.
+    /// Notes that a processor has come. Whether so many have lately that one of our own is worth
+    /// its wake-up.
     fn lasts(&self) -> bool {
         let now = now_ns();
         let soon = now - self.listener.last.replace(now) < LASTS;
@@ -359,7 +372,8 @@ fn quiet(awaited: &[&dyn Line]) -> bool {
     awaited.iter().all(|line| line.quiet())
 }
 
-/// Where a sleep can watch one word only, its `own`, a listener takes no processor, and the clerk hears of replies.
+/// Where a sleep can watch one word only, its `own`, a listener takes no processor, and the clerk
+/// hears of replies.
 #[cold]
 fn without_waitv(
     cpu: usize,

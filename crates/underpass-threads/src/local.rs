@@ -23,7 +23,8 @@ impl Locals {
 /// How often destructors may make new values before those are left as they are.
 const ROUNDS: usize = 16;
 
-/// A variable of which each thread, user-level or of the kernel, has its own. Made by [`thread_local!`](crate::thread_local).
+/// A variable of which each thread, user-level or of the kernel, has its own. Made by
+/// [`thread_local!`](crate::thread_local).
 pub struct LocalKey<T: 'static> {
     init: fn() -> T,
     /// Its place in a thread's values, from 1; 0 if it has none yet.
@@ -127,7 +128,8 @@ impl<T: 'static> fmt::Debug for LocalKey<T> {
     }
 }
 
-/// The thread ends, or has nobody any more who could use its values: drops them, on the thread itself.
+/// The thread ends, or has nobody any more who could use its values: drops them, on the thread
+/// itself.
 #[inline]
 pub(crate) fn end(control: &'static Control) {
     // SAFETY: the calling thread's own; no reference outlives the statement.
@@ -166,9 +168,11 @@ pub(crate) fn begin(control: &'static Control) {
     unsafe { control.locals.get() }.gone = false;
 }
 
-/// Declares variables of which each thread has its own, as `std::thread_local!`, for user-level threads.
+/// Declares variables of which each thread has its own, as `std::thread_local!`, for user-level
+/// threads.
 ///
-/// Threads of one activation share the variables of `std::thread_local!`; with this macro they don't.
+/// Threads of one activation share the variables of `std::thread_local!`; with this macro they
+/// don't.
 ///
 /// # Scoped variables
 /// Some libraries set a `std::thread_local!` for a scope and put the value before it back at the

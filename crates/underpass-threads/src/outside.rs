@@ -19,7 +19,8 @@ use underpass_seam::StaticSlot;
 /// Something that an activation does between two threads, for others.
 pub(crate) type Errand = Box<dyn FnOnce(&'static Scheduler) + Send>;
 
-/// The outside of one activation. Small, so that those of all lie on a page or two; and apart from the others' lines, as its own kernel thread writes it at every switch.
+/// The outside of one activation. Small, so that those of all lie on a page or two; and apart from
+/// the others' lines, as its own kernel thread writes it at every switch.
 #[repr(align(128))]
 pub(crate) struct Outside {
     pub(crate) activation: &'static Activation,
@@ -27,7 +28,8 @@ pub(crate) struct Outside {
     pub(crate) ready: Queue<Control>,
     /// The thread that runs. Its own; others read it, for people.
     pub(crate) current: StaticSlot<Control>,
-    /// The thread that is in a blocking call on it, or listens for the next loan. Its own; others read it, for people.
+    /// The thread that is in a blocking call on it, or listens for the next loan. Its own; others
+    /// read it, for people.
     pub(crate) out: StaticSlot<Control>,
     /// Its threads that others told to go on.
     told: Mailbox<Control>,
@@ -44,8 +46,8 @@ pub(crate) struct Outside {
     pub(crate) inside: Owned<Option<&'static Scheduler>>,
 }
 
-/// The number of the activation that looks at the lines, or `NOBODY`: while one does, others leave the calls to it, unless
-/// it is held up in a procedure.
+/// The number of the activation that looks at the lines, or `NOBODY`: while one does, others leave
+/// the calls to it, unless it is held up in a procedure.
 static LEADER: AtomicUsize = AtomicUsize::new(NOBODY);
 const NOBODY: usize = usize::MAX;
 
@@ -171,7 +173,8 @@ pub(crate) fn at(number: usize) -> &'static Outside {
     OUTSIDES[number].wait()
 }
 
-/// Calls one activation that sleeps, if one may run: there is work that any may do. OThreads' `ActivationRequest`.
+/// Calls one activation that sleeps, if one may run: there is work that any may do. OThreads'
+/// `ActivationRequest`.
 #[inline]
 pub fn rouse() {
     // SYNC with the heavy barrier in `sleep`: our work, or the sleep of who would do it, is seen.
@@ -179,7 +182,8 @@ pub fn rouse() {
     start().request();
 }
 
-/// Calls have come, and who looks may not be enough for them: calls one activation that sleeps, if a processor is free for it.
+/// Calls have come, and who looks may not be enough for them: calls one activation that sleeps, if
+/// a processor is free for it.
 pub fn invite() {
     barrier::light();
     start().invite();
@@ -192,7 +196,8 @@ pub fn insist() {
     start().insist();
 }
 
-/// Calls every activation that sleeps: the lines have changed, and what they hold of the old ones is to be let go of.
+/// Calls every activation that sleeps: the lines have changed, and what they hold of the old ones
+/// is to be let go of.
 pub fn rouse_all() {
     barrier::light();
     all().for_each(Outside::call);
@@ -264,7 +269,8 @@ impl Outside {
         let held = critical();
         self.errands.lock().unwrap_or_else(PoisonError::into_inner).push(errand);
         drop(held);
-        // SYNC with `any_errands` swap in `errands`; the list itself is under its lock. A swap, since some sleep without a heavy barrier.
+        // SYNC with `any_errands` swap in `errands`; the list itself is under its lock. A swap,
+        // since some sleep without a heavy barrier.
         self.any_errands.swap(true, Ordering::AcqRel);
         self.look_up();
     }

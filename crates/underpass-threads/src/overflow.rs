@@ -1,7 +1,8 @@
 //! What is said when a thread has used up its stack.
 //!
-//! It is told on the kernel thread's stack for faults. What was interrupted may hold any lock, the allocator's among them: first is
-//! said what needs neither lock nor memory. The names of functions need both, so there is a limit to the time that they take.
+//! It is told on the kernel thread's stack for faults. What was interrupted may hold any lock, the
+//! allocator's among them: first is said what needs neither lock nor memory. The names of functions
+//! need both, so there is a limit to the time that they take.
 
 use crate::control::Control;
 use crate::handle::ThreadId;

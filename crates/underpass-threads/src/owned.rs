@@ -2,14 +2,17 @@
 
 use std::cell::UnsafeCell;
 
-/// Holds what only its owner touches. Who owns a field of a [`Control`](crate::Control) at what time is said there.
+/// Holds what only its owner touches. Who owns a field of a [`Control`](crate::Control) at what
+/// time is said there.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub(crate) struct Owned<T>(UnsafeCell<T>);
 
-// SAFETY: every access goes through `get`, whose caller is the owner; ownership passes only by something that synchronizes.
+// SAFETY: every access goes through `get`, whose caller is the owner; ownership passes only by
+// something that synchronizes.
 unsafe impl<T> Sync for Owned<T> {}
-// SAFETY: as above; what is in it may be dropped elsewhere than it was made only if its owner saw to that.
+// SAFETY: as above; what is in it may be dropped elsewhere than it was made only if its owner saw
+// to that.
 unsafe impl<T> Send for Owned<T> {}
 
 impl<T> Owned<T> {
@@ -20,7 +23,8 @@ impl<T> Owned<T> {
     /// The value.
     ///
     /// # Safety
-    /// The caller owns it now, and lets go of the reference before it calls anything that asks for it again.
+    /// The caller owns it now, and lets go of the reference before it calls anything that asks for
+    /// it again.
     #[inline]
     #[allow(clippy::mut_from_ref)]
     pub(crate) unsafe fn get(&self) -> &mut T {

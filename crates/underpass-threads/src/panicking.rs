@@ -1,13 +1,17 @@
 //! Panics that are under way when their thread is suspended.
 //!
-//! `std` counts panics by kernel thread, and by that count tells who unwinds, which locks to poison and when to abort. So a thread that is
-//! suspended in a destructor while it unwinds sets its count aside, and takes it up where it goes on: between two threads every count is zero.
+//! `std` counts panics by kernel thread, and by that count tells who unwinds, which locks to poison
+//! and when to abort. So a thread that is suspended in a destructor while it unwinds sets its count
+//! aside, and takes it up where it goes on: between two threads every count is zero.
 //!
-//! Nobody but a panic changes the count, so it is moved by panics: a *token* is a context of our own that panics, pauses in the middle of unwinding, and
-//! catches itself when it goes on. The kernel thread on which it panics counts one more; that on which it catches itself, one less. It needn't be the same
-//! one. The first panic of each token is on a kernel thread that does nothing else.
+//! Nobody but a panic changes the count, so it is moved by panics: a *token* is a context of our
+//! own that panics, pauses in the middle of unwinding, and catches itself when it goes on. The
+//! kernel thread on which it panics counts one more; that on which it catches itself, one less. It
+//! needn't be the same one. The first panic of each token is on a kernel thread that does nothing
+//! else.
 //!
-//! A thread that is suspended in the panic *hook* is beyond this: `std` aborts the process if another thread panics on its kernel thread meanwhile.
+//! A thread that is suspended in the panic *hook* is beyond this: `std` aborts the process if
+//! another thread panics on its kernel thread meanwhile.
 
 use crate::hold::critical;
 use std::cell::OnceCell;
@@ -18,7 +22,8 @@ use underpass_context::{Base, Context, Pause, Resume, Stacks};
 /// Bytes of a token's stack: for the unwinder, and a signal on top.
 const STACK: usize = 64 * 1024;
 
-/// Whether the calling thread unwinds because of a panic: as `std::thread::panicking`, which tells the same of user-level threads.
+/// Whether the calling thread unwinds because of a panic: as `std::thread::panicking`, which tells
+/// the same of user-level threads.
 ///
 /// # Examples
 /// ```
@@ -45,7 +50,8 @@ pub(crate) fn enter(panics: u32) {
 
 /// Tokens in the middle of unwinding: each takes one off a count.
 static CHARGED: Mutex<Vec<Token>> = Mutex::new(Vec::new());
-/// Tokens that have caught themselves, or were never entered: each adds one to a count. There is one for each panic that is set aside.
+/// Tokens that have caught themselves, or were never entered: each adds one to a count. There is
+/// one for each panic that is set aside.
 static SPENT: Mutex<Vec<Token>> = Mutex::new(Vec::new());
 
 #[cold]
@@ -80,7 +86,8 @@ fn push(to: &Mutex<Vec<Token>>, token: Token) {
     to.lock().unwrap_or_else(PoisonError::into_inner).push(token);
 }
 
-/// A context that panics when it is entered, and catches itself when it is entered again. Used again for ever, never freed.
+/// A context that panics when it is entered, and catches itself when it is entered again. Used
+/// again for ever, never freed.
 struct Token(&'static Inner);
 
 struct Inner {
@@ -116,7 +123,8 @@ impl Token {
     /// Has it panic, or catch itself.
     fn turn(&self) {
         let _held = critical();
-        // SAFETY: it is paused or has not begun, and whoever has the token alone enters it; the base is used for nothing else.
+        // SAFETY: it is paused or has not begun, and whoever has the token alone enters it; the
+        // base is used for nothing else.
         unsafe { self.0.base.enter(self.0.context(), Resume::GoOn) };
     }
 }

@@ -10,11 +10,11 @@ use underpass_os::{process, signal};
 /// How often it was asked for.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 
-/// Has a [`dump`](crate::dump()) written to the standard error output whenever this process is sent `SIGQUIT`: by `kill -QUIT`, or Ctrl-\
-/// in its terminal. The process goes on.
+/// Has a [`dump`](crate::dump()) written to the standard error output whenever this process is sent
+/// `SIGQUIT`: by `kill -QUIT`, or Ctrl-\ in its terminal. The process goes on.
 ///
-/// A kernel thread of its own sees to that: the handler only wakes it, so it doesn't matter what it interrupts, nor whether
-/// all activations are held up.
+/// A kernel thread of its own sees to that: the handler only wakes it, so it doesn't matter what it
+/// interrupts, nor whether all activations are held up.
 ///
 /// # Errors
 /// If the program handles `SIGQUIT` in another way already, or the kernel gives no kernel thread.

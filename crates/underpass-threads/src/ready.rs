@@ -9,7 +9,8 @@ pub trait Linked: 'static + Sized {
     fn link(&self) -> &StaticSlot<Self>;
 }
 
-/// First come, first served. One kernel thread puts in and takes out; others may see whether it is empty.
+/// First come, first served. One kernel thread puts in and takes out; others may see whether it is
+/// empty.
 pub struct Queue<T: 'static> {
     first: StaticSlot<T>,
     last: StaticSlot<T>,

@@ -1,4 +1,5 @@
-//! All control blocks of the domain, in a table that only grows, and those among them that stand for no thread.
+//! All control blocks of the domain, in a table that only grows, and those among them that stand
+//! for no thread.
 
 use crate::control::Control;
 use crate::debugger;
@@ -31,8 +32,9 @@ pub(crate) fn next_number(number: u64) -> u64 {
     number + (1 << PLACE_BITS)
 }
 
-/// Whether a block has no number left: it rests for ever, so that no number comes twice. Blocks are used again last in, first out, so one may
-/// stand for four thousand million threads within minutes.
+/// Whether a block has no number left: it rests for ever, so that no number comes twice. Blocks are
+/// used again last in, first out, so one may stand for four thousand million threads within
+/// minutes.
 fn is_used_up(number: u64) -> bool {
     number >> PLACE_BITS == u64::from(u32::MAX)
 }

@@ -1,9 +1,11 @@
 //! What a home says of its threads when it is asked.
 //!
-//! Which threads live here is told by `home` alone, and needs nobody to hold them: an activation writes its number there when it takes
-//! a thread, and something else before it lets the thread go (at its end, or to another activation). Whoever takes the block
-//! afterwards writes there too, but never this number. So an activation that reads its own number there, by coherence its own last
-//! write, owns the thread still, and, between two threads, owns what is the home's: `context` and `suspension`.
+//! Which threads live here is told by `home` alone, and needs nobody to hold them: an activation
+//! writes its number there when it takes a thread, and something else before it lets the thread go
+//! (at its end, or to another activation). Whoever takes the block afterwards writes there too, but
+//! never this number. So an activation that reads its own number there, by coherence its own last
+//! write, owns the thread still, and, between two threads, owns what is the home's: `context` and
+//! `suspension`.
 
 use crate::control::{Control, flag};
 use crate::findings;
@@ -56,7 +58,8 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// What anybody can tell of a block; nothing if it has come to stand for another thread meanwhile.
+    /// What anybody can tell of a block; nothing if it has come to stand for another thread
+    /// meanwhile.
     pub(crate) fn of(control: &Control, state: impl FnOnce() -> State) -> Option<Self> {
         let id = control.id();
         let record = Self {
@@ -74,7 +77,8 @@ impl Record {
     }
 }
 
-/// The addresses of the threads on the ready list of `own`: they are not suspended, though they have not gone on. Between two threads.
+/// The addresses of the threads on the ready list of `own`: they are not suspended, though they
+/// have not gone on. Between two threads.
 pub(crate) fn ready(own: &'static Scheduler) -> HashSet<usize> {
     let mut ready = HashSet::new();
     own.outside().ready.each(|control| {
@@ -117,8 +121,9 @@ fn trace(own: &'static Scheduler, context: &Context) -> Box<[usize]> {
     REPORTED.take().into()
 }
 
-/// Writes down where the threads of `own` are: the one that was interrupted at `instruction`, and those that are suspended. In a handler of signals on
-/// this very kernel thread, which has interrupted neither its scheduler nor a switch: preemption was not held off.
+/// Writes down where the threads of `own` are: the one that was interrupted at `instruction`, and
+/// those that are suspended. In a handler of signals on this very kernel thread, which has
+/// interrupted neither its scheduler nor a switch: preemption was not held off.
 pub(crate) fn interrupted(
     own: &'static Scheduler,
     instruction: usize,
@@ -138,7 +143,8 @@ pub(crate) fn interrupted(
     let others =
         registry::all().filter(|control| control.home() == Some(own.number()) && !std::ptr::eq(*control, me));
     for control in others {
-        // SAFETY: it lives here, and this kernel thread does nothing else meanwhile; what was interrupted is not the scheduler.
+        // SAFETY: it lives here, and this kernel thread does nothing else meanwhile; what was
+        // interrupted is not the scheduler.
         if let Some(context) = unsafe { control.context.get() }.as_deref() {
             // SAFETY: it has a thread that lives here, so it was entered before and is paused.
             let found = unsafe { context.trace(frames) };

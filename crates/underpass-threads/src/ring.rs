@@ -1,13 +1,16 @@
-//! Threads that any activation may take: one puts them in, everybody takes them out, first come, first served.
+//! Threads that any activation may take: one puts them in, everybody takes them out, first come,
+//! first served.
 
 use underpass_seam::StaticSlot;
 use underpass_seam::atomic::{AtomicU32, Ordering};
 
-/// A bounded ring. `tail` is its owner's; `head` is moved by whoever takes, by compare-and-exchange.
+/// A bounded ring. `tail` is its owner's; `head` is moved by whoever takes, by
+/// compare-and-exchange.
 ///
-/// A slot is written only while it is outside of `head..tail`, so who reads a slot that is overwritten meanwhile finds that
-/// `head` has moved, and throws away what it read. That `head` goes round 2^32 places meanwhile is ruled out by time alone: some
-/// ten seconds of nothing but takes during one taker's three instructions; the runtime's takers aren't preempted by us.
+/// A slot is written only while it is outside of `head..tail`, so who reads a slot that is
+/// overwritten meanwhile finds that `head` has moved, and throws away what it read. That `head`
+/// goes round 2^32 places meanwhile is ruled out by time alone: some ten seconds of nothing but
+/// takes during one taker's three instructions; the runtime's takers aren't preempted by us.
 pub struct Ring<T: 'static, const N: usize> {
     head: AtomicU32,
     tail: AtomicU32,
@@ -56,7 +59,8 @@ impl<T, const N: usize> Ring<T, N> {
     /// Takes the item that has waited longest.
     #[inline]
     pub fn take(&self) -> Option<&'static T> {
-        // SYNC with `head` compare_exchange below, by others: so that `tail` is not older than what they saw.
+        // SYNC with `head` compare_exchange below, by others: so that `tail` is not older than what
+        // they saw.
         let mut head = self.head.load(Ordering::Acquire);
         loop {
             // SYNC with `tail` store in `put`: the slot.

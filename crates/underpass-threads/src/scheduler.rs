@@ -18,14 +18,16 @@ use underpass_context::{Base, Context, Pause, Resume};
 use underpass_processor::lines::View;
 use underpass_processor::{Activation, Habit, Line, Pool, preempt};
 
-/// Turns between two looks at the lines, the timers and the unstarted while threads keep an activation busy.
+/// Turns between two looks at the lines, the timers and the unstarted while threads keep an
+/// activation busy.
 pub(crate) const TURNS: u32 = 32;
 
-/// An activation's own list of lines: counted without locked instructions, since only this activation counts.
+/// An activation's own list of lines: counted without locked instructions, since only this
+/// activation counts.
 pub(crate) type Lines = Rc<[Rc<Arc<dyn Line>>]>;
 
-/// The inside of one activation. Only its own kernel thread comes here, and only while preemption is disabled or by a thread that
-/// asks for something of its own.
+/// The inside of one activation. Only its own kernel thread comes here, and only while preemption
+/// is disabled or by a thread that asks for something of its own.
 pub(crate) struct Scheduler {
     pub(crate) number: usize,
     pub(crate) outside: &'static Outside,
@@ -44,7 +46,8 @@ pub(crate) struct Scheduler {
     timers: RefCell<Timers>,
     pub(crate) view: RefCell<View>,
     pub(crate) lines: RefCell<Lines>,
-    /// How soon calls and replies come when it is idle, and how soon the reply that a thread of it polls for.
+    /// How soon calls and replies come when it is idle, and how soon the reply that a thread of it
+    /// polls for.
     pub(crate) habit: Habit,
     pub(crate) reply_habit: Habit,
     /// How often threads of it have begun to wait without a pause since it last looked around.
@@ -70,15 +73,16 @@ pub(crate) fn with<R>(ask: impl FnOnce(&'static Scheduler) -> R) -> Option<R> {
     OWN.get().map(ask)
 }
 
-/// The activation that runs this thread, and the thread; nothing on a plain kernel thread, and in a blocking call.
+/// The activation that runs this thread, and the thread; nothing on a plain kernel thread, and in a
+/// blocking call.
 #[inline(always)]
 pub(crate) fn running() -> Option<(&'static Scheduler, &'static Control)> {
     let own = OWN.get()?;
     Some((own, own.current_if_any()?))
 }
 
-/// The activation that runs this thread now: for code that may have been moved to another kernel thread since it last asked, of
-/// which the compiler knows nothing.
+/// The activation that runs this thread now: for code that may have been moved to another kernel
+/// thread since it last asked, of which the compiler knows nothing.
 ///
 /// # Panics
 /// On a plain kernel thread.
@@ -236,7 +240,8 @@ impl Scheduler {
     /// Lets any activation take a migrating thread: it lives nowhere until one does.
     #[cold]
     fn set_free(&self, control: &'static Control) {
-        // SAFETY: it lives here and doesn't run: either it is another that runs and wakes it, or none does.
+        // SAFETY: it lives here and doesn't run: either it is another that runs and wakes it, or
+        // none does.
         if let Some(timer) = unsafe { control.take_timer() } {
             self.timers.borrow_mut().remove(timer);
         }
@@ -309,14 +314,16 @@ impl Scheduler {
 
     #[cold]
     fn dedicate(&self, to_one: bool) {
-        // Relaxed, here and in `is_dedicated`: only this kernel thread writes it; to others it is a hint.
+        // Relaxed, here and in `is_dedicated`: only this kernel thread writes it; to others it is a
+        // hint.
         self.outside.dedicated.store(to_one, Ordering::Relaxed);
     }
 
     /// Runs a thread, and those that it passes to, until one pauses with nobody to pass to.
     fn step(&'static self, control: &'static Control) {
         let Some(context) = self.context_of(control) else {
-            // Memory is short: what is kept for later is needed now; else the thread waits until another gives its stack back.
+            // Memory is short: what is kept for later is needed now; else the thread waits until
+            // another gives its stack back.
             self.carriers.spare_none();
             // So that timers end meanwhile: who waits for one may hold a stack.
             self.turns.set(self.turns.get() + 1);
@@ -324,7 +331,8 @@ impl Scheduler {
         };
         self.take_over(control);
         hooks::resumes(self, control);
-        // SAFETY: only its home resumes it, and pinned threads have but one; migrating ones have vouched for themselves.
+        // SAFETY: only its home resumes it, and pinned threads have but one; migrating ones have
+        // vouched for themselves.
         let why = unsafe { self.base.enter(context, Resume::GoOn) };
         // Others may have gone on in its place.
         let Some(control) = self.current_if_any() else {
@@ -356,7 +364,8 @@ impl Scheduler {
         }
     }
 
-    /// Counts a turn, so that threads that keep the processor busy don't keep calls, replies, timers and the unstarted waiting.
+    /// Counts a turn, so that threads that keep the processor busy don't keep calls, replies,
+    /// timers and the unstarted waiting.
     #[inline]
     fn turn(&'static self) {
         if self.turns.get() >= TURNS {

@@ -24,14 +24,16 @@ struct Shared {
 
 impl Shared {
     fn count_out(&self) {
-        // SYNC with itself, by other threads: what each did comes before the last one opens the latch.
+        // SYNC with itself, by other threads: what each did comes before the last one opens the
+        // latch.
         if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.all_ended.open();
         }
     }
 }
 
-/// What a thread leaves. The thread counts as ended when this is dropped: by then nothing of it borrows any more.
+/// What a thread leaves. The thread counts as ended when this is dropped: by then nothing of it
+/// borrows any more.
 struct Left<T> {
     result: Option<std::thread::Result<T>>,
     shared: Arc<Shared>,
@@ -61,7 +63,8 @@ pub struct ScopedJoinHandle<'scope, T> {
     scope: PhantomData<&'scope ()>,
 }
 
-/// Runs `body`, which may start threads that borrow from the caller, and waits for all of them to end. As `std::thread::scope`.
+/// Runs `body`, which may start threads that borrow from the caller, and waits for all of them to
+/// end. As `std::thread::scope`.
 ///
 /// # Panics
 /// If `body` panics, or a thread that was not joined has panicked: when all have ended.
@@ -132,8 +135,8 @@ impl<'scope> Scope<'scope, '_> {
         self.shared.open.fetch_add(1, Ordering::Relaxed);
         let shared = self.shared.clone();
         let run = move || Left { result: Some(catch_unwind(AssertUnwindSafe(body))), shared };
-        // SAFETY: `scope` returns only when what `run` leaves is dropped, and `body` with all that it borrows before; a handle that
-        // is forgotten keeps it from returning at all.
+        // SAFETY: `scope` returns only when what `run` leaves is dropped, and `body` with all that
+        // it borrows before; a handle that is forgotten keeps it from returning at all.
         let handle = unsafe { launch(control, run) };
         ScopedJoinHandle { handle, scope: PhantomData }
     }

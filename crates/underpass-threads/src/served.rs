@@ -1,4 +1,5 @@
-//! The line whose call a thread runs, for the room that made the line: whoever asks on a thread that runs none finds none.
+//! The line whose call a thread runs, for the room that made the line: whoever asks on a thread
+//! that runs none finds none.
 
 use crate::control::Control;
 use crate::scheduler::{self, Scheduler};
@@ -50,7 +51,8 @@ impl Served {
     }
 
     fn line(&self) -> Option<Arc<dyn Line>> {
-        // SAFETY: a `Call` borrows it, and empties this place at its end. What it lies in is on the stack of the thread that asks.
+        // SAFETY: a `Call` borrows it, and empties this place at its end. What it lies in is on the
+        // stack of the thread that asks.
         self.0.get().map(|line| unsafe { line.as_ref() }.clone())
     }
 }
@@ -81,7 +83,8 @@ impl Drop for Call<'_> {
     }
 }
 
-/// The line whose call the calling thread runs. None outside of a call, on a thread that a call has started, and inside of [`blocking`](crate::blocking).
+/// The line whose call the calling thread runs. None outside of a call, on a thread that a call has
+/// started, and inside of [`blocking`](crate::blocking).
 ///
 /// # Examples
 /// ```

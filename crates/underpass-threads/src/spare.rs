@@ -31,7 +31,8 @@ fn lock() -> MutexGuard<'static, Spares> {
     SPARES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has a spare kernel thread run `call`, and blocks the calling thread until it has. If the kernel gives none, the caller runs it itself.
+/// Has a spare kernel thread run `call`, and blocks the calling thread until it has. If the kernel
+/// gives none, the caller runs it itself.
 pub(crate) fn run<F, T>(call: F) -> T
 where
     F: FnOnce() -> T + Send,
@@ -45,8 +46,9 @@ where
             *result = Some(catch_unwind(AssertUnwindSafe(call)));
             done.open();
         });
-        // SAFETY: only the lifetime changes. This function returns only after `done` is open, by when the call has ended, and nothing of it
-        // is dropped later: its captures are two references by then.
+        // SAFETY: only the lifetime changes. This function returns only after `done` is open, by
+        // when the call has ended, and nothing of it is dropped later: its captures are two
+        // references by then.
         if let Err(call) = submit(unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Call>(call) })
         {
             call();
@@ -76,7 +78,8 @@ impl Wait for Ended<'_> {
     }
 }
 
-/// Leaves `call` for a spare kernel thread, or gives it back if there are none and the kernel gives none: then it is in no list.
+/// Leaves `call` for a spare kernel thread, or gives it back if there are none and the kernel gives
+/// none: then it is in no list.
 fn submit(call: Call) -> Result<(), Call> {
     let mut spares = lock();
     while spares.idle <= spares.waiting.len() && spares.all < MOST {

@@ -1,11 +1,13 @@
 //! Suspending the calling thread for exactly one wake.
 //!
-//! Who waits puts itself into some list, and suspends itself. Who takes it out of that list, under the list's lock or
-//! by an atomic exchange, is the one who wakes it: a waker, or [`Wait::abandon`], called for a deadline or a cancellation. So there is one
-//! wake for each suspension, and no state of the thread to agree on.
+//! Who waits puts itself into some list, and suspends itself. Who takes it out of that list, under
+//! the list's lock or by an atomic exchange, is the one who wakes it: a waker, or
+//! [`Wait::abandon`], called for a deadline or a cancellation. So there is one wake for each
+//! suspension, and no state of the thread to agree on.
 //!
-//! A wake may come before the thread has left its stack. It then lies in a list of the thread's home, and nobody but the home's
-//! own kernel thread, which runs the thread at that moment, takes it from there.
+//! A wake may come before the thread has left its stack. It then lies in a list of the thread's
+//! home, and nobody but the home's own kernel thread, which runs the thread at that moment, takes
+//! it from there.
 
 use crate::control::{Control, flag};
 use crate::current::{control, kernel};
@@ -35,9 +37,11 @@ impl Awaited {
 
 /// What a thread is suspended on.
 pub trait Wait {
-    /// Takes `who` out of the list of waiters. `true`: it was there, and nobody will wake it. `false`: its wake is under way.
+    /// Takes `who` out of the list of waiters. `true`: it was there, and nobody will wake it.
+    /// `false`: its wake is under way.
     ///
-    /// Called while `who` is suspended, from any place of the runtime; once more for a cancellation if it came too late for a deadline.
+    /// Called while `who` is suspended, from any place of the runtime; once more for a cancellation
+    /// if it came too late for a deadline.
     fn abandon(&self, who: &'static Control) -> bool;
 
     /// What is waited for.
@@ -45,8 +49,8 @@ pub trait Wait {
         Awaited { kind: "something", address: 0, holder: None }
     }
 
-    /// The thread that holds it, if one does. Asked before each wait that neither a deadline nor a cancellation ends, so
-    /// who has it at hand says it here.
+    /// The thread that holds it, if one does. Asked before each wait that neither a deadline nor a
+    /// cancellation ends, so who has it at hand says it here.
     #[inline]
     fn holder(&self) -> Option<&'static Control> {
         registry::find(self.describe().holder?)
@@ -79,14 +83,16 @@ pub(crate) struct Suspension {
 impl Suspension {
     /// Where the wait lies in a place for a suspension, if one is there.
     pub(crate) const WAIT: usize = {
-        // What tells whether one is there takes no room of its own, so it lies at the place's beginning.
+        // What tells whether one is there takes no room of its own, so it lies at the place's
+        // beginning.
         assert!(size_of::<Option<Self>>() == size_of::<Self>());
         std::mem::offset_of!(Self, wait)
     };
 }
 
 impl Control {
-    /// Ends the suspension for `why`, if nobody else has. Says whether the thread is to be put on the ready list.
+    /// Ends the suspension for `why`, if nobody else has. Says whether the thread is to be put on
+    /// the ready list.
     ///
     /// # Safety
     /// The caller is its home, and it doesn't run.
@@ -115,7 +121,8 @@ impl Control {
         Some(unsafe { &*suspension.wait }.describe())
     }
 
-    /// What it is suspended on if neither a deadline nor a cancellation ends that, and what it was marked with before. Marks the suspension.
+    /// What it is suspended on if neither a deadline nor a cancellation ends that, and what it was
+    /// marked with before. Marks the suspension.
     ///
     /// # Safety
     /// The caller is its home, and it doesn't run.
@@ -146,12 +153,12 @@ pub fn me() -> &'static Control {
     control()
 }
 
-/// Suspends the calling thread, `me`, until [`Control::wake`]; or until `deadline_ns` or, if it is `cancellable`, its cancellation, if
-/// then `wait` could be abandoned.
+/// Suspends the calling thread, `me`, until [`Control::wake`]; or until `deadline_ns` or, if it is
+/// `cancellable`, its cancellation, if then `wait` could be abandoned.
 ///
 /// # Safety
-/// `me` is the calling thread. It was put into a list from which exactly one takes it out: either who will [`wake`](Control::wake) it, once, or `wait.abandon`, which says
-/// the truth about that.
+/// `me` is the calling thread. It was put into a list from which exactly one takes it out: either
+/// who will [`wake`](Control::wake) it, once, or `wait.abandon`, which says the truth about that.
 #[inline(always)]
 pub unsafe fn suspend(
     me: &'static Control,
@@ -213,7 +220,8 @@ pub(crate) unsafe fn on_activation(
     after(me)
 }
 
-/// What is left to do: by now a migrating thread may run on another kernel thread, hence a function of its own.
+/// What is left to do: by now a migrating thread may run on another kernel thread, hence a function
+/// of its own.
 #[inline]
 fn after(me: &'static Control) -> Woken {
     // SAFETY: the thread runs, so its home is this very kernel thread.

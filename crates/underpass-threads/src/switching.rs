@@ -1,4 +1,5 @@
-//! The switch from one thread to the next: straight, where the next is at hand, or by way of the scheduler.
+//! The switch from one thread to the next: straight, where the next is at hand, or by way of the
+//! scheduler.
 
 use crate::carrier::Kind;
 use crate::control::{Control, flag};
@@ -7,13 +8,15 @@ use crate::{hooks, panicking};
 use underpass_context::{Context, Pause, Resume};
 use underpass_processor::preempt;
 
-/// As `preempt::suspend`, of a thread that may have moved since it was last suspended, from within the same function.
+/// As `preempt::suspend`, of a thread that may have moved since it was last suspended, from within
+/// the same function.
 #[inline(never)]
 fn suspend_anew() -> u32 {
     preempt::suspend()
 }
 
-/// As `preempt::resume`, of a thread that may have moved to another kernel thread, of which the compiler knows nothing.
+/// As `preempt::resume`, of a thread that may have moved to another kernel thread, of which the
+/// compiler knows nothing.
 #[inline(never)]
 fn resume_anew(held: u32) {
     preempt::resume(held);
@@ -48,8 +51,8 @@ impl Scheduler {
         panicking::enter(panics);
     }
 
-    /// The context of the thread that is to run after `me`, which pauses; it is the current one from now on. Nothing if the scheduler has
-    /// to look around first.
+    /// The context of the thread that is to run after `me`, which pauses; it is the current one
+    /// from now on. Nothing if the scheduler has to look around first.
     #[inline(always)]
     fn next_after(&'static self, me: &'static Control, why: Pause) -> Option<&'static Context> {
         if self.has_to_look_around() || me.has(flag::MIGRATES) {

@@ -12,7 +12,8 @@ pub(crate) fn now() -> u64 {
     NOW.load(Ordering::Relaxed)
 }
 
-/// Sets it: by the monitor while threads wait for a processor, and by activations that have slept or are about to.
+/// Sets it: by the monitor while threads wait for a processor, and by activations that have slept
+/// or are about to.
 pub(crate) fn set() {
     NOW.store(now_ns(), Ordering::Relaxed);
 }

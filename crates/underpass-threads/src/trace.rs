@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 /// Where a thread is. Threads of one dump that are at the same place share it.
 ///
-/// Written with `{}` it names functions, files and lines, from the program's debug information; without the frames of the
-/// switch, and those below the thread's own body.
+/// Written with `{}` it names functions, files and lines, from the program's debug information;
+/// without the frames of the switch, and those below the thread's own body.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Trace(Arc<[usize]>);
 

@@ -1,4 +1,5 @@
-//! Waiting for a latch: the caller's context stays loaded while there is nothing else to do, and gives way when there is.
+//! Waiting for a latch: the caller's context stays loaded while there is nothing else to do, and
+//! gives way when there is.
 
 use crate::control::Control;
 use crate::current::control;
@@ -14,7 +15,8 @@ use underpass_processor::{Donee, Habit, Line, Role, Spin, give_way, sleep_and_do
 /// Something that one thread waits for, and another opens.
 ///
 /// # Safety
-/// One that `register` has taken on is given out once: to who opens it, and then wakes the waiter once, or to who abandons the wait.
+/// One that `register` has taken on is given out once: to who opens it, and then wakes the waiter
+/// once, or to who abandons the wait.
 pub unsafe trait Opens: Wait {
     /// Whether it is open; then what was done before it was opened is seen.
     fn is_open(&self) -> bool;
@@ -22,14 +24,15 @@ pub unsafe trait Opens: Wait {
     /// Has `me` woken by the opening; `false` if it is open by now.
     fn register(&self, me: &'static Control) -> bool;
 
-    /// Whether something seems to have come that opens it, for who looks again and again: little enough to do to see it at once.
+    /// Whether something seems to have come that opens it, for who looks again and again: little
+    /// enough to do to see it at once.
     #[inline(always)]
     fn stirs(&self) -> bool {
         true
     }
 
-    /// Looks [`Spin::ROW`] times in a row whether what opens it has come, having done before all that can be done before; says whether it is open then. Nothing where that
-    /// can't be.
+    /// Looks [`Spin::ROW`] times in a row whether what opens it has come, having done before all
+    /// that can be done before; says whether it is open then. Nothing where that can't be.
     #[inline(always)]
     fn watch(&self) -> Option<bool> {
         None
@@ -42,7 +45,8 @@ pub unsafe trait Opens: Wait {
     }
 }
 
-/// The calling thread where it will block as soon as it waits, since others are ready to run on its processor.
+/// The calling thread where it will block as soon as it waits, since others are ready to run on its
+/// processor.
 #[derive(Clone, Copy)]
 pub struct InTurn {
     own: &'static Scheduler,
@@ -70,10 +74,12 @@ impl std::fmt::Debug for InTurn {
     }
 }
 
-/// As [`wait_on`], without a line and a deadline, by one that was registered before `what` could be opened.
+/// As [`wait_on`], without a line and a deadline, by one that was registered before `what` could be
+/// opened.
 ///
 /// # Safety
-/// The caller is the thread of `turn`, was not suspended since it was told so, and has been registered, once, as by [`Opens::register`].
+/// The caller is the thread of `turn`, was not suspended since it was told so, and has been
+/// registered, once, as by [`Opens::register`].
 #[inline(always)]
 pub unsafe fn wait_registered(turn: InTurn, what: &impl Opens) -> Woken {
     let InTurn { own, me } = turn;
@@ -81,13 +87,16 @@ pub unsafe fn wait_registered(turn: InTurn, what: &impl Opens) -> Woken {
     unsafe { on_activation(own, me, what, None, me.calls_ended_by()) }
 }
 
-/// Waits until `what` is open; or until `deadline_ns` or, as it is waited for on behalf of a call, until that is to [end](crate::calls_end), if that comes first.
+/// Waits until `what` is open; or until `deadline_ns` or, as it is waited for on behalf of a call,
+/// until that is to [end](crate::calls_end), if that comes first.
 ///
-/// Meanwhile the caller polls `line`, if what it waits for comes from there. A user-level thread does so only while
-/// its activation has nothing else to run (URPC, footnote 1), and blocks otherwise. A plain kernel thread polls for about as
-/// long as a wake-up would cost, then sleeps in the kernel.
+/// Meanwhile the caller polls `line`, if what it waits for comes from there. A user-level thread
+/// does so only while its activation has nothing else to run (URPC, footnote 1), and blocks
+/// otherwise. A plain kernel thread polls for about as long as a wake-up would cost, then sleeps in
+/// the kernel.
 ///
-/// All of it that leads to a switch goes into the caller: the processor foretells returns after a switch wrongly.
+/// All of it that leads to a switch goes into the caller: the processor foretells returns after a
+/// switch wrongly.
 #[inline(always)]
 pub fn wait_on<W: Opens>(what: &W, line: Option<&dyn Line>, deadline_ns: Option<u64>) -> Woken {
     if what.is_open() {
@@ -120,14 +129,16 @@ pub fn alone() -> bool {
     scheduler::running().is_none_or(|(own, _)| !own.wanted_soon())
 }
 
-/// Whether the calling thread runs on a processor that the peer of `line` has donated, and that is to go back.
+/// Whether the calling thread runs on a processor that the peer of `line` has donated, and that is
+/// to go back.
 #[inline]
 pub fn lent_by(line: &dyn Line) -> bool {
     scheduler::running().is_some_and(|(own, _)| own.is_lent_by(line))
 }
 
-/// *Forced donation* (URPC, 3.1): gives the calling thread's processor to the peer of `line`, where a call is owed that opens `what`, though other threads
-/// may be ready. They wait until it comes back. Does nothing on a plain kernel thread, whose wait does the same.
+/// *Forced donation* (URPC, 3.1): gives the calling thread's processor to the peer of `line`, where
+/// a call is owed that opens `what`, though other threads may be ready. They wait until it comes
+/// back. Does nothing on a plain kernel thread, whose wait does the same.
 #[cold]
 pub fn force(what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) {
     let Some((own, _)) = scheduler::running() else { return };
@@ -166,7 +177,8 @@ fn block(what: &impl Opens, deadline_ns: Option<u64>) -> Woken {
     if !what.register(me) {
         return Woken::Woken;
     }
-    // SAFETY: the caller has registered itself just now; what it waits for gives it out once, as `Opens` promises.
+    // SAFETY: the caller has registered itself just now; what it waits for gives it out once, as
+    // `Opens` promises.
     unsafe { suspend_unless(me, what, deadline_ns, me.calls_ended_by()) }
 }
 
@@ -225,7 +237,9 @@ fn poll_for(
     Some(woken)
 }
 
-/// Gives the processor to the peer of `line`, if a call is owed there and no other thread is about to run, while the caller's context stays loaded (URPC, footnote 1); says whether `what` is open then.
+/// Gives the processor to the peer of `line`, if a call is owed there and no other thread is about
+/// to run, while the caller's context stays loaded (URPC, footnote 1); says whether `what` is open
+/// then.
 fn donate_at_once(own: &'static Scheduler, what: &impl Opens, line: &dyn Line) -> bool {
     /// A donated call takes as long as so many that are polled for, roughly.
     const DONATED: u32 = 16;

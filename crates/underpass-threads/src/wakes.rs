@@ -4,8 +4,9 @@ use crate::control::{Control, flag};
 use crate::scheduler::{self, Scheduler};
 use underpass_processor::Pool;
 
-/// Threads of the calling activation that are woken together: each can go on as soon as it is told to, and other processors hear of all of them in the end, when this is
-/// dropped. Meanwhile the calling thread is not suspended.
+/// Threads of the calling activation that are woken together: each can go on as soon as it is told
+/// to, and other processors hear of all of them in the end, when this is dropped. Meanwhile the
+/// calling thread is not suspended.
 pub struct Wakes {
     own: Option<&'static Scheduler>,
     heed: bool,
@@ -18,7 +19,8 @@ impl Wakes {
         Self { own: scheduler::with(|own| own), heed: false }
     }
 
-    /// As [`Control::wake`], if `who` lives on the calling activation and is to stay there; says whether that is so. A few instructions, which wait for nothing.
+    /// As [`Control::wake`], if `who` lives on the calling activation and is to stay there; says
+    /// whether that is so. A few instructions, which wait for nothing.
     ///
     /// # Safety
     /// As [`Control::wake`]; and the calling thread was not suspended since [`begin`](Self::begin).

@@ -11,7 +11,8 @@ use underpass_threads::{
     Builder, ScopedJoinHandle, Switches, ThreadId, no_preempt, park, scope, spawn, watch_switches, yield_now,
 };
 
-/// A thread that forgot to allow preemption again took it from all that ran on its activation afterwards.
+/// A thread that forgot to allow preemption again took it from all that ran on its activation
+/// afterwards.
 #[test]
 fn a_forgotten_section_ends_with_its_thread() {
     with_processors(&[1], || {
@@ -145,7 +146,8 @@ impl Line for Faulty {
     }
 }
 
-/// The activation took no calls any more, and whoever used the dispatcher's control block next was taken for it.
+/// The activation took no calls any more, and whoever used the dispatcher's control block next was
+/// taken for it.
 #[test]
 fn an_activation_takes_calls_after_a_line_has_panicked() {
     with_processors(&[1], || {

@@ -1,4 +1,5 @@
-//! Migrating threads: what the compiler remembers of a kernel thread, and threads that want an activation of their own besides.
+//! Migrating threads: what the compiler remembers of a kernel thread, and threads that want an
+//! activation of their own besides.
 
 mod common;
 
@@ -36,7 +37,8 @@ fn migrating(builder: Builder, body: impl FnOnce() + Send + 'static) -> JoinHand
     unsafe { builder.migrating() }.spawn(body).unwrap()
 }
 
-/// The address of a variable of the kernel thread was kept over a switch, in optimized builds, and another one's was changed.
+/// The address of a variable of the kernel thread was kept over a switch, in optimized builds, and
+/// another one's was changed.
 #[test]
 fn sections_are_counted_where_the_thread_is_now() {
     static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -61,7 +63,8 @@ fn sections_are_counted_where_the_thread_is_now() {
     });
 }
 
-/// An activation that a dedicated thread had left by migrating stayed closed to all others, and in the end all were.
+/// An activation that a dedicated thread had left by migrating stayed closed to all others, and in
+/// the end all were.
 #[test]
 fn a_dedicated_thread_that_migrates_closes_no_activation_behind_it() {
     with_processors(&[1, 2], || {

@@ -1,4 +1,5 @@
-//! Threads that keep an activation busy without ever being ready on it, and what others wait for meanwhile.
+//! Threads that keep an activation busy without ever being ready on it, and what others wait for
+//! meanwhile.
 
 mod common;
 

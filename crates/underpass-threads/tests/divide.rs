@@ -1,4 +1,5 @@
-//! Activations that serve calls divide the lines among themselves, and one that is alone serves all.
+//! Activations that serve calls divide the lines among themselves, and one that is alone serves
+//! all.
 
 mod common;
 
@@ -91,7 +92,8 @@ impl Line for End {
     }
 }
 
-/// Lays the load on this domain's activations, of lines with this keeper, until `enough` of it was seen.
+/// Lays the load on this domain's activations, of lines with this keeper, until `enough` of it was
+/// seen.
 fn serve_until(processors: u32, keeper: Option<usize>, enough: impl Fn(&Load) -> bool) {
     let load = Arc::new(Load::default());
     let ends: Vec<Arc<End>> = (0..LINES)

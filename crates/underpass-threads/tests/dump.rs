@@ -222,7 +222,8 @@ fn hogs() {
             drop(std::hint::black_box(std::backtrace::Backtrace::force_capture()));
         }),
     ];
-    // Those that compute for as long as a dump is patient don't answer, and are interrupted wherever they are.
+    // Those that compute for as long as a dump is patient don't answer, and are interrupted
+    // wherever they are.
     let names = ["allocating hog", "unwinding hog", "looking hog"];
     let mut seen = [0; 3];
     while seen.iter().any(|&times| times < 3) {

@@ -1,5 +1,5 @@
-//! Places where things meet that seldom do: thread-locals of kernel threads and in results' destructors, wakes of oneself, blocking calls inside of
-//! blocking calls. Each was wrong once.
+//! Places where things meet that seldom do: thread-locals of kernel threads and in results'
+//! destructors, wakes of oneself, blocking calls inside of blocking calls. Each was wrong once.
 
 mod common;
 

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_processor::{Line, lines};
 use underpass_threads::{SHARE, rouse_all, yield_now};
 
-/// A client that always has calls waiting, until `left` is used up, and beside it one that makes a call now and then.
+/// A client that always has calls waiting, until `left` is used up, and beside it one that makes a
+/// call now and then.
 struct Both {
     left: AtomicU64,
     /// Calls of the flood that were begun.
@@ -131,7 +132,8 @@ fn a_flood_delays_anothers_call_by_its_share() {
 fn a_flood_of_procedures_that_pause_does_not_either() {
     with_processors(&[1], || {
         underpass_threads::spawn(|| ()).join().unwrap();
-        // Each that pauses is begun by a dispatcher of its own, and the next goes on with the next line.
+        // Each that pauses is begun by a dispatcher of its own, and the next goes on with the next
+        // line.
         let waited = flood(true);
         assert!(waited <= u64::from(SHARE), "{waited}");
     });

@@ -1,5 +1,5 @@
-//! On one processor, threads that give way all the time, or have activations of their own, hold up nobody who has not started, wherever
-//! that one waits.
+//! On one processor, threads that give way all the time, or have activations of their own, hold up
+//! nobody who has not started, wherever that one waits.
 
 use std::io::{Read, Write, pipe};
 use std::sync::Arc;
@@ -65,7 +65,8 @@ const ROUNDS: u64 = 200;
 #[test]
 fn an_idle_activation_leaves_its_processor_to_those_whom_it_would_not_take() {
     one_processor();
-    // It lives on an activation that has nothing else to do, and which may not take who wants one of its own.
+    // It lives on an activation that has nothing else to do, and which may not take who wants one
+    // of its own.
     let parked = spawn(park);
     let before = tally().preemptions();
     for n in 0..ROUNDS {

@@ -1,4 +1,5 @@
-//! What gdb shows of threads that run, are ready and are suspended, in a live process and in a core. Where there is no gdb it only says so.
+//! What gdb shows of threads that run, are ready and are suspended, in a live process and in a
+//! core. Where there is no gdb it only says so.
 
 mod common;
 
@@ -63,7 +64,8 @@ fn inferior() {
     yielder.join().unwrap();
 }
 
-/// What gdb says to these commands, about the child that stands in `runs_right_here`, or about its core.
+/// What gdb says to these commands, about the child that stands in `runs_right_here`, or about its
+/// core.
 fn gdb(arguments: &[&str], commands: &[&str]) -> String {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tools/gdb/underpass.py");
     let mut gdb = Command::new("gdb");
@@ -157,7 +159,8 @@ fn gdb_lists_threads_and_shows_where_they_are() {
     std::fs::remove_dir_all(core.parent().unwrap()).unwrap();
 }
 
-/// The core of an inferior that died where gdb would have looked, if the kernel leaves one where it can be found.
+/// The core of an inferior that died where gdb would have looked, if the kernel leaves one where it
+/// can be found.
 fn core(exe: &str, name: &str) -> Option<PathBuf> {
     let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
     if pattern.trim() != "core" {

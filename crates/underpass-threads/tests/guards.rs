@@ -1,4 +1,5 @@
-//! A guard of `std`'s mutex, held by a thread that is suspended, is reported with both threads' names where it bites.
+//! A guard of `std`'s mutex, held by a thread that is suspended, is reported with both threads'
+//! names where it bites.
 
 mod common;
 
@@ -66,7 +67,8 @@ fn a_guard_across_a_pause_is_reported_with_both_names() {
     let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let line = said.find(|line| line.contains("blocks activation")).expect("it is told");
     assert!(line.contains("thread 'waits in the kernel' ("), "{line}");
-    // Another may be named after it, if its stack was that of a thread which had to do with the lock.
+    // Another may be named after it, if its stack was that of a thread which had to do with the
+    // lock.
     assert!(line.contains("which thread 'keeps the guard' ("), "{line}");
     assert!(line.contains("underpass::sync::Mutex"), "{line}");
     child.kill().unwrap();

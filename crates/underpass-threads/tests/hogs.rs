@@ -1,4 +1,5 @@
-//! A thread that computes for ever, on the only processor, holds up neither those that have not started nor those of other activations.
+//! A thread that computes for ever, on the only processor, holds up neither those that have not
+//! started nor those of other activations.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,5 +1,6 @@
-//! The local invariant (OThreads, section 3.2), at random moments of a random workload: running activations are as many as there are activations' worth of
-//! runnable threads, up to the domain maximum, and the rest of the maximum listens.
+//! The local invariant (OThreads, section 3.2), at random moments of a random workload: running
+//! activations are as many as there are activations' worth of runnable threads, up to the domain
+//! maximum, and the rest of the maximum listens.
 
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::sync::Arc;
@@ -56,7 +57,8 @@ impl Moment {
         Self { computing, stop, running, calling, parked }
     }
 
-    /// Waits until all have come to where they stay, and the census says what it should; says what it said otherwise.
+    /// Waits until all have come to where they stay, and the census says what it should; says what
+    /// it said otherwise.
     fn check(&self) {
         let pool = start();
         let (wanted, patience) = (self.computing.len().min(MAXIMUM as usize), Instant::now());
@@ -64,9 +66,11 @@ impl Moment {
         let (mut agreed, mut looks) = (0, 0_u64);
         while agreed < 3 {
             let census = pool.census();
-            // Those in blocking calls have a slot only as long as nobody wants it, and no longer than a listener lacks.
+            // Those in blocking calls have a slot only as long as nobody wants it, and no longer
+            // than a listener lacks.
             let running = census.computing + census.preempting;
-            // Seats are read one after the other, so one that moves may be counted twice: such a census doesn't agree, and is taken again.
+            // Seats are read one after the other, so one that moves may be counted twice: such a
+            // census doesn't agree, and is taken again.
             let lacking = census.maximum.saturating_sub(running);
             let listeners = lacking.min(census.asleep);
             let all_begun = self.running.load(Ordering::Relaxed) == self.computing.len();

@@ -1,8 +1,10 @@
-//! Every interleaving of parking, of handing threads on and of ending, for small cases. Run as CONTRIBUTING.md says; empty otherwise.
+//! Every interleaving of parking, of handing threads on and of ending, for small cases. Run as
+//! CONTRIBUTING.md says; empty otherwise.
 //!
-//! The protocols are the very code that ships ([`Gate`], `Ring`, `Mailbox`, `Parker`); what calls them is restated here in a few lines,
-//! named after what it stands for. A lost wake-up is a deadlock, which loom reports. What each model catches was tried by taking the
-//! step or the ordering out; where loom can't see an ordering the model says so.
+//! The protocols are the very code that ships ([`Gate`], `Ring`, `Mailbox`, `Parker`); what calls
+//! them is restated here in a few lines, named after what it stands for. A lost wake-up is a
+//! deadlock, which loom reports. What each model catches was tried by taking the step or the
+//! ordering out; where loom can't see an ordering the model says so.
 #![cfg(underpass_loom)]
 
 use loom::cell::UnsafeCell;
@@ -26,7 +28,8 @@ struct Control {
     woken: Condvar,
     /// What one thread writes for another: loom reports every access that is not ordered.
     room: UnsafeCell<u32>,
-    /// Stands for what its wakers and holders read, and who waits or retires writes: the home, the name.
+    /// Stands for what its wakers and holders read, and who waits or retires writes: the home, the
+    /// name.
     home: UnsafeCell<u32>,
 }
 
@@ -132,7 +135,8 @@ mod parking {
         false
     }
 
-    // Fails without: the registration before the suspension; the release in `open`; the acquire in `pass`.
+    // Fails without: the registration before the suspension; the release in `open`; the acquire in
+    // `pass`.
     #[test]
     fn a_park_ends_by_the_unpark_and_sees_what_came_before() {
         loom::model(|| {
@@ -180,7 +184,8 @@ mod parking {
         });
     }
 
-    // Fails if a deadline and an unpark both end the wait: the home abandons for a thread that is suspended.
+    // Fails if a deadline and an unpark both end the wait: the home abandons for a thread that is
+    // suspended.
     #[test]
     fn an_unpark_and_a_deadline_end_a_wait_once() {
         loom::model(|| {
@@ -206,7 +211,8 @@ mod parking {
 mod hand_off {
     use super::*;
 
-    // Fails without the release of the exchange in `put`, the acquire of the swap in `take_all`, or the link set before the exchange.
+    // Fails without the release of the exchange in `put`, the acquire of the swap in `take_all`, or
+    // the link set before the exchange.
     #[test]
     fn of_two_that_put_in_nothing_is_lost_and_each_keeps_its_order() {
         bounded(3, || {
@@ -238,7 +244,8 @@ mod hand_off {
     // Fails if `take_all` empties the box by a load and a store.
     #[test]
     fn a_thread_comes_back_into_the_box_that_it_was_taken_from() {
-        // The chain is linked through the blocks: one that was taken may be put in again while others are on their way.
+        // The chain is linked through the blocks: one that was taken may be put in again while
+        // others are on their way.
         bounded(3, || {
             let mailbox = Arc::new(Mailbox::default());
             let (a, b) = (Control::new(1), Control::new(1));
@@ -260,7 +267,8 @@ mod hand_off {
         });
     }
 
-    // Fails if the home looks at its box before the thread has left its stack (here: `left`), or if the wake is forgotten.
+    // Fails if the home looks at its box before the thread has left its stack (here: `left`), or if
+    // the wake is forgotten.
     #[test]
     fn a_wake_before_the_suspension_waits_until_the_thread_has_left_its_stack() {
         loom::model(|| {
@@ -274,7 +282,8 @@ mod hand_off {
                     other.put(waiter);
                 }
             });
-            // This kernel thread runs `me` until it has paused, then the scheduler: `pause`, then `attend`.
+            // This kernel thread runs `me` until it has paused, then the scheduler: `pause`, then
+            // `attend`.
             me.write(1);
             let mut runs = 0;
             while runs == 0 {
@@ -347,9 +356,10 @@ mod ready_ring {
         assert_eq!(taken, (0..all).collect::<Vec<_>>(), "each once");
     }
 
-    // Fails without the release of `tail` in `put` or its acquire in `take` (an item from the round before, or none), and if `head` is
-    // stored instead of exchanged. What loom can't show: the acquire of `head` in `put` (a slot that is overwritten before it
-    // was read), since it has no loads that see later stores.
+    // Fails without the release of `tail` in `put` or its acquire in `take` (an item from the round
+    // before, or none), and if `head` is stored instead of exchanged. What loom can't show: the
+    // acquire of `head` in `put` (a slot that is overwritten before it was read), since it has no
+    // loads that see later stores.
     #[test]
     fn two_stealers_take_each_once_while_the_ring_goes_round() {
         bounded(3, || {
@@ -376,7 +386,8 @@ mod ready_ring {
         });
     }
 
-    // Fails if a taker believes an old `tail` beside a new `head` (the comparison as unsigned numbers).
+    // Fails if a taker believes an old `tail` beside a new `head` (the comparison as unsigned
+    // numbers).
     #[test]
     fn a_slow_taker_takes_nothing_that_was_taken() {
         bounded(3, || {
@@ -492,7 +503,8 @@ mod joins {
         });
     }
 
-    // Fails if the thread wakes itself as a joiner, or forgets that it was just now detached (`Finished::Unheeded`).
+    // Fails if the thread wakes itself as a joiner, or forgets that it was just now detached
+    // (`Finished::Unheeded`).
     #[test]
     fn a_result_that_nobody_wants_is_dropped_once() {
         loom::model(|| {
@@ -504,7 +516,8 @@ mod joins {
         });
     }
 
-    // Fails without the acquire of the load or the release of the subtraction in `release`, and if either path retires twice.
+    // Fails without the acquire of the load or the release of the subtraction in `release`, and if
+    // either path retires twice.
     #[test]
     fn the_last_of_two_holders_gives_the_block_back() {
         loom::model(|| {

@@ -1,5 +1,6 @@
-//! The local invariant (OThreads, section 3.2) when a random workload is stopped at random moments: wherever its threads are, as many activations run as
-//! there are activations' worth of runnable threads, up to the maximum, and the rest of the maximum listens.
+//! The local invariant (OThreads, section 3.2) when a random workload is stopped at random moments:
+//! wherever its threads are, as many activations run as there are activations' worth of runnable
+//! threads, up to the maximum, and the rest of the maximum listens.
 
 use std::collections::BTreeSet;
 use std::hint::spin_loop;
@@ -23,7 +24,8 @@ struct World {
     steps: AtomicUsize,
     /// The number of the moment.
     moment: AtomicUsize,
-    /// By moment, kernel threads, which are activations, on which a thread computes that stays in that.
+    /// By moment, kernel threads, which are activations, on which a thread computes that stays in
+    /// that.
     computing: Mutex<BTreeSet<(usize, i32)>>,
     /// Those in blocking calls go on.
     moved: Condvar,
@@ -57,7 +59,8 @@ impl World {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Computes as long as the world is still, and says so for each moment: who was preempted meanwhile may miss that it moved between two.
+    /// Computes as long as the world is still, and says so for each moment: who was preempted
+    /// meanwhile may miss that it moved between two.
     fn compute(&self) {
         let mut said = None;
         loop {

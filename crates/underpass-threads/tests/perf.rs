@@ -1,5 +1,5 @@
-//! What perf shows of threads that take turns: each sample has the frames of one thread, from where it is to where its stack begins. Where
-//! there is no perf, or it may not look, it only says so.
+//! What perf shows of threads that take turns: each sample has the frames of one thread, from where
+//! it is to where its stack begins. Where there is no perf, or it may not look, it only says so.
 
 mod common;
 
@@ -45,7 +45,8 @@ fn watched() {
     pong.join().unwrap();
 }
 
-/// The samples, each with the names of its functions, the innermost first; nothing if perf may not look.
+/// The samples, each with the names of its functions, the innermost first; nothing if perf may not
+/// look.
 fn samples(data: &Path) -> Option<Vec<Vec<String>>> {
     let mut record = Command::new("perf");
     // The kernel's clock, since not every machine has counters to show.

@@ -1,4 +1,5 @@
-//! What pinning promises: a thread that has started stays on its kernel thread, whatever it calls; a migrating one need not.
+//! What pinning promises: a thread that has started stays on its kernel thread, whatever it calls;
+//! a migrating one need not.
 
 mod common;
 
@@ -72,7 +73,8 @@ fn an_rc_in_a_thread_local_is_whole_across_blocking_calls() {
                     let mine = Rc::new(Cell::new(0));
                     SHARED.with_borrow_mut(|shared| shared.push(mine.clone()));
                     for round in 0..20 {
-                        // A clone of its neighbour's, taken before and dropped after a pause: no count is atomic.
+                        // A clone of its neighbour's, taken before and dropped after a pause: no
+                        // count is atomic.
                         let neighbour = SHARED.with_borrow(|shared| shared[round % shared.len()].clone());
                         neighbour.set(neighbour.get() + 1);
                         adds.fetch_add(1, Ordering::Relaxed);
@@ -82,7 +84,8 @@ fn an_rc_in_a_thread_local_is_whole_across_blocking_calls() {
                     }
                     let sum = mine.get();
                     SHARED.with_borrow_mut(|shared| shared.retain(|rc| !Rc::ptr_eq(rc, &mine)));
-                    // Others that took a clone just now may add to it still, and count it as their own.
+                    // Others that took a clone just now may add to it still, and count it as their
+                    // own.
                     (sum, Rc::strong_count(&mine))
                 })
             })

@@ -1,6 +1,8 @@
-//! Time slices: threads that compute, allocate, lock and panic are preempted wherever they are, and nothing is lost, stuck or mixed up.
+//! Time slices: threads that compute, allocate, lock and panic are preempted wherever they are, and
+//! nothing is lost, stuck or mixed up.
 //!
-//! The number of slices is 300, or `$UNDERPASS_TEST_SLICES`: a slice is 10 ms, so 12,000 are two minutes.
+//! The number of slices is 300, or `$UNDERPASS_TEST_SLICES`: a slice is 10 ms, so 12,000 are two
+//! minutes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -118,7 +120,8 @@ fn preempted_threads_lose_nothing() {
                     break;
                 }
                 MINE.with(|mine| mine.set(number * 1_000_000 + round));
-                // Each kind of work by turns, for longer than a slice without a place to give way at.
+                // Each kind of work by turns, for longer than a slice without a place to give way
+                // at.
                 let begun = Instant::now();
                 while begun.elapsed() < SPELL {
                     work(number, round, &shared);

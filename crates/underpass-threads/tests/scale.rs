@@ -1,8 +1,10 @@
 //! Very many threads: at once, and one after another.
 //!
 //! The sizes here suit every run. The full ones, by the environment, showing what was measured:
-//! `UNDERPASS_TEST_LOUD=1 UNDERPASS_TEST_BLOCKED=1000000 cargo test -p underpass-threads --test scale --release -- --nocapture a_million`, and
-//! `UNDERPASS_TEST_LOUD=1 UNDERPASS_TEST_SEQUENCE=10000000 cargo test -p underpass-threads --test scale --release -- --nocapture ten_million`.
+//! `UNDERPASS_TEST_LOUD=1 UNDERPASS_TEST_BLOCKED=1000000 cargo test -p underpass-threads --test
+//! scale --release -- --nocapture a_million`, and `UNDERPASS_TEST_LOUD=1
+//! UNDERPASS_TEST_SEQUENCE=10000000 cargo test -p underpass-threads --test scale --release --
+//! --nocapture ten_million`.
 
 mod common;
 
@@ -53,12 +55,14 @@ impl Usage {
         }
     }
 
-    /// Bytes mapped and mappings that `self` has more than `before`, but for those of new kernel threads.
+    /// Bytes mapped and mappings that `self` has more than `before`, but for those of new kernel
+    /// threads.
     fn grown(&self, before: &Self) -> (u64, u64) {
         let threads = self.kernel_threads.saturating_sub(before.kernel_threads);
         (
             self.mapped.saturating_sub(before.mapped + threads * KERNEL_THREAD),
-            // A kernel thread that was new before may map its rest only now; stacks side by side are one mapping.
+            // A kernel thread that was new before may map its rest only now; stacks side by side
+            // are one mapping.
             self.mappings.saturating_sub(before.mappings + self.kernel_threads * 6),
         )
     }
@@ -227,7 +231,8 @@ fn stacks_that_are_kept_are_the_kernel_s_to_take_and_can_be_given_back_at_once()
         println!("after {THREADS} deep threads: {kept}, {} MiB of it lent", lent >> 20);
         let stacks = kept.resident.saturating_sub(before.resident);
         assert!(stacks > THREADS * DEEP as u64, "all are kept: {before}, then {kept}");
-        // The warm ones keep theirs, each keeps the page that it needs, and the kernel counts a page only when it comes across it.
+        // The warm ones keep theirs, each keeps the page that it needs, and the kernel counts a
+        // page only when it comes across it.
         assert!(lent > stacks / 2, "{lent} of {stacks} bytes lent");
         trim();
         // Each activation trims when it comes by; bounded by the watchdog.
@@ -277,7 +282,8 @@ fn without_room_for_more_stacks_threads_wait_for_those_that_end() {
     if std::env::var_os(INSIDE).is_some() {
         return run_where_there_is_little_room();
     }
-    // 400 MiB of addresses, of which kernel threads and the allocator take some: room for a thousand stacks at the very most.
+    // 400 MiB of addresses, of which kernel threads and the allocator take some: room for a
+    // thousand stacks at the very most.
     let output = Command::new("sh")
         .args(["-c", "ulimit -v 409600 && exec \"$0\" --exact --nocapture --test-threads=1 \"$1\""])
         .arg(std::env::current_exe().expect("a test has a file"))

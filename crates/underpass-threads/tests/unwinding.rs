@@ -112,7 +112,8 @@ fn a_backtrace_after_switches_shows_the_user_s_frames_and_ends() {
             let at = |name| trace.find(name).unwrap_or_else(|| panic!("no {name} in\n{trace}"));
             assert!(at("frame_b_of_the_user") < at("frame_a_of_the_user"), "the innermost comes first");
             assert!(trace.lines().count() < 200, "it ends:\n{trace}");
-            // What the user did not call is not shown as if it had: an activation's loop lies on another stack.
+            // What the user did not call is not shown as if it had: an activation's loop lies on
+            // another stack.
             assert!(!trace.contains("Scheduler>::run"), "it ends at the thread's stack:\n{trace}");
         }
     });
@@ -232,7 +233,8 @@ fn threads_that_unwind_at_the_same_time_know_it_each_by_itself() {
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         assert!(!spawn(panicking).join().unwrap());
-        // The kernel threads' own counts are even again: `std` asks them when a lock is to be poisoned.
+        // The kernel threads' own counts are even again: `std` asks them when a lock is to be
+        // poisoned.
         let counts: Vec<_> = (0..64).map(|_| spawn(std::thread::panicking)).collect();
         assert!(counts.into_iter().all(|thread| !thread.join().unwrap()));
     });
@@ -243,7 +245,8 @@ fn a_migrating_thread_unwinds_wherever_it_goes() {
     with_processors(&[2], || {
         let threads: Vec<_> = (0..4)
             .map(|number| {
-                // SAFETY: it holds nothing of its kernel thread across its pauses, unless `std` does so for it.
+                // SAFETY: it holds nothing of its kernel thread across its pauses, unless `std`
+                // does so for it.
                 let builder = unsafe { Builder::new().migrating() };
                 builder.spawn(move || {
                     for round in 0..50 {
@@ -298,7 +301,8 @@ fn fates<const LARGE: usize>(round: u32) {
     };
     let mut expected = 0;
     for pauses in 0..3 {
-        // Joined; joined after a panic; detached, mostly before its end; detached after its end; its handle's drop races with its end.
+        // Joined; joined after a panic; detached, mostly before its end; detached after its end;
+        // its handle's drop races with its end.
         drop(start(pauses, false).join().unwrap());
         assert!(start(pauses, true).join().is_err());
         drop(start(pauses, false));

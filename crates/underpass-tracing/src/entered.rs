@@ -87,7 +87,8 @@ impl Switches for Moves {
         // Those of a thread that has ended and forgot its guards.
         let left = HERE.take();
         exit(&left);
-        // Relaxed: a thread's own are put away long before it goes on, by what synchronizes the two.
+        // Relaxed: a thread's own are put away long before it goes on, by what synchronizes the
+        // two.
         if THREADS.load(Ordering::Relaxed) == 0 {
             return;
         }

@@ -1,9 +1,11 @@
 //! Spans of [`tracing`] that follow the user-level thread.
 //!
-//! Subscribers keep the spans that are entered by kernel thread. User-level threads share one, so without help the spans of one thread
-//! would be another's as soon as they are switched. [`Follow`], a layer beside any others, exits a thread's spans when it is switched out and
-//! enters them again when it goes on, be it on another kernel thread: [`Span::current`](tracing::Span::current), the spans of
-//! events, and times that a layer takes between enter and exit are right.
+//! Subscribers keep the spans that are entered by kernel thread. User-level threads share one, so
+//! without help the spans of one thread would be another's as soon as they are switched.
+//! [`Follow`], a layer beside any others, exits a thread's spans when it is switched out and enters
+//! them again when it goes on, be it on another kernel thread:
+//! [`Span::current`](tracing::Span::current), the spans of events, and times that a layer takes
+//! between enter and exit are right.
 //!
 //! *Decides:* which spans are whose, and moves them at each switch.
 //!

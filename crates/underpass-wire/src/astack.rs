@@ -1,11 +1,13 @@
-//! How large an A-stack a procedure wants, and how many (LRPC, 5.2): the part of a procedure descriptor that follows from the types, which the compiler works out.
+//! How large an A-stack a procedure wants, and how many (LRPC, 5.2): the part of a procedure
+//! descriptor that follows from the types, which the compiler works out.
 
 use crate::{Schema, fixed};
 
 /// Bytes that arguments or a result are given whose size isn't fixed.
 pub const DEFAULT: usize = 32 * 1024;
 
-/// Bytes that an error is given whose size isn't fixed, beside a result that is: a sentence or some.
+/// Bytes that an error is given whose size isn't fixed, beside a result that is: a sentence or
+/// some.
 pub const ERROR: usize = 512;
 
 /// The most bytes of an A-stack. What is always larger travels out of band, and needs none.
@@ -17,7 +19,8 @@ pub const CALLS: u32 = 5;
 /// The most calls at once over a channel.
 pub const MOST_CALLS: u32 = 64;
 
-/// What a procedure's arguments and result take in bytes: constants of the program that has its interface.
+/// What a procedure's arguments and result take in bytes: constants of the program that has its
+/// interface.
 ///
 /// # Examples
 /// ```
@@ -42,10 +45,12 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Those of a procedure with arguments of these [`FIXED`](crate::Encode::FIXED) sizes that returns an `R`, with the A-stack that follows, or one of `stated` bytes.
+    /// Those of a procedure with arguments of these [`FIXED`](crate::Encode::FIXED) sizes that
+    /// returns an `R`, with the A-stack that follows, or one of `stated` bytes.
     ///
     /// # Panics
-    /// If more than [`LARGEST`] bytes are stated, while it is compiled; `#[interface]` refuses those before.
+    /// If more than [`LARGEST`] bytes are stated, while it is compiled; `#[interface]` refuses
+    /// those before.
     pub const fn of<R: Schema>(arguments: &[Option<usize>], stated: Option<usize>) -> Self {
         let (arguments, [value, error]) = (fixed::sum(arguments), R::EITHER);
         let astack = match stated {
@@ -69,7 +74,8 @@ impl Sizes {
     }
 }
 
-/// The A-stack that arguments and a result of these sizes want: exact where they are fixed. `value` and `error` are what the result is one of.
+/// The A-stack that arguments and a result of these sizes want: exact where they are fixed. `value`
+/// and `error` are what the result is one of.
 ///
 /// # Examples
 /// ```

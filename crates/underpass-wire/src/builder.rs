@@ -17,7 +17,8 @@ impl DescriptorBuilder {
         Self { name, doc, procedures: Vec::new(), types: Types::new(), stateless: false }
     }
 
-    /// Adds the next procedure, whose messages are of these sizes; its [`result`](ProcedureBuilder::result) ends it.
+    /// Adds the next procedure, whose messages are of these sizes; its
+    /// [`result`](ProcedureBuilder::result) ends it.
     pub fn procedure(&mut self, name: &'static str, doc: &'static str, sizes: Sizes) -> ProcedureBuilder<'_> {
         ProcedureBuilder { interface: self, name, doc, arguments: Vec::new(), sizes, calls: None }
     }
@@ -61,7 +62,8 @@ impl ProcedureBuilder<'_> {
     /// Says what it returns, and adds the procedure to the interface.
     ///
     /// # Panics
-    /// If the interface has 65,536 procedures, or there are no calls or more than [`astack::MOST_CALLS`] at once; `#[interface]` refuses those that have.
+    /// If the interface has 65,536 procedures, or there are no calls or more than
+    /// [`astack::MOST_CALLS`] at once; `#[interface]` refuses those that have.
     pub fn result<R: Schema>(self) {
         assert!(self.calls.is_none_or(|calls| (1..=astack::MOST_CALLS).contains(&calls)), "calls at once");
         let index = u16::try_from(self.interface.procedures.len()).expect("at most 65,536 procedures");

@@ -2,8 +2,9 @@
 
 use crate::Schema;
 
-/// A type, by a detour: where one can't travel, the compiler finds that the detour ends nowhere and says that, the same at each
-/// place and so once, instead of something else at each of the places where its bytes would have been needed.
+/// A type, by a detour: where one can't travel, the compiler finds that the detour ends nowhere and
+/// says that, the same at each place and so once, instead of something else at each of the places
+/// where its bytes would have been needed.
 #[doc(hidden)]
 pub trait Carried: Schema {
     /// The type itself.

@@ -4,10 +4,11 @@ use crate::{DecodeError, Source, deeper_to, length};
 
 /// A value that can be received from another domain.
 ///
-/// Every source is hostile. An implementation by hand keeps to four rules: it believes no length before it has looked at
-/// [`Source::remaining`]; it never panics; it allocates no more than a small multiple of the bytes that have come; and it
-/// passes through [`deeper`](crate::deeper) where a value holds others of its own type. What the implementations of this
-/// crate allocate is bounded by the bytes that came times the size in memory of the element for which each stands.
+/// Every source is hostile. An implementation by hand keeps to four rules: it believes no length
+/// before it has looked at [`Source::remaining`]; it never panics; it allocates no more than a
+/// small multiple of the bytes that have come; and it passes through [`deeper`](crate::deeper)
+/// where a value holds others of its own type. What the implementations of this crate allocate is
+/// bounded by the bytes that came times the size in memory of the element for which each stands.
 ///
 /// # Examples
 /// ```
@@ -37,8 +38,9 @@ use crate::{DecodeError, Source, deeper_to, length};
 pub trait Decode: Sized {
     /// At least so many bytes stand for any value; 0 says that nothing is known.
     ///
-    /// Lengths are checked with it before anything is allocated, and a list of elements that may take no bytes is limited
-    /// to 4,096 of them, lest a short message keep this side busy for long.
+    /// Lengths are checked with it before anything is allocated, and a list of elements that may
+    /// take no bytes is limited to 4,096 of them, lest a short message keep this side busy for
+    /// long.
     const LEAST: usize = 0;
 
     /// Takes a value's bytes.
@@ -49,7 +51,8 @@ pub trait Decode: Sized {
 
     /// As [`decode`](Self::decode), into `place`.
     ///
-    /// Overridden for types that are large themselves, so that they are written where they are to be, and not moved.
+    /// Overridden for types that are large themselves, so that they are written where they are to
+    /// be, and not moved.
     ///
     /// # Errors
     /// As [`decode`](Self::decode); then what is in `place` is of no meaning.
@@ -59,7 +62,8 @@ pub trait Decode: Sized {
         Ok(())
     }
 
-    /// Takes `count` values, one after the other; the caller has checked that the bytes for so many can be there.
+    /// Takes `count` values, one after the other; the caller has checked that the bytes for so many
+    /// can be there.
     ///
     /// Overridden for types of which many can be copied at once.
     ///

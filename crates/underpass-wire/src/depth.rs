@@ -59,10 +59,12 @@ struct Where {
     size: usize,
 }
 
-/// Decodes something that may hold others of its own type: everything behind a pointer passes through here.
+/// Decodes something that may hold others of its own type: everything behind a pointer passes
+/// through here.
 ///
-/// `Box`, the collections and `Serde` do so; a type with a pointer of its own (`Rc`, an arena) has to. The depth is counted
-/// for each kernel thread, so `decode` must not wait for anything: it takes bytes that are there.
+/// `Box`, the collections and `Serde` do so; a type with a pointer of its own (`Rc`, an arena) has
+/// to. The depth is counted for each kernel thread, so `decode` must not wait for anything: it
+/// takes bytes that are there.
 ///
 /// A thread whose stack is known ([`watch_stacks`]) keeps room on it for a value of type `T`: six
 /// times its size, 16 times with debug assertions, and at least 32 KiB or a quarter of the stack,

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 /// The first line of every descriptor's text; it changes with the format of bytes.
 const FORMAT: &str = "underpass wire 1";
 
-/// An interface: its procedures, the types they speak of, and a hash over what both sides must agree on.
+/// An interface: its procedures, the types they speak of, and a hash over what both sides must
+/// agree on.
 ///
 /// # Examples
 /// ```
@@ -41,7 +42,8 @@ pub struct Descriptor {
     pub types: Vec<TypeDefinition>,
     /// Whether no call depends on what a server has given a client before, as its author says.
     pub stateless: bool,
-    /// FNV-1a, 64 bits, of [`text`](Self::text): two sides with the same hash understand each other.
+    /// FNV-1a, 64 bits, of [`text`](Self::text): two sides with the same hash understand each
+    /// other.
     pub hash: u64,
 }
 
@@ -63,8 +65,8 @@ pub struct Procedure {
     pub fixed_arguments: Option<usize>,
     /// How many bytes the result takes, if that is always the same.
     pub fixed_result: Option<usize>,
-    /// Bytes of its A-stack: what arguments and result take at the most, if that is always the same (see [`astack::wanted`]), or what its author says.
-    /// More goes out of band.
+    /// Bytes of its A-stack: what arguments and result take at the most, if that is always the same
+    /// (see [`astack::wanted`]), or what its author says. More goes out of band.
     pub astack: usize,
     /// How many of its calls are expected at once.
     pub calls: u32,
@@ -102,7 +104,8 @@ impl Descriptor {
         descriptor
     }
 
-    /// Bytes of the A-stacks: an interface's procedures share them, so it is the most that one of them wants.
+    /// Bytes of the A-stacks: an interface's procedures share them, so it is the most that one of
+    /// them wants.
     pub fn astack(&self) -> usize {
         self.procedures.iter().map(|procedure| procedure.astack).max().unwrap_or(0)
     }
@@ -112,9 +115,10 @@ impl Descriptor {
         self.procedures.iter().map(|procedure| procedure.calls).max().unwrap_or(astack::CALLS)
     }
 
-    /// Whether a client may pass files: open ones, or memory for arguments and results that an A-stack has
-    /// no room for. It can't if all arguments of all procedures are numbers of known size, or made of
-    /// such, and all results that went well are of known size. An error that has no room goes without.
+    /// Whether a client may pass files: open ones, or memory for arguments and results that an
+    /// A-stack has no room for. It can't if all arguments of all procedures are numbers of known
+    /// size, or made of such, and all results that went well are of known size. An error that has
+    /// no room goes without.
     pub fn client_may_pass_files(&self) -> bool {
         let astack = self.astack();
         self.procedures.iter().any(|procedure| {
@@ -124,9 +128,11 @@ impl Descriptor {
         })
     }
 
-    /// Everything on which both sides must agree, a line for each thing; documentation is not part of it.
+    /// Everything on which both sides must agree, a line for each thing; documentation is not part
+    /// of it.
     ///
-    /// Names are, those of arguments and fields too: a name that has changed is a meaning that may have.
+    /// Names are, those of arguments and fields too: a name that has changed is a meaning that may
+    /// have.
     pub fn text(&self) -> String {
         let stateless = if self.stateless { ", stateless" } else { "" };
         let mut text = format!("{FORMAT}\ninterface {}{stateless}\n", self.name);
@@ -152,8 +158,9 @@ impl Descriptor {
         text
     }
 
-    /// What differs between this interface (`here`) and that of another side (`there`), whose [`text`](Self::text) it
-    /// is: a line for each procedure and type, for error messages; empty if nothing does.
+    /// What differs between this interface (`here`) and that of another side (`there`), whose
+    /// [`text`](Self::text) it is: a line for each procedure and type, for error messages; empty if
+    /// nothing does.
     ///
     /// The text may be a stranger's: what is shown of it is bounded and printable.
     ///

@@ -4,7 +4,8 @@ use crate::Sink;
 
 /// A value that can be sent to another domain.
 ///
-/// Have it derived (`#[derive(underpass::Wire)]`); write it by hand only for a type whose fields are not what should travel.
+/// Have it derived (`#[derive(underpass::Wire)]`); write it by hand only for a type whose fields
+/// are not what should travel.
 ///
 /// # Examples
 /// ```
@@ -33,7 +34,8 @@ pub trait Encode {
     /// How many bytes every value takes, if that is the same for all of them.
     const FIXED: Option<usize>;
 
-    /// How many bytes each of the two takes that a `Result` is one of, if that is fixed. No other type has two.
+    /// How many bytes each of the two takes that a `Result` is one of, if that is fixed. No other
+    /// type has two.
     #[doc(hidden)]
     const EITHER: [Option<usize>; 2] = [Self::FIXED, Some(0)];
 
@@ -45,7 +47,8 @@ pub trait Encode {
 
     /// Puts the bytes of all `items`, one after the other.
     ///
-    /// Overridden for types of which many can be copied at once; their arrays, slices and `Vec`s come through here.
+    /// Overridden for types of which many can be copied at once; their arrays, slices and `Vec`s
+    /// come through here.
     #[inline]
     fn encode_all<S: Sink + ?Sized>(items: &[Self], to: &mut S)
     where

@@ -46,7 +46,8 @@ pub enum DecodeError {
         /// Bytes of that stack.
         size: usize,
     },
-    /// `serde` or the type's own `Deserialize` refused the bytes, or its `Serialize` refused the value.
+    /// `serde` or the type's own `Deserialize` refused the bytes, or its `Serialize` refused the
+    /// value.
     Serde,
 }
 

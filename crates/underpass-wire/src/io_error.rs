@@ -3,8 +3,8 @@
 use crate::{Decode, DecodeError, Encode, Schema, Sink, Source, TypeName, Types};
 use std::io::{Error, ErrorKind};
 
-/// Kinds with the numbers by which they travel. A number keeps its meaning for ever; a kind that has
-/// none travels as [`ErrorKind::Other`].
+/// Kinds with the numbers by which they travel. A number keeps its meaning for ever; a kind that
+/// has none travels as [`ErrorKind::Other`].
 macro_rules! kinds {
     ($($number:literal $kind:ident)*) => {
         fn number(kind: ErrorKind) -> u8 {
@@ -64,7 +64,8 @@ impl Schema for ErrorKind {
     }
 }
 
-/// The system's number if the error has one; else its kind, and its text unless that is the kind's own.
+/// The system's number if the error has one; else its kind, and its text unless that is the kind's
+/// own.
 fn parts(error: &Error) -> Result<i32, (ErrorKind, String)> {
     if let Some(code) = error.raw_os_error() {
         return Ok(code);

@@ -45,8 +45,8 @@ pub fn decode<T: Decode, S: Source + ?Sized>(from: &mut S) -> Result<usize, Deco
 
 /// How many `T`s to reserve room for, when `len` are announced and `remaining` bytes have come.
 ///
-/// In memory a `T` may be far larger than in bytes, so this reserves no more than came; a list that is really so long
-/// grows as its elements prove to be there.
+/// In memory a `T` may be far larger than in bytes, so this reserves no more than came; a list that
+/// is really so long grows as its elements prove to be there.
 #[inline]
 pub(crate) fn capacity<T>(len: usize, remaining: usize) -> usize {
     len.min(remaining.max(AHEAD) / size_of::<T>().max(1))

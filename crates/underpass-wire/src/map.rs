@@ -1,4 +1,5 @@
-//! Maps and sets, of either kind: a `HashMap` is read as a `BTreeMap` if the other side likes that better.
+//! Maps and sets, of either kind: a `HashMap` is read as a `BTreeMap` if the other side likes that
+//! better.
 
 use crate::{Decode, DecodeError, Encode, Schema, Sink, Source, TypeName, Types, deeper_to, length};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

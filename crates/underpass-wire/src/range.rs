@@ -1,4 +1,5 @@
-//! Ranges: where they begin and where they end. One that ends before it begins is empty, and no error.
+//! Ranges: where they begin and where they end. One that ends before it begins is empty, and no
+//! error.
 
 use crate::{Decode, DecodeError, Encode, Schema, Sink, Source, TypeName, Types, fixed};
 use std::ops::{Range, RangeInclusive};

@@ -1,6 +1,7 @@
 //! Where a server stub has an argument.
 
-/// An argument, where it lies from when it is decoded until its procedure has it: values that are large themselves are not moved in between.
+/// An argument, where it lies from when it is decoded until its procedure has it: values that are
+/// large themselves are not moved in between.
 ///
 /// # Examples
 /// ```

@@ -2,11 +2,11 @@
 
 use crate::{Decode, Encode, TypeName, Types};
 
-/// A type whose values travel both ways, and that can say what its bytes mean, so that two domains find out whether they
-/// mean the same.
+/// A type whose values travel both ways, and that can say what its bytes mean, so that two domains
+/// find out whether they mean the same.
 ///
-/// Have it derived (`#[derive(underpass::Wire)]`). What is equal in schema is equal in bytes: `HashMap` and `BTreeMap` have
-/// one, and so do `Vec` and `VecDeque`.
+/// Have it derived (`#[derive(underpass::Wire)]`). What is equal in schema is equal in bytes:
+/// `HashMap` and `BTreeMap` have one, and so do `Vec` and `VecDeque`.
 ///
 /// # Examples
 /// ```
@@ -21,6 +21,7 @@ use crate::{Decode, Encode, TypeName, Types};
     note = "derive `underpass::Wire` for it, or mark it `#[underpass(serde)]` if it has serde's traits"
 )]
 pub trait Schema: Encode + Decode {
-    /// The type's name; if it needs a definition, that goes into `types`, with those of the types it is made of.
+    /// The type's name; if it needs a definition, that goes into `types`, with those of the types
+    /// it is made of.
     fn schema(types: &mut Types) -> TypeName;
 }

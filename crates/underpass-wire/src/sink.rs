@@ -4,7 +4,8 @@ use std::os::fd::BorrowedFd;
 
 /// Takes the bytes of values, one after the other.
 ///
-/// Putting can't fail: whoever makes a sink asks [`Encode::size`](crate::Encode::size) before, and makes it large enough.
+/// Putting can't fail: whoever makes a sink asks [`Encode::size`](crate::Encode::size) before, and
+/// makes it large enough.
 ///
 /// # Examples
 /// ```
@@ -27,8 +28,8 @@ pub trait Sink {
     /// Appends `bytes`.
     fn put(&mut self, bytes: &[u8]);
 
-    /// Has `file` go beside the bytes, after those that were put before. Most sinks take none: the value then decodes to
-    /// [`DecodeError::NoFile`](crate::DecodeError::NoFile).
+    /// Has `file` go beside the bytes, after those that were put before. Most sinks take none: the
+    /// value then decodes to [`DecodeError::NoFile`](crate::DecodeError::NoFile).
     #[inline]
     fn put_file(&mut self, file: BorrowedFd<'_>) {
         let _ = file;
@@ -85,8 +86,8 @@ impl<'a> SliceSink<'a> {
         self.rest.len()
     }
 
-    /// Whether more was put than there was room for, which is an `Encode` whose `size` said too little; or a file, for which there never is. What was too
-    /// much is not written.
+    /// Whether more was put than there was room for, which is an `Encode` whose `size` said too
+    /// little; or a file, for which there never is. What was too much is not written.
     #[inline]
     pub fn overflowed(&self) -> bool {
         self.overflowed

@@ -171,7 +171,8 @@ impl Types {
         Self::default()
     }
 
-    /// Names the type of that `path` (from [`std::any::type_name`]) and, the first time, has it defined.
+    /// Names the type of that `path` (from [`std::any::type_name`]) and, the first time, has it
+    /// defined.
     ///
     /// Another type that has the `name` already keeps it; this one gets a number behind it.
     pub fn define(

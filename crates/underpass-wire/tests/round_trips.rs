@@ -1,4 +1,5 @@
-//! Every type comes back as it was, takes as many bytes as it says, and is refused with one byte less or more.
+//! Every type comes back as it was, takes as many bytes as it says, and is refused with one byte
+//! less or more.
 
 use proptest::collection::{btree_map, btree_set, hash_map, hash_set, vec, vec_deque};
 use proptest::prelude::*;

@@ -1,7 +1,8 @@
 //! Open files go along with calls: `cargo run --example files`.
 //!
-//! A log keeper that could live in a sandbox: it opens no file by itself. Its client opens the log, and passes it; the keeper gives back a pipe from which
-//! the client reads what was asked for while it is being found.
+//! A log keeper that could live in a sandbox: it opens no file by itself. Its client opens the log,
+//! and passes it; the keeper gives back a pipe from which the client reads what was asked for while
+//! it is being found.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write, pipe};

@@ -1,4 +1,5 @@
-//! An interface, its server and its client: `cargo run --example hello server`, and `cargo run --example hello`.
+//! An interface, its server and its client: `cargo run --example hello server`, and `cargo run
+//! --example hello`.
 
 use std::process::id;
 use std::time::{Duration, Instant};

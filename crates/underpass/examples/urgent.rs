@@ -1,8 +1,10 @@
 //! A control loop whose calls are urgent: `cargo run --example urgent`.
 //!
-//! The plant is in a process without a processor of its own: it serves on those that its callers donate. The loop shares its only processor with a thread that
-//! computes. An ordinary call is served when the runtime next looks what else there is to do than to switch between the two; an urgent one takes the processor to the
-//! plant at once, and back (URPC, section 3.1: forced donation, for single-threaded callers, real-time ones and I/O of high latency).
+//! The plant is in a process without a processor of its own: it serves on those that its callers
+//! donate. The loop shares its only processor with a thread that computes. An ordinary call is
+//! served when the runtime next looks what else there is to do than to switch between the two; an
+//! urgent one takes the processor to the plant at once, and back (URPC, section 3.1: forced
+//! donation, for single-threaded callers, real-time ones and I/O of high latency).
 
 use std::process::{Child, Command};
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! Move a trait's implementation into another process, and keep calling it like a function.
 //!
-//! Underpass is user-level RPC (URPC, 1991) for Linux: a call travels through memory that two processes share and is
-//! scheduled by user-level threads. The kernel is entered only to move a processor.
+//! Underpass is user-level RPC (URPC, 1991) for Linux: a call travels through memory that two
+//! processes share and is scheduled by user-level threads. The kernel is entered only to move a
+//! processor.
 //!
 //! An interface is a trait; its methods return `Result<T, E>` where `E: From<CallError>`:
 //!
@@ -37,20 +38,26 @@
 //! ```
 //!
 //! * [`interface`] says what it generates; [`Wire`] derives what a type needs to travel.
-//! * [`Server`] exports; the generated `…Client` imports, and is itself an implementation of the trait.
-//! * A call blocks the calling thread and no other: a user-level one ([`thread::spawn`]) gives way to others, a kernel
-//!   thread polls a little and then sleeps.
-//! * Open files are values: [`OwnedFd`](std::os::fd::OwnedFd) and [`File`](std::fs::File), by themselves or inside of others, are arguments and results, at
-//!   most 64 in a call. None is left open anywhere, whoever dies. What comes from a peer may be any kind of file, and the peer may hold it too.
+//! * [`Server`] exports; the generated `…Client` imports, and is itself an implementation of the
+//!   trait.
+//! * A call blocks the calling thread and no other: a user-level one ([`thread::spawn`]) gives way
+//!   to others, a kernel thread polls a little and then sleeps.
+//! * Open files are values: [`OwnedFd`](std::os::fd::OwnedFd) and [`File`](std::fs::File), by
+//!   themselves or inside of others, are arguments and results, at most 64 in a call. None is left
+//!   open anywhere, whoever dies. What comes from a peer may be any kind of file, and the peer may
+//!   hold it too.
 //! * [`CallError`] says what became of a call that failed, and what to do.
 //!
 //! # Async callers and handlers
 //!
-//! Tasks of any executor call by `greet_async(..).await`, and no thread waits. The call is sent at the first poll. To drop the future abandons it: its result goes nowhere, and the
-//! handler can see that nobody wants it ([`is_cancelled`]). A deadline needs no timer of the executor.
+//! Tasks of any executor call by `greet_async(..).await`, and no thread waits. The call is sent at
+//! the first poll. To drop the future abandons it: its result goes nowhere, and the handler can see
+//! that nobody wants it ([`is_cancelled`]). A deadline needs no timer of the executor.
 //!
-//! With `#[underpass::interface(asynchronous)]` handlers may be `async fn`s, which run on an executor of the server's choice: a trait with `Async` behind its name has them, and its
-//! `serve` takes what starts a future. For tokio that is `move |handler| drop(handle.spawn(handler))`, for smol `move |handler| executor.spawn(handler).detach()`.
+//! With `#[underpass::interface(asynchronous)]` handlers may be `async fn`s, which run on an
+//! executor of the server's choice: a trait with `Async` behind its name has them, and its `serve`
+//! takes what starts a future. For tokio that is `move |handler| drop(handle.spawn(handler))`, for
+//! smol `move |handler| executor.spawn(handler).detach()`.
 //!
 //! ```
 //! use underpass::{CallError, Handler};
@@ -102,7 +109,8 @@
 //!
 //! # Threads without calls
 //!
-//! The threads are of use by themselves. To go from those of `std` to these, change the paths and leave the rest:
+//! The threads are of use by themselves. To go from those of `std` to these, change the paths and
+//! leave the rest:
 //!
 //! ```
 //! use underpass::sync::{Condvar, Mutex, mpsc}; // was: std::sync
@@ -220,7 +228,8 @@ pub use underpass_macros::{Wire, interface};
 /// ```
 pub use underpass_rpc::Policy;
 /// # Examples
-/// A process without a way to the name gets a binding from one that has it, over any Unix socket: here its standard input.
+/// A process without a way to the name gets a binding from one that has it, over any Unix socket:
+/// here its standard input.
 ///
 /// ```standalone_crate
 /// use std::io::{Read, stdin};
@@ -297,11 +306,13 @@ pub mod thread;
 
 pub use underpass_threads::thread_local;
 
-/// Locks, conditions, semaphores, barriers and channels, with the names and shapes of [`std::sync`].
+/// Locks, conditions, semaphores, barriers and channels, with the names and shapes of
+/// [`std::sync`].
 ///
-/// Any of them may be shared between user-level threads and plain kernel threads. A user-level thread that waits gives its activation
-/// to others; a kernel thread sleeps in the kernel. A lock of `std` in their place would put a whole activation to sleep, and with it
-/// all threads that live there.
+/// Any of them may be shared between user-level threads and plain kernel threads. A user-level
+/// thread that waits gives its activation to others; a kernel thread sleeps in the kernel. A lock
+/// of `std` in their place would put a whole activation to sleep, and with it all threads that live
+/// there.
 ///
 /// # Examples
 /// ```
@@ -325,7 +336,8 @@ pub use underpass_threads::thread_local;
 /// thinker.join().unwrap();
 /// ```
 ///
-/// Channels are in [`mpsc`](sync::mpsc) and [`mpmc`](sync::mpmc), and a [`Select`](sync::Select) waits for several at once:
+/// Channels are in [`mpsc`](sync::mpsc) and [`mpmc`](sync::mpmc), and a [`Select`](sync::Select)
+/// waits for several at once:
 ///
 /// ```
 /// use underpass::sync::mpmc;
@@ -346,11 +358,11 @@ pub mod sync {
     pub use underpass_sync::*;
 }
 
-/// Sockets, pipes, timers and child processes that block one thread and nothing else, with the names and shapes of [`std::net`] and
-/// [`std::process`].
+/// Sockets, pipes, timers and child processes that block one thread and nothing else, with the
+/// names and shapes of [`std::net`] and [`std::process`].
 ///
-/// What has no name here is wrapped: [`Async`](io::Async) waits for any descriptor that the kernel can poll. What it can't poll (files,
-/// `getaddrinfo`) goes between brackets, [`thread::blocking`].
+/// What has no name here is wrapped: [`Async`](io::Async) waits for any descriptor that the kernel
+/// can poll. What it can't poll (files, `getaddrinfo`) goes between brackets, [`thread::blocking`].
 ///
 /// # Examples
 /// ```
@@ -383,8 +395,9 @@ pub mod io {
 
 /// Domains that can do nothing but serve and call their bindings: what is behind [`Sandbox`].
 ///
-/// A program puts a part of itself, or another program, behind a binding and takes everything else away from it: files, network, other processes, and more
-/// memory or time than it was given. A crash, a loop or an attack there costs the calls under way, and a new start.
+/// A program puts a part of itself, or another program, behind a binding and takes everything else
+/// away from it: files, network, other processes, and more memory or time than it was given. A
+/// crash, a loop or an attack there costs the calls under way, and a new start.
 ///
 /// # Examples
 /// ```standalone_crate

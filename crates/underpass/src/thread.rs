@@ -1,7 +1,8 @@
 //! User-level threads, with the names and shapes of [`std::thread`].
 //!
-//! A domain has as many *activations* as it may use processors; each is a kernel thread that runs one user-level thread after another.
-//! Starting one allocates nothing, switching is a jump, and a million of them may wait at once.
+//! A domain has as many *activations* as it may use processors; each is a kernel thread that runs
+//! one user-level thread after another. Starting one allocates nothing, switching is a jump, and a
+//! million of them may wait at once.
 //!
 //! # What is different from `std::thread`
 //!
@@ -18,12 +19,14 @@
 //! * A thread has a stack of 256 KiB ([`Builder::stack_size`] says another), and a call that comes
 //!   has 2 MiB ([`Server::stack_size`](crate::Server::stack_size)). What recurses deeper runs by
 //!   [`with_stack`].
-//! * A thread that computes is preempted when its time slice is over, for the sake of threads that have not started and of other
-//!   activations. Those that live on its own activation wait until it yields; in long computations call [`checkpoint`], or give
-//!   the thread an activation by [`Builder::dedicated`].
-//! * A thread can be asked to end: [`Thread::cancel`]. Sleeping, parking, waiting for conditions, channels, semaphores and I/O then
-//!   return early, and [`cancelled`] tells why.
-//! * The main thread and others of the kernel may use everything here, and sleep in the kernel while they wait.
+//! * A thread that computes is preempted when its time slice is over, for the sake of threads that
+//!   have not started and of other activations. Those that live on its own activation wait until it
+//!   yields; in long computations call [`checkpoint`], or give the thread an activation by
+//!   [`Builder::dedicated`].
+//! * A thread can be asked to end: [`Thread::cancel`]. Sleeping, parking, waiting for conditions,
+//!   channels, semaphores and I/O then return early, and [`cancelled`] tells why.
+//! * The main thread and others of the kernel may use everything here, and sleep in the kernel
+//!   while they wait.
 //!
 //! # Examples
 //! ```

@@ -59,7 +59,8 @@ fn a_main_that_fails_says_what_to_do() {
     assert!(!second.status.success());
 }
 
-/// The built example: beside this test, where `cargo test` puts it; built now if it was left out (`--test readme`).
+/// The built example: beside this test, where `cargo test` puts it; built now if it was left out
+/// (`--test readme`).
 fn hello() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let profile = own.ancestors().nth(2).expect("a test lies in target/PROFILE/deps");

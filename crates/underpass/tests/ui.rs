@@ -1,6 +1,7 @@
 //! What the compiler says of interfaces and types that can't travel, and what it accepts.
 //!
-//! After a change that is meant, `TRYBUILD=overwrite cargo test -p underpass --test ui` writes the `.stderr` files anew.
+//! After a change that is meant, `TRYBUILD=overwrite cargo test -p underpass --test ui` writes the
+//! `.stderr` files anew.
 
 #[test]
 fn errors_are_told_at_the_right_token() {

@@ -1,4 +1,5 @@
-//! A hundred tasks ask a server in another process for prices, which wait there on a timer, and on no thread.
+//! A hundred tasks ask a server in another process for prices, which wait there on a timer, and on
+//! no thread.
 //!
 //! `cargo run -p async-quotes`
 #![forbid(unsafe_code)]

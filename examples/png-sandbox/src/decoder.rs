@@ -54,7 +54,8 @@ impl Decoder for PngDecoder {
         let mut reader = decoder.read_info().map_err(told)?;
         let size = reader.output_buffer_size().ok_or_else(|| PngError::File("it has no end".to_owned()))?;
         let mut bytes = Vec::new();
-        // A file of some hundred bytes may ask for gigabytes. The sandbox has a limit, and who asks politely is told.
+        // A file of some hundred bytes may ask for gigabytes. The sandbox has a limit, and who asks
+        // politely is told.
         bytes
             .try_reserve_exact(size)
             .map_err(|_| PngError::File(format!("it needs {size} bytes of memory")))?;

@@ -1,4 +1,5 @@
-//! Decodes files that mean harm: `cargo run -p png-sandbox`, or `cargo run -p png-sandbox FILE...` for files of your own.
+//! Decodes files that mean harm: `cargo run -p png-sandbox`, or `cargo run -p png-sandbox FILE...`
+//! for files of your own.
 #![forbid(unsafe_code)]
 
 use png_sandbox::{Fate, Studio, samples};

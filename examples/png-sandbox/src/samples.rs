@@ -35,7 +35,8 @@ pub fn boast() -> Vec<u8> {
     file
 }
 
-/// A good image with a chunk that takes this example's decoder over: it does what `order` says, `crash`, `loop`, `eat` or `steal`.
+/// A good image with a chunk that takes this example's decoder over: it does what `order` says,
+/// `crash`, `loop`, `eat` or `steal`.
 pub fn evil(order: &str) -> Vec<u8> {
     let mut file = good(8, 8);
     let mut chunk = (order.len() as u32).to_be_bytes().to_vec();

@@ -69,7 +69,8 @@ fn a_damaged_file_costs_nothing() {
     }
     for file in files {
         let plain = match std::panic::catch_unwind(|| PngDecoder.decode(&file)) {
-            // That many pixels depend on the memory of this machine; in the sandbox there never is enough.
+            // That many pixels depend on the memory of this machine; in the sandbox there never is
+            // enough.
             _ if file == samples::boast() => Err(()),
             Ok(plain) => plain.map_err(|_: PngError| ()),
             Err(_) => panic!("the png crate panics"),

@@ -1,4 +1,5 @@
-//! What async-executor takes: its `StaticLocalExecutor`, ticked in a loop, the fastest of its ways for one thread.
+//! What async-executor takes: its `StaticLocalExecutor`, ticked in a loop, the fastest of its ways
+//! for one thread.
 #![forbid(unsafe_code)]
 
 use async_executor::{LocalExecutor, StaticLocalExecutor};
@@ -12,7 +13,8 @@ use std::io;
 use std::time::{Duration, Instant};
 use underpass_peer::tasks::{self, Executor};
 
-/// An executor that lives as long as the process, which spares each task its place in a list of all tasks.
+/// An executor that lives as long as the process, which spares each task its place in a list of all
+/// tasks.
 #[derive(Clone, Copy)]
 struct Smol(&'static StaticLocalExecutor);
 
@@ -38,7 +40,8 @@ impl Executor for Smol {
     }
 }
 
-/// What an async condition variable is made of: the condition, and the event that tells it may have changed.
+/// What an async condition variable is made of: the condition, and the event that tells it may have
+/// changed.
 #[derive(Default)]
 struct Turn {
     come: Cell<bool>,

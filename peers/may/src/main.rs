@@ -1,4 +1,5 @@
-//! What may takes, with one worker and nothing but the scheduler: no work stealing, no cancellation of I/O.
+//! What may takes, with one worker and nothing but the scheduler: no work stealing, no cancellation
+//! of I/O.
 
 mod start;
 
@@ -50,7 +51,8 @@ fn fork_join(count: u64) -> Duration {
     })
 }
 
-/// `fork`: a coroutine starts `count` children, and after each [`BATCH`] gives way until all of them have run.
+/// `fork`: a coroutine starts `count` children, and after each [`BATCH`] gives way until all of
+/// them have run.
 fn fork(count: u64) -> Duration {
     static CHILDREN: Children = Children::new();
     within(move || {
@@ -83,7 +85,8 @@ fn lock(count: u64) -> Duration {
     })
 }
 
-/// `ping-pong` and `park`: two coroutines, each with a blocker that the other unparks, may's fastest way to wait.
+/// `ping-pong` and `park`: two coroutines, each with a blocker that the other unparks, may's
+/// fastest way to wait.
 fn park(count: u64) -> Duration {
     within(move || {
         let ours = Arc::new((FastBlocker::new(), FastBlocker::new()));
@@ -109,7 +112,8 @@ fn park(count: u64) -> Duration {
     })
 }
 
-/// `ping-pong-condvar`: two coroutines hand each other the turn under a mutex that is let go of only in `wait`.
+/// `ping-pong-condvar`: two coroutines hand each other the turn under a mutex that is let go of
+/// only in `wait`.
 fn ping_pong_condvar(count: u64) -> Duration {
     within(move || {
         let table = Arc::new((Mutex::new(false), Condvar::new()));

@@ -7,7 +7,8 @@ pub const BATCH: u64 = 1000;
 
 /// How many children have run. In a `static`, so that a child carries nothing of its own.
 ///
-/// Relaxed, and counted without a locked instruction: all children of a peer run on its one worker thread.
+/// Relaxed, and counted without a locked instruction: all children of a peer run on its one worker
+/// thread.
 pub struct Children(AtomicU64);
 
 impl Children {

@@ -1,6 +1,7 @@
 //! A measured peer: told by lines on its standard input what to do, it answers with nanoseconds.
 //!
-//! *Decides:* the protocol (`peers/README.md` says it in words), the warm-up before each measurement, and the case `call`.
+//! *Decides:* the protocol (`peers/README.md` says it in words), the warm-up before each
+//! measurement, and the case `call`.
 //!
 //! *Must not know:* any of the packages measured.
 //!
@@ -23,7 +24,8 @@ pub type Case<'a> = (&'a str, &'a dyn Fn(u64) -> Duration);
 /// The most operations that are done, unmeasured, before those that are measured.
 const WARM_UP: u64 = 10_000;
 
-/// Says who `peer` is, then carries out one line after another until `quit` or the end of the input.
+/// Says who `peer` is, then carries out one line after another until `quit` or the end of the
+/// input.
 ///
 /// `package` is the crate that is measured; its version is the one in `Cargo.lock`.
 ///

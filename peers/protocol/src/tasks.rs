@@ -74,7 +74,8 @@ pub fn fork_join(executor: impl Executor, count: u64) -> Duration {
     })
 }
 
-/// `fork`: a task starts `count` children, and after each [`BATCH`] gives way until all of them have run.
+/// `fork`: a task starts `count` children, and after each [`BATCH`] gives way until all of them
+/// have run.
 pub fn fork(executor: impl Executor, count: u64) -> Duration {
     static CHILDREN: Children = Children::new();
     executor.within(async move {
@@ -95,7 +96,8 @@ pub fn fork(executor: impl Executor, count: u64) -> Duration {
     })
 }
 
-/// `park`: `count` cycles in which two tasks wake each other with bare [`Waker`]s, a task's `park` and `unpark`.
+/// `park`: `count` cycles in which two tasks wake each other with bare [`Waker`]s, a task's `park`
+/// and `unpark`.
 pub fn park(executor: impl Executor, count: u64) -> Duration {
     cycles(executor, count, Spot::default, Spot::unpark, Spot::park)
 }

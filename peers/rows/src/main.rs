@@ -1,8 +1,9 @@
-//! One result of many rows, about 300 bytes each: over Underpass, and by postcard over a Unix socket.
+//! One result of many rows, about 300 bytes each: over Underpass, and by postcard over a Unix
+//! socket.
 //!
 //! `underpass-rows [ROWS [ROUNDS]]` starts a server of both kinds in another process, has the rows
-//! from it by turns, and prints the medians and their ratio. Each side's server makes the rows anew for
-//! each call, as one that looks them up in its tables does. That time is in both.
+//! from it by turns, and prints the medians and their ratio. Each side's server makes the rows anew
+//! for each call, as one that looks them up in its tables does. That time is in both.
 #![forbid(unsafe_code)]
 
 use serde::{Deserialize, Serialize};
@@ -64,7 +65,8 @@ impl Table for Rows {
     }
 }
 
-/// The socket's server, a thread for each client: a count comes, and a length and so many bytes go back.
+/// The socket's server, a thread for each client: a count comes, and a length and so many bytes go
+/// back.
 fn serve_socket(mut stream: UnixStream, rows: &Rows) -> Outcome {
     let mut count = [0; 8];
     while stream.read_exact(&mut count).is_ok() {

@@ -1,4 +1,5 @@
-//! What tokio takes: a `LocalSet` on the current-thread runtime, the fastest of its ways for one thread.
+//! What tokio takes: a `LocalSet` on the current-thread runtime, the fastest of its ways for one
+//! thread.
 #![forbid(unsafe_code)]
 
 use std::future::Future;

@@ -1,13 +1,21 @@
-//! A domain in a container: with namespaces of its own, and nothing to see of the system but the directory of names, at another place.
+//! A domain in a container: with namespaces of its own, and nothing to see of the system but the
+//! directory of names, at another place.
 //!
-//! `underpass-test-contained WALLS serve NAME` exports a `Probe` as NAME, a `Desk` as NAME-desk and a `Worker` as NAME-worker;
-//! `underpass-test-contained WALLS call NAME` imports a `Probe` and a `Desk` of these names, calls them in each way that there is, and says what it sees of the system, and its process.
+//! `underpass-test-contained WALLS serve NAME` exports a `Probe` as NAME, a `Desk` as NAME-desk and
+//! a `Worker` as NAME-worker; `underpass-test-contained WALLS call NAME` imports a `Probe` and a
+//! `Desk` of these names, calls them in each way that there is, and says what it sees of the
+//! system, and its process.
 //!
-//! `underpass-test-contained WALLS left NAME,NAME,...` calls `left` of the `Worker` of the first name, for the others, with a minute's deadline, and says what comes of it;
-//! `underpass-test-contained WALLS breed NAME` imports a `Probe` of this name and calls it, exports one as NAME-bred, forks a child that lives until its standard input ends, says its own number and the child's, and waits; with `breed-full` it has as many files open when it forks as it may;
+//! `underpass-test-contained WALLS left NAME,NAME,...` calls `left` of the `Worker` of the first
+//! name, for the others, with a minute's deadline, and says what comes of it;
+//! `underpass-test-contained WALLS breed NAME` imports a `Probe` of this name and calls it, exports
+//! one as NAME-bred, forks a child that lives until its standard input ends, says its own number
+//! and the child's, and waits; with `breed-full` it has as many files open when it forks as it may;
 //! `underpass-test-contained WALLS try NAME` does nothing there.
 //!
-//! WALLS are `bare`; or `proc`, the same with a `/proc` of its own. After a comma, the number of seconds by which the clocks there are ahead; with that alone there are no other walls. Where there can be no such namespaces it says so and ends with status 77.
+//! WALLS are `bare`; or `proc`, the same with a `/proc` of its own. After a comma, the number of
+//! seconds by which the clocks there are ahead; with that alone there are no other walls. Where
+//! there can be no such namespaces it says so and ends with status 77.
 #![deny(unsafe_code)]
 
 #[allow(unsafe_code)]
@@ -95,7 +103,8 @@ enum Place {
     WithProcesses,
 }
 
-/// Goes on where no more is to be seen than `place` has, with `names` as `/names`, and with clocks that are so many seconds ahead.
+/// Goes on where no more is to be seen than `place` has, with `names` as `/names`, and with clocks
+/// that are so many seconds ahead.
 fn contain(names: &Path, place: Place, ahead: &str) -> io::Result<()> {
     let (user, group) = (underpass_os::process::user(), fs::metadata("/proc/self")?.gid());
     let walls = raw::MOUNTS | raw::PROCESSES | raw::IPC | raw::HOST_NAME | raw::NETWORK;

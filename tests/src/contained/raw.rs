@@ -70,7 +70,8 @@ pub fn enter(root: &Path) -> io::Result<()> {
     std::env::set_current_dir("/")
 }
 
-/// Goes on in a child, which dies with this process; here it is waited for, and its status is this process' own.
+/// Goes on in a child, which dies with this process; here it is waited for, and its status is this
+/// process' own.
 pub fn go_on_in_a_child() -> io::Result<()> {
     // SAFETY: this process has one kernel thread.
     let process = unsafe { c_fork() };
@@ -84,7 +85,8 @@ pub fn go_on_in_a_child() -> io::Result<()> {
     std::process::exit(if status & 0x7f == 0 { status >> 8 & 0xff } else { 101 });
 }
 
-/// Forks off a child that does nothing but wait for the end of its standard input. Gives its number.
+/// Forks off a child that does nothing but wait for the end of its standard input. Gives its
+/// number.
 pub fn idle_child() -> io::Result<c_int> {
     // SAFETY: what the child calls needs no other kernel thread of this process.
     let process = unsafe { c_fork() };

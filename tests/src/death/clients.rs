@@ -1,4 +1,5 @@
-//! Clients die; their server runs each call once at the most, to its end, serves others meanwhile, and keeps nothing of them.
+//! Clients die; their server runs each call once at the most, to its end, serves others meanwhile,
+//! and keeps nothing of them.
 
 use crate::NAME;
 use crate::account::Account;
@@ -15,7 +16,8 @@ use underpass_tests::{Numbers, Room, ServerProcess, Watchdog, until};
 
 /// Calls of one caller, at the most.
 const MOST: u64 = 300;
-/// Callers of one client, at the most: each client has numbers of its own, since calls of one that is dead may be run while the next one calls.
+/// Callers of one client, at the most: each client has numbers of its own, since calls of one that
+/// is dead may be run while the next one calls.
 const CALLERS: u64 = 4;
 /// Between two calls of an honest client: there are others who need the CPU.
 const PAUSE: Duration = Duration::from_millis(1);

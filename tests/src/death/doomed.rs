@@ -50,7 +50,8 @@ impl When {
         matches!(self, Self::Step(RING, _))
     }
 
-    /// Whether that is after the reply to a call was posted, and before another was taken, where there is one caller.
+    /// Whether that is after the reply to a call was posted, and before another was taken, where
+    /// there is one caller.
     pub fn is_after_reply(self) -> bool {
         matches!(self, Self::Step("server-replied" | "server-rung" | "server-taken" | RING, _))
     }

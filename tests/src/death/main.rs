@@ -1,10 +1,12 @@
-//! Two domains of which one dies, again and again, at a step or at a moment that a seed chooses; the other one checks what it was told, and what is left.
+//! Two domains of which one dies, again and again, at a step or at a moment that a seed chooses;
+//! the other one checks what it was told, and what is left.
 //!
-//! `underpass-test-death server|client SEED ROUNDS`, with a `$UNDERPASS_DIR` of its own, has servers, or clients, die, and says at which steps how many did; it ends with an error where anything
-//! was told wrong, or left. It starts itself as the one that dies:
+//! `underpass-test-death server|client SEED ROUNDS`, with a `$UNDERPASS_DIR` of its own, has
+//! servers, or clients, die, and says at which steps how many did; it ends with an error where
+//! anything was told wrong, or left. It starts itself as the one that dies:
 //!
-//! `underpass-test-death witness MARKS` exports a `Witness`; `underpass-test-death caller MARKS SEED FIRST` calls it, and
-//! `underpass-test-death honest` goes on to while others die.
+//! `underpass-test-death witness MARKS` exports a `Witness`; `underpass-test-death caller MARKS
+//! SEED FIRST` calls it, and `underpass-test-death honest` goes on to while others die.
 //!
 //! With `$UNDERPASS_TEST_CPU` all of them use that CPU only.
 #![forbid(unsafe_code)]

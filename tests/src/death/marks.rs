@@ -1,4 +1,5 @@
-//! What became of each call, as it is left by who dies: a byte of a file each, which outlives every process.
+//! What became of each call, as it is left by who dies: a byte of a file each, which outlives every
+//! process.
 
 use std::fs::{File, OpenOptions};
 use std::io;

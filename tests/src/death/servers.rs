@@ -14,11 +14,13 @@ use std::time::Duration;
 use underpass::{CallError, ImportError, Outcome, thread};
 use underpass_tests::{Numbers, Room, ServerProcess, Watchdog, until};
 
-/// Calls of one caller, at the most; each caller has so many numbers for its calls, and one for that after the last.
+/// Calls of one caller, at the most; each caller has so many numbers for its calls, and one for
+/// that after the last.
 const MOST: u64 = 300;
 /// How long an import may wait before a look at whether there is still somebody to wait for.
 const GLANCE: Duration = Duration::from_millis(20);
-/// Lines that a domain looks at from their beginning. Those beyond are dormant, and the client rings for the first call over each (decision 0019).
+/// Lines that a domain looks at from their beginning. Those beyond are dormant, and the client
+/// rings for the first call over each (decision 0019).
 const ACTIVE: usize = 127;
 /// Dormant lines of a caller: a server is rung for as often as it may be told to die of.
 const DORMANT: usize = MOST_TIMES;

@@ -1,9 +1,12 @@
 //! A domain that passes its own ends of its bindings, so that its peer holds them open.
 //!
-//! `underpass-test-hiding client NAME HOW` imports the `Shelf` NAME, passes its own end as HOW says, says so and calls no more;
-//! `underpass-test-hiding server NAME HOW` exports a `Shelf` as NAME, whose `give` gives its own ends of all its bindings.
+//! `underpass-test-hiding client NAME HOW` imports the `Shelf` NAME, passes its own end as HOW
+//! says, says so and calls no more; `underpass-test-hiding server NAME HOW` exports a `Shelf` as
+//! NAME, whose `give` gives its own ends of all its bindings.
 //!
-//! HOW is `own`: the end by itself; `queue`: another socket, in whose queue it lies; `deep`: the same, in the queue of a socket in the queue of a third; `unsent`, of a client: beside a message that never comes.
+//! HOW is `own`: the end by itself; `queue`: another socket, in whose queue it lies; `deep`: the
+//! same, in the queue of a socket in the queue of a third; `unsent`, of a client: beside a message
+//! that never comes.
 #![deny(unsafe_code)]
 
 #[allow(unsafe_code)]

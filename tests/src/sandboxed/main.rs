@@ -1,10 +1,10 @@
 //! A domain for a sandbox, which misbehaves when asked to.
 //!
-//! `underpass-test-sandboxed NAME [PROBE]` exports a `Captive` as NAME and a `Probe` as NAME-probe, in a sandbox if one started it, and
-//! calls the `Probe` PROBE. `underpass-test-sandboxed starter NAME [DEED]` starts such a domain in
-//! a sandbox, says its process, has it do DEED, and waits until its standard input ends. Then it
-//! ends the domain, and says how that ended. `underpass-test-sandboxed pass` passes a file to
-//! itself, and says what came of it.
+//! `underpass-test-sandboxed NAME [PROBE]` exports a `Captive` as NAME and a `Probe` as NAME-probe,
+//! in a sandbox if one started it, and calls the `Probe` PROBE. `underpass-test-sandboxed starter
+//! NAME [DEED]` starts such a domain in a sandbox, says its process, has it do DEED, and waits
+//! until its standard input ends. Then it ends the domain, and says how that ended.
+//! `underpass-test-sandboxed pass` passes a file to itself, and says what came of it.
 #![deny(unsafe_code)]
 
 #[allow(unsafe_code)]
@@ -266,7 +266,8 @@ fn take_calls_back() -> Result<(), i64> {
     Ok(())
 }
 
-/// Puts as many files as it can into the queues of its own sockets; gives why no more went, as an `errno`.
+/// Puts as many files as it can into the queues of its own sockets; gives why no more went, as an
+/// `errno`.
 fn flood_with_files() -> Result<(), i64> {
     let [mut from, mut to] = raw::pair()?;
     loop {

@@ -9,7 +9,8 @@ pub fn call(name: &str, arguments: [u64; 5]) -> Result<u64, i64> {
     let number = calls::number(name).unwrap_or_else(|| panic!("there is no system call {name}"));
     let [a, b, c, d, e] = arguments;
     let result: i64;
-    // SAFETY: it is not safe at all, as it is meant to be: the tests pass no memory but what they own.
+    // SAFETY: it is not safe at all, as it is meant to be: the tests pass no memory but what they
+    // own.
     unsafe {
         core::arch::asm!(
             "syscall",

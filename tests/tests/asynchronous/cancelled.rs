@@ -39,7 +39,8 @@ async fn drop_after<T>(call: impl Future<Output = T>, mut polls: u64) -> Option<
     .await
 }
 
-/// As many at once as there are slots: each of them has its own, so none is lost. `met` of them have met before.
+/// As many at once as there are slots: each of them has its own, so none is lost. `met` of them
+/// have met before.
 async fn all_slots_are_there(client: &ProbeClient, executor: &Executor, met: &AtomicU32) {
     let met = met.fetch_add(64, Ordering::SeqCst) + 64;
     let calls: Vec<_> = (0..64)
@@ -65,7 +66,8 @@ fn calls_dropped_anywhere_leave_nothing_and_reach_nobody() {
         let (client, met) = (client.clone(), &met);
         async move {
             client.fill_async(200_000).await.unwrap();
-            // Kernel threads that meet at a channel are given others, which have a socket each and stay.
+            // Kernel threads that meet at a channel are given others, which have a socket each and
+            // stay.
             let files = || fds_of(std::process::id()) - client.counters().channels_beside as usize;
             let before = files();
             let tasks: Vec<_> = (0..20u64)

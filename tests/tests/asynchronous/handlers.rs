@@ -1,4 +1,5 @@
-//! Handlers that are `async fn`s. Their executor is this process's; callers are in it too, over a channel, and in others.
+//! Handlers that are `async fn`s. Their executor is this process's; callers are in it too, over a
+//! channel, and in others.
 
 use crate::callers::{SERVER, serve};
 use crate::counts_files;
@@ -293,7 +294,8 @@ fn a_handler_reads_where_the_client_wrote_for_as_long_as_it_runs() {
         let own = executor.clone();
         let (_running, client, _held) =
             office(&name(&executor, "shares"), &[], move |handler| drop(own.spawn(handler)));
-        // In a cell, in an A-stack, in an annex, in a file; and others over the same slots afterwards.
+        // In a cell, in an A-stack, in an annex, in a file; and others over the same slots
+        // afterwards.
         for round in 1..=3u8 {
             for len in [0usize, 1, 40, 300, 5_000, 32_000, 33_000, 1 << 20, (64 << 20) + 1] {
                 let bytes = vec![round; len];
@@ -306,7 +308,8 @@ fn a_handler_reads_where_the_client_wrote_for_as_long_as_it_runs() {
                 assert_eq!((one, other), (Ok((sum, sum)), Ok((sum, sum))), "{len}");
             }
         }
-        // A caller that waits no more: the A-stack stays leased, and no other call's bytes come there.
+        // A caller that waits no more: the A-stack stays leased, and no other call's bytes come
+        // there.
         let bytes = vec![1; 5_000];
         for _ in 0..20 {
             let late =

@@ -8,9 +8,11 @@ unsafe extern "C" {
     fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
 }
 
-/// What a process makes of `run` that is forked off by the caller: 0 to 100, 101 if it panics; nothing if it was killed.
+/// What a process makes of `run` that is forked off by the caller: 0 to 100, 101 if it panics;
+/// nothing if it was killed.
 pub fn in_child(run: impl FnOnce() -> i32) -> Option<i32> {
-    // SAFETY: the child has one kernel thread, and calls what the C library keeps whole for it, and what is tested.
+    // SAFETY: the child has one kernel thread, and calls what the C library keeps whole for it, and
+    // what is tested.
     let process = unsafe { fork() };
     if process == 0 {
         // A child that hangs is not to outlive the test.

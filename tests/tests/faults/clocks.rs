@@ -10,7 +10,8 @@ use underpass_tests::{Room, ServerProcess, Watchdog, Worker, WorkerClient};
 const AHEAD: [&str; 2] = [",3600", ",-100"];
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What the handler at the end of `names` sees of a minute's deadline, called from behind `walls`; nothing if there are none.
+/// What the handler at the end of `names` sees of a minute's deadline, called from behind `walls`;
+/// nothing if there are none.
 fn left_as_seen_from(walls: &str, names: &[&str]) -> Option<String> {
     let output = contained(walls, "left", &names.join(",")).stderr(Stdio::inherit()).output().unwrap();
     (!is_without(output.status)).then(|| {

@@ -1,4 +1,5 @@
-//! Either side sees nothing of the system but the directory of names, at another place, as in a container into which only that is mounted.
+//! Either side sees nothing of the system but the directory of names, at another place, as in a
+//! container into which only that is mounted.
 
 use super::alone;
 use std::process::{Command, ExitStatus, Stdio};

@@ -39,7 +39,8 @@ impl Group {
                 _ => return None,
             };
             let own = Path::new(mount).join(own.trim_start_matches('/'));
-            // Of the second version a group has either processes or groups with limits: then a brother.
+            // Of the second version a group has either processes or groups with limits: then a
+            // brother.
             own.ancestors().take(2).find_map(|above| Self::inside(above, files, bytes))
         });
         if made.is_none() {

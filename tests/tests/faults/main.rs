@@ -1,4 +1,5 @@
-//! What a system does to programs: processes that fork, execute others and are stopped, and what runs out.
+//! What a system does to programs: processes that fork, execute others and are stopped, and what
+//! runs out.
 
 mod child;
 mod clocks;

@@ -20,8 +20,8 @@ fn cut_off() -> File {
     file
 }
 
-/// Puts such pages in the place of this process' mappings of files `named` so, but for the first `spared` bytes of each. Says how many
-/// mappings there were.
+/// Puts such pages in the place of this process' mappings of files `named` so, but for the first
+/// `spared` bytes of each. Says how many mappings there were.
 fn refuse(named: &str, spared: usize) -> usize {
     /// `PROT_READ | PROT_WRITE`, `MAP_SHARED | MAP_FIXED`.
     const HOW: (c_int, c_int) = (3, 0x11);
@@ -34,7 +34,8 @@ fn refuse(named: &str, spared: usize) -> usize {
     });
     mappings
         .map(|(begin, len)| {
-            // SAFETY: the mapping is shared memory, which its owner accesses as such that others write at any moment.
+            // SAFETY: the mapping is shared memory, which its owner accesses as such that others
+            // write at any moment.
             let there = unsafe { mmap(begin as *mut c_void, len, HOW.0, HOW.1, file.as_raw_fd(), 0) };
             assert_eq!(there as usize, begin);
         })

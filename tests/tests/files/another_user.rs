@@ -1,8 +1,9 @@
-//! Peers of another user that hold the kernel locks of what they have passed, with a FUSE of their own.
+//! Peers of another user that hold the kernel locks of what they have passed, with a FUSE of their
+//! own.
 //!
-//! A test here runs in three kinds of processes, and each of them enters the test's function. The first
-//! process makes a directory of names that every user can look into. The second one tests there. An
-//! attacker, of another user and in namespaces of its own, holds one lock.
+//! A test here runs in three kinds of processes, and each of them enters the test's function. The
+//! first process makes a directory of names that every user can look into. The second one tests
+//! there. An attacker, of another user and in namespaces of its own, holds one lock.
 
 use crate::fuse_page::{FusePage, mounted};
 use crate::held::hears_of_the_death;
@@ -29,7 +30,8 @@ const PUBLIC: &str = "UNDERPASS_TEST_PUBLIC";
 /// Namespaces of a user's own.
 const UNSHARE: [&str; 3] = ["--user", "--map-root-user", "--mount"];
 
-/// Runs `judge`, of the test `name`, in a process whose directory of names every user can look into.
+/// Runs `judge`, of the test `name`, in a process whose directory of names every user can look
+/// into.
 fn beside_others(name: &'static str, judge: impl FnOnce()) {
     if let Ok(attack) = std::env::var(ATTACK) {
         let _watchdog = Watchdog::new(name);

@@ -132,7 +132,8 @@ fn want_of_files_is_the_error_of_one_call() {
     let before = Files::of(poor.pid());
     assert!(fds_of(poor.pid()) < 40, "{} files", fds_of(poor.pid()));
     for _ in 0..20 {
-        // At the server of the call; at the client of one, which gets more than it has room for; at a server that can't make its result.
+        // At the server of the call; at the client of one, which gets more than it has room for; at
+        // a server that can't make its result.
         let (file, reader) = watched();
         let files = (0..60).map(|_| file.try_clone().unwrap()).collect();
         drop(file);

@@ -1,4 +1,5 @@
-//! Peers that hold the kernel locks of what they have passed: only a thread of their own user waits.
+//! Peers that hold the kernel locks of what they have passed: only a thread of their own user
+//! waits.
 
 use crate::end::End;
 use crate::liars::{bind, lied_to, parcel};
@@ -24,8 +25,8 @@ use underpass_tests::{
 
 const SANDBOXED: &str = env!("CARGO_BIN_EXE_underpass-test-sandboxed");
 
-/// A page that does not come; nothing where this process may not make such. Then the test is skipped, and
-/// says so.
+/// A page that does not come; nothing where this process may not make such. Then the test is
+/// skipped, and says so.
 fn missing_page() -> Option<Box<dyn MissingPage>> {
     let page = Userfault::new().inspect_err(|e| println!("skipped: no `userfaultfd` here: {e}"));
     page.ok().map(|page| Box::new(page) as _)
@@ -36,7 +37,8 @@ impl Scene {
     pub fn goes_on(&self, lock: Lock, held: impl Sized) {
         lock.until_waited_for(self.server.pid());
         others_go_on(&self.server, &self.honest);
-        // What honest domains of the same user have passed, and what was taken, is not kept behind it.
+        // What honest domains of the same user have passed, and what was taken, is not kept behind
+        // it.
         let before = kept_by_file_threads(self.server.pid());
         for _ in 0..50 {
             assert_eq!(self.honest.count(vec![watched().0]), Ok(1));

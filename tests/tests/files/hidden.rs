@@ -1,4 +1,5 @@
-//! Peers that pass their own ends of the binding's socket, so that their deaths would not be heard: they are, by whoever keeps such a file for as long as it likes.
+//! Peers that pass their own ends of the binding's socket, so that their deaths would not be heard:
+//! they are, by whoever keeps such a file for as long as it likes.
 
 use crate::SERVER;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -19,7 +19,8 @@ pub fn procedure(name: &str) -> u16 {
     procedures.iter().find(|procedure| procedure.name == name).expect("a procedure of Porter").index
 }
 
-/// The announcement of a parcel whose bytes, so many, lie in the A-stack of `slot`, with so many files.
+/// The announcement of a parcel whose bytes, so many, lie in the A-stack of `slot`, with so many
+/// files.
 pub fn parcel(slot: u16, files: u16, length: u64) -> [u8; 16] {
     let mut bytes = crate::end::announcement(slot, length);
     bytes[1] = 1;
@@ -90,7 +91,8 @@ fn parcels_that_are_not_as_announced_close_the_binding() {
         });
     }
     scene.closes(|end, file| end.pass(0, 0, file));
-    // A file beside a message that takes none: a bell, a question for a channel, and calls given up.
+    // A file beside a message that takes none: a bell, a question for a channel, and calls given
+    // up.
     for kind in [0, 3, 11] {
         scene.closes(|end, file| {
             let mut said = [0; 16];
@@ -151,7 +153,8 @@ fn files_that_nobody_asked_for_are_bounded_and_go_with_the_binding() {
             end.socket.send(&parcel(slot, FILES as u16, 0), &[file.as_fd(); FILES]).ok()
         });
     }
-    // One that is told that there is no room for its files; when it is, all before it have been looked at.
+    // One that is told that there is no room for its files; when it is, all before it have been
+    // looked at.
     end.fill_stack(60, &[1]);
     end.say(&parcel(60, 1, 1), &[file.as_fd()]);
     end.post(&out_of_band(60, procedure("maybe")));

@@ -1,7 +1,7 @@
 //! Open files as arguments and results: they arrive, and none is left anywhere, whatever ends.
 //!
-//! That none is left is seen at a pipe: it ends for its reader when the last file is closed through which it could be written, in any process and in any message
-//! under way.
+//! That none is left is seen at a pipe: it ends for its reader when the last file is closed through
+//! which it could be written, in any process and in any message under way.
 
 mod another_user;
 #[path = "../hostile/end.rs"]
@@ -32,8 +32,8 @@ fn server(of: &str) -> ServerProcess {
     ServerProcess::start(SERVER, &Room::name(of), "porter")
 }
 
-/// One that every user may import, and that has one processor: a worker that hangs is its only one, unless
-/// another takes its place.
+/// One that every user may import, and that has one processor: a worker that hangs is its only one,
+/// unless another takes its place.
 fn public(of: &str) -> ServerProcess {
     ServerProcess::start_with(SERVER, &Room::name(of), "public", |command| {
         command.env("UNDERPASS_PROCESSORS", "1");

@@ -1,4 +1,5 @@
-//! Pages that do not come before they are released: a system call that touches one hangs in the kernel.
+//! Pages that do not come before they are released: a system call that touches one hangs in the
+//! kernel.
 
 use std::ffi::{c_int, c_long, c_ulong, c_void};
 use std::fs::File;

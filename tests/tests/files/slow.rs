@@ -1,6 +1,8 @@
-//! Files that take as long to be closed as their sender likes: nobody waits for that but their sender's own.
+//! Files that take as long to be closed as their sender likes: nobody waits for that but their
+//! sender's own.
 //!
-//! Such a file is a TCP socket that is told to linger, with more in it than its peer takes. Who closes it waits until that has read, or is gone.
+//! Such a file is a TCP socket that is told to linger, with more in it than its peer takes. Who
+//! closes it waits until that has read, or is gone.
 
 use crate::end::{End, gone};
 use crate::liars::{bind, lied_to, parcel};
@@ -75,7 +77,8 @@ pub fn one_closes(pid: u32) {
     until("somebody to close it", || (closers(pid) == 1).then_some(()));
 }
 
-/// Others of the same user come, call and pass files meanwhile, each of which is closed by its taker.
+/// Others of the same user come, call and pass files meanwhile, each of which is closed by its
+/// taker.
 pub fn others_go_on(server: &ServerProcess, honest: &PorterClient) {
     let other = import(server);
     for porter in [honest, &other] {
@@ -130,7 +133,8 @@ impl Scene {
 fn a_file_that_no_call_takes_holds_nobody_up() {
     let _watchdog = Watchdog::new("a_file_that_no_call_takes_holds_nobody_up");
     let scene = Scene::new("slow");
-    // It ends with its binding; another comes in its place; it comes with what has none; it is one too few.
+    // It ends with its binding; another comes in its place; it comes with what has none; it is one
+    // too few.
     scene.holds_nobody_up(|socket| scene.passes(&bind(&scene.server).socket, &parcel(0, 1, 0), socket));
     scene.holds_nobody_up(|socket| {
         let end = bind(&scene.server);
@@ -207,8 +211,8 @@ fn nor_does_one_that_nobody_has_looked_at() {
     });
 }
 
-/// Leaves more files than may be left, behind one that holds them up. Each takes the place of the one
-/// before.
+/// Leaves more files than may be left, behind one that holds them up. Each takes the place of the
+/// one before.
 fn pile_up(end: &End) {
     let slow = File::open("/").unwrap();
     for _ in 0..2 * FILES_WAITING / FILES {
@@ -234,8 +238,8 @@ fn what_is_still_to_be_closed_is_bounded_and_counts() {
         let kept = || kept_by_file_threads(server.pid());
         until("as many as may be left", || (kept() > ends * FILES_WAITING).then_some(()));
         for _ in 0..20 {
-            // Each twice, as one that is to be closed and in its envelope; beside them the standard three,
-            // and its end of the exchange.
+            // Each twice, as one that is to be closed and in its envelope; beside them the standard
+            // three, and its end of the exchange.
             let most = 5 + 2 * ends * (FILES_WAITING + 2 * FILES + 1);
             assert!(kept() <= most, "{} files more", kept());
             assert_eq!((closers(server.pid()), honest.count(vec![watched().0])), (1, Ok(1)));

@@ -1,5 +1,5 @@
-//! System calls that hold a kernel lock for as long as their caller likes: they touch a page that does
-//! not come.
+//! System calls that hold a kernel lock for as long as their caller likes: they touch a page that
+//! does not come.
 
 use crate::missing_page::MissingPage;
 use std::ffi::{c_int, c_void};
@@ -74,8 +74,8 @@ impl Snare {
         })
     }
 
-    /// Holds the lock of the offset of an open file, of which `file` is not the only descriptor: the kernel
-    /// takes it for shared ones alone.
+    /// Holds the lock of the offset of an open file, of which `file` is not the only descriptor:
+    /// the kernel takes it for shared ones alone.
     pub fn of_offset(page: Box<dyn MissingPage>, file: OwnedFd) -> Self {
         Self::new(page, move |page| {
             // SAFETY: as for an epoll.

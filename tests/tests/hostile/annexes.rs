@@ -12,7 +12,8 @@ use underpass_os::Memory;
 use underpass_tests::{Watchdog, until};
 use underpass_wire::{Sink, to_bytes};
 
-/// Announces that the first `length` bytes of `file`, the annex `number` of `slot`, are what the next message over that slot has.
+/// Announces that the first `length` bytes of `file`, the annex `number` of `slot`, are what the
+/// next message over that slot has.
 fn announce(end: &End, slot: u16, number: u16, length: u64, files: &[BorrowedFd<'_>]) {
     let mut said = crate::end::announcement(slot, length);
     said[1] = 3;
@@ -103,7 +104,8 @@ fn an_annex_that_changes_while_it_is_read_hurts_one_call_at_the_most() {
         let outcome = outcome(&end, 0);
         assert!(outcome == DONE || outcome == BAD_ARGUMENTS, "{outcome}");
     }
-    // By the kept word a client says that it has dropped the annex: what it names then is not there.
+    // By the kept word a client says that it has dropped the annex: what it names then is not
+    // there.
     end.channel.keep(0, 77);
     end.post(&in_annex(0, count, honest.len() as u32));
     end.hung_up();
@@ -136,7 +138,8 @@ fn pages_that_reading_holes_took_go_when_another_annex_takes_its_place() {
     let _watchdog = Watchdog::new("pages_that_reading_holes_took_go");
     let scene = Scene::new("holes");
     let end = scene.import();
-    // All but the length of the bytes is holes: the server's reading fills them, and would pay for them as long as the client has the file.
+    // All but the length of the bytes is holes: the server's reading fills them, and would pay for
+    // them as long as the client has the file.
     let honest = to_bytes(&vec![0u8; 60_000]);
     let read = |number: u16| {
         let (annex, file) = annex();

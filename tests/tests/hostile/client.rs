@@ -23,7 +23,8 @@ pub fn connect(name: &str) -> Socket {
     Socket::connect(&Directory::from_environment(), name).unwrap()
 }
 
-/// What the server answers to `said`, and the files that come along; nothing if it hangs up instead.
+/// What the server answers to `said`, and the files that come along; nothing if it hangs up
+/// instead.
 pub fn answer(socket: &Socket, said: &[u8]) -> Option<(Vec<u8>, Vec<OwnedFd>)> {
     socket.send(said, &[]).ok()?;
     socket.wait(u64::MAX / 2).unwrap();

@@ -1,4 +1,5 @@
-//! Clients that lie to the server, or damage what they share with it: the server tells them off, and serves the others.
+//! Clients that lie to the server, or damage what they share with it: the server tells them off,
+//! and serves the others.
 
 use crate::SERVER;
 use crate::client::{answer, connect, hello, import};
@@ -117,7 +118,8 @@ fn a_server_hears_of_the_end_of_a_liars_binding() {
 fn a_head_of_random_bits_closes_its_binding() {
     let _watchdog = Watchdog::new("a_head_of_random_bits_closes_its_binding");
     let scene = Scene::new("heads");
-    // A place that there is not, more bytes than a line has, a length where there is none, all of them.
+    // A place that there is not, more bytes than a line has, a length where there is none, all of
+    // them.
     for bits in [3 << 54, 57 << 48, 1 << 54 | 1 << 48, 0x7fff << 48] {
         let end = scene.import();
         // The first message of a ring lies in its first line.
@@ -218,7 +220,8 @@ fn who_says_that_nobody_waits_ends_its_own_calls() {
         let _ = end.socket.send(&bytes, &[]);
     };
     let word = |slot: usize, value| end.region.word(WANTED / 8 + slot).store(value, Ordering::SeqCst);
-    // Of slots without a call, with words that say so and that don't; calls over them are served or refused.
+    // Of slots without a call, with words that say so and that don't; calls over them are served or
+    // refused.
     (0..100).for_each(|_| say(u64::MAX));
     assert_eq!(call(&end, 3, procedure("add"), &[1, 2]), DONE);
     (0..64).for_each(|slot| word(slot, u64::MAX));
@@ -454,7 +457,8 @@ fn a_ticket_makes_nobody_whom_it_is_not() {
     client.null().unwrap();
     let files = Files::of(server.pid());
     let used = |ticket: &Socket| ticket.wait(u64::MAX / 2).unwrap() && gone(ticket);
-    // One end of a pair that another process has made, the server itself even: it is not who says hello.
+    // One end of a pair that another process has made, the server itself even: it is not who says
+    // hello.
     let (first, second) = (ticket(), ticket());
     first.send(&hello(), &[second.as_fd()]).unwrap();
     assert!(used(&first));

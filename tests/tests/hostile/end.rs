@@ -1,4 +1,5 @@
-//! What both kinds of liars share: a channel in their own hands, and the bytes that pass over its socket.
+//! What both kinds of liars share: a channel in their own hands, and the bytes that pass over its
+//! socket.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -66,7 +67,8 @@ impl End {
         self.ring(self.channel.post(cell));
     }
 
-    /// Calls the peer for what was written into the ring by hand, as a post does: a peer about to sleep learns of it too.
+    /// Calls the peer for what was written into the ring by hand, as a post does: a peer about to
+    /// sleep learns of it too.
     #[allow(dead_code, reason = "one of the two liars has no use for it")]
     pub fn call_peer(&self) {
         // A post's: beside it is the barrier between a sleeper's bit and its last look.
@@ -142,7 +144,8 @@ pub fn gone(socket: &Socket) -> bool {
     gone_after(socket, &mut [0; 64 * 1024], |_, _| {})
 }
 
-/// Whether the peer of `socket` has hung up, after `each` of its messages: the length that it announces, and the files that came.
+/// Whether the peer of `socket` has hung up, after `each` of its messages: the length that it
+/// announces, and the files that came.
 pub fn gone_after(socket: &Socket, buffer: &mut [u8], mut each: impl FnMut(u64, Vec<OwnedFd>)) -> bool {
     loop {
         match socket.receive(buffer) {

@@ -1,11 +1,13 @@
 //! What honest clients pay for a liar beside them.
 //!
-//! That is what their calls take beside it, of what they take beside somebody honest who is as busy: who shares a processor waits for its turn, whatever the other says.
+//! That is what their calls take beside it, of what they take beside somebody honest who is as
+//! busy: who shares a processor waits for its turn, whatever the other says.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// The liar and who is compared with it take turns so often: a machine that is slower for a while is so for each.
+/// The liar and who is compared with it take turns so often: a machine that is slower for a while
+/// is so for each.
 pub const TURNS: u32 = 10;
 
 /// How long calls took, in ns.
@@ -68,8 +70,9 @@ impl Turn {
     }
 }
 
-/// What the calls of honest clients take, as `beside` has them tell, while somebody does `lie` in [`TURNS`] turns, each of which gives how many bindings it had; while somebody
-/// is `busy` as long, and while nobody is.
+/// What the calls of honest clients take, as `beside` has them tell, while somebody does `lie` in
+/// [`TURNS`] turns, each of which gives how many bindings it had; while somebody is `busy` as long,
+/// and while nobody is.
 pub fn compare(
     mut beside: impl FnMut(&mut dyn FnMut()) -> Vec<u64>,
     mut lie: impl FnMut() -> u32,

@@ -1,4 +1,5 @@
-//! What a liar does: it writes whatever it likes into all that it shares with its peer, at random or cleverly, and looks for what is not its own.
+//! What a liar does: it writes whatever it likes into all that it shares with its peer, at random
+//! or cleverly, and looks for what is not its own.
 
 use crate::end::{End, announcement, blob, gone_after};
 use std::sync::atomic::Ordering;
@@ -11,7 +12,8 @@ use underpass_os::Blob;
 use underpass_tests::MARKS;
 use underpass_wire::Source;
 
-/// Mutations of a run: ten million with `UNDERPASS_TEST_LONG=1`, else so many as take a few seconds.
+/// Mutations of a run: ten million with `UNDERPASS_TEST_LONG=1`, else so many as take a few
+/// seconds.
 pub fn mutations() -> u32 {
     if underpass_tests::long() { 10_000_000 } else { 100_000 }
 }
@@ -190,7 +192,8 @@ impl<'a> Liar<'a> {
                     sending.post(&self.last, behind);
                 }
             }
-            // It says that so many of its messages, at the most, may be untaken, and goes round accordingly.
+            // It says that so many of its messages, at the most, may be untaken, and goes round
+            // accordingly.
             2 => _ = self.end.channel.post_and_look(&self.last, self.numbers.below(70) as u32),
             // A line of a lap before, or of another place.
             3 => {
@@ -216,7 +219,8 @@ impl<'a> Liar<'a> {
         }
     }
 
-    /// Changes after the check: it posts what lies in an A-stack, and goes on writing there while the peer reads.
+    /// Changes after the check: it posts what lies in an A-stack, and goes on writing there while
+    /// the peer reads.
     fn scribble(&mut self) {
         let (slot, what) = (self.slot(), self.numbers.of(self.whats));
         // A list of some length, then of another.
@@ -232,8 +236,9 @@ impl<'a> Liar<'a> {
         self.last = cell;
     }
 
-    /// Passes a parcel of one file, of which it may say anything: a blob with the bytes, or one that belongs to bytes in the A-stack. Now and then it forgets the
-    /// file, which ends the binding.
+    /// Passes a parcel of one file, of which it may say anything: a blob with the bytes, or one
+    /// that belongs to bytes in the A-stack. Now and then it forgets the file, which ends the
+    /// binding.
     fn pass(&mut self, slot: u16) {
         let length = self.numbers.of(&[0, 1, 8, 8, 8, 8, 9, LARGEST, u64::MAX]);
         let bytes = self.numbers.next().to_le_bytes();
@@ -247,7 +252,8 @@ impl<'a> Liar<'a> {
         let _ = self.end.socket.send(&said, &files[..self.numbers.below(64).min(1)]);
     }
 
-    /// Takes what has come, over the ring and the socket, and looks for what is not its own; says whether the peer has hung up.
+    /// Takes what has come, over the ring and the socket, and looks for what is not its own; says
+    /// whether the peer has hung up.
     pub fn hear(&mut self) -> bool {
         for _ in 0..SLOTS {
             let mut payload = Payload::new();

@@ -1,4 +1,5 @@
-//! A server that writes whatever it likes into all that it shares with its clients, while an honest one serves the same domain.
+//! A server that writes whatever it likes into all that it shares with its clients, while an honest
+//! one serves the same domain.
 
 use crate::end::{DONE, gone, procedure};
 use crate::honest::{TURNS, Turn, compare};
@@ -13,7 +14,8 @@ use underpass_wire::to_bytes;
 /// Most outcomes that a server may tell are `Done`.
 const OUTCOMES: [u16; 9] = [0, 0, 0, 0, 0, 1, 2, 3, 4];
 
-/// Calls until the binding is over: it was closed, or each of its slots waits for an answer that doesn't come.
+/// Calls until the binding is over: it was closed, or each of its slots waits for an answer that
+/// doesn't come.
 fn call(client: &ProbeClient, lies: &AtomicU32) {
     let client = client.with_deadline(Duration::from_millis(1));
     for round in 0.. {
@@ -38,7 +40,8 @@ fn call(client: &ProbeClient, lies: &AtomicU32) {
     }
 }
 
-/// What `serve` gives while two call over one binding after the other: a kernel thread, and a user-level one.
+/// What `serve` gives while two call over one binding after the other: a kernel thread, and a
+/// user-level one.
 fn served<R>(scene: &Scene, lies: &AtomicU32, serve: impl FnOnce() -> R) -> R {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -148,7 +151,8 @@ fn lie(scene: &Scene, numbers: &mut Numbers, lies: &AtomicU32) -> (u32, u32) {
             if n % 8 == 0 && (liar.hear() || n > 4000) {
                 break;
             }
-            // Whom it lies to runs on the same processors. Rarely: where many are ready it takes long to come back.
+            // Whom it lies to runs on the same processors. Rarely: where many are ready it takes
+            // long to come back.
             if n % 512 == 0 {
                 std::thread::yield_now();
             }

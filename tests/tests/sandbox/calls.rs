@@ -1,4 +1,5 @@
-//! System calls of a domain in a sandbox: which it can make, and what becomes of it and of the others.
+//! System calls of a domain in a sandbox: which it can make, and what becomes of it and of the
+//! others.
 
 use crate::{Killed, SANDBOXED, Scene, alone, is_root, sandbox};
 use std::fs;

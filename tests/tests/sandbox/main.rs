@@ -257,7 +257,8 @@ fn children() -> usize {
     tasks.map(|task| of(task.unwrap()).split_whitespace().count()).sum()
 }
 
-/// Kernel threads of this process that look after domains in sandboxes. Other tests' threads come and go beside them.
+/// Kernel threads of this process that look after domains in sandboxes. Other tests' threads come
+/// and go beside them.
 fn supervisors() -> usize {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     let name = |task: &fs::DirEntry| fs::read_to_string(task.path().join("comm")).unwrap_or_default();
@@ -278,7 +279,8 @@ fn nothing_is_left_after_two_hundred_starts() {
     // The runtime of this process, and the clerk's files, are there after the first.
     drop(Scene::of(&name, &sandbox));
     let own = std::process::id();
-    // The supervisor's pipe of the first may be about to be closed, and be among them: one too many hides nothing among 200.
+    // The supervisor's pipe of the first may be about to be closed, and be among them: one too many
+    // hides nothing among 200.
     let before = fds_of(own);
     for round in 0..200 {
         let scene = Scene::of(&name, &sandbox);

@@ -46,7 +46,8 @@ impl Server {
     fn serve(&self, expected: u32) {
         let donation = Donation::new(&self.word.word);
         self.word.sleep(expected);
-        // The kernel's lock is no part of what the protocol may rely on, so `came` has to synchronize.
+        // The kernel's lock is no part of what the protocol may rely on, so `came` has to
+        // synchronize.
         if donation.came() {
             while let Some(request) = try_take(&self.requests) {
                 send(&self.replies, &answer(&request));
@@ -70,7 +71,8 @@ impl Client {
         assert!(Attention::new(&self.attention.word).is_away(Fence::Full), "nobody looks");
     }
 
-    /// D3 to D6, without a barrier; what D5 rings for is in `native`. Says whether anything is owed still.
+    /// D3 to D6, without a barrier; what D5 rings for is in `native`. Says whether anything is owed
+    /// still.
     fn donate(&self, native: impl FnOnce()) -> bool {
         let attention = Attention::new(&self.own.word);
         let expected = attention.park(false);

@@ -1,4 +1,5 @@
-//! Tasks that wait for replies: the steps W1 to W5 of `README.md`, with the rings and the attention that ship. What the client keeps under its lock is here in small.
+//! Tasks that wait for replies: the steps W1 to W5 of `README.md`, with the rings and the attention
+//! that ship. What the client keeps under its lock is here in small.
 
 use super::{Receiver, Sender, bounded, ring, send};
 use loom::sync::atomic::{AtomicU32, Ordering, fence};
@@ -17,7 +18,8 @@ enum Call {
     Answered,
 }
 
-/// The kernel's side of a bell over the socket, and an executor's of a waker: what comes before the wait ends it.
+/// The kernel's side of a bell over the socket, and an executor's of a waker: what comes before the
+/// wait ends it.
 #[derive(Default)]
 struct Rings {
     rung: Mutex<Option<u32>>,
@@ -189,7 +191,8 @@ fn model(
     });
 }
 
-// Fails if the waker is kept after the look whether the call is settled; without the fence or the poll of W3.
+// Fails if the waker is kept after the look whether the call is settled; without the fence or the
+// poll of W3.
 #[test]
 fn a_task_is_woken_by_the_waker_of_its_last_poll() {
     model(3, [Call::Expected, Call::Idle], &[0], |client| client.task(0, 2));

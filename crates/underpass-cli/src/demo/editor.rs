@@ -100,7 +100,8 @@ mod tests {
             }
         }
 
-        /// Waits until nothing of it writes to the file any more, as nothing does of a process that has died.
+        /// Waits until nothing of it writes to the file any more, as nothing does of a process that
+        /// has died.
         fn gone(&self) {
             drop(self.calls.write().unwrap());
         }
@@ -176,8 +177,8 @@ mod tests {
         fn files(&self, _: Thread) -> Result<Mortal> {
             Ok(self.files.lock().unwrap()[0].clone())
         }
-        /// Both threads get the same one: two managers with a cache each would write the block in which the halves meet
-        /// over one another's.
+        /// Both threads get the same one: two managers with a cache each would write the block in
+        /// which the halves meet over one another's.
         fn files_again(&self, _: Thread) -> Result<Mortal> {
             let mut lives = self.files.lock().unwrap();
             if lives.len() == 1 {

@@ -116,7 +116,8 @@ impl<'a> Family<'a> {
     /// Waits for the next thing that a child says.
     ///
     /// # Errors
-    /// If a child says that it failed, or ended without being killed by [`kill`](Self::kill); on Ctrl-C; if all hang.
+    /// If a child says that it failed, or ended without being killed by [`kill`](Self::kill); on
+    /// Ctrl-C; if all hang.
     pub fn hear(&mut self) -> Result<(Member, Said)> {
         loop {
             let heard = self.ear.from.recv_timeout(SILENCE);
@@ -149,7 +150,8 @@ impl<'a> Family<'a> {
         Ok(())
     }
 
-    /// Closes a server's standard input, which asks it for its account, and waits for that and for its end.
+    /// Closes a server's standard input, which asks it for its account, and waits for that and for
+    /// its end.
     ///
     /// # Errors
     /// As [`hear`](Self::hear).

@@ -1,4 +1,5 @@
-//! The timeline as a drawing, after Figure 1: time goes down, a column for each thread and each server.
+//! The timeline as a drawing, after Figure 1: time goes down, a column for each thread and each
+//! server.
 
 use super::caption;
 use super::event::{Domain, Thread};

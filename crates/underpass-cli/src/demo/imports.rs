@@ -193,7 +193,8 @@ impl Threads for UserLevel {
         second: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<(T, T)> {
         use underpass::thread::spawn;
-        // By a thread of their kind: this kernel thread may lose its CPU to the first before it has started the second.
+        // By a thread of their kind: this kernel thread may lose its CPU to the first before it has
+        // started the second.
         let both = spawn(move || {
             let (first, second) = (spawn(first), spawn(second));
             (first.join(), second.join())

@@ -3,7 +3,8 @@
 use std::fmt;
 use underpass::CallError;
 
-/// Names a file that a file cache manager opened; a manager that was started again doesn't know it any more.
+/// Names a file that a file cache manager opened; a manager that was started again doesn't know it
+/// any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, underpass::Wire)]
 pub struct FileId {
     /// Which life of the manager gave the name.
@@ -49,7 +50,8 @@ pub trait FileCache {
     fn stat(&self, file: FileId) -> Result<Stat, FsError>;
     /// Reads up to `len` bytes at `offset`; fewer at the end of the file.
     fn read(&self, file: FileId, offset: u64, len: u32) -> Result<Vec<u8>, FsError>;
-    /// Writes `bytes` at `offset` into the cache; disk sees them when their block is evicted or flushed.
+    /// Writes `bytes` at `offset` into the cache; disk sees them when their block is evicted or
+    /// flushed.
     fn write(&self, file: FileId, offset: u64, bytes: &[u8]) -> Result<(), FsError>;
     /// Writes the file's changed blocks to disk and says how many they were.
     fn flush(&self, file: FileId) -> Result<u64, FsError>;

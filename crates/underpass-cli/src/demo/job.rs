@@ -71,9 +71,9 @@ impl<I: Imports> Worker<I> {
         Ok(Half { bytes, places: mark.places })
     }
 
-    /// The second pass: writes the half, edited, to the copy at `output`. In a round in which the file cache manager
-    /// dies, imports it again and goes on from the last flush. `middle` is the block at which to tell that a disaster
-    /// would be welcome.
+    /// The second pass: writes the half, edited, to the copy at `output`. In a round in which the
+    /// file cache manager dies, imports it again and goes on from the last flush. `middle` is the
+    /// block at which to tell that a disaster would be welcome.
     ///
     /// # Errors
     /// Where a call fails and it isn't that.
@@ -204,7 +204,8 @@ impl<I: Imports> Worker<I> {
         self.files.flush(self.copy).context("flush")
     }
 
-    /// Draws how far the thread is and the line with the first place, and has the screen composed now and then.
+    /// Draws how far the thread is and the line with the first place, and has the screen composed
+    /// now and then.
     fn show(&self, mark: &mut Mark, done: &str, line: Option<&[u8]>) -> Result<()> {
         let rows = self.thread.place().rows - 2;
         let status = format!("{:>6} blocks, {:>7} places {done}", mark.blocks, mark.places);

@@ -1,4 +1,5 @@
-//! What the demo and its three processes tell each other: a line of JSON each, over the children's pipes.
+//! What the demo and its three processes tell each other: a line of JSON each, over the children's
+//! pipes.
 
 use super::event::{Domain, Event};
 use super::plan::{News, Plan};

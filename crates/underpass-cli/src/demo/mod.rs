@@ -2,8 +2,8 @@
 //!
 //! *Decides:* what the three processes do, what is measured of them, and how that is shown.
 //!
-//! *Read first:* `interfaces.rs`, then `job.rs` (the editor's work) and `round.rs` (three processes doing it); `roles.rs`
-//! is what the children run.
+//! *Read first:* `interfaces.rs`, then `job.rs` (the editor's work) and `round.rs` (three processes
+//! doing it); `roles.rs` is what the children run.
 
 mod cache;
 mod caption;

@@ -1,6 +1,7 @@
 //! Numbers as people read them.
 
-/// The value below or at which `per_mille` of 1,000 of the sorted values lie (nearest rank), or 0 of none.
+/// The value below or at which `per_mille` of 1,000 of the sorted values lie (nearest rank), or 0
+/// of none.
 pub fn percentile(sorted: &[u64], per_mille: usize) -> u64 {
     let rank = (sorted.len() * per_mille).div_ceil(1_000).max(1);
     sorted.get(rank - 1).copied().unwrap_or(0)

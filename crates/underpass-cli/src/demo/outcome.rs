@@ -69,7 +69,8 @@ pub struct Line {
     pub p999_ns: u64,
     /// Kernel entries for a call, of both sides.
     pub kernel_entries_per_call: f64,
-    /// Wake-ups that either side sent the other, for a call; unknown over sockets, where the kernel sends them.
+    /// Wake-ups that either side sent the other, for a call; unknown over sockets, where the kernel
+    /// sends them.
     pub wakeups_per_call: Option<f64>,
     /// Bytes of arguments and results.
     pub bytes: u64,

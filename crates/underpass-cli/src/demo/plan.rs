@@ -27,7 +27,8 @@ pub struct Plan {
     pub compose_every: u32,
     /// A thread flushes what it wrote after each so many blocks.
     pub flush_every: u32,
-    /// Whether the file cache manager is going to be killed, and the editor goes on until then at least.
+    /// Whether the file cache manager is going to be killed, and the editor goes on until then at
+    /// least.
     pub disaster: bool,
 }
 

@@ -71,7 +71,8 @@ fn edit(task: &Task) -> Result<()> {
     }
 }
 
-/// Edits the text and tells what that took; `ended` says how often threads went to sleep that are gone by then.
+/// Edits the text and tells what that took; `ended` says how often threads went to sleep that are
+/// gone by then.
 fn account<I: Accounted>(
     task: &Task,
     imports: I,
@@ -146,7 +147,8 @@ fn over_sockets(task: &Task, domain: Domain, handler: Arc<sockets::Handler>, log
     let (path, tally) = (task.directory.join(domain.export()), sockets::Tally::default());
     sockets::serve(&path, handler, &tally).with_context(|| format!("can't listen at {}", path.display()))?;
     served_until_told(log, || {
-        // A connection's thread gives its account when the editor is gone; the accept loop and this one hold on.
+        // A connection's thread gives its account when the editor is gone; the accept loop and this
+        // one hold on.
         let deadline = Instant::now() + Duration::from_millis(200);
         while Arc::strong_count(&tally) > 2 && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
@@ -156,7 +158,8 @@ fn over_sockets(task: &Task, domain: Domain, handler: Arc<sockets::Handler>, log
     })
 }
 
-/// Says that the server is ready, waits until the demo closes standard input, and gives the account.
+/// Says that the server is ready, waits until the demo closes standard input, and gives the
+/// account.
 fn served_until_told(log: &Log, counters: impl Fn() -> (Counters, u64)) -> Result<()> {
     say(&Said::Ready);
     io::stdin().lock().read_to_end(&mut Vec::new()).context("can't wait for the demo")?;

@@ -66,8 +66,8 @@ impl Scan {
 
 /// Where a text can be cut near the middle of `around`, so that no `word` lies on both sides.
 ///
-/// `around` holds `word.len() - 1` bytes on each side of the middle, fewer at the ends of the text; `before` says how
-/// many stand before it.
+/// `around` holds `word.len() - 1` bytes on each side of the middle, fewer at the ends of the text;
+/// `before` says how many stand before it.
 pub fn cut(around: &[u8], before: usize, word: &str) -> usize {
     match memchr::memmem::find(around, word.as_bytes()) {
         Some(at) if at < before => at + word.len(),

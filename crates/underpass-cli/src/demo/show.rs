@@ -20,7 +20,8 @@ use underpass_bench::Machine;
 
 /// Bytes of the text that the demo makes, and of that for `--quick`.
 const MADE: (usize, usize) = (16 << 20, 2 << 20);
-/// The longest FILE that is taken, in bytes: the demo keeps it, and what must become of it, in memory.
+/// The longest FILE that is taken, in bytes: the demo keeps it, and what must become of it, in
+/// memory.
 const LONGEST: u64 = 64 << 20;
 /// Bytes in a block.
 const BLOCK: u32 = 4_096;

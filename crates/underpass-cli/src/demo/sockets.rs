@@ -1,8 +1,9 @@
-//! The comparison's transport: Unix-domain sockets, written by hand, one connection and one kernel thread a caller.
+//! The comparison's transport: Unix-domain sockets, written by hand, one connection and one kernel
+//! thread a caller.
 //!
-//! A frame is its length, 4 bytes, then the procedure's number and the arguments, or the result, encoded as
-//! Underpass encodes them. A call costs one `write` and, unless it is long, one `read` on each side, which is the
-//! least that sockets can do.
+//! A frame is its length, 4 bytes, then the procedure's number and the arguments, or the result,
+//! encoded as Underpass encodes them. A call costs one `write` and, unless it is long, one `read`
+//! on each side, which is the least that sockets can do.
 
 use super::switches;
 use std::cell::RefCell;

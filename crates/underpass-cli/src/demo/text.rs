@@ -6,7 +6,8 @@ use std::collections::HashMap;
 /// What the editor replaces, and by what.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// The word looked for. It doesn't overlap itself, so that its places don't depend on where a search begins.
+    /// The word looked for. It doesn't overlap itself, so that its places don't depend on where a
+    /// search begins.
     pub find: String,
     /// What stands there afterwards; of another length, so that everything behind it moves.
     pub replace: String,
@@ -19,7 +20,8 @@ impl Change {
         Self { replace: format!("[{}]", find.to_uppercase()), find }
     }
 
-    /// The text as it must be afterwards, and how many places changed: the plain way, to check the editor by.
+    /// The text as it must be afterwards, and how many places changed: the plain way, to check the
+    /// editor by.
     pub fn applied(&self, text: &[u8]) -> (Vec<u8>, u64) {
         let (mut out, mut places, mut at) = (Vec::with_capacity(text.len()), 0, 0);
         while at < text.len() {
@@ -65,7 +67,8 @@ pub fn make(bytes: usize, seed: u64) -> Vec<u8> {
     out
 }
 
-/// The commonest word of 5 to 24 small letters in the first MiB that doesn't overlap itself; of equals, the first by the alphabet.
+/// The commonest word of 5 to 24 small letters in the first MiB that doesn't overlap itself; of
+/// equals, the first by the alphabet.
 fn commonest_word(text: &[u8]) -> Option<String> {
     let mut counts: HashMap<&[u8], u32> = HashMap::new();
     for word in text[..text.len().min(1 << 20)].split(|byte| !byte.is_ascii_lowercase()) {

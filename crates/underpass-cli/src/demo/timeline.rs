@@ -31,7 +31,8 @@ pub struct Call {
     pub cpu_from: usize,
     /// The caller's processor, afterwards.
     pub cpu_to: usize,
-    /// Wake-ups that the client sent over the binding while the call was out, to whichever call they were due.
+    /// Wake-ups that the client sent over the binding while the call was out, to whichever call
+    /// they were due.
     pub wakeups: u64,
     /// The handler, where the server told of it.
     pub handler: Option<Handled>,
@@ -71,7 +72,8 @@ impl Timeline {
         Self { calls, moves }
     }
 
-    /// Up to `calls` calls beginning with number `first`, and the moves in their time; times count from the first call.
+    /// Up to `calls` calls beginning with number `first`, and the moves in their time; times count
+    /// from the first call.
     pub fn excerpt(&self, first: usize, calls: usize) -> Self {
         let end = self.calls.len().min(first.saturating_add(calls));
         let mut calls: Vec<Call> = self.calls.get(first..end).unwrap_or_default().to_vec();
@@ -128,7 +130,8 @@ fn calls<'a>(start: u64, made: &[Event], handled: impl Iterator<Item = &'a Event
     calls
 }
 
-/// An event knows its binding's wake-ups up to its end; this is how many came in since the one that ended before it.
+/// An event knows its binding's wake-ups up to its end; this is how many came in since the one that
+/// ended before it.
 fn new_wakeups(made: &[Event]) -> Vec<u64> {
     let mut by_end: Vec<usize> = (0..made.len()).collect();
     by_end.sort_by_key(|&at| made[at].to);

@@ -31,10 +31,12 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
         #[automatically_derived]
         #[allow(dead_code)]
         impl #client {
-            /// Imports the interface that is exported as `name`. If that is this very domain's, calls will be direct.
+            /// Imports the interface that is exported as `name`. If that is this very domain's,
+            /// calls will be direct.
             ///
             /// # Errors
-            /// There is no such name, or no permission, or it is another interface: each variant tells the remedy.
+            /// There is no such name, or no permission, or it is another interface: each variant
+            /// tells the remedy.
             #vis fn import(name: &::core::primitive::str) -> ::core::result::Result<Self, #private::ImportError> {
                 ::core::result::Result::Ok(Self {
                     stub: #private::Stub::import(name, Self::descriptor(), ::core::option::Option::None)?,
@@ -106,10 +108,12 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
                 })
             }
 
-            /// Imports the interface that another process passes on over `socket`, a connected Unix socket, by `share_with`, within that time.
+            /// Imports the interface that another process passes on over `socket`, a connected Unix
+            /// socket, by `share_with`, within that time.
             ///
             /// # Errors
-            /// As [`import`](Self::import); nothing has come in time, or what has gives no binding any more.
+            /// As [`import`](Self::import); nothing has come in time, or what has gives no binding
+            /// any more.
             #vis fn import_from(
                 socket: impl ::std::os::fd::AsFd,
                 time: ::core::time::Duration,
@@ -119,8 +123,9 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
                 })
             }
 
-            /// Passes this binding on to the process at the other end of `socket`, a connected Unix socket, if the server allows it. It takes it by `import_from`, while this
-            /// binding lasts, and is a client of its own from then on.
+            /// Passes this binding on to the process at the other end of `socket`, a connected Unix
+            /// socket, if the server allows it. It takes it by `import_from`, while this binding
+            /// lasts, and is a client of its own from then on.
             ///
             /// # Errors
             /// The server does not allow it, or there is no room: each variant tells the remedy.
@@ -131,13 +136,15 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
                 self.stub.share_with(socket)
             }
 
-            /// The same binding; every call of this copy of it returns with a deadline error after that time.
+            /// The same binding; every call of this copy of it returns with a deadline error after
+            /// that time.
             #[must_use]
             #vis fn with_deadline(&self, time: ::core::time::Duration) -> Self {
                 Self { stub: self.stub.with_deadline(time) }
             }
 
-            /// The same binding; a call of this copy of it gives its caller's processor to a server that has none, though other threads are ready.
+            /// The same binding; a call of this copy of it gives its caller's processor to a server
+            /// that has none, though other threads are ready.
             #[must_use]
             #vis fn urgent(&self) -> Self {
                 Self { stub: self.stub.urgent() }
@@ -157,12 +164,14 @@ pub(super) fn client(interface: &Interface) -> TokenStream {
                 Self { stub: self.stub.abandonable(abandon) }
             }
 
-            /// How many calls that nobody waits for any more the server may hold, of 64 over each channel, before it loses the binding: 48 at first.
+            /// How many calls that nobody waits for any more the server may hold, of 64 over each
+            /// channel, before it loses the binding: 48 at first.
             #vis fn quarantine(&self, most: ::core::primitive::u32) {
                 self.stub.quarantine(most);
             }
 
-            /// The same binding; what a call of this copy of it does when as many are under way as the interface expects at once.
+            /// The same binding; what a call of this copy of it does when as many are under way as
+            /// the interface expects at once.
             #[must_use]
             #vis fn when_all_leased(&self, choice: #private::AllLeased) -> Self {
                 Self { stub: self.stub.when_all_leased(choice) }
@@ -279,7 +288,8 @@ fn free(wanted: &str, taken: &[&Ident], place: Span) -> Ident {
     Ident::new(&name, place)
 }
 
-/// A reference to a tuple of the parts; or of tuples, if there are too many, which take the same bytes.
+/// A reference to a tuple of the parts; or of tuples, if there are too many, which take the same
+/// bytes.
 fn tuple(place: Span, parts: Vec<TokenStream>) -> TokenStream {
     if parts.len() <= WIDEST {
         return quote_spanned!(place=> &(#(#parts,)*));

@@ -15,7 +15,8 @@ pub(super) fn descriptor(interface: &Interface) -> TokenStream {
     let sizes = methods.iter().map(|method| sizes(method, wire));
     let count = methods.len();
     quote! {
-        /// Bytes that arguments and results take, and the A-stacks that follow: of each procedure, in the order of the trait.
+        /// Bytes that arguments and results take, and the A-stacks that follow: of each procedure,
+        /// in the order of the trait.
         #vis const SIZES: [#wire::Sizes; #count] = [#(#sizes),*];
 
         /// Bytes of the interface's A-stacks: what the procedure wants that wants most.

@@ -24,7 +24,8 @@ pub(super) fn futures(interface: &Interface) -> TokenStream {
         #vis trait #trait_ {
             #(#handlers)*
 
-            /// Makes a service of this implementation, which a `Server` can export. Each call is handed to `spawn`, which starts it on an executor.
+            /// Makes a service of this implementation, which a `Server` can export. Each call is
+            /// handed to `spawn`, which starts it on an executor.
             ///
             /// Importers in this very process call over a channel too.
             #[allow(dead_code)]

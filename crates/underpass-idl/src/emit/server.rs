@@ -35,7 +35,8 @@ pub(super) fn server(interface: &Interface) -> TokenStream {
     }
 }
 
-/// How the server stub takes the arguments of a method out of `call`, and what it passes on, now or later.
+/// How the server stub takes the arguments of a method out of `call`, and what it passes on, now or
+/// later.
 pub(super) fn arguments(
     interface: &Interface,
     method: &Method,

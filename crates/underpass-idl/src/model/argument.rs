@@ -82,7 +82,8 @@ impl Argument {
         }
     }
 
-    /// What the client encodes: a reference, at the place of the type, where errors about it belong.
+    /// What the client encodes: a reference, at the place of the type, where errors about it
+    /// belong.
     pub(crate) fn sent(&self, wire: &Path) -> TokenStream {
         let place = self.written.span();
         let mut ident = self.ident.clone();

@@ -12,7 +12,8 @@ use syn::{Error, GenericArgument, Path, PathArguments, PathSegment, Result, Retu
 pub(crate) struct Outcome {
     /// The type in the signature.
     pub(crate) written: Type,
-    /// The `T` and `E` of the `Result<T, E>`; none if they are hidden in an alias, as in `io::Result<T>`.
+    /// The `T` and `E` of the `Result<T, E>`; none if they are hidden in an alias, as in
+    /// `io::Result<T>`.
     parts: Option<(Type, Type)>,
     /// What it is a `Result` of travels by serde's traits.
     pub(crate) serde: bool,
@@ -79,7 +80,8 @@ fn parts_of(written: &Type) -> Result<Option<(Type, Type)>> {
         Type::Path(path) => path.path.segments.last(),
         _ => None,
     };
-    // `io::Result<T>` and `FsResult<T>` are taken for what they say they are; the compiler finds out.
+    // `io::Result<T>` and `FsResult<T>` are taken for what they say they are; the compiler finds
+    // out.
     match segment.filter(|segment| segment.ident.to_string().ends_with("Result")) {
         Some(segment) => Ok(match types_in(segment).as_slice() {
             [value, error] if segment.ident == "Result" => Some(((*value).clone(), (*error).clone())),

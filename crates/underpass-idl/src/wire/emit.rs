@@ -130,7 +130,8 @@ fn decode(name: &str, shape: &Shape) -> TokenStream {
                 let value = decoded(fields);
                 quote!(#tag => ::core::result::Result::Ok(Self::#ident #value),)
             });
-            // The tag alone: a variant may hold a box of this very type, whose least size would be asked for.
+            // The tag alone: a variant may hold a box of this very type, whose least size would be
+            // asked for.
             let least = quote!(__wire::tag::size(#count));
             let value = quote! {
                 match __wire::tag::decode(#count, __from)? {

@@ -1,14 +1,18 @@
-//! Sockets with the names and shapes of [`std::net`] and [`std::os::unix::net`], whose operations block the calling thread and
-//! nothing else.
+//! Sockets with the names and shapes of [`std::net`] and [`std::os::unix::net`], whose operations
+//! block the calling thread and nothing else.
 //!
 //! What differs from `std`:
 //!
-//! * A timeout that was set ends an operation with [`TimedOut`](std::io::ErrorKind::TimedOut), not `WouldBlock`.
-//! * A thread that is cancelled while it waits gets an error that [`is_cancelled`](crate::is_cancelled) knows.
+//! * A timeout that was set ends an operation with [`TimedOut`](std::io::ErrorKind::TimedOut), not
+//!   `WouldBlock`.
+//! * A thread that is cancelled while it waits gets an error that
+//!   [`is_cancelled`](crate::is_cancelled) knows.
 //! * Any number of threads may use one socket at the same time; none of their wake-ups is lost.
-//! * The sockets are nonblocking underneath, so there is no `set_nonblocking`. `TryFrom` turns those of `std` into these and back;
-//!   the mode belongs to the open file, and so to all its clones.
-//! * `as_async` gives the [`Async`](crate::Async) underneath: for deadlines, and for operations that are missing here.
+//! * The sockets are nonblocking underneath, so there is no `set_nonblocking`. `TryFrom` turns
+//!   those of `std` into these and back; the mode belongs to the open file, and so to all its
+//!   clones.
+//! * `as_async` gives the [`Async`](crate::Async) underneath: for deadlines, and for operations
+//!   that are missing here.
 
 /// What all of them have: the `Async` underneath, conversions, the descriptor.
 macro_rules! endpoint {
@@ -123,7 +127,8 @@ macro_rules! stream {
     };
 }
 
-/// The two timeouts, which the kernel keeps with the socket, so that clones share them; and the operations that heed them.
+/// The two timeouts, which the kernel keeps with the socket, so that clones share them; and the
+/// operations that heed them.
 macro_rules! timeouts {
     ($ours:ident, $std:ty) => {
         impl $ours {

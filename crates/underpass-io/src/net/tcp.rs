@@ -50,7 +50,8 @@ impl TcpStream {
     /// Connects to `to`, within `span`.
     ///
     /// # Errors
-    /// `TimedOut`; `InvalidInput` if `span` is zero; what is wrong with the address; [cancelled](crate::is_cancelled).
+    /// `TimedOut`; `InvalidInput` if `span` is zero; what is wrong with the address;
+    /// [cancelled](crate::is_cancelled).
     pub fn connect_timeout(to: &SocketAddr, span: Duration) -> io::Result<Self> {
         if span.is_zero() {
             return Err(io::Error::new(
@@ -131,7 +132,8 @@ impl TcpListener {
     /// Waits for a connection.
     ///
     /// # Errors
-    /// Too many open files; what a peer did that is gone again: accept another. [Cancelled](crate::is_cancelled).
+    /// Too many open files; what a peer did that is gone again: accept another.
+    /// [Cancelled](crate::is_cancelled).
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (stream, from) = self.0.read_with(net::TcpListener::accept)?;
         Ok((TcpStream::new(stream)?, from))
@@ -162,7 +164,8 @@ impl TcpListener {
     }
 }
 
-/// The connections of a [`TcpListener`]. Never ends; leave the loop where [`is_cancelled`](crate::is_cancelled) says so.
+/// The connections of a [`TcpListener`]. Never ends; leave the loop where
+/// [`is_cancelled`](crate::is_cancelled) says so.
 #[derive(Debug)]
 pub struct Incoming<'a> {
     listener: &'a TcpListener,

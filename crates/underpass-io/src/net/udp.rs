@@ -33,7 +33,8 @@ impl UdpSocket {
         each(to, net::UdpSocket::bind).and_then(Self::new)
     }
 
-    /// Sets the peer of [`send`](Self::send) and [`recv`](Self::recv): the first of the addresses that can be had.
+    /// Sets the peer of [`send`](Self::send) and [`recv`](Self::recv): the first of the addresses
+    /// that can be had.
     ///
     /// # Errors
     /// What is wrong with the last address.
@@ -41,7 +42,8 @@ impl UdpSocket {
         each(to, |address| self.0.get_ref().connect(address))
     }
 
-    /// Waits for a datagram; says its length and whence it came. What `buf` has no room for is lost.
+    /// Waits for a datagram; says its length and whence it came. What `buf` has no room for is
+    /// lost.
     ///
     /// # Errors
     /// `TimedOut`; [cancelled](crate::is_cancelled).
@@ -60,7 +62,8 @@ impl UdpSocket {
     /// Waits for a datagram of the peer.
     ///
     /// # Errors
-    /// `TimedOut`; `ConnectionRefused` if the peer refused an earlier datagram; [cancelled](crate::is_cancelled).
+    /// `TimedOut`; `ConnectionRefused` if the peer refused an earlier datagram;
+    /// [cancelled](crate::is_cancelled).
     pub fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.receiving(|socket| socket.recv(buf))
     }
@@ -76,7 +79,8 @@ impl UdpSocket {
     /// Sends a datagram to the first of the addresses.
     ///
     /// # Errors
-    /// `InvalidInput` if there is no address; `TimedOut`; [cancelled](crate::is_cancelled); what the kernel says of the datagram.
+    /// `InvalidInput` if there is no address; `TimedOut`; [cancelled](crate::is_cancelled); what
+    /// the kernel says of the datagram.
     pub fn send_to(&self, buf: &[u8], to: impl ToSocketAddrs) -> io::Result<usize> {
         let Some(address) = to.to_socket_addrs()?.next() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the name has no address"));

@@ -32,7 +32,8 @@ impl UnixStream {
     /// As [`connect`](Self::connect).
     pub fn connect_addr(to: &SocketAddr) -> io::Result<Self> {
         match descriptor::unix_stream(to) {
-            // The listener's backlog is full, and there is nothing to wait for but a connect that blocks.
+            // The listener's backlog is full, and there is nothing to wait for but a connect that
+            // blocks.
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 let to = to.clone();
                 blocking(move || net::UnixStream::connect_addr(&to)).and_then(Self::new)
@@ -124,7 +125,8 @@ impl UnixListener {
     }
 }
 
-/// The connections of a [`UnixListener`]. Never ends; leave the loop where [`is_cancelled`](crate::is_cancelled) says so.
+/// The connections of a [`UnixListener`]. Never ends; leave the loop where
+/// [`is_cancelled`](crate::is_cancelled) says so.
 #[derive(Debug)]
 pub struct UnixIncoming<'a> {
     listener: &'a UnixListener,

@@ -12,7 +12,8 @@ use underpass_os::clock;
 /// How long a sender waits before it tries a full receiver again.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// As [`std::os::unix::net::UnixDatagram`]. Threads may receive side by side: each datagram goes to one of them.
+/// As [`std::os::unix::net::UnixDatagram`]. Threads may receive side by side: each datagram goes to
+/// one of them.
 #[derive(Debug)]
 pub struct UnixDatagram(Async<net::UnixDatagram>);
 
@@ -61,7 +62,8 @@ impl UnixDatagram {
         self.0.get_ref().connect(path)
     }
 
-    /// Waits for a datagram; says its length and whence it came. What `buf` has no room for is lost.
+    /// Waits for a datagram; says its length and whence it came. What `buf` has no room for is
+    /// lost.
     ///
     /// # Errors
     /// `TimedOut`; [cancelled](crate::is_cancelled).
@@ -98,7 +100,8 @@ impl UnixDatagram {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 other => return other,
             }
-            // Linux calls this socket writable however full the other one is, so there is nothing to wait for.
+            // Linux calls this socket writable however full the other one is, so there is nothing
+            // to wait for.
             let limit = match limit {
                 Some(limit) => limit,
                 None => *limit.insert(socket.write_timeout()?.map(clock::deadline_ns)),

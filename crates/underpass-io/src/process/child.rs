@@ -51,7 +51,8 @@ impl Child {
         let stdin = process.stdin.take().map(TryInto::try_into).transpose()?;
         let stdout = process.stdout.take().map(TryInto::try_into).transpose()?;
         let stderr = process.stderr.take().map(TryInto::try_into).transpose()?;
-        // Nobody can have waited for it yet, so the number is still its own. It is asked for readiness alone.
+        // Nobody can have waited for it yet, so the number is still its own. It is asked for
+        // readiness alone.
         let end = Async::new_nonblocking(descriptor::of_process(process.id())?);
         Ok((stdin, stdout, stderr, end))
     }
@@ -80,7 +81,8 @@ impl Child {
     /// Closes its standard input, and waits until it has ended.
     ///
     /// # Errors
-    /// [Cancelled](crate::is_cancelled): it runs on, and can be waited for again; what `waitpid` says.
+    /// [Cancelled](crate::is_cancelled): it runs on, and can be waited for again; what `waitpid`
+    /// says.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         self.ended(Patience::ENDLESS)
     }
@@ -133,7 +135,8 @@ fn all(from: &mut impl Read) -> io::Result<Vec<u8>> {
 impl Drop for Child {
     fn drop(&mut self) {
         if self.kill_on_drop && self.kill().is_ok() {
-            // So that nothing of it is left. Killed, it ends soon; what can't be waited for is no child of ours any more.
+            // So that nothing of it is left. Killed, it ends soon; what can't be waited for is no
+            // child of ours any more.
             let _ = self.ended(Patience { deadline_ns: None, cancellable: false });
         }
     }

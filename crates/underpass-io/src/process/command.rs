@@ -21,7 +21,8 @@ use std::process;
 pub struct Command {
     command: process::Command,
     kill_on_drop: bool,
-    /// Whether the caller chose each stream; `output` and `spawn` choose differently for the others.
+    /// Whether the caller chose each stream; `output` and `spawn` choose differently for the
+    /// others.
     chosen: [bool; 3],
 }
 
@@ -97,7 +98,8 @@ impl Command {
         self
     }
 
-    /// Whether dropping the [`Child`] kills the process and waits for its end. It doesn't unless this says so.
+    /// Whether dropping the [`Child`] kills the process and waits for its end. It doesn't unless
+    /// this says so.
     pub fn kill_on_drop(&mut self, kill: bool) -> &mut Self {
         self.kill_on_drop = kill;
         self
@@ -129,7 +131,8 @@ impl Command {
         self.spawn()?.wait()
     }
 
-    /// Starts it and collects what it writes and complains until it has ended. It has nothing to read, unless that was chosen.
+    /// Starts it and collects what it writes and complains until it has ended. It has nothing to
+    /// read, unless that was chosen.
     ///
     /// # Errors
     /// As [`spawn`](Self::spawn) and [`Child::wait_with_output`].

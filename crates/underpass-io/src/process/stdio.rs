@@ -61,7 +61,8 @@ macro_rules! reader {
 }
 
 end!(
-    /// What the child reads is written here; dropping it is the end of it. As [`std::process::ChildStdin`].
+    /// What the child reads is written here; dropping it is the end of it. As
+    /// [`std::process::ChildStdin`].
     ChildStdin,
     process::ChildStdin
 );

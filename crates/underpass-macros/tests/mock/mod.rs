@@ -1,4 +1,5 @@
-// What generated code expects of the runtime, without one: calls go through bytes, in this very thread.
+// What generated code expects of the runtime, without one: calls go through bytes, in this very
+// thread.
 //
 // Examples include this file, which is why it has no `//!`; each test uses a part of it.
 

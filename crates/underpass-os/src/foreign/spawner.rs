@@ -37,8 +37,8 @@ impl Spawner {
         Ok(Self { way: Vital::new(way), orders })
     }
 
-    /// Starts a kernel thread with a table in which nothing is but `exchange`. The process has no copy
-    /// of that then.
+    /// Starts a kernel thread with a table in which nothing is but `exchange`. The process has no
+    /// copy of that then.
     ///
     /// Before Linux 5.9, and where `close_range` is refused, the thread shares the table of the
     /// process: then a lost thread keeps all descriptors open when the process is killed.
@@ -71,8 +71,8 @@ fn serve(table: &Table, queue: &Receiver<Order>) {
     }
 }
 
-/// Starts a kernel thread that shares the caller's table, and then has one of its own, with a copy of
-/// `exchange`.
+/// Starts a kernel thread that shares the caller's table, and then has one of its own, with a copy
+/// of `exchange`.
 fn start_with(
     exchange: BorrowedFd<'_>,
     name: &'static str,
@@ -81,7 +81,8 @@ fn start_with(
     let (has_table, tells) = sync_channel(1);
     let number = exchange.as_raw_fd();
     let thread = move || {
-        // SAFETY: the caller waits until it is told, so `exchange` is open for as long as this is used.
+        // SAFETY: the caller waits until it is told, so `exchange` is open for as long as this is
+        // used.
         let table = Table::of_this_thread(unsafe { BorrowedFd::borrow_raw(number) });
         match table {
             Ok(table) => {

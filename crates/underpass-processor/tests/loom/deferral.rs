@@ -1,4 +1,5 @@
-//! A signal at every instruction of who holds preemption off: none is lost, and none interrupts a critical section.
+//! A signal at every instruction of who holds preemption off: none is lost, and none interrupts a
+//! critical section.
 
 use crate::slots::Place;
 use loom::sync::Arc;
@@ -10,7 +11,8 @@ use underpass_processor::seat::state;
 use underpass_processor::turns;
 use underpass_seam::LocalWord;
 
-/// The word of an activation that is interrupted between two of its instructions whenever the signal has come.
+/// The word of an activation that is interrupted between two of its instructions whenever the
+/// signal has come.
 struct Interrupted {
     word: LocalWord,
     place: Arc<Place>,
@@ -79,7 +81,8 @@ fn model(times: u32, sections: impl Fn(&Interrupted) + Send + Sync + 'static) {
             thread::spawn(move || {
                 for _ in 0..times {
                     if place.seats[0].advance(state::RUNNING, state::PREEMPTING) {
-                        // Not a store: loom takes a store that happened before a swap for one that may come after it.
+                        // Not a store: loom takes a store that happened before a swap for one that
+                        // may come after it.
                         signal.swap(true, Ordering::AcqRel);
                     }
                 }

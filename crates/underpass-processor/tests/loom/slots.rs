@@ -7,7 +7,8 @@ use underpass_processor::seat::{Seat, state};
 use underpass_processor::slots::Slots;
 use underpass_processor::turns::{self, World};
 
-/// A few seats, and the kernel's side of their futexes. A lost wake-up is a deadlock, which loom reports.
+/// A few seats, and the kernel's side of their futexes. A lost wake-up is a deadlock, which loom
+/// reports.
 pub struct Place {
     pub slots: Slots,
     pub seats: Vec<Seat>,
@@ -171,7 +172,8 @@ fn idle(place: &Place, number: usize) {
     assert_eq!(seat.get(), state::RUNNING);
 }
 
-/// As [`idle`], without the heavy barrier where it is alone; else it comes back at once, since others' fences can't be had here.
+/// As [`idle`], without the heavy barrier where it is alone; else it comes back at once, since
+/// others' fences can't be had here.
 fn idle_unseen(place: &Place, number: usize) {
     let seat = &place.seats[number];
     turns::retire(place, seat, state::ASLEEP);
@@ -183,7 +185,8 @@ fn idle_unseen(place: &Place, number: usize) {
     turns::resume(place, seat);
 }
 
-/// Activation 1 makes work as it fences for nobody, if it runs or not; activation 0, which sleeps without a barrier meanwhile, gets it.
+/// Activation 1 makes work as it fences for nobody, if it runs or not; activation 0, which sleeps
+/// without a barrier meanwhile, gets it.
 fn unfenced(
     bracketed: bool,
     maximum: u32,
@@ -529,7 +532,8 @@ fn work_that_saw_a_detached_slot_is_not_left() {
             let place = place.clone();
             thread::spawn(move || place.make_work())
         };
-        // It waits, and takes the slot of the one that is out, though by then the one that ends may have passed its own on.
+        // It waits, and takes the slot of the one that is out, though by then the one that ends may
+        // have passed its own on.
         turns::regain(&*place, &place.seats[2], state::DETACHED);
         assert_eq!(place.seats[2].get(), state::RUNNING);
         ending.join().unwrap();

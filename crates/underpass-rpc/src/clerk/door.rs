@@ -110,7 +110,8 @@ impl Clerk {
         }
     }
 
-    /// Whoever is at the other end of `link` has said `hello`, and is to have nothing longer than `until`.
+    /// Whoever is at the other end of `link` has said `hello`, and is to have nothing longer than
+    /// `until`.
     pub(super) fn hear(&self, link: Arc<Link>, export: u64, hello: &[u8], until: Option<u64>) {
         let offer = match self.table().row(export) {
             Some(Watched::Export(exported)) => exported.offer.clone(),

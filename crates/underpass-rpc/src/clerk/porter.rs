@@ -1,9 +1,9 @@
 //! The porter asks a server's `authorize` about visitors, so that the clerk need not wait for what
 //! the server's author has written.
 //!
-//! Each user has a queue of its own, and one question at a time is asked for a user. So slow answers
-//! about one user keep one kernel thread busy, and delay no other user while there are other kernel
-//! threads. If there are more users than kernel threads, they take turns.
+//! Each user has a queue of its own, and one question at a time is asked for a user. So slow
+//! answers about one user keep one kernel thread busy, and delay no other user while there are
+//! other kernel threads. If there are more users than kernel threads, they take turns.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -187,7 +187,8 @@ mod tests {
         let mut begun: Vec<_> = (0..many).map(|_| next(&told)).collect();
         begun.sort_unstable();
         assert_eq!(begun, (0..many).collect::<Vec<_>>());
-        // The first user asks again before another comes, and that other is asked about at its turn.
+        // The first user asks again before another comes, and that other is asked about at its
+        // turn.
         let again = slow(&porter, 0, &tell).unwrap();
         let late = slow(&porter, many, &tell).unwrap();
         assert!(told.try_recv().is_err() && porter.queues().threads == MOST_THREADS);

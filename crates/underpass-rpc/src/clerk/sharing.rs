@@ -1,15 +1,15 @@
-//! Bindings that are passed on: from a client that may, to a third domain, which becomes a client of
-//! its own.
+//! Bindings that are passed on: from a client that may, to a third domain, which becomes a client
+//! of its own.
 //!
-//! The client gets a *ticket*: one end of a connection, whose other end the clerk watches. Whoever it
-//! passes that to makes a pair of sockets, and sends a hello over the ticket with one end of the pair:
-//! there the server is to send. The server answers there, with one end of a pair of its own, over which
-//! it hears. So each side reads from what it has made itself.
+//! The client gets a *ticket*: one end of a connection, whose other end the clerk watches. Whoever
+//! it passes that to makes a pair of sockets, and sends a hello over the ticket with one end of the
+//! pair: there the server is to send. The server answers there, with one end of a pair of its own,
+//! over which it hears. So each side reads from what it has made itself.
 //!
-//! The kernel says who sent the hello and who made the pair, and these must be the same living process.
-//! So neither a pair that somebody else made, nor a hello that somebody else sent, makes anybody whom it
-//! is not. A ticket ends with the binding of which it was made, and what comes of it expires no later.
-//! See decision 0024.
+//! The kernel says who sent the hello and who made the pair, and these must be the same living
+//! process. So neither a pair that somebody else made, nor a hello that somebody else sent, makes
+//! anybody whom it is not. A ticket ends with the binding of which it was made, and what comes of
+//! it expires no later. See decision 0024.
 
 use super::table::Watched;
 use super::{Clerk, clerk};

@@ -70,7 +70,8 @@ pub(super) enum Watched {
         export: u64,
         user: u32,
     },
-    /// A binding for whoever has the other end: a client, which counts as having it, has asked for it to pass its own on.
+    /// A binding for whoever has the other end: a client, which counts as having it, has asked for
+    /// it to pass its own on.
     Ticket {
         socket: Arc<Connection>,
         by: Arc<Family>,
@@ -131,8 +132,8 @@ impl Watched {
 pub(super) struct Table {
     next: u64,
     rows: HashMap<u64, Watched>,
-    /// The keys of the newcomers among them, since when they are silent, and of which user they are.
-    /// Keys grow, so the first is the oldest.
+    /// The keys of the newcomers among them, since when they are silent, and of which user they
+    /// are. Keys grow, so the first is the oldest.
     newcomers: BTreeMap<u64, (u64, u32)>,
     /// Exports that accept nobody until then, because files ran out.
     pub(super) paused: Vec<(u64, u64)>,

@@ -1,7 +1,9 @@
-//! Bounded calls: those whose caller says beforehand that it may cease to want them; and how any call is given up.
+//! Bounded calls: those whose caller says beforehand that it may cease to want them; and how any
+//! call is given up.
 //!
-//! The slot's word in the region says until when, and one store there says that the caller has given up. A server that can't know that by the deadline is told over the socket, too. What is known of a call that was given up is
-//! proved in the channel's `README.md`, *Not started*.
+//! The slot's word in the region says until when, and one store there says that the caller has
+//! given up. A server that can't know that by the deadline is told over the socket, too. What is
+//! known of a call that was given up is proved in the channel's `README.md`, *Not started*.
 
 use super::{ClientEnd, Terms};
 use crate::abandon::{Frees, UnderWay};
@@ -26,12 +28,14 @@ const TELL_AGAIN: u64 = 100_000_000;
 type Bounds = (Option<u64>, Option<UnderWay>);
 
 impl Terms {
-    /// Until when the call is wanted, in ns: by its own terms, and by those of the call that it is made for.
+    /// Until when the call is wanted, in ns: by its own terms, and by those of the call that it is
+    /// made for.
     pub(crate) fn deadline(&self) -> Result<Option<u64>, Box<CallError>> {
         self.earlier(&Inherited::of_caller())
     }
 
-    /// Whether anything may bound a call that a thread is about to make: these, or what it is made for.
+    /// Whether anything may bound a call that a thread is about to make: these, or what it is made
+    /// for.
     #[inline(always)]
     pub(super) fn may_bound(&self) -> bool {
         self.within.is_some() | self.abandon.is_some() | calls_may_end()
@@ -53,7 +57,8 @@ impl Terms {
 }
 
 impl ClientEnd {
-    /// What bounds a call that a thread is about to make, of which [`may_bound`](Terms::may_bound) is true.
+    /// What bounds a call that a thread is about to make, of which [`may_bound`](Terms::may_bound)
+    /// is true.
     pub(super) fn bounds_of_thread(&self, terms: &Terms) -> Result<Bounds, Box<CallError>> {
         if !calls_may_end() {
             return self.bounds_by(terms, &Inherited::default());
@@ -75,7 +80,8 @@ impl ClientEnd {
         Ok((deadline, UnderWay::new(own, terms.abandon.as_ref(), inherited.freed_by())?))
     }
 
-    /// Says in the region until when the call of `cell`, which is about to be posted, is wanted; and to who may abandon it where it is.
+    /// Says in the region until when the call of `cell`, which is about to be posted, is wanted;
+    /// and to who may abandon it where it is.
     #[inline(never)]
     pub(super) fn bound(&self, cell: &mut Cell, deadline_ns: Option<u64>, under_way: Option<&UnderWay>) {
         under_way.inspect(|call| call.has(cell.slot()));
@@ -83,7 +89,8 @@ impl ClientEnd {
         self.channel.wanted(cell.slot()).until(deadline_ns);
     }
 
-    /// Gives up a call whose wait ended as `why`, and says what is known of it; nothing if its reply has come. One without bounds is looked at by its handler, and by nobody before.
+    /// Gives up a call whose wait ended as `why`, and says what is known of it; nothing if its
+    /// reply has come. One without bounds is looked at by its handler, and by nobody before.
     #[cold]
     pub(super) fn give_up(
         &self,
@@ -139,7 +146,8 @@ impl ClientEnd {
         Some(Box::new(error(outcome)))
     }
 
-    /// Has the server hear that nobody waits any more for the calls of these slots, whose words say so: so calls end that their handlers wait for.
+    /// Has the server hear that nobody waits any more for the calls of these slots, whose words say
+    /// so: so calls end that their handlers wait for.
     #[cold]
     fn tell_unwanted(&self, slots: u64) {
         // Relaxed, here and below: each bit is sent by who takes it.
@@ -150,7 +158,8 @@ impl ClientEnd {
         }
         // It does not take what it is told: it is told later, if it goes on.
         self.untold.fetch_or(slots, Ordering::Relaxed);
-        // SYNC with the same swap below: whoever leaves that to an alarm has its bits seen by that. One at a time, however many give up.
+        // SYNC with the same swap below: whoever leaves that to an alarm has its bits seen by that.
+        // One at a time, however many give up.
         if !self.tells_again.swap(true, Ordering::AcqRel) {
             let own = self.own.clone();
             let again = move || own.upgrade().iter().for_each(|own| own.tell_again());
@@ -172,7 +181,8 @@ impl ClientEnd {
         self.slots.reclaim(number);
     }
 
-    /// How many slots of each channel of the binding, of which this is the first end, the server may hold though nobody waits for their calls.
+    /// How many slots of each channel of the binding, of which this is the first end, the server
+    /// may hold though nobody waits for their calls.
     pub(crate) fn set_quarantine(&self, most: u32) {
         // Relaxed: a number.
         self.quarantine.store(most, Ordering::Relaxed);
@@ -254,8 +264,8 @@ mod tests {
     fn a_server_that_takes_nothing_is_told_again_by_one_alarm() {
         let (end, theirs) = end();
         while end.mailbox.unwanted(1 << 40) {}
-        // Two weak holds are the end's own and its socket's, one is that of an alarm; and there may be one
-        // that rings just now.
+        // Two weak holds are the end's own and its socket's, one is that of an alarm; and there may
+        // be one that rings just now.
         for slot in 0..32 {
             end.tell_unwanted(1 << slot);
             assert!(Arc::weak_count(&end) <= 4);

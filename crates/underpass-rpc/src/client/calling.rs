@@ -24,7 +24,8 @@ pub(super) struct Sent {
 }
 
 impl ClientEnd {
-    /// Calls a procedure over the caller's channel of this binding, and waits for its result; one that never came is `failed`.
+    /// Calls a procedure over the caller's channel of this binding, and waits for its result; one
+    /// that never came is `failed`.
     #[inline(always)]
     pub(crate) fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         &self,
@@ -95,7 +96,8 @@ impl ClientEnd {
         Ok(Sent { slot, noted: None })
     }
 
-    /// Waits for the answer to a call that was sent, which its caller may put into `landing`: that of a call without bounds.
+    /// Waits for the answer to a call that was sent, which its caller may put into `landing`: that
+    /// of a call without bounds.
     #[inline(always)]
     fn wait(
         &self,
@@ -163,7 +165,8 @@ impl ClientEnd {
         Ok(answer.into_slot())
     }
 
-    /// The same where all bytes have room in the cell, as is known of their type, and a slot is free: leased and posted under one lock. Nothing, if that is not so.
+    /// The same where all bytes have room in the cell, as is known of their type, and a slot is
+    /// free: leased and posted under one lock. Nothing, if that is not so.
     #[inline(always)]
     fn send_brief<A: Encode + ?Sized>(
         &self,
@@ -192,7 +195,8 @@ impl ClientEnd {
         Some(Sent { slot, noted })
     }
 
-    /// Posts a call of which the linkage record knows, and leaves the lock; before that `at_ease`, unless there is more to do after it than to wait.
+    /// Posts a call of which the linkage record knows, and leaves the lock; before that `at_ease`,
+    /// unless there is more to do after it than to wait.
     #[inline(always)]
     fn post<T>(
         &self,
@@ -201,11 +205,13 @@ impl ClientEnd {
         server_is_away: impl FnOnce(),
         at_ease: impl FnOnce() -> T,
     ) -> Option<T> {
-        // Once the end is closed, slots come back whose requests may be untaken: see `lose_all`, which follows on the store, under the lock.
+        // Once the end is closed, slots come back whose requests may be untaken: see `lose_all`,
+        // which follows on the store, under the lock.
         let others = if self.closed.load(Ordering::Relaxed) { u32::MAX } else { self.slots.leased() - 1 };
         let away = self.channel.post_and_look(cell, others);
         let alone = inside.is_plain();
-        // After the post, so that either this sees the close or the close sees the call (see `close`); and likewise with `put_away` of the lines.
+        // After the post, so that either this sees the close or the close sees the call (see
+        // `close`); and likewise with `put_away` of the lines.
         let settled = !(self.closed.load(Ordering::Relaxed) | self.dormant.load(Ordering::Relaxed));
         let eased = (!away & alone & settled).then(at_ease);
         drop(inside);
@@ -268,7 +274,8 @@ impl ClientEnd {
             false => self.try_lease(leasing).map(Some),
         };
         let slot = self.queue.wait(deadline, self, leasing.most, || self.slots.leased(), attempt);
-        // This thread slept on the line without a call of its own: a bell that it took may have been another's.
+        // This thread slept on the line without a call of its own: a bell that it took may have
+        // been another's.
         if self.slots.leased() > 0 {
             self.rearm();
         }
@@ -283,8 +290,9 @@ impl ClientEnd {
         }
     }
 
-    /// The server has no processor that looks. If this thread's has nothing else to do, or the call is urgent, it will be donated; else the server is
-    /// called onto one of its own, unless that would only take this one away.
+    /// The server has no processor that looks. If this thread's has nothing else to do, or the call
+    /// is urgent, it will be donated; else the server is called onto one of its own, unless that
+    /// would only take this one away.
     #[cold]
     fn server_is_away(&self, urgent: bool) {
         if urgent || self.meeting.defers || alone() {

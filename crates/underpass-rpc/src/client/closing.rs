@@ -62,7 +62,8 @@ impl ClientEnd {
         why
     }
 
-    /// Closes the binding, all of its channels: every call under way is lost, and none begins any more.
+    /// Closes the binding, all of its channels: every call under way is lost, and none begins any
+    /// more.
     pub(super) fn end(&self, why: CallError, takes_no_more: bool) {
         let ending = Ending { why, takes_no_more };
         if !self.close_alone(ending.clone()) {
@@ -79,8 +80,9 @@ impl ClientEnd {
 
     /// Closes this channel; `false` if it was closed.
     ///
-    /// A caller stores that it expects a reply, posts, and looks at `closed`; we set `closed` and look at who expects one.
-    /// The barrier between reaches the caller's processor, or the caller fences at each post (`Fence`): one sees the other.
+    /// A caller stores that it expects a reply, posts, and looks at `closed`; we set `closed` and
+    /// look at who expects one. The barrier between reaches the caller's processor, or the caller
+    /// fences at each post (`Fence`): one sees the other.
     pub(super) fn close_alone(&self, ending: Ending) -> bool {
         self.why.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(ending);
         if self.closed.swap(true, Ordering::SeqCst) {
@@ -95,7 +97,8 @@ impl ClientEnd {
         true
     }
 
-    /// Closes the files of replies that nobody takes any more; those that were answered are left to their callers.
+    /// Closes the files of replies that nobody takes any more; those that were answered are left to
+    /// their callers.
     fn close_files(&self) {
         self.mailbox.read();
         for (number, linkage) in (0..).zip(&self.linkage) {

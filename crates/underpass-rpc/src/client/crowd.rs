@@ -7,8 +7,8 @@ use underpass_seam::atomic::{AtomicU32, Ordering};
 
 /// In so many calls ..
 const CALLS: u32 = 1024;
-/// .. another activation, on another CPU and with calls of the one before under way, came so often: a channel more pays, which costs about as much as some
-/// thousand calls.
+/// .. another activation, on another CPU and with calls of the one before under way, came so often:
+/// a channel more pays, which costs about as much as some thousand calls.
 const TURNS: u32 = 64;
 
 /// Who has called lately, of those that have no right to enter the channel plainly.
@@ -27,7 +27,8 @@ pub(super) struct Crowd {
 
 // Relaxed throughout: statistics.
 impl Crowd {
-    /// A call by `desk`; `others` says whether more calls are under way. Gives the desk with which it contends, if so.
+    /// A call by `desk`; `others` says whether more calls are under way. Gives the desk with which
+    /// it contends, if so.
     fn note(&self, desk: u32, cpu: impl FnOnce() -> u32, others: impl FnOnce() -> bool) -> Option<u32> {
         let last = self.last.load(Ordering::Relaxed);
         if last != desk + 1 {
@@ -72,7 +73,8 @@ impl ClientEnd {
 mod tests {
     use super::*;
 
-    /// Calls by turns of so many desks, each on `cpu` of its own number; how many until there is a crowd.
+    /// Calls by turns of so many desks, each on `cpu` of its own number; how many until there is a
+    /// crowd.
     fn until_crowded(desks: u32, cpu: impl Fn(u32) -> u32, others: bool) -> Option<u32> {
         let crowd = Crowd::default();
         (0..10 * CALLS).find(|n| crowd.note(n % desks, || cpu(n % desks), || others).is_some())

@@ -1,8 +1,11 @@
-//! The further channels of a binding, so that each activation that calls over it has one of its own.
+//! The further channels of a binding, so that each activation that calls over it has one of its
+//! own.
 //!
-//! A binding begins with one channel, and most stay so. Where activations contend for it, the client asks the server for another over the first channel's socket, and the
-//! clerk hears the answer; meanwhile all go on as before. Each channel has a region and an end on each side of its own, which are looked at, put away, and donate as if they
-//! were a binding's only ones. They have the binding's socket, and their end, in common.
+//! A binding begins with one channel, and most stay so. Where activations contend for it, the
+//! client asks the server for another over the first channel's socket, and the clerk hears the
+//! answer; meanwhile all go on as before. Each channel has a region and an end on each side of its
+//! own, which are looked at, put away, and donate as if they were a binding's only ones. They have
+//! the binding's socket, and their end, in common.
 
 use super::ClientEnd;
 use crate::annexes::Annexes;
@@ -20,7 +23,8 @@ use underpass_threads::critical;
 
 /// The channels beside the first, and who uses which.
 pub(super) struct Further {
-    /// For each desk the channel that it uses, 1 for the first; 0 if it has never been seen to contend: then it uses the first.
+    /// For each desk the channel that it uses, 1 for the first; 0 if it has never been seen to
+    /// contend: then it uses the first.
     places: [AtomicU32; DESKS],
     ends: [OnceLock<Arc<ClientEnd>>; CHANNELS - 1],
     plan: Mutex<Plan>,
@@ -75,7 +79,8 @@ impl Further {
         self.ends.get(place.checked_sub(2)?)?.get().map(|end| &**end)
     }
 
-    /// Gives `desk`, which contends with `other`, a channel that fewer use, if there is one. Whether another is to be asked for.
+    /// Gives `desk`, which contends with `other`, a channel that fewer use, if there is one.
+    /// Whether another is to be asked for.
     fn divide(&self, plan: &mut Plan, desk: usize, other: usize) -> bool {
         for desk in [desk, other] {
             if self.place(desk) == 0 {

@@ -88,7 +88,8 @@ impl Line for ClientEnd {
     fn look(&self) {
         self.watch.resume();
         self.channel.own_attention().look();
-        // A kernel thread that sleeps, or announced its sleep in between, must not lose its bell; nor a task that waits.
+        // A kernel thread that sleeps, or announced its sleep in between, must not lose its bell;
+        // nor a task that waits.
         fence(Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 || self.vigil.is_kept() {
             self.rearm();
@@ -109,7 +110,8 @@ impl Line for ClientEnd {
         self.watch.resume();
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
         self.channel.own_attention().look();
-        // Whoever waits besides this thread, and may sleep, must not lose its bell; it said so before it slept.
+        // Whoever waits besides this thread, and may sleep, must not lose its bell; it said so
+        // before it slept.
         fence(Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 || self.vigil.is_kept() || self.slots.leased() > own {
             self.rearm();
@@ -205,7 +207,8 @@ impl Line for ClientEnd {
         self.owed.settle();
         let cpu = cpu::current();
         let Some(donee) = self.channel.give_way(cpu) else {
-            // D5. To note it again would leave it to whoever looks next; those who have looked in between sleep (N1).
+            // D5. To note it again would leave it to whoever looks next; those who have looked in
+            // between sleep (N1).
             Line::call(self);
             return None;
         };
@@ -227,7 +230,8 @@ impl Line for ClientEnd {
         self.owed.settle();
         self.lent.store(false, Ordering::Relaxed);
         self.insisted.again(self.channel.posted());
-        // Where the server has no other processor it shares this one, which is the kernel's to divide.
+        // Where the server has no other processor it shares this one, which is the kernel's to
+        // divide.
         if !(self.meeting.defers && self.donate()) {
             self.ring(self.channel.claim());
         }

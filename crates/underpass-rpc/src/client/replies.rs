@@ -1,4 +1,5 @@
-//! What comes back over a binding: replies are taken, delivered to their callers, and not lost on a sleeper.
+//! What comes back over a binding: replies are taken, delivered to their callers, and not lost on a
+//! sleeper.
 
 use super::ClientEnd;
 use crate::answer::{Answer, Landing};
@@ -35,8 +36,8 @@ enum Lap {
 }
 
 impl ClientEnd {
-    /// Parcels have come for the slots that are bits of `slots`. Those of calls that were given up are closed at once: it may be long until somebody looks for
-    /// their replies.
+    /// Parcels have come for the slots that are bits of `slots`. Those of calls that were given up
+    /// are closed at once: it may be long until somebody looks for their replies.
     pub(super) fn parcels(&self, mut slots: u64) {
         while slots != 0 {
             let number = slots.trailing_zeros() as u16;
@@ -50,13 +51,15 @@ impl ClientEnd {
         self.take_replies(|| Some(self.lock()));
     }
 
-    /// Takes all that has come, unless another thread does. Apart, so that a look that finds nothing has little to set up.
+    /// Takes all that has come, unless another thread does. Apart, so that a look that finds
+    /// nothing has little to set up.
     #[inline(never)]
     pub(super) fn take_what_came(&self) -> bool {
         self.take_replies(|| self.lock.try_enter())
     }
 
-    /// Looks for the reply to a call of the calling thread, and takes what else has come; says whether that reply has.
+    /// Looks for the reply to a call of the calling thread, and takes what else has come; says
+    /// whether that reply has.
     #[inline(always)]
     pub(crate) fn look_for(&self, reply: &Reply<'_>) -> bool {
         if self.is_left() || !self.channel.receiving().pending() {
@@ -68,7 +71,8 @@ impl ClientEnd {
         }
     }
 
-    /// The same, [`Spin::ROW`] times in a row, and inside the lock for so long. Nothing if others come there too, or another's reply may be the next.
+    /// The same, [`Spin::ROW`] times in a row, and inside the lock for so long. Nothing if others
+    /// come there too, or another's reply may be the next.
     #[inline(always)]
     pub(crate) fn watch_for(&self, reply: &Reply<'_>) -> Option<bool> {
         let landing = self.is_next(reply).filter(|_| !self.is_left())?;
@@ -76,7 +80,8 @@ impl ClientEnd {
         Some(self.look_inside(inside, reply, landing, Spin::row()))
     }
 
-    /// Where it may be put, if no other call is under way. Of several, another's is as likely to be the next.
+    /// Where it may be put, if no other call is under way. Of several, another's is as likely to be
+    /// the next.
     #[inline(always)]
     fn is_next<'a>(&self, reply: &Reply<'a>) -> Option<&'a Landing> {
         reply.landing.filter(|_| self.slots.leased() == 1)
@@ -86,10 +91,12 @@ impl ClientEnd {
     #[inline(always)]
     fn look_inside(&self, inside: Inside<'_>, reply: &Reply<'_>, landing: &Landing, looks: u32) -> bool {
         if looks > 1 {
-            // What was posted a moment ago takes two lines to be answered, and who looks now takes the second from its writer (decision 0050).
+            // What was posted a moment ago takes two lines to be answered, and who looks now takes
+            // the second from its writer (decision 0050).
             std::hint::spin_loop();
         }
-        // Whether the caller's own reply is its to take, and where to count it, before anything comes: the lock keeps it so.
+        // Whether the caller's own reply is its to take, and where to count it, before anything
+        // comes: the lock keeps it so.
         let linkage = reply.answer.linkage();
         let (number, is_its) = (reply.answer.number, linkage.is_polled_for());
         for _ in 0..looks {
@@ -112,7 +119,8 @@ impl ClientEnd {
         self.take_what_came() && reply.is_open()
     }
 
-    /// Takes the reply to the caller's own call, who looks for it. If it is brief its slot is given back too: what is done for others by a delivery, a wake-up and another lock, at once.
+    /// Takes the reply to the caller's own call, who looks for it. If it is brief its slot is given
+    /// back too: what is done for others by a delivery, a wake-up and another lock, at once.
     #[inline(always)]
     fn catch(
         &self,
@@ -236,7 +244,8 @@ impl ClientEnd {
         self.queue.next(|| self.slots.leased());
     }
 
-    /// Announces a sleep on behalf of those that sleep already, after a bell of theirs may have gone elsewhere.
+    /// Announces a sleep on behalf of those that sleep already, after a bell of theirs may have
+    /// gone elsewhere.
     pub(super) fn rearm(&self) {
         if self.aside.load(Ordering::Relaxed) || self.vigil.is_kept() {
             self.channel.own_attention().set_aside();

@@ -34,7 +34,8 @@ impl ClientEnd {
     pub(crate) fn share(&self) -> Result<OwnedFd, ShareError> {
         let (asker, answer) = channel();
         let closed = || ShareError::Call(*self.reason(Outcome::NotStarted));
-        // In the order of the questions. Whoever closes the binding says so before it looks who waits.
+        // In the order of the questions. Whoever closes the binding says so before it looks who
+        // waits.
         let asked = self.sharing.with(|askers| {
             (!self.is_closed()).then(|| {
                 self.mailbox.share()?;

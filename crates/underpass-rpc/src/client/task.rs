@@ -1,7 +1,8 @@
 //! A call by an async task, under whatever executor.
 //!
-//! It is sent at the first poll. While the task is polled it looks for its reply itself, and for those of others; it lets other tasks of its executor run
-//! a few times before it relies on being woken (see `vigil.rs`). To drop it abandons the call.
+//! It is sent at the first poll. While the task is polled it looks for its reply itself, and for
+//! those of others; it lets other tasks of its executor run a few times before it relies on being
+//! woken (see `vigil.rs`). To drop it abandons the call.
 
 use super::turn::Turn;
 use super::{ClientEnd, Terms};
@@ -181,7 +182,8 @@ impl<'a> Future for Pending<'a> {
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        // The reply was here, and nobody reads it: what came along with it must not wait for another call.
+        // The reply was here, and nobody reads it: what came along with it must not wait for
+        // another call.
         if let Some(Ok(answer)) = self.give_up(Woken::Cancelled)
             && let Some(reply) = answer.linkage().take()
             && reply.place == Place::Aside

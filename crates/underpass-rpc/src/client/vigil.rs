@@ -1,7 +1,8 @@
 //! Who hears of the replies that only tasks wait for, and which task is to be woken.
 //!
-//! A task looks for itself while it is polled. Before it lets its executor's thread go it has its waker kept here, and the channel *armed*: its
-//! attention says `ASIDE`, so that the next reply rings over the socket, where the clerk hears it. The steps and their proof are in
+//! A task looks for itself while it is polled. Before it lets its executor's thread go it has its
+//! waker kept here, and the channel *armed*: its attention says `ASIDE`, so that the next reply
+//! rings over the socket, where the clerk hears it. The steps and their proof are in
 //! `underpass-channel/src/README.md`, *Tasks*.
 
 use super::ClientEnd;
@@ -13,7 +14,8 @@ use underpass_processor::{Line, patience, prompt_patience};
 use underpass_seam::TryLock;
 use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
-/// The wakers of the calls over one channel that tasks wait for. *The lock* is that of the client's end.
+/// The wakers of the calls over one channel that tasks wait for. *The lock* is that of the client's
+/// end.
 ///
 /// | field | who writes it, and when |
 /// |---|---|
@@ -32,11 +34,13 @@ pub(super) struct Vigil {
     insists: AtomicBool,
 }
 
-/// Looks of tasks for their replies, one after the other, that end in vain before it is not tried for a while.
+/// Looks of tasks for their replies, one after the other, that end in vain before it is not tried
+/// for a while.
 const TRUST: u32 = 4;
 
 impl Vigil {
-    /// Whether any task waits for the bell. After a fence, for who has cleared the bits of the attention.
+    /// Whether any task waits for the bell. After a fence, for who has cleared the bits of the
+    /// attention.
     pub(super) fn is_kept(&self) -> bool {
         // SYNC with `tasks` fetch_add in `begin`, by the fences on both sides.
         self.tasks.load(Ordering::SeqCst) > 0
@@ -64,7 +68,8 @@ impl Vigil {
         self.waker(number).try_lock().and_then(|mut waker| waker.take())
     }
 
-    /// Whether it is worth while to look for more than a moment: the looks of late have found something. Now and then it is tried again.
+    /// Whether it is worth while to look for more than a moment: the looks of late have found
+    /// something. Now and then it is tried again.
     pub(super) fn trusts(&self) -> bool {
         // Relaxed, here and in `found`: a hint.
         self.paid.load(Ordering::Relaxed) < TRUST
@@ -84,7 +89,8 @@ impl ClientEnd {
     /// Has `waker` woken when the call of this slot is settled; `false` if it is by now.
     pub(super) fn watch(&self, number: u16, waker: &Waker) -> bool {
         let place = self.vigil.waker(number);
-        // What a user has made runs outside the lock: its clone here, and the drop of the one that it takes the place of.
+        // What a user has made runs outside the lock: its clone here, and the drop of the one that
+        // it takes the place of.
         let mut waker = Some(waker.clone());
         let inside = self.lock();
         let watched = self.linkage(number).watch();
@@ -121,9 +127,11 @@ impl ClientEnd {
         self.vigil.end();
     }
 
-    /// *Arm, W2 and W3:* after `watch` or `attend` has the clerk hear of what comes from now on, and takes what has come.
+    /// *Arm, W2 and W3:* after `watch` or `attend` has the clerk hear of what comes from now on,
+    /// and takes what has come.
     pub(super) fn arm(&self) {
-        // SYNC with the fences in `look` and `leave`: they see this task, or this sees that they have cleared the bit.
+        // SYNC with the fences in `look` and `leave`: they see this task, or this sees that they
+        // have cleared the bit.
         fence(Ordering::SeqCst);
         let attention = self.channel.own_attention();
         // Who has set it takes what has come afterwards, and so has whoever clears it the clerk do.
@@ -179,7 +187,8 @@ impl ClientEnd {
             }
             false => {
                 own.vigil.insists.store(false, Ordering::Release);
-                // SYNC with `tasks` fetch_add in `begin`, and the fence in `arm`: who came meanwhile and found the alarm set is seen here.
+                // SYNC with `tasks` fetch_add in `begin`, and the fence in `arm`: who came
+                // meanwhile and found the alarm set is seen here.
                 fence(Ordering::SeqCst);
                 if own.vigil.is_kept() && own.may_be_held_up() {
                     own.insist_in_time();

@@ -7,8 +7,10 @@ use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering};
 /// Passes over the lines between two looks at one that is left to another.
 const GLANCE: u32 = 64;
 
-/// The *keeper* of a channel: the activation that alone calls over it, of several of the binding. While it runs the others leave the replies to it, so that the lines of the
-/// channel, and the right to enter it plainly, stay with one processor. It is a hint: before a processor sleeps it looks at all channels.
+/// The *keeper* of a channel: the activation that alone calls over it, of several of the binding.
+/// While it runs the others leave the replies to it, so that the lines of the channel, and the
+/// right to enter it plainly, stay with one processor. It is a hint: before a processor sleeps it
+/// looks at all channels.
 ///
 /// | field | who writes it |
 /// |---|---|
@@ -59,7 +61,8 @@ impl Watch {
         }
     }
 
-    /// Whether somebody else sees to a reply, which `waits` to be taken at some position. If it waits there for long, nobody does.
+    /// Whether somebody else sees to a reply, which `waits` to be taken at some position. If it
+    /// waits there for long, nobody does.
     fn sees_to(&self, waits: impl FnOnce() -> Option<u32>) -> bool {
         let passes = self.passes.load(Ordering::Relaxed).wrapping_add(1);
         self.passes.store(passes, Ordering::Relaxed);

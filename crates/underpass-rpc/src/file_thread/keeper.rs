@@ -30,7 +30,8 @@ impl<'a> FileKeeper<'a> {
     pub(super) fn work(&mut self, job: Job) {
         match job {
             Job::Receive { room, then } => {
-                // The copy of the socket goes at once: while it is here, a lost closer would keep it open.
+                // The copy of the socket goes at once: while it is here, a lost closer would keep
+                // it open.
                 let received = self.taken().and_then(|socket| self.table.receive(&socket, room));
                 match received {
                     Ok(arrived) => self.pass_on(arrived, then),

@@ -5,8 +5,8 @@
 //!
 //! A waiter enters the list of the present binding and looks for the next one under one lock, and
 //! only then asks whether it is freed. The attempt puts the next binding there under the lock, and
-//! calls all waiters. `Abandon` says first that a call is freed, and then calls all waiters under the
-//! same lock. So the waiter either sees the change, or is called.
+//! calls all waiters. `Abandon` says first that a call is freed, and then calls all waiters under
+//! the same lock. So the waiter either sees the change, or is called.
 
 use super::Resilient;
 use crate::abandon::{Frees, UnderWay};

@@ -5,7 +5,8 @@ use crate::alarm;
 use std::time::Duration;
 use underpass_os::clock;
 
-/// How often it looks which pages are left, as long as there are some: the client gives those back that it has not used for a second or two.
+/// How often it looks which pages are left, as long as there are some: the client gives those back
+/// that it has not used for a second or two.
 const AGAIN: Duration = Duration::from_secs(1);
 
 impl ServerEnd {

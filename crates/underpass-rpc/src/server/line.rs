@@ -1,4 +1,5 @@
-//! What idle activations ask the server's end of a binding: to serve, to sleep, to listen for donations.
+//! What idle activations ask the server's end of a binding: to serve, to sleep, to listen for
+//! donations.
 
 use super::{Served, ServerEnd, by};
 use crate::incoming::Incoming;
@@ -98,7 +99,8 @@ impl Line for ServerEnd {
     }
 
     fn serve_soon(&self, by: u64) -> Option<bool> {
-        // Several that are served so soon have their next lines taken away before they are written (decision 0049).
+        // Several that are served so soon have their next lines taken away before they are written
+        // (decision 0049).
         let alone = self.channel.untaken() <= 1 && self.begins_freely();
         let inside = alone.then(|| self.lock.try_enter_plainly()).flatten()?;
         Some(self.serve_inside(inside, by, Spin::row()))
@@ -139,7 +141,8 @@ impl Line for ServerEnd {
     }
 
     fn knock(&self) {
-        // One processor of the client's may be busy with a thread, while another sleeps whose threads wait for replies.
+        // One processor of the client's may be busy with a thread, while another sleeps whose
+        // threads wait for replies.
         if self.unrung.take() {
             self.knock_now();
         }

@@ -1,4 +1,5 @@
-//! Calls that are not begun: those of a binding that ends, and those of a user who has as many under way as he may.
+//! Calls that are not begun: those of a binding that ends, and those of a user who has as many
+//! under way as he may.
 
 use super::{Served, ServerEnd, by};
 use crate::incoming::Status;
@@ -6,7 +7,8 @@ use underpass_channel::{Cell, Payload};
 use underpass_seam::atomic::{Ordering, fence};
 use underpass_sync::Inside;
 
-/// What the server does with calls that come. Who drains never opens again, and who is closed does nothing else any more.
+/// What the server does with calls that come. Who drains never opens again, and who is closed does
+/// nothing else any more.
 pub(super) mod gate {
     /// It runs them.
     pub(crate) const OPEN: u32 = 0;
@@ -18,13 +20,15 @@ pub(super) mod gate {
     pub(crate) const CLOSED: u32 = 3;
 }
 
-/// Calls under way over a channel that are not counted for its user. So a call that nothing else of its client overlaps is counted by nobody.
+/// Calls under way over a channel that are not counted for its user. So a call that nothing else of
+/// its client overlaps is counted by nobody.
 const FREE: u32 = 1;
 /// Beside their number, once the channel is closed. So each call that ends then ends apart, as one
 /// that is counted for its user does, and nothing is asked where calls end as usual.
 const CLOSED: u32 = 1 << 31;
 
-// The gate changes, and is looked at, under the lock where what was begun before matters; relaxed everywhere, since the lock orders it.
+// The gate changes, and is looked at, under the lock where what was begun before matters; relaxed
+// everywhere, since the lock orders it.
 impl ServerEnd {
     /// Whether calls that have come are seen to, one way or the other.
     #[inline]
@@ -38,7 +42,8 @@ impl ServerEnd {
             || self.lock.try_enter().is_some_and(|_inside| !self.channel.receiving().pending())
     }
 
-    /// Whether a call may begin. Under the lock; if so, `one_more_under_way` or `began_nothing` follows there.
+    /// Whether a call may begin. Under the lock; if so, `one_more_under_way` or `began_nothing`
+    /// follows there.
     #[inline]
     pub(super) fn may_begin(&self) -> bool {
         self.begins_freely() || (self.gate.load(Ordering::Relaxed) == gate::OPEN && self.is_counted())

@@ -1,7 +1,10 @@
-//! Calls for which nobody waits any more, as their client says: the handler learns of it, and calls of its own that it waits for end.
+//! Calls for which nobody waits any more, as their client says: the handler learns of it, and calls
+//! of its own that it waits for end.
 //!
-//! The client has said so in the slot's word before it tells over the socket. The thread that runs the call is asked at its home to end its waits; calls that are made for this one by other
-//! threads, or by an async handler, are in `nested`. A call that has not been taken yet is refused when it is.
+//! The client has said so in the slot's word before it tells over the socket. The thread that runs
+//! the call is asked at its home to end its waits; calls that are made for this one by other
+//! threads, or by an async handler, are in `nested`. A call that has not been taken yet is refused
+//! when it is.
 
 use super::{ServerEnd, by};
 use crate::abandon::Abandon;
@@ -24,12 +27,14 @@ struct Nested {
 pub(super) struct Unwanted {
     /// Calls that are made for calls, other than by the threads that run these.
     nested: Vec<Nested>,
-    /// Of each slot for whose call the thread was asked that ran it, how many calls had ended before that one.
+    /// Of each slot for whose call the thread was asked that ran it, how many calls had ended
+    /// before that one.
     asked: Vec<(u16, u64)>,
 }
 
 impl Unwanted {
-    /// Whether to ask for this call: once, however often its client says it, as the thread's home may be long in coming to it.
+    /// Whether to ask for this call: once, however often its client says it, as the thread's home
+    /// may be long in coming to it.
     fn asks(&mut self, slot: u16, number: u64) -> bool {
         match self.asked.iter_mut().find(|asked| asked.0 == slot) {
             Some(asked) => std::mem::replace(&mut asked.1, number) != number,
@@ -75,7 +80,8 @@ impl ServerEnd {
         let asks = who != by::LATER && self.told().asks(number, calls);
         drop(held);
         if asks {
-            // Without a hold on the binding: what is done there runs on no thread, where nothing of the user's may come to its end.
+            // Without a hold on the binding: what is done there runs on no thread, where nothing of
+            // the user's may come to its end.
             let slots = self.slots.clone();
             // Where that thread runs no other call can have begun since, if this one has not ended.
             underpass_threads::unwanted(who, move || slots[usize::from(number)].is_at(calls, who));
@@ -140,7 +146,8 @@ impl ServerEnd {
         self.unwanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls are made for the call of `slot`, the `number`th over it, that are freed `by` this when nobody waits for that any more.
+    /// Calls are made for the call of `slot`, the `number`th over it, that are freed `by` this when
+    /// nobody waits for that any more.
     pub(crate) fn nests(&self, slot: u16, number: u64, by: Abandon) {
         let _held = critical();
         self.told().nested.push(Nested { slot, number, by });

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 /// Bytes of messages in a chunk, about.
 const CHUNK_BYTES: usize = 4096;
 
-/// Messages in their order. Nothing is allocated or dropped inside: chunks come from outside and go there.
+/// Messages in their order. Nothing is allocated or dropped inside: chunks come from outside and go
+/// there.
 pub(crate) enum Buffer<T> {
     /// A queue with room for `capacity`, for good.
     Bounded { capacity: usize, messages: VecDeque<T> },

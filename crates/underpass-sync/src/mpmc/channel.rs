@@ -15,8 +15,8 @@ const SENDERS: usize = 1;
 /// Threads that are woken for each time inside.
 const BATCH: usize = 16;
 
-/// A channel: as long as a receiver waits nothing lies in the buffer, and as long as a sender waits it is full, but for waiters whose
-/// select is decided elsewhere, which are passed over.
+/// A channel: as long as a receiver waits nothing lies in the buffer, and as long as a sender waits
+/// it is full, but for waiters whose select is decided elsewhere, which are passed over.
 ///
 /// | field | who writes it |
 /// |---|---|
@@ -38,8 +38,9 @@ struct State<T> {
 
 /// A waiting sender with its message, or a waiting receiver with room for one.
 ///
-/// Who takes a sender out takes its message too, unless the receivers are gone; who takes a receiver out leaves it a message, unless the
-/// senders are gone. So after its wake each finds in `message` what has happened.
+/// Who takes a sender out takes its message too, unless the receivers are gone; who takes a
+/// receiver out leaves it a message, unless the senders are gone. So after its wake each finds in
+/// `message` what has happened.
 struct Party<T> {
     message: Option<T>,
     /// Of a select: its token, and which case this is.
@@ -245,8 +246,8 @@ impl<T> Channel<T> {
         (self.enroll(held, false, SENDERS, Some(message), (token, case), then), None)
     }
 
-    /// Whether somebody waits in `list` but the select of `token` itself. One whose own select is decided may be counted: then the
-    /// caller tries in vain once, and passes over it.
+    /// Whether somebody waits in `list` but the select of `token` itself. One whose own select is
+    /// decided may be counted: then the caller tries in vain once, and passes over it.
     fn others(held: &mut Inside<'_, T>, list: usize, token: &Arc<Token>) -> bool {
         let mut found = false;
         held.take::<()>(list, |_, _, party| match &party.select {

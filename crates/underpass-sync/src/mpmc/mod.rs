@@ -1,6 +1,7 @@
 //! Channels with any number of senders and receivers.
 //!
-//! Messages are received in the order in which they were sent, and waiting threads are served in the order in which they came.
+//! Messages are received in the order in which they were sent, and waiting threads are served in
+//! the order in which they came.
 //!
 //! # Examples
 //! ```
@@ -32,8 +33,8 @@ pub use sender::Sender;
 
 use std::sync::Arc;
 
-/// A channel for up to `capacity` messages, for which memory is set aside. With 0, each message goes straight from a sender to a
-/// receiver, which wait for each other (rendezvous).
+/// A channel for up to `capacity` messages, for which memory is set aside. With 0, each message
+/// goes straight from a sender to a receiver, which wait for each other (rendezvous).
 ///
 /// # Panics
 /// If there is no address space for so many messages.

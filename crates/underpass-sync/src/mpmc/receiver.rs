@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Receives messages from a channel; each message goes to one of its clones. When the last one is dropped, what is left is dropped too,
-/// and sending fails.
+/// Receives messages from a channel; each message goes to one of its clones. When the last one is
+/// dropped, what is left is dropped too, and sending fails.
 pub struct Receiver<T> {
     pub(super) channel: Arc<Channel<T>>,
 }
@@ -43,7 +43,8 @@ impl<T> Receiver<T> {
     /// Waits for a message, but no longer than `span`.
     ///
     /// # Errors
-    /// If the time is over, all senders are gone and nothing is left, or the thread is cancelled while it waits.
+    /// If the time is over, all senders are gone and nothing is left, or the thread is cancelled
+    /// while it waits.
     pub fn recv_timeout(&self, span: Duration) -> Result<T, RecvTimeoutError> {
         self.recv_for(Patience::of(span))
     }

@@ -7,7 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Sends messages into a channel; cloned for each thread that does. The channel is disconnected when the last one is dropped.
+/// Sends messages into a channel; cloned for each thread that does. The channel is disconnected
+/// when the last one is dropped.
 pub struct Sender<T> {
     pub(super) channel: Arc<Channel<T>>,
 }
@@ -16,7 +17,8 @@ impl<T> Sender<T> {
     /// Sends a message; waits until there is room for it, or, without a buffer, until it is taken.
     ///
     /// # Errors
-    /// If all receivers are gone, or the thread is cancelled while it waits. The message is in the error.
+    /// If all receivers are gone, or the thread is cancelled while it waits. The message is in the
+    /// error.
     #[inline]
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
         self.channel.send(message, Patience::Endless).map_err(|unsent| match unsent {
@@ -42,7 +44,8 @@ impl<T> Sender<T> {
     /// Sends a message; waits no longer than `span`.
     ///
     /// # Errors
-    /// If the time is over, all receivers are gone, or the thread is cancelled while it waits. The message is in the error.
+    /// If the time is over, all receivers are gone, or the thread is cancelled while it waits. The
+    /// message is in the error.
     pub fn send_timeout(&self, message: T, span: Duration) -> Result<(), SendTimeoutError<T>> {
         self.send_for(message, Patience::of(span))
     }

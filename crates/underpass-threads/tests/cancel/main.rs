@@ -1,7 +1,9 @@
-//! Cancellation: every call that blocks and may be interrupted returns, whenever the request comes; locks, joins and the like are not interrupted.
+//! Cancellation: every call that blocks and may be interrupted returns, whenever the request comes;
+//! locks, joins and the like are not interrupted.
 //!
-//! Each wait of `waits.rs` would last for ever. It is performed by user-level threads and by a plain kernel thread, which are cancelled before
-//! the wait, while it is suspended in it, and at some moment that nobody chose.
+//! Each wait of `waits.rs` would last for ever. It is performed by user-level threads and by a
+//! plain kernel thread, which are cancelled before the wait, while it is suspended in it, and at
+//! some moment that nobody chose.
 #![cfg(not(underpass_loom))]
 
 #[path = "../common/mod.rs"]
@@ -147,7 +149,8 @@ fn a_request_outlives_waits_that_end_by_themselves() {
         (0..50).for_each(|_| other.unpark());
         other.cancel();
         thread.join().unwrap();
-        // The thread is gone; the handle is not, and asking is harmless. Its block's next thread is not asked.
+        // The thread is gone; the handle is not, and asking is harmless. Its block's next thread is
+        // not asked.
         other.cancel();
         let asked = (0..500).map(|_| spawn(cancelled)).filter(|_| true).map(|thread| thread.join().unwrap());
         assert!(!asked.fold(false, |any, asked| any | asked));

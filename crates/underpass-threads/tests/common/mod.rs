@@ -1,11 +1,13 @@
-//! What the tests of this crate share: nothing hangs for ever, and each gets the processors that it asks for.
+//! What the tests of this crate share: nothing hangs for ever, and each gets the processors that it
+//! asks for.
 #![allow(dead_code, reason = "each file uses some of it")]
 
 use std::process::Command;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Far more than any test takes on a busy machine; `UNDERPASS_TEST_LIMIT` sets another number of seconds, for long runs.
+/// Far more than any test takes on a busy machine; `UNDERPASS_TEST_LIMIT` sets another number of
+/// seconds, for long runs.
 const LIMIT: u64 = 120;
 /// Shows what those print.
 const LOUD: &str = "UNDERPASS_TEST_LOUD";

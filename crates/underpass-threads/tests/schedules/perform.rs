@@ -81,7 +81,8 @@ pub fn builder(kind: Kind) -> Builder {
         Kind::Plain | Kind::Kernel => Builder::new(),
         Kind::Named => Builder::new().name("actor"),
         Kind::Stack(bytes) => Builder::new().stack_size(bytes),
-        // SAFETY: migrating actors hold nothing of their kernel thread across a pause: see `Checks`.
+        // SAFETY: migrating actors hold nothing of their kernel thread across a pause: see
+        // `Checks`.
         Kind::Migrating => unsafe { Builder::new().migrating() },
         Kind::Dedicated => Builder::new().dedicated(),
     }
@@ -194,7 +195,8 @@ fn begin(child: &Arc<Program>, stage: &Arc<Stage>, sides: u64, sibling: Option<S
     })
 }
 
-/// Starts a child whose result goes to the stage; its handle is to be dropped, and what it left with it, once.
+/// Starts a child whose result goes to the stage; its handle is to be dropped, and what it left
+/// with it, once.
 fn begin_detached(child: &Arc<Program>, stage: &Arc<Stage>, sides: u64) -> Option<JoinHandle<Kept>> {
     let kept = Kept::new(stage);
     let (kind, child, stage) = (child.kind, child.clone(), stage.clone());

@@ -1,4 +1,5 @@
-//! Steps that start no program of their own: what one thread does by itself, or with another that it starts for that.
+//! Steps that start no program of their own: what one thread does by itself, or with another that
+//! it starts for that.
 
 use crate::perform::{Stage, builder, perturb, start};
 use crate::program::{Dice, Kind, Step, Waiting, mix};

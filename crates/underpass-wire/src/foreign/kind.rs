@@ -32,7 +32,8 @@ pub(super) enum Kind {
     Some,
     /// Values, and `End`.
     Seq,
-    /// Keys, each with its value, and `End`; a variant with fields is a map with one key, a unit variant a `Str`.
+    /// Keys, each with its value, and `End`; a variant with fields is a map with one key, a unit
+    /// variant a `Str`.
     Map,
 }
 
