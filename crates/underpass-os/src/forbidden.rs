@@ -115,6 +115,7 @@ mod tests {
     use crate::thread::{Tid, current};
     use std::process::Command;
     use std::sync::mpsc::{Sender, channel};
+    use std::time::Duration;
 
     const SELF: &str = "forbidden::tests::a_listener_hears_of_calls_until_it_is_interrupted";
     const BEHIND: &str = "UNDERPASS_TEST_BEHIND_A_FILTER";
@@ -170,9 +171,11 @@ mod tests {
             (listener.next().unwrap(), listener)
         });
         let tid = told.recv().unwrap();
+        // A signal that comes before the thread waits ends nothing. Those of a loop without a pause would
+        // queue up, and keep the thread in its handler.
         while !listens.is_finished() {
             tid.signal(signal).unwrap_or(());
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_millis(1));
         }
         let (heard, listener) = listens.join().unwrap();
         assert_eq!(heard, Notification::Interrupted);
