@@ -390,7 +390,8 @@ impl Server {
         let bell = signals.map(|_| end_signal::catch()).transpose().map_err(refused)?;
         let running = self.start().inspect_err(|_| bell.iter().for_each(|_| end_signal::release()))?;
         if let Some(bell) = bell {
-            clerk().and_then(|clerk| clerk.hear_end_signal(bell)).map_err(refused)?;
+            let heard = clerk().and_then(|clerk| clerk.hear_end_signal(bell));
+            heard.inspect_err(|_| end_signal::release()).map_err(refused)?;
         }
         let signal = || signals.and_then(|_| end_signal::came());
         changes::wait_for(GLANCE, || (signal().is_some() || running.is_replaced()).then_some(()));
@@ -402,7 +403,12 @@ impl Server {
         });
         match signal() {
             Some(signal @ EndSignal::Interrupt) => signal.end(),
-            _ => Ok(()),
+            Some(EndSignal::Terminate) => Ok(()),
+            None => {
+                // The program goes on without this server: its signals end it again.
+                bell.iter().for_each(|_| end_signal::release());
+                Ok(())
+            }
         }
     }
 }

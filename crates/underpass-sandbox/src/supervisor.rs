@@ -234,8 +234,9 @@ impl<'a> Supervisor<'a> {
     /// Does what is due; gives the time until the next thing is, in ns.
     fn look(&mut self) -> Option<u64> {
         let now = clock::now_ns();
-        if self.begins_by.is_some_and(|by| by <= now) && self.failed.is_none() {
-            self.failed = Some(StartError::Late(self.patience));
+        if self.begins_by.is_some_and(|by| by <= now) {
+            // One that has said why it failed, and goes on, is ended too.
+            self.failed.get_or_insert(StartError::Late(self.patience));
             self.shared.state().blow.get_or_insert(Blow::Killed);
         }
         let mut state = self.shared.state();
@@ -273,7 +274,7 @@ impl<'a> Supervisor<'a> {
             Err(_) => return self.hears_no_more(),
         };
         match message {
-            Some(Message::Ready { report, names }) if self.begins_by.is_some() => {
+            Some(Message::Ready { report, names }) if self.begins_by.is_some() && self.failed.is_none() => {
                 self.names = names;
                 self.begins(report, files.into_iter().next().map(SeccompListener::adopt));
             }

@@ -6,6 +6,7 @@ use crate::socket;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Mutex, PoisonError};
 
 /// A kernel thread that starts others, each with a [`Table`] of its own.
 ///
@@ -15,7 +16,8 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 #[derive(Debug)]
 pub struct Spawner {
     way: Vital,
-    orders: Sender<Order>,
+    /// Held from the sending of an exchange to that of its order: they are taken in pairs.
+    orders: Mutex<Sender<Order>>,
 }
 
 /// A kernel thread to be started.
@@ -34,7 +36,7 @@ impl Spawner {
         let (way, theirs) = plain_pair()?;
         let (orders, queue) = channel();
         start_with(theirs.as_fd(), "underpass-spawn", move |table| serve(&table, &queue))?;
-        Ok(Self { way: Vital::new(way), orders })
+        Ok(Self { way: Vital::new(way), orders: Mutex::new(orders) })
     }
 
     /// Starts a kernel thread with a table in which nothing is but `exchange`. The process has no
@@ -51,10 +53,12 @@ impl Spawner {
         exchange: OwnedFd,
         run: impl FnOnce(Table) + Send + 'static,
     ) -> io::Result<()> {
-        socket::send(&self.way, &[0], &[exchange.as_fd()])?;
         let (told, tells) = sync_channel(1);
+        let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        socket::send(&self.way, &[0], &[exchange.as_fd()])?;
         // The thread lives as long as this sender.
-        let _ = self.orders.send(Order { name, run: Box::new(run), told });
+        let _ = orders.send(Order { name, run: Box::new(run), told });
+        drop(orders);
         tells.recv().unwrap_or_else(|_| Err(io::Error::other("the spawner has ended")))
     }
 }

@@ -46,7 +46,9 @@ impl ServerEnd {
     /// follows there.
     #[inline]
     pub(super) fn may_begin(&self) -> bool {
-        self.begins_freely() || (self.gate.load(Ordering::Relaxed) == gate::OPEN && self.is_counted())
+        // One load: a gate that opens between two would have a call counted that is none of those counted.
+        let free = || self.under_way.load(Ordering::Relaxed) < FREE;
+        self.gate.load(Ordering::Relaxed) == gate::OPEN && (free() || self.is_counted())
     }
 
     /// Whether the next call may begin and is counted for nobody: without the lock, a hint.
