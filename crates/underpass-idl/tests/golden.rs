@@ -72,6 +72,11 @@ fn every_way_to_pass_an_argument() {
 }
 
 #[test]
+fn an_argument_that_is_left_where_it_lies() {
+    compare("shared");
+}
+
+#[test]
 fn a_procedure_with_a_body() {
     compare("provided");
 }

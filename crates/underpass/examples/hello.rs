@@ -1,5 +1,4 @@
-//! An interface, its server and its client: `cargo run --example hello server`, and `cargo run
-//! --example hello`.
+//! An interface, its server, its client: `cargo run --example hello server`; then without `server`.
 
 use std::process::id;
 use std::time::{Duration, Instant};

@@ -11,7 +11,6 @@ trait Arguments: Send + Sync + std::fmt::Debug + 'static {
         r#type: (u8, Option<[bool; 3]>),
         local: HashMap<String, u64>,
     ) -> Result<(), Error>;
-    fn shared(&self, block: Shared<'_>, at: u64) -> Result<(), Error>;
     /// Makes a service of this implementation, which a `Server` can export.
     #[allow(dead_code)]
     fn serve(self) -> crate::mock::__private::Service
@@ -39,10 +38,12 @@ struct ArgumentsClient {
 #[automatically_derived]
 #[allow(dead_code)]
 impl ArgumentsClient {
-    /// Imports the interface that is exported as `name`. If that is this very domain's, calls will be direct.
+    /// Imports the interface that is exported as `name`. If that is this very domain's,
+    /// calls will be direct.
     ///
     /// # Errors
-    /// There is no such name, or no permission, or it is another interface: each variant tells the remedy.
+    /// There is no such name, or no permission, or it is another interface: each variant
+    /// tells the remedy.
     fn import(
         name: &::core::primitive::str,
     ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
@@ -133,10 +134,12 @@ impl ArgumentsClient {
             )?,
         })
     }
-    /// Imports the interface that another process passes on over `socket`, a connected Unix socket, by `share_with`, within that time.
+    /// Imports the interface that another process passes on over `socket`, a connected Unix
+    /// socket, by `share_with`, within that time.
     ///
     /// # Errors
-    /// As [`import`](Self::import); nothing has come in time, or what has gives no binding any more.
+    /// As [`import`](Self::import); nothing has come in time, or what has gives no binding
+    /// any more.
     fn import_from(
         socket: impl ::std::os::fd::AsFd,
         time: ::core::time::Duration,
@@ -149,8 +152,9 @@ impl ArgumentsClient {
             )?,
         })
     }
-    /// Passes this binding on to the process at the other end of `socket`, a connected Unix socket, if the server allows it. It takes it by `import_from`, while this
-    /// binding lasts, and is a client of its own from then on.
+    /// Passes this binding on to the process at the other end of `socket`, a connected Unix
+    /// socket, if the server allows it. It takes it by `import_from`, while this binding
+    /// lasts, and is a client of its own from then on.
     ///
     /// # Errors
     /// The server does not allow it, or there is no room: each variant tells the remedy.
@@ -160,14 +164,16 @@ impl ArgumentsClient {
     ) -> ::core::result::Result<(), crate::mock::__private::ShareError> {
         self.stub.share_with(socket)
     }
-    /// The same binding; every call of this copy of it returns with a deadline error after that time.
+    /// The same binding; every call of this copy of it returns with a deadline error after
+    /// that time.
     #[must_use]
     fn with_deadline(&self, time: ::core::time::Duration) -> Self {
         Self {
             stub: self.stub.with_deadline(time),
         }
     }
-    /// The same binding; a call of this copy of it gives its caller's processor to a server that has none, though other threads are ready.
+    /// The same binding; a call of this copy of it gives its caller's processor to a server
+    /// that has none, though other threads are ready.
     #[must_use]
     fn urgent(&self) -> Self {
         Self { stub: self.stub.urgent() }
@@ -186,11 +192,13 @@ impl ArgumentsClient {
             stub: self.stub.abandonable(abandon),
         }
     }
-    /// How many calls that nobody waits for any more the server may hold, of 64 over each channel, before it loses the binding: 48 at first.
+    /// How many calls that nobody waits for any more the server may hold, of 64 over each
+    /// channel, before it loses the binding: 48 at first.
     fn quarantine(&self, most: ::core::primitive::u32) {
         self.stub.quarantine(most);
     }
-    /// The same binding; what a call of this copy of it does when as many are under way as the interface expects at once.
+    /// The same binding; what a call of this copy of it does when as many are under way as
+    /// the interface expects at once.
     #[must_use]
     fn when_all_leased(&self, choice: crate::mock::__private::AllLeased) -> Self {
         Self {
@@ -201,8 +209,9 @@ impl ArgumentsClient {
     fn counters(&self) -> crate::mock::__private::Counters {
         self.stub.counters()
     }
-    /// Bytes that arguments and results take, and the A-stacks that follow: of each procedure, in the order of the trait.
-    const SIZES: [crate::mock::__private::wire::Sizes; 3usize] = [
+    /// Bytes that arguments and results take, and the A-stacks that follow: of each procedure,
+    /// in the order of the trait.
+    const SIZES: [crate::mock::__private::wire::Sizes; 2usize] = [
         crate::mock::__private::wire::Sizes::of::<
             <io::Result<()> as crate::mock::__private::wire::Carried>::Itself,
         >(
@@ -233,20 +242,6 @@ impl ArgumentsClient {
                     String,
                     u64,
                 > as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
-            ],
-            ::core::option::Option::None,
-        ),
-        crate::mock::__private::wire::Sizes::of::<
-            ::core::result::Result<
-                (),
-                <Error as crate::mock::__private::wire::Carried>::Itself,
-            >,
-        >(
-            &[
-                <<::std::vec::Vec<
-                    ::core::primitive::u8,
-                > as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
-                <u64 as crate::mock::__private::wire::Encode>::FIXED,
             ],
             ::core::option::Option::None,
         ),
@@ -299,20 +294,6 @@ impl ArgumentsClient {
                         u64,
                     > as crate::mock::__private::wire::Carried>::Itself,
                 >("local")
-                .result::<
-                    ::core::result::Result<
-                        (),
-                        <Error as crate::mock::__private::wire::Carried>::Itself,
-                    >,
-                >();
-            __interface
-                .procedure("shared", "", ArgumentsClient::SIZES[2usize])
-                .argument::<
-                    <::std::vec::Vec<
-                        ::core::primitive::u8,
-                    > as crate::mock::__private::wire::Carried>::Itself,
-                >("block")
-                .argument::<u64>("at")
                 .result::<
                     ::core::result::Result<
                         (),
@@ -376,26 +357,6 @@ impl Arguments for ArgumentsClient {
                 ),
             )
     }
-    fn shared(&self, block: Shared<'_>, at: u64) -> Result<(), Error> {
-        if let ::core::option::Option::Some(__local) = self.stub.local() {
-            return Arguments::shared(&*__local, block, at);
-        }
-        let __stub = &self.stub;
-        __stub
-            .call::<
-                _,
-                ::core::result::Result<
-                    (),
-                    <Error as crate::mock::__private::wire::Carried>::Itself,
-                >,
-            >(
-                2u16,
-                &(&block, &at),
-                |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
-            )
-    }
 }
 #[allow(dead_code)]
 impl ArgumentsClient {
@@ -454,32 +415,6 @@ impl ArgumentsClient {
             >(
                 1u16,
                 &(&r#type, &local),
-                |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
-                    __error,
-                ),
-            )
-            .await
-    }
-    /// `shared` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
-    ///
-    /// # Errors
-    /// What the implementation returns, or what became of the call.
-    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
-    async fn shared_async(&self, block: Shared<'_>, at: u64) -> Result<(), Error> {
-        if let ::core::option::Option::Some(__local) = self.stub.local() {
-            return Arguments::shared(&*__local, block, at);
-        }
-        let __stub = &self.stub;
-        __stub
-            .call_async::<
-                _,
-                ::core::result::Result<
-                    (),
-                    <Error as crate::mock::__private::wire::Carried>::Itself,
-                >,
-            >(
-                2u16,
-                &(&block, &at),
                 |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
                     __error,
                 ),
@@ -564,28 +499,6 @@ where
                 let __result: Result<(), Error> = Arguments::owned(
                     &*self.0,
                     __argument0.give(),
-                    __argument1.give(),
-                );
-                if __call
-                    .reply::<
-                        ::core::result::Result<
-                            (),
-                            <Error as crate::mock::__private::wire::Carried>::Itself,
-                        >,
-                    >(&__result)?
-                {
-                    __call.drop_later(__result);
-                }
-                ::core::result::Result::Ok(())
-            }
-            2u16 => {
-                let __argument0 = __call.shared()?;
-                let mut __argument1 = crate::mock::__private::wire::Received::new();
-                __call.argument::<u64>(&mut __argument1)?;
-                __call.end()?;
-                let __result: Result<(), Error> = Arguments::shared(
-                    &*self.0,
-                    __argument0,
                     __argument1.give(),
                 );
                 if __call

@@ -37,10 +37,12 @@ pub struct FileCacheClient {
 #[automatically_derived]
 #[allow(dead_code)]
 impl FileCacheClient {
-    /// Imports the interface that is exported as `name`. If that is this very domain's, calls will be direct.
+    /// Imports the interface that is exported as `name`. If that is this very domain's,
+    /// calls will be direct.
     ///
     /// # Errors
-    /// There is no such name, or no permission, or it is another interface: each variant tells the remedy.
+    /// There is no such name, or no permission, or it is another interface: each variant
+    /// tells the remedy.
     pub fn import(
         name: &::core::primitive::str,
     ) -> ::core::result::Result<Self, ::underpass::__private::ImportError> {
@@ -131,10 +133,12 @@ impl FileCacheClient {
             )?,
         })
     }
-    /// Imports the interface that another process passes on over `socket`, a connected Unix socket, by `share_with`, within that time.
+    /// Imports the interface that another process passes on over `socket`, a connected Unix
+    /// socket, by `share_with`, within that time.
     ///
     /// # Errors
-    /// As [`import`](Self::import); nothing has come in time, or what has gives no binding any more.
+    /// As [`import`](Self::import); nothing has come in time, or what has gives no binding
+    /// any more.
     pub fn import_from(
         socket: impl ::std::os::fd::AsFd,
         time: ::core::time::Duration,
@@ -147,8 +151,9 @@ impl FileCacheClient {
             )?,
         })
     }
-    /// Passes this binding on to the process at the other end of `socket`, a connected Unix socket, if the server allows it. It takes it by `import_from`, while this
-    /// binding lasts, and is a client of its own from then on.
+    /// Passes this binding on to the process at the other end of `socket`, a connected Unix
+    /// socket, if the server allows it. It takes it by `import_from`, while this binding
+    /// lasts, and is a client of its own from then on.
     ///
     /// # Errors
     /// The server does not allow it, or there is no room: each variant tells the remedy.
@@ -158,14 +163,16 @@ impl FileCacheClient {
     ) -> ::core::result::Result<(), ::underpass::__private::ShareError> {
         self.stub.share_with(socket)
     }
-    /// The same binding; every call of this copy of it returns with a deadline error after that time.
+    /// The same binding; every call of this copy of it returns with a deadline error after
+    /// that time.
     #[must_use]
     pub fn with_deadline(&self, time: ::core::time::Duration) -> Self {
         Self {
             stub: self.stub.with_deadline(time),
         }
     }
-    /// The same binding; a call of this copy of it gives its caller's processor to a server that has none, though other threads are ready.
+    /// The same binding; a call of this copy of it gives its caller's processor to a server
+    /// that has none, though other threads are ready.
     #[must_use]
     pub fn urgent(&self) -> Self {
         Self { stub: self.stub.urgent() }
@@ -184,11 +191,13 @@ impl FileCacheClient {
             stub: self.stub.abandonable(abandon),
         }
     }
-    /// How many calls that nobody waits for any more the server may hold, of 64 over each channel, before it loses the binding: 48 at first.
+    /// How many calls that nobody waits for any more the server may hold, of 64 over each
+    /// channel, before it loses the binding: 48 at first.
     pub fn quarantine(&self, most: ::core::primitive::u32) {
         self.stub.quarantine(most);
     }
-    /// The same binding; what a call of this copy of it does when as many are under way as the interface expects at once.
+    /// The same binding; what a call of this copy of it does when as many are under way as
+    /// the interface expects at once.
     #[must_use]
     pub fn when_all_leased(&self, choice: ::underpass::__private::AllLeased) -> Self {
         Self {
@@ -199,7 +208,8 @@ impl FileCacheClient {
     pub fn counters(&self) -> ::underpass::__private::Counters {
         self.stub.counters()
     }
-    /// Bytes that arguments and results take, and the A-stacks that follow: of each procedure, in the order of the trait.
+    /// Bytes that arguments and results take, and the A-stacks that follow: of each procedure,
+    /// in the order of the trait.
     pub const SIZES: [::underpass::__private::wire::Sizes; 2usize] = [
         ::underpass::__private::wire::Sizes::of::<
             ::core::result::Result<

@@ -29,10 +29,12 @@ struct ProvidedClient {
 #[automatically_derived]
 #[allow(dead_code)]
 impl ProvidedClient {
-    /// Imports the interface that is exported as `name`. If that is this very domain's, calls will be direct.
+    /// Imports the interface that is exported as `name`. If that is this very domain's,
+    /// calls will be direct.
     ///
     /// # Errors
-    /// There is no such name, or no permission, or it is another interface: each variant tells the remedy.
+    /// There is no such name, or no permission, or it is another interface: each variant
+    /// tells the remedy.
     fn import(
         name: &::core::primitive::str,
     ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
@@ -123,10 +125,12 @@ impl ProvidedClient {
             )?,
         })
     }
-    /// Imports the interface that another process passes on over `socket`, a connected Unix socket, by `share_with`, within that time.
+    /// Imports the interface that another process passes on over `socket`, a connected Unix
+    /// socket, by `share_with`, within that time.
     ///
     /// # Errors
-    /// As [`import`](Self::import); nothing has come in time, or what has gives no binding any more.
+    /// As [`import`](Self::import); nothing has come in time, or what has gives no binding
+    /// any more.
     fn import_from(
         socket: impl ::std::os::fd::AsFd,
         time: ::core::time::Duration,
@@ -139,8 +143,9 @@ impl ProvidedClient {
             )?,
         })
     }
-    /// Passes this binding on to the process at the other end of `socket`, a connected Unix socket, if the server allows it. It takes it by `import_from`, while this
-    /// binding lasts, and is a client of its own from then on.
+    /// Passes this binding on to the process at the other end of `socket`, a connected Unix
+    /// socket, if the server allows it. It takes it by `import_from`, while this binding
+    /// lasts, and is a client of its own from then on.
     ///
     /// # Errors
     /// The server does not allow it, or there is no room: each variant tells the remedy.
@@ -150,14 +155,16 @@ impl ProvidedClient {
     ) -> ::core::result::Result<(), crate::mock::__private::ShareError> {
         self.stub.share_with(socket)
     }
-    /// The same binding; every call of this copy of it returns with a deadline error after that time.
+    /// The same binding; every call of this copy of it returns with a deadline error after
+    /// that time.
     #[must_use]
     fn with_deadline(&self, time: ::core::time::Duration) -> Self {
         Self {
             stub: self.stub.with_deadline(time),
         }
     }
-    /// The same binding; a call of this copy of it gives its caller's processor to a server that has none, though other threads are ready.
+    /// The same binding; a call of this copy of it gives its caller's processor to a server
+    /// that has none, though other threads are ready.
     #[must_use]
     fn urgent(&self) -> Self {
         Self { stub: self.stub.urgent() }
@@ -176,11 +183,13 @@ impl ProvidedClient {
             stub: self.stub.abandonable(abandon),
         }
     }
-    /// How many calls that nobody waits for any more the server may hold, of 64 over each channel, before it loses the binding: 48 at first.
+    /// How many calls that nobody waits for any more the server may hold, of 64 over each
+    /// channel, before it loses the binding: 48 at first.
     fn quarantine(&self, most: ::core::primitive::u32) {
         self.stub.quarantine(most);
     }
-    /// The same binding; what a call of this copy of it does when as many are under way as the interface expects at once.
+    /// The same binding; what a call of this copy of it does when as many are under way as
+    /// the interface expects at once.
     #[must_use]
     fn when_all_leased(&self, choice: crate::mock::__private::AllLeased) -> Self {
         Self {
@@ -191,7 +200,8 @@ impl ProvidedClient {
     fn counters(&self) -> crate::mock::__private::Counters {
         self.stub.counters()
     }
-    /// Bytes that arguments and results take, and the A-stacks that follow: of each procedure, in the order of the trait.
+    /// Bytes that arguments and results take, and the A-stacks that follow: of each procedure,
+    /// in the order of the trait.
     const SIZES: [crate::mock::__private::wire::Sizes; 1usize] = [
         crate::mock::__private::wire::Sizes::of::<
             ::core::result::Result<

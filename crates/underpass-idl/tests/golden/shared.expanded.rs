@@ -1,0 +1,343 @@
+trait Blocks {
+    fn shared(&self, block: Shared<'_>, at: u64) -> Result<(), Error>;
+    /// Makes a service of this implementation, which a `Server` can export.
+    #[allow(dead_code)]
+    fn serve(self) -> crate::mock::__private::Service
+    where
+        Self: ::core::marker::Sized + ::core::marker::Send + ::core::marker::Sync
+            + 'static,
+    {
+        let __local = ::std::sync::Arc::new(self);
+        let __stub = ::std::sync::Arc::new(
+            __BlocksDispatch(::std::sync::Arc::clone(&__local)),
+        );
+        crate::mock::__private::Service::new::<
+            dyn Blocks + ::core::marker::Send + ::core::marker::Sync,
+        >(BlocksClient::descriptor(), __stub, __local)
+    }
+}
+/// The client stub of [`Blocks`]: its implementation in another process.
+#[derive(::core::clone::Clone, ::core::fmt::Debug)]
+#[allow(dead_code)]
+struct BlocksClient {
+    stub: crate::mock::__private::Stub<
+        dyn Blocks + ::core::marker::Send + ::core::marker::Sync,
+    >,
+}
+#[automatically_derived]
+#[allow(dead_code)]
+impl BlocksClient {
+    /// Imports the interface that is exported as `name`. If that is this very domain's,
+    /// calls will be direct.
+    ///
+    /// # Errors
+    /// There is no such name, or no permission, or it is another interface: each variant
+    /// tells the remedy.
+    fn import(
+        name: &::core::primitive::str,
+    ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: crate::mock::__private::Stub::import(
+                name,
+                Self::descriptor(),
+                ::core::option::Option::None,
+            )?,
+        })
+    }
+    /// Imports the interface that is exported as `name`, or will be within that time.
+    ///
+    /// A name whose server is dead is waited for too, as somebody may start that again.
+    /// Where nobody does, [`import`](Self::import) says at once that it is dead.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import), once the time is over.
+    fn import_within(
+        name: &::core::primitive::str,
+        time: ::core::time::Duration,
+    ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: crate::mock::__private::Stub::import(
+                name,
+                Self::descriptor(),
+                ::core::option::Option::Some(time),
+            )?,
+        })
+    }
+    /// Imports the interface that is exported as `name`, waits for it if need be, and
+    /// imports it again whenever its binding has ended: its server has ended or was
+    /// replaced, or has taken the binding back. A call that was not started is made again
+    /// then, and so is one of a method marked `#[idempotent]`; each other call returns with
+    /// what is known of it.
+    ///
+    /// A server may have given this client what means nothing to the next one, or something
+    /// else: ids, sessions. So unless the interface is `stateless`, or the next server says
+    /// that it goes on with the same state, calls are told that the server was restarted,
+    /// until [`acknowledge_restart`](Self::acknowledge_restart).
+    ///
+    /// # Errors
+    /// As [`import`](Self::import).
+    fn import_resilient(
+        name: &::core::primitive::str,
+        policy: crate::mock::__private::Policy,
+    ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: crate::mock::__private::Stub::import_resilient(
+                name,
+                Self::descriptor(),
+                policy,
+            )?,
+        })
+    }
+    /// As [`import_resilient`](Self::import_resilient); `restore` is called with each
+    /// binding to a server without this client's state. Its calls go before all others over
+    /// that binding. If it returns `Ok` they go on as if there had been no restart, so all
+    /// that was given before must be valid again by then, under the same values. If it
+    /// fails they are told of the restart, and why.
+    ///
+    /// The calls that wait do so no longer than their deadlines and their patience. Once
+    /// nobody waits any more the calls of `restore` are abandoned, and the next call begins
+    /// anew. It runs on a thread of its own, makes calls over the stub that it is given,
+    /// and none over this one, which would wait for it.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import).
+    fn import_resilient_with(
+        name: &::core::primitive::str,
+        policy: crate::mock::__private::Policy,
+        restore: impl ::core::ops::Fn(
+            &Self,
+        ) -> ::core::result::Result<
+                (),
+                ::std::boxed::Box<
+                    dyn ::std::error::Error + ::core::marker::Send + ::core::marker::Sync,
+                >,
+            > + ::core::marker::Send + ::core::marker::Sync + 'static,
+    ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
+        let restore = move |__stub| restore(&Self { stub: __stub });
+        ::core::result::Result::Ok(Self {
+            stub: crate::mock::__private::Stub::import_resilient_with(
+                name,
+                Self::descriptor(),
+                policy,
+                restore,
+            )?,
+        })
+    }
+    /// Imports the interface that another process passes on over `socket`, a connected Unix
+    /// socket, by `share_with`, within that time.
+    ///
+    /// # Errors
+    /// As [`import`](Self::import); nothing has come in time, or what has gives no binding
+    /// any more.
+    fn import_from(
+        socket: impl ::std::os::fd::AsFd,
+        time: ::core::time::Duration,
+    ) -> ::core::result::Result<Self, crate::mock::__private::ImportError> {
+        ::core::result::Result::Ok(Self {
+            stub: crate::mock::__private::Stub::import_from(
+                socket,
+                Self::descriptor(),
+                time,
+            )?,
+        })
+    }
+    /// Passes this binding on to the process at the other end of `socket`, a connected Unix
+    /// socket, if the server allows it. It takes it by `import_from`, while this binding
+    /// lasts, and is a client of its own from then on.
+    ///
+    /// # Errors
+    /// The server does not allow it, or there is no room: each variant tells the remedy.
+    fn share_with(
+        &self,
+        socket: impl ::std::os::fd::AsFd,
+    ) -> ::core::result::Result<(), crate::mock::__private::ShareError> {
+        self.stub.share_with(socket)
+    }
+    /// The same binding; every call of this copy of it returns with a deadline error after
+    /// that time.
+    #[must_use]
+    fn with_deadline(&self, time: ::core::time::Duration) -> Self {
+        Self {
+            stub: self.stub.with_deadline(time),
+        }
+    }
+    /// The same binding; a call of this copy of it gives its caller's processor to a server
+    /// that has none, though other threads are ready.
+    #[must_use]
+    fn urgent(&self) -> Self {
+        Self { stub: self.stub.urgent() }
+    }
+    /// After calls were told that the server was restarted: this copy of the stub has
+    /// nothing any more that the server before has given it, and makes calls again. To be
+    /// said of each copy by itself, also of those that `with_deadline` and its like have
+    /// made: a copy made afterwards knows it.
+    fn acknowledge_restart(&self) {
+        self.stub.acknowledge_restart();
+    }
+    /// The same binding; callers over this copy of it are freed when anybody abandons.
+    #[must_use]
+    fn abandonable(&self, abandon: &crate::mock::__private::Abandon) -> Self {
+        Self {
+            stub: self.stub.abandonable(abandon),
+        }
+    }
+    /// How many calls that nobody waits for any more the server may hold, of 64 over each
+    /// channel, before it loses the binding: 48 at first.
+    fn quarantine(&self, most: ::core::primitive::u32) {
+        self.stub.quarantine(most);
+    }
+    /// The same binding; what a call of this copy of it does when as many are under way as
+    /// the interface expects at once.
+    #[must_use]
+    fn when_all_leased(&self, choice: crate::mock::__private::AllLeased) -> Self {
+        Self {
+            stub: self.stub.when_all_leased(choice),
+        }
+    }
+    /// What this binding has cost so far.
+    fn counters(&self) -> crate::mock::__private::Counters {
+        self.stub.counters()
+    }
+    /// Bytes that arguments and results take, and the A-stacks that follow: of each procedure,
+    /// in the order of the trait.
+    const SIZES: [crate::mock::__private::wire::Sizes; 1usize] = [
+        crate::mock::__private::wire::Sizes::of::<
+            ::core::result::Result<
+                (),
+                <Error as crate::mock::__private::wire::Carried>::Itself,
+            >,
+        >(
+            &[
+                <<::std::vec::Vec<
+                    ::core::primitive::u8,
+                > as crate::mock::__private::wire::Carried>::Itself as crate::mock::__private::wire::Encode>::FIXED,
+                <u64 as crate::mock::__private::wire::Encode>::FIXED,
+            ],
+            ::core::option::Option::None,
+        ),
+    ];
+    /// Bytes of the interface's A-stacks: what the procedure wants that wants most.
+    const ASTACK: ::core::primitive::usize = crate::mock::__private::wire::Sizes::largest(
+        &Self::SIZES,
+    );
+    /// The interface as both sides must know it.
+    fn descriptor() -> &'static crate::mock::__private::wire::Descriptor {
+        static __DESCRIPTOR: ::std::sync::LazyLock<
+            crate::mock::__private::wire::Descriptor,
+        > = ::std::sync::LazyLock::new(|| {
+            let mut __interface = crate::mock::__private::wire::Descriptor::builder(
+                "Blocks",
+                "",
+            );
+            __interface
+                .procedure("shared", "", BlocksClient::SIZES[0usize])
+                .argument::<
+                    <::std::vec::Vec<
+                        ::core::primitive::u8,
+                    > as crate::mock::__private::wire::Carried>::Itself,
+                >("block")
+                .argument::<u64>("at")
+                .result::<
+                    ::core::result::Result<
+                        (),
+                        <Error as crate::mock::__private::wire::Carried>::Itself,
+                    >,
+                >();
+            __interface.finish()
+        });
+        &__DESCRIPTOR
+    }
+}
+#[automatically_derived]
+#[allow(deprecated, clippy::redundant_closure)]
+impl Blocks for BlocksClient {
+    fn shared(&self, block: Shared<'_>, at: u64) -> Result<(), Error> {
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Blocks::shared(&*__local, block, at);
+        }
+        let __stub = &self.stub;
+        __stub
+            .call::<
+                _,
+                ::core::result::Result<
+                    (),
+                    <Error as crate::mock::__private::wire::Carried>::Itself,
+                >,
+            >(
+                0u16,
+                &(&block, &at),
+                |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
+                    __error,
+                ),
+            )
+    }
+}
+#[allow(dead_code)]
+impl BlocksClient {
+    /// `shared` for async tasks, under any executor. The call is sent at the first poll; to drop the future abandons it. An implementation in this very process is called directly, and holds up the executor's thread.
+    ///
+    /// # Errors
+    /// What the implementation returns, or what became of the call.
+    #[allow(deprecated, clippy::redundant_closure, clippy::too_many_arguments)]
+    async fn shared_async(&self, block: Shared<'_>, at: u64) -> Result<(), Error> {
+        if let ::core::option::Option::Some(__local) = self.stub.local() {
+            return Blocks::shared(&*__local, block, at);
+        }
+        let __stub = &self.stub;
+        __stub
+            .call_async::<
+                _,
+                ::core::result::Result<
+                    (),
+                    <Error as crate::mock::__private::wire::Carried>::Itself,
+                >,
+            >(
+                0u16,
+                &(&block, &at),
+                |__error| <Error as crate::mock::__private::FromCallError>::from_call_error(
+                    __error,
+                ),
+            )
+            .await
+    }
+}
+/// The server stub of [`Blocks`].
+#[doc(hidden)]
+struct __BlocksDispatch<__T>(::std::sync::Arc<__T>);
+#[automatically_derived]
+#[allow(deprecated)]
+impl<__T> crate::mock::__private::Dispatch for __BlocksDispatch<__T>
+where
+    __T: Blocks + ::core::marker::Send + ::core::marker::Sync + 'static,
+{
+    fn dispatch(
+        &self,
+        __call: &mut crate::mock::__private::Incoming<'_>,
+    ) -> ::core::result::Result<(), crate::mock::__private::Refused> {
+        match __call.procedure() {
+            0u16 => {
+                let __argument0 = __call.shared()?;
+                let mut __argument1 = crate::mock::__private::wire::Received::new();
+                __call.argument::<u64>(&mut __argument1)?;
+                __call.end()?;
+                let __result: Result<(), Error> = Blocks::shared(
+                    &*self.0,
+                    __argument0,
+                    __argument1.give(),
+                );
+                if __call
+                    .reply::<
+                        ::core::result::Result<
+                            (),
+                            <Error as crate::mock::__private::wire::Carried>::Itself,
+                        >,
+                    >(&__result)?
+                {
+                    __call.drop_later(__result);
+                }
+                ::core::result::Result::Ok(())
+            }
+            _ => __call.unknown(),
+        }
+    }
+}
