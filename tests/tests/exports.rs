@@ -66,7 +66,7 @@ fn a_missing_name_is_told_with_where_it_was_looked_up() {
     // Somebody exports it in the session, and the other side has another variable set.
     let running = Server::new().directory(&directory).export(&name, Probe::serve(Subject::default())).start();
     let elsewhere = Room::directory();
-    let found = missing(&name, &[("UNDERPASS_DIR", &elsewhere), ("XDG_RUNTIME_DIR", &session)]);
+    let found = missing(&name, &[("UNDERPASS_DIR", elsewhere), ("XDG_RUNTIME_DIR", &session)]);
     let remedy = format!(
         "{} is exported: if that is the one, set UNDERPASS_DIR={}",
         path.display(),
@@ -88,7 +88,7 @@ fn a_name_of_another_user_is_found_by_root() {
     fs::create_dir(&directory).unwrap();
     let _socket = UnixListener::bind(directory.join(&name)).unwrap();
     chown(&directory, Some(61_000), Some(61_000)).unwrap();
-    let told = missing(&name, &[("UNDERPASS_DIR", &Room::directory())]);
+    let told = missing(&name, &[("UNDERPASS_DIR", Room::directory())]);
     fs::remove_dir_all(&directory).unwrap();
     let path = directory.join(&name);
     assert!(told.contains(&format!("user 61000 exports {}: run as that user", path.display())), "{told}");
