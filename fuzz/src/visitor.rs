@@ -58,7 +58,7 @@ impl Greeting {
 
     /// As a server says it.
     pub fn of_server(&self) -> Option<Vec<u8>> {
-        self.bytes(to_bytes(&(HEAD, WELCOME, MANNER)))
+        self.bytes(to_bytes(&(HEAD, WELCOME, MANNER, None::<u128>)))
     }
 
     fn bytes(&self, honest: Vec<u8>) -> Option<Vec<u8>> {

@@ -133,7 +133,7 @@ impl BindingDoor {
     pub fn import(socket: OwnedFd, descriptor: &Descriptor) -> Result<Self, ImportError> {
         let system = |e| ImportError::System("no socket", e);
         let socket = Socket::adopt(socket).map_err(system)?;
-        let bound = import::introduce(socket, None, Path::new("fuzz"), descriptor)?;
+        let bound = import::introduce(socket, None, Path::new("fuzz"), descriptor, &|| u64::MAX)?;
         let end = ClientDoor { end: bound.end.clone() };
         Ok(Self { bound, end })
     }
