@@ -151,6 +151,22 @@ fn a_server_whose_handlers_all_block_and_hold_others_back_sleeps_too() {
     idles_within(client.pid(), 10 * STRETCHES);
 }
 
+/// No call waits when the last handler blocks, so none has the monitor look for its processor.
+#[test]
+fn a_server_whose_last_handler_blocks_where_others_do_sleeps_too() {
+    let _watchdog = Watchdog::new("a_server_whose_last_handler_blocks_where_others_do");
+    let name = Room::name("last-blocks");
+    let mut server = Puppet::with_processors(SERVER, 1);
+    assert_eq!(server.ask(&format!("serve {name} 8")), "()");
+    let mut client = Puppet::start(SERVER);
+    assert_eq!(client.ask(&format!("import {name} 1")), "()");
+    client.ask("doze 0 2 3600000");
+    until("both to begin", || (server.ask("begun-here") == "2").then_some(()));
+    idles_within(server.pid(), 2 * STRETCHES);
+    assert_eq!(client.ask("add 0"), "3", "there is a processor for other calls");
+    idles_within(server.pid(), 2 * STRETCHES);
+}
+
 #[test]
 fn a_client_whose_threads_all_wait_sleeps_until_the_first_reply() {
     let _watchdog = Watchdog::new("a_client_whose_threads_all_wait_sleeps_until_the_first_reply");

@@ -111,8 +111,9 @@ impl Monitor {
         }
         let mut seen = std::mem::take(&mut self.seen);
         seen.extend(self.pool.activations().map(|activation| self.note(activation).look(activation)));
+        let owed = !self.pool.counts().free() && seen.iter().any(|seen| seen.at == state::STUCK);
         for seen in &seen {
-            self.see_to(seen, unstarted || stalled);
+            self.see_to(seen, unstarted || stalled, owed);
         }
         if stalled {
             turns::serve(self.pool);
@@ -141,8 +142,9 @@ impl Monitor {
     }
 
     /// Unannounced blocking, its end, and slices that are used up. Something is `wanted` that any
-    /// could do.
-    fn see_to(&mut self, seen: &Seen, wanted: bool) {
+    /// could do. Where a slot is `owed`, an activation that blocked will want one when it goes on:
+    /// a holder that blocks too gives its slot up, so that the monitor need not watch for that.
+    fn see_to(&mut self, seen: &Seen, wanted: bool, owed: bool) {
         let activation = seen.activation;
         let seat = activation.seat();
         match seen.at {
@@ -151,13 +153,16 @@ impl Monitor {
             }
             state::RUNNING | state::PREEMPTING if seen.still > 0 => {
                 let wanted = wanted || self.pool.counts().waiting > 0 || self.upcall.ready(activation);
-                if !wanted {
+                if !wanted && !owed {
                     return;
                 }
                 if self.note(activation).runs(activation) == Some(false) {
                     if seat.advance(seen.at, state::STUCK) {
                         self.began_blocking(activation);
                     }
+                    return;
+                }
+                if !wanted {
                     return;
                 }
                 if seen.still >= SLICE && self.note(activation).first_finding() {
