@@ -208,6 +208,8 @@ mod tests {
     use super::*;
     use crate::connection::Link;
     use crate::peer::Peer;
+    use crate::record::{Endings, OnEnd};
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use underpass_os::Socket;
 
     #[test]
@@ -218,5 +220,29 @@ mod tests {
         let family = Family::new(0, record, false, Shift::default());
         assert!((1..CHANNELS).all(|number| family.grants() == Some(number as u8)));
         assert!(family.grants().is_none() && family.grants().is_none());
+    }
+
+    #[test]
+    fn the_end_of_a_binding_that_is_closed_is_to_come_while_a_call_of_it_runs() {
+        let (endings, hooks) = (Arc::<Endings>::default(), Arc::new(AtomicUsize::new(0)));
+        let counted = hooks.clone();
+        let on_end: Arc<OnEnd> = Arc::new(move |_| {
+            counted.fetch_add(1, Ordering::SeqCst);
+        });
+        for (on_end, expected) in [(Some(on_end), 1), (None, 1)] {
+            let binding = Binding::new("name".into(), Peer::here(), None);
+            let record = Record::new(binding, on_end, endings.clone());
+            let family = Family::new(0, record, false, Shift::default());
+            // A channel with a call under way.
+            family.begins();
+            assert!(!endings.are_over(), "an open binding has its end before it");
+            family.close();
+            assert!(!endings.are_over());
+            family.rests();
+            while !endings.are_over() {
+                std::thread::yield_now();
+            }
+            assert_eq!(hooks.load(Ordering::SeqCst), expected);
+        }
     }
 }

@@ -22,8 +22,12 @@ pub(crate) type OnEnd = dyn Fn(&Binding) + Send + Sync;
 /// Of one value of each type, the values that handlers have attached.
 type States = Vec<Arc<dyn Any + Send + Sync>>;
 
-/// How many bindings of a server have a hook or a drop of state to come, or under way, since they
-/// have ended for good.
+/// Counts the bindings of a server whose hook and drop of state are to come or under way: from the
+/// making of a binding on. So a shutdown misses none that is just being closed, or is closed while
+/// a call of it runs.
+///
+/// A binding is counted before the clerk's table has it. A shutdown changes that table first, and
+/// then asks. So a binding that the shutdown does not see counted gets no row, and no call.
 #[derive(Debug, Default)]
 pub(crate) struct Endings(AtomicUsize);
 
@@ -35,10 +39,11 @@ impl Endings {
 }
 
 /// One of them, until dropped.
-struct Ending<'a>(&'a Endings);
+struct Ending(Arc<Endings>);
 
-impl Drop for Ending<'_> {
+impl Drop for Ending {
     fn drop(&mut self) {
+        // SYNC with the load in `are_over`.
         self.0.0.fetch_sub(1, Ordering::Release);
     }
 }
@@ -51,7 +56,10 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    /// That of a new binding, which is to [`end`](Self::end).
     pub(crate) fn new(binding: Binding, on_end: Option<Arc<OnEnd>>, endings: Arc<Endings>) -> Arc<Self> {
+        // Relaxed: a count. The lock of the clerk's table orders it before what a shutdown asks.
+        endings.0.fetch_add(1, Ordering::Relaxed);
         Arc::new(Self { binding, states: Mutex::default(), on_end, endings })
     }
 
@@ -89,22 +97,22 @@ impl Record {
 
     /// The binding has ended for good. Once.
     pub(crate) fn end(self: &Arc<Self>) {
+        // A child that was forked off has no threads, and no part in the binding.
+        if fork::check().is_err() {
+            return;
+        }
+        let ending = Ending(self.endings.clone());
         let held = critical();
         let nothing = self.on_end.is_none() && self.states().is_empty();
         drop(held);
-        // A child that was forked off has no threads, and no part in the binding.
-        if nothing || fork::check().is_err() {
-            return;
+        if !nothing {
+            let own = self.clone();
+            underpass_threads::spawn(move || own.run_end(ending));
         }
-        // Relaxed: a count. The thread that closes a server's bindings counts, and then asks.
-        self.endings.0.fetch_add(1, Ordering::Relaxed);
-        let own = self.clone();
-        underpass_threads::spawn(move || own.run_end());
     }
 
     /// Calls the hook and drops the state, whatever panics of it.
-    fn run_end(self: Arc<Self>) {
-        let _ending = Ending(&self.endings);
+    fn run_end(self: Arc<Self>, _ending: Ending) {
         let _within = within(&self);
         if let Some(on_end) = &self.on_end {
             // The panic has been told of by the panic hook.
