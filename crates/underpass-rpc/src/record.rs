@@ -22,6 +22,10 @@ pub(crate) type OnEnd = dyn Fn(&Binding) + Send + Sync;
 /// Of one value of each type, the values that handlers have attached.
 type States = Vec<Arc<dyn Any + Send + Sync>>;
 
+/// How many times in a row a binding's state is dropped, since the drop of a value may attach
+/// others. As with POSIX' `PTHREAD_DESTRUCTOR_ITERATIONS`, values could attach others for ever.
+const ROUNDS: usize = 4;
+
 /// Counts the bindings of a server whose hook and drop of state are to come or under way: from the
 /// making of a binding on. So a shutdown misses none that is just being closed, or is closed while
 /// a call of it runs.
@@ -113,11 +117,19 @@ impl Record {
 
     /// Calls the hook and drops the state, whatever panics of it.
     fn run_end(self: Arc<Self>, _ending: Ending) {
-        let _within = within(&self);
+        let within = within(&self);
         if let Some(on_end) = &self.on_end {
             // The panic has been told of by the panic hook.
             let _ = catch_unwind(AssertUnwindSafe(|| on_end(&self.binding)));
         }
+        (0..ROUNDS).for_each(|_| self.drop_states());
+        // Without the binding, `binding_state` gives nothing. So this is the last of it.
+        drop(within);
+        self.drop_states();
+    }
+
+    /// Drops what is attached by now. The drop of a value may attach others.
+    fn drop_states(&self) {
         let held = critical();
         let states = std::mem::take(&mut *self.states());
         drop(held);
@@ -140,11 +152,19 @@ impl fmt::Debug for Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peer::Peer;
-    use std::sync::mpsc::channel;
+    use crate::peer::{Peer, binding_state, caller};
+    use std::sync::mpsc::{Sender, channel};
 
     fn record(on_end: Option<Arc<OnEnd>>) -> Arc<Record> {
         Record::new(Binding::new("record".into(), Peer::here(), None), on_end, Arc::default())
+    }
+
+    /// Returns when the hook and the drop of the state are through.
+    fn ends(record: &Arc<Record>) {
+        record.end();
+        while !record.endings.are_over() {
+            std::thread::yield_now();
+        }
     }
 
     #[test]
@@ -164,10 +184,10 @@ mod tests {
 
     #[test]
     fn state_goes_after_a_hook_that_panics() {
-        struct Tells(std::sync::mpsc::Sender<u64>);
+        struct Tells(Sender<u64>);
         impl Drop for Tells {
             fn drop(&mut self) {
-                self.0.send(crate::peer::caller().unwrap().binding_id()).unwrap();
+                self.0.send(caller().unwrap().binding_id()).unwrap();
                 panic!("so does this");
             }
         }
@@ -176,12 +196,44 @@ mod tests {
         let other = tell.clone();
         record.state(|| Tells(tell));
         record.state(|| (Tells(other), 0));
-        record.end();
+        ends(&record);
         let id = record.binding().id();
         assert_eq!([told.recv(), told.recv()], [Ok(id), Ok(id)]);
-        while !record.endings.are_over() {
-            std::thread::yield_now();
-        }
         assert!(told.recv().is_err(), "no value is left");
+    }
+
+    #[test]
+    fn state_that_a_drop_attaches_is_dropped_too() {
+        struct Last(Sender<Option<u64>>);
+        impl Drop for Last {
+            fn drop(&mut self) {
+                let _ = self.0.send(caller().map(|caller| caller.binding_id()));
+            }
+        }
+        struct First(Sender<Option<u64>>);
+        impl Drop for First {
+            fn drop(&mut self) {
+                binding_state(|| Last(self.0.clone()));
+            }
+        }
+        let ((tell, told), record) = (channel(), record(None));
+        record.state(|| First(tell));
+        ends(&record);
+        assert_eq!(told.try_recv(), Ok(Some(record.binding().id())));
+        assert!(told.recv().is_err(), "no value is left");
+    }
+
+    #[test]
+    fn state_that_attaches_its_like_for_ever_is_dropped_all_the_same() {
+        struct Endless(Arc<()>);
+        impl Drop for Endless {
+            fn drop(&mut self) {
+                binding_state(|| Endless(self.0.clone()));
+            }
+        }
+        let (held, record) = (Arc::new(()), record(None));
+        record.state(|| Endless(held.clone()));
+        ends(&record);
+        assert_eq!(Arc::strong_count(&held), 1, "no value is left");
     }
 }
