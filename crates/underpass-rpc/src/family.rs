@@ -33,7 +33,8 @@ struct Members {
     /// Channels that were asked for beside the first, whether they are there or not.
     asked: usize,
     closed: bool,
-    /// Channels that are not closed, or have a call under way.
+    /// Channels that are not closed, or have a call under way; and one more while the binding is
+    /// given to its client.
     active: usize,
     /// The binding has ended for good.
     over: bool,
@@ -69,13 +70,14 @@ impl Family {
         &self.record
     }
 
-    /// An end of one of its channels is made.
+    /// An end of one of its channels is made, or the binding is about to be given to its client.
     pub(crate) fn begins(&self) {
         let _held = critical();
         self.members().active += 1;
     }
 
-    /// One that is closed has no call under way any more. Once for each end.
+    /// One that is closed has no call under way any more, or it is known whether the client got the
+    /// binding. Once for each [`begins`](Self::begins).
     ///
     /// That may be before the family is told that it is closed. The second of this call and
     /// [`disband`](Self::disband) finds that the binding has ended.

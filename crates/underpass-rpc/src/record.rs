@@ -11,7 +11,7 @@ use crate::peer::within;
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use underpass_os::fork;
 use underpass_threads::critical;
@@ -56,6 +56,8 @@ pub(crate) struct Record {
     binding: Binding,
     states: Mutex<States>,
     on_end: Option<Arc<OnEnd>>,
+    /// No client got the binding.
+    unseen: AtomicBool,
     endings: Arc<Endings>,
 }
 
@@ -64,11 +66,17 @@ impl Record {
     pub(crate) fn new(binding: Binding, on_end: Option<Arc<OnEnd>>, endings: Arc<Endings>) -> Arc<Self> {
         // Relaxed: a count. The lock of the clerk's table orders it before what a shutdown asks.
         endings.0.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Self { binding, states: Mutex::default(), on_end, endings })
+        Arc::new(Self { binding, states: Mutex::default(), on_end, unseen: AtomicBool::new(false), endings })
     }
 
     pub(crate) fn binding(&self) -> &Binding {
         &self.binding
+    }
+
+    /// No client got the binding, so it ends without a hook. Before [`end`](Self::end).
+    pub(crate) fn nobody_got_it(&self) {
+        // Relaxed: the lock of the binding's family orders it before `end`.
+        self.unseen.store(true, Ordering::Relaxed);
     }
 
     /// The holder of the lock keeps its processor, and runs nothing of the user's.
@@ -107,7 +115,9 @@ impl Record {
         }
         let ending = Ending(self.endings.clone());
         let held = critical();
-        let nothing = self.on_end.is_none() && self.states().is_empty();
+        // Without a call there is no state.
+        let unseen = self.unseen.load(Ordering::Relaxed);
+        let nothing = unseen || self.on_end.is_none() && self.states().is_empty();
         drop(held);
         if !nothing {
             let own = self.clone();
