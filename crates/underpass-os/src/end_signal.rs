@@ -53,7 +53,7 @@ pub fn catch() -> io::Result<BorrowedFd<'static>> {
     };
     // SYNC with the load in `note`, which runs after the handler is there.
     OWNER.store(process::id(), Ordering::SeqCst);
-    // First: whoever releases meanwhile leaves the handlers there.
+    // Before it installs: then a `release` of somebody else leaves the handlers there.
     CAUGHT.fetch_add(1, Ordering::SeqCst);
     install().inspect_err(|_| release())?;
     Ok(bell.as_fd())
