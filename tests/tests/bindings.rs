@@ -458,6 +458,36 @@ fn a_binding_has_not_ended_while_a_call_of_it_runs() {
 }
 
 #[test]
+fn a_shutdown_waits_for_the_end_of_a_binding_that_was_closed_before() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_shutdown_waits_for_the_end_of_a_binding"));
+    for reason in ["died", "revoked"] {
+        let (name, ledger) = (Room::name(&format!("late-{reason}")), Ledger::default());
+        let server = server().export(&name, Desk::serve(ledger.clone())).on_binding_end(ledger.hook());
+        let running = server.start().unwrap();
+        let path = running.paths().next().unwrap().to_owned();
+        let mut client = bound(&name);
+        let id = running.bindings().list()[0].id();
+        client.ask("wait 0 1");
+        until("the call to begin", || (ledger.desk.begun.load(Ordering::SeqCst) == 1).then_some(()));
+        match reason {
+            "died" => drop(client),
+            _ => assert_eq!(running.bindings().revoke(|_| true), 1),
+        }
+        until("its end to be heard", || running.bindings().list().is_empty().then_some(()));
+        let heard = ledger.clone();
+        let shutdown = std::thread::spawn(move || {
+            let cut_off = running.shutdown(Duration::from_secs(60));
+            (cut_off, heard.heard())
+        });
+        // The handler returns only when the shutdown has begun.
+        until("the name to go", || (!path.exists()).then_some(()));
+        ledger.desk.open.store(1, Ordering::SeqCst);
+        let ended = vec![Heard::Hook(id), Heard::Dropped(id, id)];
+        assert_eq!(shutdown.join().unwrap(), (0, ended), "{reason}");
+    }
+}
+
+#[test]
 fn each_import_is_one_owner_within_its_domain_too() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("each_import_is_one_owner"));
     let (name, ledger) = (Room::name("within"), Ledger::default());

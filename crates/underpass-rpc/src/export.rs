@@ -163,6 +163,9 @@ impl Server {
     /// An import by this very domain is a binding, too. It ends when the last clone of its stub is
     /// dropped, and the end of this domain's exports does not wait for that.
     ///
+    /// A client that is let in and then can't be given its binding, as it is gone by then or the
+    /// export ends, has none: `hook` is not called for it.
+    ///
     /// # Examples
     /// ```no_run
     /// # struct Locks;

@@ -33,7 +33,8 @@ struct Members {
     /// Channels that were asked for beside the first, whether they are there or not.
     asked: usize,
     closed: bool,
-    /// Channels that are not closed, or have a call under way.
+    /// Channels that are not closed, or have a call under way; and one more while the binding is
+    /// given to its client.
     active: usize,
     /// The binding has ended for good.
     over: bool,
@@ -69,13 +70,14 @@ impl Family {
         &self.record
     }
 
-    /// An end of one of its channels is made.
+    /// An end of one of its channels is made, or the binding is about to be given to its client.
     pub(crate) fn begins(&self) {
         let _held = critical();
         self.members().active += 1;
     }
 
-    /// One that is closed has no call under way any more. Once for each end.
+    /// One that is closed has no call under way any more, or it is known whether the client got the
+    /// binding. Once for each [`begins`](Self::begins).
     ///
     /// That may be before the family is told that it is closed. The second of this call and
     /// [`disband`](Self::disband) finds that the binding has ended.
@@ -208,6 +210,8 @@ mod tests {
     use super::*;
     use crate::connection::Link;
     use crate::peer::Peer;
+    use crate::record::{Endings, OnEnd};
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use underpass_os::Socket;
 
     #[test]
@@ -218,5 +222,29 @@ mod tests {
         let family = Family::new(0, record, false, Shift::default());
         assert!((1..CHANNELS).all(|number| family.grants() == Some(number as u8)));
         assert!(family.grants().is_none() && family.grants().is_none());
+    }
+
+    #[test]
+    fn the_end_of_a_binding_that_is_closed_is_to_come_while_a_call_of_it_runs() {
+        let (endings, hooks) = (Arc::<Endings>::default(), Arc::new(AtomicUsize::new(0)));
+        let counted = hooks.clone();
+        let on_end: Arc<OnEnd> = Arc::new(move |_| {
+            counted.fetch_add(1, Ordering::SeqCst);
+        });
+        for (on_end, expected) in [(Some(on_end), 1), (None, 1)] {
+            let binding = Binding::new("name".into(), Peer::here(), None);
+            let record = Record::new(binding, on_end, endings.clone());
+            let family = Family::new(0, record, false, Shift::default());
+            // A channel with a call under way.
+            family.begins();
+            assert!(!endings.are_over(), "an open binding has its end before it");
+            family.close();
+            assert!(!endings.are_over());
+            family.rests();
+            while !endings.are_over() {
+                std::thread::yield_now();
+            }
+            assert_eq!(hooks.load(Ordering::SeqCst), expected);
+        }
     }
 }

@@ -186,6 +186,9 @@ pub fn caller() -> Option<Peer> {
 /// ([`Server::on_binding_end`](crate::Server::on_binding_end), which says on which thread). So what
 /// must not outlive a client can clean up in its `Drop`. A clone of the `Arc` keeps the value.
 ///
+/// A `Drop` may ask for state, too, and what it makes is dropped next. After four such rounds
+/// nothing is given any more, so that state that makes state comes to an end.
+///
 /// Calls over one binding run at the same time: what changes needs a lock. Two that come first may
 /// both run `make`; one of the two values is dropped at once, and both calls get the other.
 ///

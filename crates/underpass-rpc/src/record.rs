@@ -11,7 +11,7 @@ use crate::peer::within;
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use underpass_os::fork;
 use underpass_threads::critical;
@@ -22,8 +22,16 @@ pub(crate) type OnEnd = dyn Fn(&Binding) + Send + Sync;
 /// Of one value of each type, the values that handlers have attached.
 type States = Vec<Arc<dyn Any + Send + Sync>>;
 
-/// How many bindings of a server have a hook or a drop of state to come, or under way, since they
-/// have ended for good.
+/// How many times in a row a binding's state is dropped, since the drop of a value may attach
+/// others. As with POSIX' `PTHREAD_DESTRUCTOR_ITERATIONS`, values could attach others for ever.
+const ROUNDS: usize = 4;
+
+/// Counts the bindings of a server whose hook and drop of state are to come or under way: from the
+/// making of a binding on. So a shutdown misses none that is just being closed, or is closed while
+/// a call of it runs.
+///
+/// A binding is counted before the clerk's table has it. A shutdown changes that table first, and
+/// then asks. So a binding that the shutdown does not see counted gets no row, and no call.
 #[derive(Debug, Default)]
 pub(crate) struct Endings(AtomicUsize);
 
@@ -35,10 +43,11 @@ impl Endings {
 }
 
 /// One of them, until dropped.
-struct Ending<'a>(&'a Endings);
+struct Ending(Arc<Endings>);
 
-impl Drop for Ending<'_> {
+impl Drop for Ending {
     fn drop(&mut self) {
+        // SYNC with the load in `are_over`.
         self.0.0.fetch_sub(1, Ordering::Release);
     }
 }
@@ -47,16 +56,27 @@ pub(crate) struct Record {
     binding: Binding,
     states: Mutex<States>,
     on_end: Option<Arc<OnEnd>>,
+    /// No client got the binding.
+    unseen: AtomicBool,
     endings: Arc<Endings>,
 }
 
 impl Record {
+    /// That of a new binding, which is to [`end`](Self::end).
     pub(crate) fn new(binding: Binding, on_end: Option<Arc<OnEnd>>, endings: Arc<Endings>) -> Arc<Self> {
-        Arc::new(Self { binding, states: Mutex::default(), on_end, endings })
+        // Relaxed: a count. The lock of the clerk's table orders it before what a shutdown asks.
+        endings.0.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { binding, states: Mutex::default(), on_end, unseen: AtomicBool::new(false), endings })
     }
 
     pub(crate) fn binding(&self) -> &Binding {
         &self.binding
+    }
+
+    /// No client got the binding, so it ends without a hook. Before [`end`](Self::end).
+    pub(crate) fn nobody_got_it(&self) {
+        // Relaxed: the lock of the binding's family orders it before `end`.
+        self.unseen.store(true, Ordering::Relaxed);
     }
 
     /// The holder of the lock keeps its processor, and runs nothing of the user's.
@@ -89,27 +109,37 @@ impl Record {
 
     /// The binding has ended for good. Once.
     pub(crate) fn end(self: &Arc<Self>) {
-        let held = critical();
-        let nothing = self.on_end.is_none() && self.states().is_empty();
-        drop(held);
         // A child that was forked off has no threads, and no part in the binding.
-        if nothing || fork::check().is_err() {
+        if fork::check().is_err() {
             return;
         }
-        // Relaxed: a count. The thread that closes a server's bindings counts, and then asks.
-        self.endings.0.fetch_add(1, Ordering::Relaxed);
-        let own = self.clone();
-        underpass_threads::spawn(move || own.run_end());
+        let ending = Ending(self.endings.clone());
+        let held = critical();
+        // Without a call there is no state.
+        let unseen = self.unseen.load(Ordering::Relaxed);
+        let nothing = unseen || self.on_end.is_none() && self.states().is_empty();
+        drop(held);
+        if !nothing {
+            let own = self.clone();
+            underpass_threads::spawn(move || own.run_end(ending));
+        }
     }
 
     /// Calls the hook and drops the state, whatever panics of it.
-    fn run_end(self: Arc<Self>) {
-        let _ending = Ending(&self.endings);
-        let _within = within(&self);
+    fn run_end(self: Arc<Self>, _ending: Ending) {
+        let within = within(&self);
         if let Some(on_end) = &self.on_end {
             // The panic has been told of by the panic hook.
             let _ = catch_unwind(AssertUnwindSafe(|| on_end(&self.binding)));
         }
+        (0..ROUNDS).for_each(|_| self.drop_states());
+        // Without the binding, `binding_state` gives nothing. So this is the last of it.
+        drop(within);
+        self.drop_states();
+    }
+
+    /// Drops what is attached by now. The drop of a value may attach others.
+    fn drop_states(&self) {
         let held = critical();
         let states = std::mem::take(&mut *self.states());
         drop(held);
@@ -132,11 +162,19 @@ impl fmt::Debug for Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peer::Peer;
-    use std::sync::mpsc::channel;
+    use crate::peer::{Peer, binding_state, caller};
+    use std::sync::mpsc::{Sender, channel};
 
     fn record(on_end: Option<Arc<OnEnd>>) -> Arc<Record> {
         Record::new(Binding::new("record".into(), Peer::here(), None), on_end, Arc::default())
+    }
+
+    /// Returns when the hook and the drop of the state are through.
+    fn ends(record: &Arc<Record>) {
+        record.end();
+        while !record.endings.are_over() {
+            std::thread::yield_now();
+        }
     }
 
     #[test]
@@ -156,10 +194,10 @@ mod tests {
 
     #[test]
     fn state_goes_after_a_hook_that_panics() {
-        struct Tells(std::sync::mpsc::Sender<u64>);
+        struct Tells(Sender<u64>);
         impl Drop for Tells {
             fn drop(&mut self) {
-                self.0.send(crate::peer::caller().unwrap().binding_id()).unwrap();
+                self.0.send(caller().unwrap().binding_id()).unwrap();
                 panic!("so does this");
             }
         }
@@ -168,12 +206,44 @@ mod tests {
         let other = tell.clone();
         record.state(|| Tells(tell));
         record.state(|| (Tells(other), 0));
-        record.end();
+        ends(&record);
         let id = record.binding().id();
         assert_eq!([told.recv(), told.recv()], [Ok(id), Ok(id)]);
-        while !record.endings.are_over() {
-            std::thread::yield_now();
-        }
         assert!(told.recv().is_err(), "no value is left");
+    }
+
+    #[test]
+    fn state_that_a_drop_attaches_is_dropped_too() {
+        struct Last(Sender<Option<u64>>);
+        impl Drop for Last {
+            fn drop(&mut self) {
+                let _ = self.0.send(caller().map(|caller| caller.binding_id()));
+            }
+        }
+        struct First(Sender<Option<u64>>);
+        impl Drop for First {
+            fn drop(&mut self) {
+                binding_state(|| Last(self.0.clone()));
+            }
+        }
+        let ((tell, told), record) = (channel(), record(None));
+        record.state(|| First(tell));
+        ends(&record);
+        assert_eq!(told.try_recv(), Ok(Some(record.binding().id())));
+        assert!(told.recv().is_err(), "no value is left");
+    }
+
+    #[test]
+    fn state_that_attaches_its_like_for_ever_is_dropped_all_the_same() {
+        struct Endless(Arc<()>);
+        impl Drop for Endless {
+            fn drop(&mut self) {
+                binding_state(|| Endless(self.0.clone()));
+            }
+        }
+        let (held, record) = (Arc::new(()), record(None));
+        record.state(|| Endless(held.clone()));
+        ends(&record);
+        assert_eq!(Arc::strong_count(&held), 1, "no value is left");
     }
 }

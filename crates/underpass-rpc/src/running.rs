@@ -50,7 +50,7 @@ pub struct Running {
     pub(crate) names: Vec<(u64, PathBuf)>,
     /// Their sockets.
     pub(crate) standings: Vec<Standing>,
-    /// Of the bindings of all of them.
+    /// Of the bindings of all of them, closed ones too.
     pub(crate) endings: Arc<Endings>,
 }
 
@@ -85,6 +85,10 @@ impl Running {
     /// hooks of those that have ended ([`on_binding_end`]) and for the drop of their state. After
     /// `within` it waits no more. Says how many bindings had calls under way even then; their
     /// callers are told `Closed`, outcome unknown.
+    ///
+    /// A binding that was closed before, as its client died or it was revoked, may still have a
+    /// call under way. The hook comes after that call, so this waits for both, within the same
+    /// time. The number does not count such a binding: its callers have been told already.
     ///
     /// A procedure of these exports that calls this waits for itself: have a thread do it.
     ///

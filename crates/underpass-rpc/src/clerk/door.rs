@@ -166,25 +166,37 @@ impl Clerk {
         let family = Family::new(export, record, shareable, shift);
         link.reading().admit_files(offer.service.descriptor.client_may_pass_files());
         let mailbox = Mailbox::of_server(ControlSocket::new(link.clone(), Some(&seat)), &seat);
-        let end = ServerEnd::new(channel, mailbox, &offer.service, meeting, family, seat);
-        // Before the client can have it: what is revoked from then on may be this.
-        if !self.enrol(&end) {
-            return;
+        // The end of the binding is not found before it is known whether the client got it: the
+        // client may die, and the binding be revoked, at any time.
+        family.begins();
+        let end = ServerEnd::new(channel, mailbox, &offer.service, meeting, family.clone(), seat);
+        let welcome = Answer::Welcome { manner: Manner::own(), state: offer.terms.state };
+        if !self.give(&end, &link, file, &welcome) {
+            family.record().nobody_got_it();
         }
-        let welcome = Answer::Welcome { manner: Manner::own(), state: offer.terms.state }.to_bytes();
+        family.rests();
+    }
+
+    /// Gives the binding of `end` to the client and serves it; `false` if that can't be.
+    fn give(&self, end: &Arc<ServerEnd>, link: &Link, file: OwnedFd, welcome: &Answer) -> bool {
+        // Before the client can have it: what is revoked from then on may be this.
+        if !self.enrol(end) {
+            return false;
+        }
         let own_end = link.take_to_pass();
         let files: Vec<_> = [&file].into_iter().chain(&own_end).map(AsFd::as_fd).collect();
-        let sent = link.send(&welcome, &files).is_ok();
+        let sent = link.send(&welcome.to_bytes(), &files).is_ok();
         failpoint!("greet-welcomed");
         // Before the first call: then what is open is the binding's own.
         drop((file, own_end));
         if sent {
-            self.serve(&end);
+            self.serve(end);
         } else {
             // The clerk hears of it.
             end.close();
             end.mailbox().hang_up();
         }
+        sent
     }
 
     /// The client of `end` has asked for another channel.
@@ -253,8 +265,10 @@ mod tests {
     use crate::clerk::Terms;
     use crate::incoming::{Dispatch, Incoming, Refused};
     use crate::limits::{Limits, Quotas};
+    use crate::record::OnEnd;
     use crate::service::Service;
     use std::collections::HashMap;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use underpass_os::{Directory, Listening, Socket};
     use underpass_wire::Descriptor;
 
@@ -266,21 +280,25 @@ mod tests {
         }
     }
 
+    fn offer(name: &str, terms: Terms) -> Offer {
+        let descriptor = Box::leak(Box::new(Descriptor::builder("Nothing", "").finish()));
+        Offer {
+            name: name.into(),
+            service: Service::new(descriptor, Arc::new(Nothing), Arc::new(())),
+            terms,
+            quotas: Arc::new(Quotas::new(Limits::NONE, HashMap::new())),
+            endings: Arc::default(),
+        }
+    }
+
     #[test]
     fn clients_that_connect_in_a_loop_are_accepted_in_turns() {
         let directory = std::env::temp_dir().join(format!("underpass-turns-{}", std::process::id()));
         let directory = Directory::at(directory);
         directory.ensure().unwrap();
-        let descriptor = Box::leak(Box::new(Descriptor::builder("Nothing", "").finish()));
-        let offer = Offer {
-            name: "turns".into(),
-            service: Service::new(descriptor, Arc::new(Nothing), Arc::new(())),
-            terms: Terms::default(),
-            quotas: Arc::new(Quotas::new(Limits::NONE, HashMap::new())),
-            endings: Arc::default(),
-        };
+        let offer = Arc::new(offer("turns", Terms::default()));
         let listening = Listening::bind(&directory, "turns", 0o600).unwrap();
-        let exported = Arc::new(Exported { listening, offer: Arc::new(offer) });
+        let exported = Arc::new(Exported { listening, offer });
         // Not watched: the turns are the test's.
         let clerk = clerk().unwrap();
         let key = clerk.table().next_key();
@@ -294,6 +312,45 @@ mod tests {
         assert_eq!(accepted, [TURN, 2 * TURN, 2 * TURN + 1, 2 * TURN + 1]);
         clerk.withdraw(key);
         drop((clients, exported));
+        std::fs::remove_dir(directory.path()).unwrap();
+    }
+
+    #[test]
+    fn the_hook_is_told_of_the_end_of_those_bindings_that_a_client_got() {
+        let directory = std::env::temp_dir().join(format!("underpass-unseen-{}", std::process::id()));
+        let directory = Directory::at(directory);
+        directory.ensure().unwrap();
+        let (ended, clerk) = (Arc::new(AtomicUsize::new(0)), clerk().unwrap());
+        let counted = ended.clone();
+        let on_end: Arc<OnEnd> = Arc::new(move |_| {
+            counted.fetch_add(1, Ordering::SeqCst);
+        });
+        let offer = Arc::new(offer("unseen", Terms { on_end: Some(on_end), ..Terms::default() }));
+        let listening = Listening::bind(&directory, "unseen", 0o600).unwrap();
+        let key = clerk.export(Exported { listening, offer: offer.clone() }).unwrap();
+        let welcome = |gone: bool, export| {
+            let (ours, theirs) = Socket::pair().unwrap();
+            let link = Link::new(Connection::new(ours));
+            let (manner, shift) = (Manner::own(), Shift::default());
+            let peer = Peer::of(&link).unwrap();
+            let theirs = (!gone).then_some(theirs);
+            let seat = offer.quotas.admit(peer.uid(), 0).unwrap();
+            let offer = offer.clone();
+            let visitor = Visitor { link, manner, shift, peer, seat, export, offer, until: None };
+            clerk.welcome(visitor, &Grant::allow());
+            theirs
+        };
+        let ends = |theirs| {
+            drop(theirs);
+            while !offer.endings.are_over() {
+                std::thread::yield_now();
+            }
+            ended.load(Ordering::SeqCst)
+        };
+        assert_eq!(ends(welcome(true, key)), 0, "one that is gone before the answer");
+        assert_eq!(ends(welcome(false, key)), 1);
+        clerk.withdraw(key);
+        assert_eq!(ends(welcome(false, key)), 1, "one that comes when nothing is exported any more");
         std::fs::remove_dir(directory.path()).unwrap();
     }
 }
