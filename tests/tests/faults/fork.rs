@@ -6,6 +6,7 @@ use super::{SERVER, alone};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use underpass::{CallError, ImportError, Policy, Server, ShareError, thread};
+use underpass_skip::skip;
 use underpass_tests::{
     Probe, ProbeClient, PublicRoom, Puppet, Room, ServerProcess, Subject, Watchdog, kill, regions_of,
     state_of, until,
@@ -84,7 +85,7 @@ fn dies_before_its_child(what: &str) {
     let mut said = String::new();
     BufReader::new(started.stdout.take().unwrap()).read_line(&mut said).unwrap();
     if said.is_empty() && is_without(started.wait().unwrap()) {
-        return;
+        skip!("this user can make no container");
     }
     let numbers: Vec<u32> = said.split_whitespace().map(|number| number.parse().unwrap()).collect();
     let [parent, child] = numbers[..] else { panic!("{said}") };
