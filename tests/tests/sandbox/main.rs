@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use underpass::sandbox::{Domain, Ended, Measure, StartError};
 use underpass::{CallError, Outcome, Sandbox, thread};
-use underpass_skip::{report, skip};
+use underpass_skip::skip;
 use underpass_tests::{
     Captive, CaptiveClient, Probe, ProbeClient, Room, ServerProcess, Watchdog, crowd, fds_of, until,
 };
