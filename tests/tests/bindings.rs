@@ -57,8 +57,7 @@ fn a_server_decides_who_gets_a_binding() {
     };
     let running = server()
         .export(&open, Desk::serve(Clerk::default()))
-        .export(&closed, Desk::serve(Clerk::default()))
-        .authorize(decide)
+        .export(&closed, Desk::serve(Clerk::default()).authorize(decide))
         .start()
         .unwrap();
     let mut puppets = [0, SOMEBODY, ANOTHER].map(|uid| Puppet::of_user(SERVER, uid));
@@ -159,11 +158,13 @@ fn a_binding_ends_when_its_time_is_over() {
     let (short, own, ever) = (Room::name("short"), Room::name("own"), Room::name("ever"));
     let soon = Duration::from_millis(30);
     let running = server()
-        .export(&short, Desk::serve(Clerk::default()))
-        .expires_in(soon)
-        .export(&own, Desk::serve(Clerk::default()))
-        .expires_in(Duration::from_secs(3600))
-        .authorize(move |_| Grant::allow().expires_in(soon))
+        .export(&short, Desk::serve(Clerk::default()).expires_in(soon))
+        .export(
+            &own,
+            Desk::serve(Clerk::default())
+                .expires_in(Duration::from_secs(3600))
+                .authorize(move |_| Grant::allow().expires_in(soon)),
+        )
         .export(&ever, Desk::serve(Clerk::default()))
         .start()
         .unwrap();
@@ -237,14 +238,19 @@ fn a_binding_is_passed_on_only_if_its_server_lets_it_and_to_who_is_let_in() {
         // The third can't come by itself.
         .mode(0o600)
         .limits_of(SOMEBODY, underpass::Limits { bindings: 1, ..underpass::Limits::default() })
-        .export(&open, Desk::serve(Clerk::default()))
-        .authorize(|peer| match peer.uid() {
-            0 => Grant::allow().expires_in(Duration::from_secs(3600)),
-            _ => Grant::allow(),
-        })
-        .shareable()
-        .export(&picky, Desk::serve(Clerk::default()))
-        .authorize(|peer| Grant::from(peer.uid() == 0).shareable(true))
+        .export(
+            &open,
+            Desk::serve(Clerk::default())
+                .authorize(|peer| match peer.uid() {
+                    0 => Grant::allow().expires_in(Duration::from_secs(3600)),
+                    _ => Grant::allow(),
+                })
+                .shareable(),
+        )
+        .export(
+            &picky,
+            Desk::serve(Clerk::default()).authorize(|peer| Grant::from(peer.uid() == 0).shareable(true)),
+        )
         .export(&closed, Desk::serve(Clerk::default()))
         .start()
         .unwrap();
@@ -391,11 +397,11 @@ fn a_server_learns_of_each_bindings_end_whatever_the_reason() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_server_learns_of_each_bindings_end"));
     for reason in ["dropped", "died", "revoked", "expired", "stopped", "shut down"] {
         let (name, ledger) = (Room::name(&format!("ends-{}", &reason[..4])), Ledger::default());
-        let mut server = server().export(&name, Desk::serve(ledger.clone())).on_binding_end(ledger.hook());
+        let mut service = Desk::serve(ledger.clone()).on_binding_end(ledger.hook());
         if reason == "expired" {
-            server = server.expires_in(Duration::from_millis(200));
+            service = service.expires_in(Duration::from_millis(200));
         }
-        let mut running = Some(server.start().unwrap());
+        let mut running = Some(server().export(&name, service).start().unwrap());
         let mut puppet = Puppet::start(SERVER);
         assert_eq!(puppet.ask(&format!("import {name} 1")), "()");
         let bindings = running.as_ref().unwrap().bindings();
@@ -436,7 +442,7 @@ fn a_server_learns_of_each_bindings_end_whatever_the_reason() {
 fn a_binding_has_not_ended_while_a_call_of_it_runs() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_binding_has_not_ended_while_a_call_of_it_runs"));
     let (name, ledger) = (Room::name("runs"), Ledger::default());
-    let server = server().export(&name, Desk::serve(ledger.clone())).on_binding_end(ledger.hook());
+    let server = server().export(&name, Desk::serve(ledger.clone()).on_binding_end(ledger.hook()));
     let running = server.start().unwrap();
     let (mut dying, mut other) = (bound(&name), bound(&name));
     let id = running.bindings().list()[0].id();
@@ -459,7 +465,7 @@ fn a_shutdown_waits_for_the_end_of_a_binding_that_was_closed_before() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_shutdown_waits_for_the_end_of_a_binding"));
     for reason in ["died", "revoked"] {
         let (name, ledger) = (Room::name(&format!("late-{reason}")), Ledger::default());
-        let server = server().export(&name, Desk::serve(ledger.clone())).on_binding_end(ledger.hook());
+        let server = server().export(&name, Desk::serve(ledger.clone()).on_binding_end(ledger.hook()));
         let running = server.start().unwrap();
         let path = running.paths().next().unwrap().to_owned();
         let mut client = bound(&name);
@@ -488,7 +494,7 @@ fn a_shutdown_waits_for_the_end_of_a_binding_that_was_closed_before() {
 fn each_import_is_one_owner_within_its_domain_too() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("each_import_is_one_owner"));
     let (name, ledger) = (Room::name("within"), Ledger::default());
-    let bank = Server::new().export(&name, Bank::serve(ledger.clone())).on_binding_end(ledger.hook());
+    let bank = Server::new().export(&name, Bank::serve(ledger.clone()).on_binding_end(ledger.hook()));
     let _bank = bank.start().unwrap();
     let (one, other) = (BankClient::import(&name).unwrap(), BankClient::import(&name).unwrap());
     let clone = one.clone();

@@ -58,6 +58,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "underpass-rpc",
+        tests: &["underpass"],
         rooms: &[
             "underpass-channel",
             "underpass-os",

@@ -130,7 +130,7 @@ fn a_slow_decision_about_one_user_keeps_no_other_out() {
         }
         true
     };
-    let _running = server().export(&name, Desk::serve(Clerk::default())).authorize(decide).start().unwrap();
+    let _running = server().export(&name, Desk::serve(Clerk::default()).authorize(decide)).start().unwrap();
     let [mut slow, mut other] = [SOMEBODY, ANOTHER].map(|uid| Puppet::of_user(SERVER, uid));
     slow.begin(&format!("import {name} 1"));
     until("the slow question", || asked.load(Ordering::SeqCst).then_some(()));

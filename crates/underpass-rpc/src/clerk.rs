@@ -8,7 +8,7 @@ mod porter;
 mod sharing;
 mod table;
 
-pub(crate) use self::table::{Exported, Offer, Terms};
+pub(crate) use self::table::{Exported, Offer};
 
 use self::porter::Porter;
 use self::table::{Table, Watched};

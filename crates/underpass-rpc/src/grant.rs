@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Whether a client gets a binding, for how long, and whether it may pass it on: the answer of
-/// [`authorize`](crate::Server::authorize). `true` and `false` are answers too.
+/// [`authorize`](crate::Service::authorize). `true` and `false` are answers too.
 ///
 /// # Examples
 /// ```

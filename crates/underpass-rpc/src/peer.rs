@@ -183,7 +183,7 @@ pub fn caller() -> Option<Peer> {
 ///
 /// It is dropped when the binding has ended for good, whatever the reason: after the last call of
 /// the binding, and after the hook, if there is one
-/// ([`Server::on_binding_end`](crate::Server::on_binding_end), which says on which thread). So what
+/// ([`Service::on_binding_end`](crate::Service::on_binding_end), which says on which thread). So what
 /// must not outlive a client can clean up in its `Drop`. A clone of the `Arc` keeps the value.
 ///
 /// A `Drop` may ask for state, too, and what it makes is dropped next. After four such rounds

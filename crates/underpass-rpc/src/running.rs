@@ -100,7 +100,7 @@ impl Running {
     /// ```
     ///
     /// [`Closed`]: crate::CallError::Closed
-    /// [`on_binding_end`]: crate::Server::on_binding_end
+    /// [`on_binding_end`]: crate::Service::on_binding_end
     pub fn shutdown(self, within: Duration) -> usize {
         let deadline = clock::deadline_ns(within);
         self.drain(|| deadline)

@@ -58,7 +58,7 @@ impl<L: ?Sized + Send + Sync + 'static> Here<L> {
         let local = offer.service.local.downcast_ref::<Arc<L>>()?.clone();
         let binding = Binding::new(offer.name.clone(), Peer::here(), None);
         // The end of the exports doesn't wait for the stubs of this domain.
-        let record = Record::new(binding, offer.terms.on_end.clone(), Arc::default());
+        let record = Record::new(binding, offer.service.options.on_end.clone(), Arc::default());
         Some(Self { local, record })
     }
 }

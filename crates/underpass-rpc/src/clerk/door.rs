@@ -128,7 +128,7 @@ impl Clerk {
 
     /// Has it decided whether `visitor` gets a binding.
     fn decide(&self, visitor: Visitor) {
-        let Some(authorize) = visitor.offer.terms.authorize.clone() else {
+        let Some(authorize) = visitor.offer.service.options.authorize.clone() else {
             return self.welcome(visitor, &Grant::allow());
         };
         let (link, user) = (visitor.link.clone(), visitor.peer.uid());
@@ -158,11 +158,11 @@ impl Clerk {
             Err(answer) => return tell(&link, &answer),
         };
         failpoint!("greet-made");
-        let expires = grant.expires.or(offer.terms.expires).map(clock::deadline_ns);
+        let expires = grant.expires.or(offer.service.options.expires).map(clock::deadline_ns);
         let expires = expires.into_iter().chain(until).min();
-        let shareable = grant.shareable.unwrap_or(offer.terms.shareable);
+        let shareable = grant.shareable.unwrap_or(offer.service.options.shareable);
         let binding = Binding::new(offer.name.clone(), peer, expires);
-        let record = Record::new(binding, offer.terms.on_end.clone(), offer.endings.clone());
+        let record = Record::new(binding, offer.service.options.on_end.clone(), offer.endings.clone());
         let family = Family::new(export, record, shareable, shift);
         link.reading().admit_files(offer.service.descriptor.client_may_pass_files());
         let mailbox = Mailbox::of_server(ControlSocket::new(link.clone(), Some(&seat)), &seat);
@@ -170,7 +170,7 @@ impl Clerk {
         // client may die, and the binding be revoked, at any time.
         family.begins();
         let end = ServerEnd::new(channel, mailbox, &offer.service, meeting, family.clone(), seat);
-        let welcome = Answer::Welcome { manner: Manner::own(), state: offer.terms.state };
+        let welcome = Answer::Welcome { manner: Manner::own(), state: offer.service.options.state };
         if !self.give(&end, &link, file, &welcome) {
             family.record().nobody_got_it();
         }
@@ -262,10 +262,8 @@ fn make(theirs: Manner, stack: usize) -> Result<(Channel, OwnedFd, Meeting), Ans
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clerk::Terms;
     use crate::incoming::{Dispatch, Incoming, Refused};
     use crate::limits::{Limits, Quotas};
-    use crate::record::OnEnd;
     use crate::service::Service;
     use std::collections::HashMap;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -280,12 +278,11 @@ mod tests {
         }
     }
 
-    fn offer(name: &str, terms: Terms) -> Offer {
+    fn offer(name: &str, change: impl FnOnce(Service) -> Service) -> Offer {
         let descriptor = Box::leak(Box::new(Descriptor::builder("Nothing", "").finish()));
         Offer {
             name: name.into(),
-            service: Service::new(descriptor, Arc::new(Nothing), Arc::new(())),
-            terms,
+            service: change(Service::new(descriptor, Arc::new(Nothing), Arc::new(()))),
             quotas: Arc::new(Quotas::new(Limits::NONE, HashMap::new())),
             endings: Arc::default(),
         }
@@ -296,7 +293,7 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("underpass-turns-{}", std::process::id()));
         let directory = Directory::at(directory);
         directory.ensure().unwrap();
-        let offer = Arc::new(offer("turns", Terms::default()));
+        let offer = Arc::new(offer("turns", |service| service));
         let listening = Listening::bind(&directory, "turns", 0o600).unwrap();
         let exported = Arc::new(Exported { listening, offer });
         // Not watched: the turns are the test's.
@@ -322,10 +319,10 @@ mod tests {
         directory.ensure().unwrap();
         let (ended, clerk) = (Arc::new(AtomicUsize::new(0)), clerk().unwrap());
         let counted = ended.clone();
-        let on_end: Arc<OnEnd> = Arc::new(move |_| {
+        let on_end = move |_: &Binding| {
             counted.fetch_add(1, Ordering::SeqCst);
-        });
-        let offer = Arc::new(offer("unseen", Terms { on_end: Some(on_end), ..Terms::default() }));
+        };
+        let offer = Arc::new(offer("unseen", |service| service.on_binding_end(on_end)));
         let listening = Listening::bind(&directory, "unseen", 0o600).unwrap();
         let key = clerk.export(Exported { listening, offer: offer.clone() }).unwrap();
         let welcome = |gone: bool, export| {

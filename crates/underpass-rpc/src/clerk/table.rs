@@ -5,45 +5,15 @@ use crate::connection::Connection;
 use crate::deathwatch::Deathwatch;
 use crate::family::Family;
 use crate::file_thread::FileThread;
-use crate::grant::Grant;
 use crate::limits::{Quotas, Seat};
-use crate::peer::Peer;
-use crate::record::{Endings, OnEnd};
+use crate::record::Endings;
 use crate::server::ServerEnd;
 use crate::service::Service;
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 use underpass_os::Listening;
 use underpass_processor::Line;
-
-/// Who may have a binding.
-pub(crate) type Authorize = dyn Fn(&Peer) -> Grant + Send + Sync;
-
-/// On what terms an interface is exported.
-#[derive(Clone, Default)]
-pub(crate) struct Terms {
-    /// Everybody whom the name's mode lets in, if nothing.
-    pub(crate) authorize: Option<Arc<Authorize>>,
-    /// How long a binding lasts, if not for ever.
-    pub(crate) expires: Option<Duration>,
-    /// Whether clients may pass their bindings on.
-    pub(crate) shareable: bool,
-    /// What is called when a binding has ended.
-    pub(crate) on_end: Option<Arc<OnEnd>>,
-    /// Bytes of stack that each of its calls has at the least, if not as many as usual.
-    pub(crate) stack: Option<usize>,
-    /// Names the state that is served, if its server says so.
-    pub(crate) state: Option<u128>,
-}
-
-impl fmt::Debug for Terms {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Terms").field("expires", &self.expires).finish_non_exhaustive()
-    }
-}
 
 /// An interface under a name.
 #[derive(Debug)]
@@ -57,7 +27,6 @@ pub(crate) struct Exported {
 pub(crate) struct Offer {
     pub(crate) name: Arc<str>,
     pub(crate) service: Service,
-    pub(crate) terms: Terms,
     pub(crate) quotas: Arc<Quotas>,
     pub(crate) endings: Arc<Endings>,
 }
