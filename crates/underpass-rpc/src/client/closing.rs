@@ -4,6 +4,7 @@ use super::ClientEnd;
 use crate::error::{CallError, Outcome};
 use crate::linkage::Delivered;
 use crate::news::{Hears, News};
+use crate::queue::Who;
 use crate::summons::wake_task;
 use crate::waiting::wake;
 use std::iter;
@@ -90,7 +91,7 @@ impl ClientEnd {
         }
         barrier::heavy();
         self.lose_all();
-        self.queue.all();
+        self.queue.take_all().iter().for_each(Who::call);
         self.sharing.end();
         self.mailbox.hang_up();
         self.close_files();
