@@ -113,6 +113,21 @@ impl ClientEnd {
         }
     }
 
+    /// The server has turned a call away, because it drains: what its caller is told.
+    #[cold]
+    pub(crate) fn turned_away(&self) -> CallError {
+        // Relaxed, here and below: whoever asks comes after the calls that it asks about.
+        self.turns_away.store(true, Ordering::Relaxed);
+        CallError::Closed(Outcome::NotStarted)
+    }
+
+    /// Whether the binding, of which this is the first end, has ended, or its server turns calls
+    /// away.
+    pub(crate) fn turns_away(&self) -> bool {
+        let mut ends = iter::once(self).chain(self.further_ends());
+        ends.any(|end| end.is_closed() || end.turns_away.load(Ordering::Relaxed))
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }

@@ -82,8 +82,8 @@ impl Resilient {
         drop(done);
         match ran.unwrap_or_else(|panic| Err(format!("it panicked: {}", panic_message(&*panic)))) {
             Ok(()) => Made::Bound(bound, Ok(())),
-            // It could not: over another binding it may.
-            Err(_) if bound.end.is_closed() || abandon.is_abandoned() => Made::NotYet,
+            // It could not, because the server has ended or drains: over another binding it may.
+            Err(_) if bound.end.turns_away() || abandon.is_abandoned() => Made::NotYet,
             Err(why) => Made::Bound(bound, Err(format!("the hook that restores it failed: {why}"))),
         }
     }
