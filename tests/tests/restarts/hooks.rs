@@ -1,11 +1,11 @@
-//! What hooks that restore a client's state meet.
+//! What hooks that restore a client's state meet, and what is set while they run.
 
 use crate::SERVER;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Duration;
 use underpass::{CallError, Outcome, Policy, thread};
-use underpass_tests::{DbId, Room, ServerProcess, Store, StoreClient, Watchdog};
+use underpass_tests::{DbId, Room, ServerProcess, Store, StoreClient, Watchdog, cont, stop};
 
 fn patient() -> Policy {
     Policy::new().patience(Duration::from_secs(60))
@@ -47,4 +47,31 @@ fn a_hook_that_a_draining_server_turns_away_runs_again_over_the_next_one() {
     assert!(!stays.is_finished(), "the second one drains still");
     second.kill();
     assert_eq!(stays.join().unwrap(), Err(CallError::PeerDied(Outcome::Unknown)));
+}
+
+#[test]
+fn a_quarantine_that_is_set_while_a_hook_runs_counts_for_the_next_binding() {
+    let _watchdog = Watchdog::new("a_quarantine_that_is_set_while_a_hook_runs_counts");
+    let name = Room::name("hook-quarantine");
+    let mut server = ServerProcess::start(SERVER, &name, "store");
+    let whole = Arc::new(OnceLock::<StoreClient>::new());
+    let runs = Arc::new(AtomicU32::new(0));
+    let (own, counts) = (whole.clone(), runs.clone());
+    let hook = move |_: &StoreClient| {
+        counts.fetch_add(1, Ordering::SeqCst);
+        own.get().ok_or("it is restored before it is there")?.quarantine(0);
+        Ok(())
+    };
+    let client = StoreClient::import_resilient_with(&name, patient(), hook).unwrap();
+    whole.set(client.clone()).unwrap();
+    server.kill();
+    server = ServerProcess::start(SERVER, &name, "store");
+    assert_eq!((client.calls(), runs.load(Ordering::SeqCst)), (Ok(0), 1));
+    stop(server.pid());
+    let told = client.with_deadline(Duration::from_millis(100)).calls();
+    assert_eq!(told, Err(CallError::Deadline(Outcome::NotStarted)));
+    cont(server.pid());
+    // The server may hold no call that was given up, so that binding has ended.
+    assert!(client.calls().is_ok());
+    assert_eq!(runs.load(Ordering::SeqCst), 2);
 }

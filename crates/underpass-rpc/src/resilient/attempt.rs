@@ -56,7 +56,8 @@ impl Resilient {
             Err(e) if may_pass(&e) => return Made::NotYet,
             Err(_) => return Made::Never,
         };
-        bound.end.set_quarantine(self.quarantine.load(std::sync::atomic::Ordering::Relaxed));
+        // For the hook's calls.
+        bound.end.set_quarantine(self.with(|present| present.quarantine));
         if self.descriptor.stateless || bound.continues(&self.bound()) {
             return Made::Bound(bound, Ok(()));
         }
@@ -105,6 +106,8 @@ impl Resilient {
                         present.why = why.into();
                     }
                     present.past = present.past.plus(&past);
+                    // It may have been set since the attempt began.
+                    bound.end.set_quarantine(present.quarantine);
                     Some(std::mem::replace(&mut present.bound, bound))
                 }
             };
