@@ -24,7 +24,7 @@ use crate::import::{self, Bound};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use underpass_os::Directory;
+use underpass_os::{Directory, fork};
 use underpass_threads::critical;
 use underpass_wire::{Decode, Descriptor, Encode};
 
@@ -122,6 +122,12 @@ impl Resilient {
         drop(present);
         drop(held);
         result
+    }
+
+    /// That this process was not forked off the one that imported. Another thread of that one may
+    /// have held the lock, and nobody gives it back here, so this comes before it.
+    pub(crate) fn check_fork(&self) -> Result<(), CallError> {
+        if fork::is_forked() { Err(CallError::Forked) } else { Ok(()) }
     }
 
     /// The binding of this moment.
