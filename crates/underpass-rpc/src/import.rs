@@ -342,17 +342,25 @@ fn answered(socket: &Socket, until: Until<'_>) -> io::Result<bool> {
 mod tests {
     use super::*;
     use std::cell::Cell;
+    use std::sync::mpsc;
 
     #[test]
     fn what_a_file_thread_tells_is_waited_for_only_while_it_is_wanted() {
         let (tell, told) = mpmc::unbounded::<u32>();
-        // Wanted for ever at first, and then no more.
-        let asked = Cell::new(0);
-        let until = || {
-            asked.set(asked.get() + 1);
-            if asked.get() < 3 { u64::MAX } else { 0 }
-        };
-        assert_eq!((hear_while_wanted(&told, &until), asked.get()), (None, 3));
+        let (ends, ended) = mpsc::channel();
+        std::thread::spawn(move || {
+            // Wanted for ever at first, and then no more.
+            let asked = Cell::new(0);
+            let until = || {
+                asked.set(asked.get() + 1);
+                if asked.get() < 3 { u64::MAX } else { 0 }
+            };
+            let heard = hear_while_wanted(&told, &until);
+            ends.send((heard, asked.get(), told)).unwrap();
+        });
+        let watchdog = Duration::from_secs(60);
+        let (heard, asked, told) = ended.recv_timeout(watchdog).expect("it asks again");
+        assert_eq!((heard, asked), (None, 3));
         tell.send(7).unwrap();
         assert_eq!(hear_while_wanted(&told, &|| 0), Some(7), "it is there");
         drop(tell);
