@@ -2,9 +2,14 @@
 //! has captured them).
 
 use crate::error::{CallError, Outcome};
+use crate::queue::Who;
+use crate::summons::wake_task;
+use crate::waiting::wake;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use underpass_threads::critical;
+use std::task::Waker;
+use underpass_threads::{Control, critical};
 
 /// The right to free callers from a server that does not reply: calls made over a stub that is
 /// `abandonable` by it return as soon as anybody abandons it, each with [`CallError::Abandoned`]
@@ -38,9 +43,32 @@ struct Calls {
 
 /// A place where callers wait and can be freed.
 pub(crate) trait Frees: Send + Sync {
-    /// Has the caller look whether it is freed whose call has the slot `number`; or all that have
-    /// none, if that is nothing. Short, and takes no lock of an [`Abandon`].
-    fn free(&self, number: Option<u16>);
+    /// Frees the caller whose call has the slot `number`; or all callers that have none, if that is
+    /// nothing. Returns the callers that are to be woken. Short; takes no lock of an [`Abandon`],
+    /// and wakes nobody, because that runs code of the user's.
+    fn free(&self, number: Option<u16>) -> Vec<Freed>;
+}
+
+/// A caller that is to look whether it is freed.
+#[must_use = "it sleeps until it is woken"]
+pub(crate) enum Freed {
+    /// It waits for a slot, or for the next binding.
+    Waiter(Who),
+    /// A thread that waits for its reply.
+    Thread(&'static Control),
+    /// A task that waits for its reply.
+    Task(Waker),
+}
+
+impl Freed {
+    /// Wakes it. Without any lock: its executor may poll it at once, or drop it.
+    fn wake(self) {
+        match self {
+            Self::Waiter(who) => who.call(),
+            Self::Thread(who) => wake(who),
+            Self::Task(waker) => wake_task(waker),
+        }
+    }
 }
 
 impl Abandon {
@@ -55,12 +83,16 @@ impl Abandon {
         let mut calls = self.calls();
         calls.abandoned = true;
         let under_way: Vec<_> = calls.under_way.iter().map(|(_, end, slot)| (end.clone(), *slot)).collect();
+        // The callers of a place that have no slot are freed all at once.
+        let mut places = HashSet::new();
+        let each = under_way
+            .iter()
+            .filter(|(end, slot)| slot.is_some() || places.insert(Arc::as_ptr(end).cast::<()>()));
         // Under the lock: what leaves its place here gives its slot to others.
-        for (end, slot) in &under_way {
-            end.free(*slot);
-        }
+        let freed: Vec<_> = each.flat_map(|(end, slot)| end.free(*slot)).collect();
         drop(calls);
         drop(held);
+        freed.into_iter().for_each(Freed::wake);
     }
 
     /// Whether anybody has abandoned it.

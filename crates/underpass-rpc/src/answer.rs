@@ -219,7 +219,7 @@ impl<'a> Answer<'a> {
             Some(Status::NoResources) => CallError::NoResources(Outcome::NotStarted, text),
             Some(Status::NoRoomForResult) => CallError::NoResources(Outcome::Executed, text),
             Some(Status::Unwanted) => CallError::Deadline(Outcome::NotStarted),
-            Some(Status::Closed) => CallError::Closed(Outcome::NotStarted),
+            Some(Status::Closed) => self.end.turned_away(),
             Some(Status::Dropped) => CallError::Dropped(Outcome::Unknown),
             Some(Status::DroppedUnstarted) => CallError::Dropped(Outcome::NotStarted),
             Some(Status::Done) | None => self.end.violated("a reply of no known status"),

@@ -50,6 +50,7 @@ use underpass_sync::{Inside, Spin};
 /// | `aside` | who puts the line aside, because it can't sleep on its word |
 /// | `dormant`, `seen` | under the lock of the lines |
 /// | `unrung` | callers |
+/// | `turns_away` | callers that the server turns away; never reset |
 /// | `quarantined` | under `lock` |
 /// | `quarantine` | the user |
 /// | `untold`, `tells_again` | callers that give up, and the clerk |
@@ -69,6 +70,8 @@ pub(crate) struct ClientEnd {
     /// No activation looks at this line.
     dormant: AtomicBool,
     why: Mutex<Option<Ending>>,
+    /// The server has turned a call away, because it drains.
+    turns_away: AtomicBool,
     sleepers: AtomicU32,
     aside: AtomicBool,
     unrung: Unrung,
@@ -133,6 +136,7 @@ impl ClientEnd {
                 closed: AtomicBool::new(false),
                 dormant: AtomicBool::new(false),
                 why: Mutex::new(None),
+                turns_away: AtomicBool::new(false),
                 sleepers: AtomicU32::new(0),
                 aside: AtomicBool::new(false),
                 unrung: Unrung::default(),

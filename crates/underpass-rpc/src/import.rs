@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use underpass_channel::Channel;
 use underpass_channel::layout::stack_of;
 use underpass_os::{Connected, Directory, Socket, clock, failpoint, fork};
-use underpass_sync::mpsc;
+use underpass_sync::mpmc::{self, RecvTimeoutError};
 use underpass_threads::{blocking, calls_end, cancelled, on_user_thread, sleep};
 use underpass_wire::Descriptor;
 
@@ -237,7 +237,8 @@ fn hear(socket: &Connection, path: &Path, until: Until<'_>) -> Result<Message, I
             false => ImportError::NoAnswer(path.into(), patience),
         });
     }
-    receive_answer(socket, left_until(until())).map_err(|e| match e.kind() {
+    receive_answer(socket, &until).map_err(|e| match e.kind() {
+        io::ErrorKind::TimedOut if calls_end() => ImportError::Cancelled,
         io::ErrorKind::TimedOut => ImportError::NoAnswer(path.into(), patience),
         _ => unheard(path, "the server's answer can't be had")(e),
     })
@@ -281,18 +282,15 @@ fn bound(
 }
 
 /// The server's answer, which has come. Its files are received by the server's user's file thread,
-/// within that time.
-fn receive_answer(socket: &Connection, within: Duration) -> io::Result<Message> {
+/// while they are wanted.
+fn receive_answer(socket: &Connection, until: Until<'_>) -> io::Result<Message> {
     let too_long = || io::Error::new(io::ErrorKind::InvalidData, "the peer sent a message that is too long");
     let message = match socket.look()?.with_files {
         true => {
-            let (tell, told) = mpsc::channel();
+            let (tell, told) = mpmc::unbounded();
             let then = move |message| drop(tell.send(message));
             file_thread::receive(socket.unclosed().user(), socket, LONGEST, then)?;
-            let hears = move || told.recv_timeout(within);
-            // A thread that was cancelled does not wait, and this is wanted all the same.
-            let heard = if cancelled() { blocking(hears) } else { hears() };
-            heard.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??
+            hear_while_wanted(&told, until).ok_or(io::ErrorKind::TimedOut)??
         }
         false => {
             let mut buffer = vec![0; LONGEST];
@@ -302,6 +300,23 @@ fn receive_answer(socket: &Connection, within: Duration) -> io::Result<Message> 
         }
     };
     if message.cut { Err(too_long()) } else { Ok(message) }
+}
+
+/// What is told; nothing if that comes too late, or the thread's calls are to end.
+fn hear_while_wanted<T: Send>(told: &mpmc::Receiver<T>, until: Until<'_>) -> Option<T> {
+    loop {
+        let left = left_until(until());
+        let hears = || told.recv_timeout(left.min(GLANCE));
+        // A thread that was cancelled does not wait, and this is wanted all the same.
+        match if cancelled() { blocking(hears) } else { hears() } {
+            Ok(told) => return Some(told),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Cancelled) => {}
+        }
+        if left.is_zero() || calls_end() {
+            return None;
+        }
+    }
 }
 
 /// Waits for the server's answer; `false` if none comes, or the thread's calls are to end. A
@@ -320,5 +335,35 @@ fn answered(socket: &Socket, until: Until<'_>) -> io::Result<bool> {
             true => sleep(left.min(STEP / 10)),
             false => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::sync::mpsc;
+
+    #[test]
+    fn what_a_file_thread_tells_is_waited_for_only_while_it_is_wanted() {
+        let (tell, told) = mpmc::unbounded::<u32>();
+        let (ends, ended) = mpsc::channel();
+        std::thread::spawn(move || {
+            // Wanted for ever at first, and then no more.
+            let asked = Cell::new(0);
+            let until = || {
+                asked.set(asked.get() + 1);
+                if asked.get() < 3 { u64::MAX } else { 0 }
+            };
+            let heard = hear_while_wanted(&told, &until);
+            ends.send((heard, asked.get(), told)).unwrap();
+        });
+        let watchdog = Duration::from_secs(60);
+        let (heard, asked, told) = ended.recv_timeout(watchdog).expect("it asks again");
+        assert_eq!((heard, asked), (None, 3));
+        tell.send(7).unwrap();
+        assert_eq!(hear_while_wanted(&told, &|| 0), Some(7), "it is there");
+        drop(tell);
+        assert_eq!(hear_while_wanted(&told, &|| u64::MAX), None, "nobody tells it any more");
     }
 }

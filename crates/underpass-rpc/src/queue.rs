@@ -31,7 +31,7 @@ struct Waiter {
 }
 
 /// A thread or a task that waits, to be called once.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Who {
     Thread(Arc<Latch>),
     Task(Arc<Summons>),
@@ -133,7 +133,7 @@ impl Queue {
     }
 
     #[cold]
-    fn call_one(&self, leased: impl Fn() -> u32) -> bool {
+    fn call_one(&self, leased: impl Fn() -> u32) {
         let mut latches = self.latches.lock().unwrap_or_else(PoisonError::into_inner);
         let leased = leased();
         let first = latches.iter().position(|waiter| leased < waiter.most);
@@ -143,11 +143,14 @@ impl Queue {
             self.waiting.fetch_sub(1, Ordering::SeqCst);
             waiter.who.call();
         }
-        first.is_some()
     }
 
-    /// Calls every waiter.
-    pub(crate) fn all(&self) {
-        while self.call_one(|| 0) {}
+    /// Takes every waiter out. The caller of this calls them.
+    pub(crate) fn take_all(&self) -> Vec<Who> {
+        let mut latches = self.latches.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiters = std::mem::take(&mut *latches);
+        drop(latches);
+        self.waiting.fetch_sub(waiters.len() as u32, Ordering::SeqCst);
+        waiters.into_iter().map(|waiter| waiter.who).collect()
     }
 }

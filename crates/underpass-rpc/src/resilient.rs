@@ -22,9 +22,9 @@ use crate::counters::Counters;
 use crate::error::{CallError, ImportError, Outcome};
 use crate::import::{self, Bound};
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use underpass_os::Directory;
+use underpass_os::{Directory, fork};
 use underpass_threads::critical;
 use underpass_wire::{Decode, Descriptor, Encode};
 
@@ -38,7 +38,6 @@ pub(crate) struct Resilient {
     descriptor: &'static Descriptor,
     policy: Policy,
     restore: Option<Box<Restore>>,
-    quarantine: AtomicU32,
     present: Mutex<Present>,
 }
 
@@ -49,6 +48,8 @@ struct Present {
     generation: u64,
     /// Why it has not, the last time.
     why: Arc<str>,
+    /// What its quarantine and those of the bindings after it are to be.
+    quarantine: u32,
     /// What the bindings before this one have carried.
     past: Counters,
     /// The callers that wait for the next binding, or pause before that.
@@ -94,6 +95,7 @@ impl Resilient {
             bound,
             generation: 0,
             why: "".into(),
+            quarantine: QUARANTINE,
             past: Counters::default(),
             waiters: Vec::new(),
             waited: 0,
@@ -107,7 +109,6 @@ impl Resilient {
             descriptor,
             policy,
             restore,
-            quarantine: AtomicU32::new(QUARANTINE),
             present: Mutex::new(present),
         })
     }
@@ -121,6 +122,12 @@ impl Resilient {
         drop(present);
         drop(held);
         result
+    }
+
+    /// That this process was not forked off the one that imported. Another thread of that one may
+    /// have held the lock, and nobody gives it back here, so this comes before it.
+    pub(crate) fn check_fork(&self) -> Result<(), CallError> {
+        if fork::is_forked() { Err(CallError::Forked) } else { Ok(()) }
     }
 
     /// The binding of this moment.
@@ -212,8 +219,11 @@ impl Resilient {
     }
 
     pub(crate) fn set_quarantine(&self, most: u32) {
-        self.quarantine.store(most, Ordering::Relaxed);
-        self.bound().end.set_quarantine(most);
+        // Under the lock, as in `conclude`: neither overwrites what the other has set later.
+        self.with(|present| {
+            present.quarantine = most;
+            present.bound.end.set_quarantine(most);
+        });
     }
 }
 

@@ -212,7 +212,10 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         let ticket = match &self.to {
             To::Here(_) => return Err(ShareError::Here),
             To::There(bound) => bound.end.share()?,
-            To::Anywhere(resilient, _) => resilient.bound().end.share()?,
+            To::Anywhere(resilient, _) => {
+                resilient.check_fork().map_err(ShareError::Call)?;
+                resilient.bound().end.share()?
+            }
         };
         let socket = socket.as_fd();
         blocking(|| pass(socket, ticket.as_fd())).map_err(ShareError::System)

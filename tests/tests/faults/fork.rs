@@ -5,6 +5,7 @@ use super::contained::{contained, is_without};
 use super::{SERVER, alone};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
 use underpass::{CallError, ImportError, Policy, Server, ShareError, thread};
 use underpass_skip::skip;
 use underpass_tests::{
@@ -52,6 +53,36 @@ fn a_child_that_is_forked_off_can_t_hurt_its_parents_bindings() {
     forks(server.name());
     let name = server.name().to_owned();
     thread::spawn(move || forks(&name)).join().unwrap();
+}
+
+#[test]
+fn a_child_is_told_so_though_another_thread_was_at_the_binding_as_it_forked() {
+    let (_alone, _watchdog) =
+        (alone(), Watchdog::new("a_child_is_told_so_though_another_thread_was_at_the_binding"));
+    let server = ServerProcess::start(SERVER, &Room::name("fork-within"), "shared");
+    let client = ProbeClient::import_resilient(server.name(), Policy::default()).unwrap();
+    let (forks, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let told: Vec<_> = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::SeqCst) {
+                // This takes the lock under which a call looks for its binding.
+                client.acknowledge_restart();
+                forks.store(true, Ordering::SeqCst);
+            }
+        });
+        until("the other thread to be at it", || forks.load(Ordering::SeqCst).then_some(()));
+        let own = client.clone();
+        let is_told = || {
+            let shared = own.share_with(std::io::stdin());
+            own.add(1, 2) == Err(CallError::Forked)
+                && matches!(shared, Err(ShareError::Call(CallError::Forked)))
+        };
+        let told = (0..100).map(|_| in_child(|| i32::from(!is_told()))).collect();
+        over.store(true, Ordering::SeqCst);
+        told
+    });
+    assert_eq!(told, [Some(0); 100]);
+    assert_eq!(client.add(1, 2), Ok(3));
 }
 
 #[test]

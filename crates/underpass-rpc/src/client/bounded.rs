@@ -6,15 +6,13 @@
 //! known of a call that was given up is proved in the channel's `README.md`, *Not started*.
 
 use super::{ClientEnd, Terms};
-use crate::abandon::{Frees, UnderWay};
+use crate::abandon::{Freed, Frees, UnderWay};
 use crate::alarm;
 use crate::answer::Answer;
 use crate::deadline::Inherited;
 use crate::error::{CallError, Outcome};
 use crate::incoming::Status;
 use crate::linkage::Delivered;
-use crate::summons::wake_task;
-use crate::waiting::wake;
 use std::sync::Arc;
 use underpass_channel::Cell;
 use underpass_os::{barrier, clock};
@@ -202,18 +200,18 @@ impl ClientEnd {
 impl Frees for ClientEnd {
     /// Somebody abandons a call over this channel, which has the slot `number`, or waits for one.
     #[cold]
-    fn free(&self, number: Option<u16>) {
-        let Some(number) = number else { return self.queue.all() };
+    fn free(&self, number: Option<u16>) -> Vec<Freed> {
+        let Some(number) = number else {
+            return self.queue.take_all().into_iter().map(Freed::Waiter).collect();
+        };
         let inside = self.lock();
-        let freed = self.linkage(number).free();
-        let task = matches!(freed, Delivered::Watched).then(|| self.vigil.take(number)).flatten();
+        let freed = match self.linkage(number).free() {
+            Delivered::Watched => self.vigil.take(number).map(Freed::Task),
+            Delivered::Taken(who) => who.map(Freed::Thread),
+            _ => None,
+        };
         drop(inside);
-        if let Some(waker) = task {
-            wake_task(waker);
-        }
-        if let Delivered::Taken(Some(who)) = freed {
-            wake(who);
-        }
+        freed.into_iter().collect()
     }
 }
 

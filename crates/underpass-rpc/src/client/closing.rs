@@ -4,6 +4,7 @@ use super::ClientEnd;
 use crate::error::{CallError, Outcome};
 use crate::linkage::Delivered;
 use crate::news::{Hears, News};
+use crate::queue::Who;
 use crate::summons::wake_task;
 use crate::waiting::wake;
 use std::iter;
@@ -90,7 +91,7 @@ impl ClientEnd {
         }
         barrier::heavy();
         self.lose_all();
-        self.queue.all();
+        self.queue.take_all().iter().for_each(Who::call);
         self.sharing.end();
         self.mailbox.hang_up();
         self.close_files();
@@ -110,6 +111,21 @@ impl ClientEnd {
                 self.mailbox.annexes().forget(number);
             }
         }
+    }
+
+    /// The server has turned a call away, because it drains: what its caller is told.
+    #[cold]
+    pub(crate) fn turned_away(&self) -> CallError {
+        // Relaxed, here and below: whoever asks comes after the calls that it asks about.
+        self.turns_away.store(true, Ordering::Relaxed);
+        CallError::Closed(Outcome::NotStarted)
+    }
+
+    /// Whether the binding, of which this is the first end, has ended, or its server turns calls
+    /// away.
+    pub(crate) fn turns_away(&self) -> bool {
+        let mut ends = iter::once(self).chain(self.further_ends());
+        ends.any(|end| end.is_closed() || end.turns_away.load(Ordering::Relaxed))
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -56,7 +56,8 @@ impl Resilient {
             Err(e) if may_pass(&e) => return Made::NotYet,
             Err(_) => return Made::Never,
         };
-        bound.end.set_quarantine(self.quarantine.load(std::sync::atomic::Ordering::Relaxed));
+        // For the hook's calls.
+        bound.end.set_quarantine(self.with(|present| present.quarantine));
         if self.descriptor.stateless || bound.continues(&self.bound()) {
             return Made::Bound(bound, Ok(()));
         }
@@ -82,8 +83,8 @@ impl Resilient {
         drop(done);
         match ran.unwrap_or_else(|panic| Err(format!("it panicked: {}", panic_message(&*panic)))) {
             Ok(()) => Made::Bound(bound, Ok(())),
-            // It could not: over another binding it may.
-            Err(_) if bound.end.is_closed() || abandon.is_abandoned() => Made::NotYet,
+            // It could not, because the server has ended or drains: over another binding it may.
+            Err(_) if bound.end.turns_away() || abandon.is_abandoned() => Made::NotYet,
             Err(why) => Made::Bound(bound, Err(format!("the hook that restores it failed: {why}"))),
         }
     }
@@ -105,6 +106,8 @@ impl Resilient {
                         present.why = why.into();
                     }
                     present.past = present.past.plus(&past);
+                    // It may have been set since the attempt began.
+                    bound.end.set_quarantine(present.quarantine);
                     Some(std::mem::replace(&mut present.bound, bound))
                 }
             };

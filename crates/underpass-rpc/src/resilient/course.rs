@@ -36,6 +36,7 @@ impl<'a> Course<'a> {
         terms: &'a Terms,
         known: &Known,
     ) -> Result<Self, Box<CallError>> {
+        own.check_fork()?;
         let deadline = terms.deadline()?;
         let (bound, generation, why) = own.with(|present| {
             let why = (present.generation != known.get()).then(|| present.why.clone());

@@ -5,11 +5,12 @@
 //!
 //! A waiter enters the list of the present binding and looks for the next one under one lock, and
 //! only then asks whether it is freed. The attempt puts the next binding there under the lock, and
-//! calls all waiters. `Abandon` says first that a call is freed, and then calls all waiters under
-//! the same lock. So the waiter either sees the change, or is called.
+//! calls all waiters. `Abandon` says first that a call is freed, then copies the list under the same
+//! lock, and calls all waiters of the copy without it. So the waiter either sees the change, or is
+//! called.
 
 use super::Resilient;
-use crate::abandon::{Frees, UnderWay};
+use crate::abandon::{Freed, Frees, UnderWay};
 use crate::alarm::{self, Alarm};
 use crate::error::{CallError, Outcome};
 use crate::import::Bound;
@@ -194,9 +195,10 @@ impl super::Present {
 }
 
 impl Frees for Resilient {
-    fn free(&self, _: Option<u16>) {
+    fn free(&self, _: Option<u16>) -> Vec<Freed> {
         // They stay in the list until they have looked.
-        self.with(|present| present.waiters.iter().for_each(|waiter| waiter.who.call()));
+        let who = |waiter: &Waiter| Freed::Waiter(waiter.who.clone());
+        self.with(|present| present.waiters.iter().map(who).collect())
     }
 }
 
