@@ -226,7 +226,7 @@ const UNSAFE: &[(&str, &[&str])] = &[
             "thread.rs",
         ],
     ),
-    ("underpass-rpc", &["waiting.rs"]),
+    ("underpass-rpc", &["call/waiting.rs"]),
     ("underpass-seam", &["brief.rs", "gate.rs", "local_word.rs", "lock.rs", "slot.rs"]),
     ("underpass-sync", &["cell.rs", "queue.rs", "wakes.rs"]),
     ("underpass-tests", &["contained/raw.rs", "hiding/raw.rs", "sandboxed/raw.rs"]),

@@ -5,7 +5,7 @@ mod call;
 pub(crate) use self::call::no_stack;
 pub use self::call::{CallError, FromCallError, Outcome};
 
-use crate::elsewhere;
+use crate::binding::elsewhere;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
