@@ -90,7 +90,11 @@ fn check_signature(signature: &Signature, errors: &mut Errors) {
     if let Some(token) = &signature.asyncness {
         errors.at(
             token,
-            "a method of an interface is not `async`: a call blocks the calling thread and no other, so write a plain `fn`",
+            format!(
+                "a method of an interface is not `async`: write a plain `fn {0}`. Tasks call it by `{0}_async`, and handlers \
+                 may be `async fn`s of the trait that `#[underpass::interface(asynchronous)]` adds",
+                signature.ident
+            ),
         );
     }
     if let Some(token) = &signature.constness {
