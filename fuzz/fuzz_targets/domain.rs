@@ -66,7 +66,7 @@ enum Act {
 /// The honest server.
 static SERVER: LazyLock<(Running, Directory)> = LazyLock::new(|| {
     let path = env::temp_dir().join(format!("underpass-fuzz-{}", process::id()));
-    let server = Server::new().directory(&path).export(NAME, Nothing.serve()).shareable();
+    let server = Server::new().directory(&path).export(NAME, Nothing.serve().shareable());
     (server.start().expect("an export"), Directory::at(path))
 });
 

@@ -60,7 +60,7 @@ impl Deep for Diver {
     }
 
     fn export(&self, name: &str, bytes: u64) -> Result<(), CallError> {
-        let server = Server::new().export(name, Deep::serve(Self::default())).stack_size(bytes as usize);
+        let server = Server::new().export(name, Deep::serve(Self::default()).stack_size(bytes as usize));
         self.0.lock().unwrap().push(server.start().unwrap());
         Ok(())
     }

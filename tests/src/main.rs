@@ -80,7 +80,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let service = match interface.as_str() {
         "probe" => Probe::serve(Subject::default()),
         "shared" => {
-            return Ok(Server::new().export(name, Probe::serve(Subject::default())).shareable().run()?);
+            return Ok(Server::new().export(name, Probe::serve(Subject::default()).shareable()).run()?);
         }
         "other" => Other::serve(Unlike),
         "worker" => Worker::serve(Diligent::new()),
@@ -99,33 +99,30 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         "tight" => Tight::serve(Gathering::default()),
         "deep" => {
-            let server = Server::new().export(name, Deep::serve(Diver::default()));
-            let sized = match number() {
-                Ok(bytes) => server.stack_size(bytes.parse()?),
-                Err(_) => server,
-            };
-            return Ok(sized.run()?);
+            let deep = Deep::serve(Diver::default());
+            match number() {
+                Ok(bytes) => deep.stack_size(bytes.parse()?),
+                Err(_) => deep,
+            }
         }
         "scales" => Scales::serve(Weigher::default()),
         "porter" => Porter::serve(Hall::default()),
         "public" => {
             let porter = Porter::serve(Hall::default());
-            return Ok(Server::new().mode(0o666).export(name, porter).shareable().run()?);
+            return Ok(Server::new().mode(0o666).export(name, porter.shareable()).run()?);
         }
         "withhold" => return Ok(withhold()?),
         "shelf" => Shelf::serve(Board::default()),
         "store" | "store-replace" | "store-expiring" => {
             let server = if interface == "store-replace" { Server::new().replace() } else { Server::new() };
-            let server = server.export(name, Store::serve(Memory::default()));
-            let server = match interface.as_str() {
-                "store-expiring" => server.expires_in(Duration::from_millis(20)),
-                _ => server,
-            };
-            let named = match number() {
-                Ok(state) => server.state_id(state.parse()?),
-                Err(_) => server,
-            };
-            return Ok(named.run()?);
+            let mut store = Store::serve(Memory::default());
+            if interface == "store-expiring" {
+                store = store.expires_in(Duration::from_millis(20));
+            }
+            if let Ok(state) = number() {
+                store = store.state_id(state.parse()?);
+            }
+            return Ok(server.export(name, store).run()?);
         }
         "few-bindings" => {
             let limits = Limits { bindings: number()?.parse()?, ..Limits::default() };

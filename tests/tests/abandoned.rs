@@ -1,8 +1,12 @@
 //! Servers that don't come back: their callers are freed, and who holds too many calls loses the
 //! binding.
 
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
-use underpass::{Abandon, CallError, Outcome, thread};
+use underpass::{Abandon, CallError, Outcome, Policy, thread};
 use underpass_tests::{Watchdog, Worker, WorkerClient, Works, cont, stop, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
@@ -137,4 +141,141 @@ fn abandoning_races_with_replies() {
         })
         .collect();
     assert!(callers.into_iter().all(|caller| caller.join().unwrap().is_ok()));
+}
+
+/// What an executor does with a task within `wake`, and not later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Does {
+    /// It polls it.
+    Polls,
+    /// It abandons its call once more, and polls it.
+    Abandons,
+    /// It drops the task's future.
+    Drops,
+    /// It forgets it. The waker was the last hold on the task, so its future is dropped.
+    Forgets,
+}
+
+type Told = Result<u64, CallError>;
+
+struct Task {
+    future: Mutex<Option<Pin<Box<dyn Future<Output = Told> + Send>>>>,
+    does: Does,
+    abandon: Abandon,
+    waits: AtomicBool,
+    told: mpsc::Sender<Told>,
+}
+
+impl Task {
+    fn poll(self: &Arc<Self>) {
+        // It may be woken while it is polled.
+        let Ok(mut future) = self.future.try_lock() else { return };
+        let waker = Waker::from(self.clone());
+        let polled = future.as_mut().map(|future| future.as_mut().poll(&mut Context::from_waker(&waker)));
+        if let Some(Poll::Ready(told)) = polled {
+            *future = None;
+            self.told.send(told).unwrap();
+        }
+    }
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        if !self.waits.load(Ordering::SeqCst) {
+            return;
+        }
+        match self.does {
+            Does::Polls => self.poll(),
+            Does::Abandons => {
+                self.abandon.abandon();
+                self.poll();
+            }
+            Does::Drops => drop(self.future.lock().unwrap().take()),
+            Does::Forgets => {}
+        }
+    }
+}
+
+/// Abandons a task that waits in a call over `client`. Its executor does so as it is woken.
+fn abandon_a_task(client: &WorkerClient, does: Does) {
+    let (abandon, (told, tells)) = (Abandon::new(), mpsc::channel());
+    let free = client.abandonable(&abandon);
+    let held = Arc::new(());
+    let is_held = Arc::downgrade(&held);
+    let future = async move {
+        let told = free.note_async(1).await;
+        drop(held);
+        told
+    };
+    let future = Mutex::new(Some(Box::pin(future) as _));
+    let task = Task { future, does, abandon: abandon.clone(), waits: AtomicBool::new(false), told };
+    let task = Arc::new(task);
+    // At first it has itself polled again at once.
+    (0..10).for_each(|_| task.poll());
+    assert!(is_held.upgrade().is_some(), "it waits");
+    task.waits.store(true, Ordering::SeqCst);
+    drop(task);
+    abandon.abandon();
+    assert!(is_held.upgrade().is_none(), "its future is gone: {does:?}");
+    let told = tells.try_recv().ok();
+    match does {
+        Does::Polls | Does::Abandons => {
+            assert!(matches!(told, Some(Err(CallError::Abandoned(_)))), "{told:?}")
+        }
+        Does::Drops | Does::Forgets => assert_eq!(told, None),
+    }
+}
+
+#[test]
+fn executors_do_what_they_like_with_a_task_that_is_freed_from_its_reply() {
+    let _watchdog = Watchdog::new("executors_do_what_they_like_with_a_task_that_is_freed_from_its_reply");
+    let works = Works::new(SERVER, "eager-reply");
+    let client = works.client();
+    stop(works.server.pid());
+    for does in [Does::Polls, Does::Abandons, Does::Drops, Does::Forgets] {
+        abandon_a_task(&client, does);
+    }
+    cont(works.server.pid());
+    assert_eq!(client.note(2), Ok(2));
+}
+
+#[test]
+fn executors_do_what_they_like_with_a_task_that_is_freed_from_its_turn() {
+    let _watchdog = Watchdog::new("executors_do_what_they_like_with_a_task_that_is_freed_from_its_turn");
+    let works = Works::new(SERVER, "eager-turn");
+    let client = works.client();
+    stop(works.server.pid());
+    let mut callers: Vec<_> = (0..64)
+        .map(|id| {
+            let client = client.clone();
+            Box::pin(async move { client.note_async(id).await })
+        })
+        .collect();
+    for caller in &mut callers {
+        assert!(caller.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    for does in [Does::Polls, Does::Abandons, Does::Drops, Does::Forgets] {
+        abandon_a_task(&client, does);
+        assert_eq!(client.counters().calls, 64, "it had no slot");
+    }
+    cont(works.server.pid());
+    assert_eq!(smol::block_on(callers.remove(7)), Ok(7));
+}
+
+#[test]
+fn executors_do_what_they_like_with_a_task_that_is_freed_between_two_servers() {
+    let _watchdog =
+        Watchdog::new("executors_do_what_they_like_with_a_task_that_is_freed_between_two_servers");
+    let mut works = Works::new(SERVER, "eager-between");
+    let policy = Policy::new().patience(Duration::from_secs(3600));
+    let client = WorkerClient::import_resilient(works.server.name(), policy).unwrap();
+    works.server.kill();
+    let late = client.with_deadline(Duration::from_millis(300)).note(0);
+    assert_eq!(late, Err(CallError::Deadline(Outcome::NotStarted)));
+    // An alarm holds the task, too, so it is not gone if its executor forgets it.
+    for does in [Does::Polls, Does::Abandons, Does::Drops] {
+        abandon_a_task(&client, does);
+    }
+    works.start(SERVER);
+    assert_eq!(client.note(2), Ok(2));
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use underpass::{Binding, CallError, Grant, ImportError, Running, Server, binding_state, caller};
+use underpass_skip::skip;
 use underpass_tests::{
     ANOTHER, Clerk, Desk, DeskClient, PublicRoom, Puppet, Room, SOMEBODY, Watchdog, fds_of, listen, until,
 };
@@ -21,11 +22,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 fn is_root() -> bool {
-    let root = underpass_os::process::user() == 0;
-    if !root {
-        eprintln!("not run: only root can become another user");
-    }
-    root
+    underpass_os::process::user() == 0
 }
 
 fn server() -> Server {
@@ -50,7 +47,7 @@ fn regions() -> usize {
 fn a_server_decides_who_gets_a_binding() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_server_decides_who_gets_a_binding"));
     if !is_root() {
-        return;
+        skip!("only root can become another user");
     }
     let (open, closed) = (Room::name("open"), Room::name("closed"));
     let decide = |peer: &underpass::Peer| match peer.uid() {
@@ -60,8 +57,7 @@ fn a_server_decides_who_gets_a_binding() {
     };
     let running = server()
         .export(&open, Desk::serve(Clerk::default()))
-        .export(&closed, Desk::serve(Clerk::default()))
-        .authorize(decide)
+        .export(&closed, Desk::serve(Clerk::default()).authorize(decide))
         .start()
         .unwrap();
     let mut puppets = [0, SOMEBODY, ANOTHER].map(|uid| Puppet::of_user(SERVER, uid));
@@ -162,11 +158,13 @@ fn a_binding_ends_when_its_time_is_over() {
     let (short, own, ever) = (Room::name("short"), Room::name("own"), Room::name("ever"));
     let soon = Duration::from_millis(30);
     let running = server()
-        .export(&short, Desk::serve(Clerk::default()))
-        .expires_in(soon)
-        .export(&own, Desk::serve(Clerk::default()))
-        .expires_in(Duration::from_secs(3600))
-        .authorize(move |_| Grant::allow().expires_in(soon))
+        .export(&short, Desk::serve(Clerk::default()).expires_in(soon))
+        .export(
+            &own,
+            Desk::serve(Clerk::default())
+                .expires_in(Duration::from_secs(3600))
+                .authorize(move |_| Grant::allow().expires_in(soon)),
+        )
         .export(&ever, Desk::serve(Clerk::default()))
         .start()
         .unwrap();
@@ -233,21 +231,26 @@ fn pass_on(from: &mut Puppet, to: &mut Puppet, address: &str) -> (String, String
 fn a_binding_is_passed_on_only_if_its_server_lets_it_and_to_who_is_let_in() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_binding_is_passed_on"));
     if !is_root() {
-        return;
+        skip!("only root can become another user");
     }
     let (open, picky, closed) = (Room::name("shared"), Room::name("picky"), Room::name("unshared"));
     let running = server()
         // The third can't come by itself.
         .mode(0o600)
         .limits_of(SOMEBODY, underpass::Limits { bindings: 1, ..underpass::Limits::default() })
-        .export(&open, Desk::serve(Clerk::default()))
-        .authorize(|peer| match peer.uid() {
-            0 => Grant::allow().expires_in(Duration::from_secs(3600)),
-            _ => Grant::allow(),
-        })
-        .shareable()
-        .export(&picky, Desk::serve(Clerk::default()))
-        .authorize(|peer| Grant::from(peer.uid() == 0).shareable(true))
+        .export(
+            &open,
+            Desk::serve(Clerk::default())
+                .authorize(|peer| match peer.uid() {
+                    0 => Grant::allow().expires_in(Duration::from_secs(3600)),
+                    _ => Grant::allow(),
+                })
+                .shareable(),
+        )
+        .export(
+            &picky,
+            Desk::serve(Clerk::default()).authorize(|peer| Grant::from(peer.uid() == 0).shareable(true)),
+        )
         .export(&closed, Desk::serve(Clerk::default()))
         .start()
         .unwrap();
@@ -394,11 +397,11 @@ fn a_server_learns_of_each_bindings_end_whatever_the_reason() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_server_learns_of_each_bindings_end"));
     for reason in ["dropped", "died", "revoked", "expired", "stopped", "shut down"] {
         let (name, ledger) = (Room::name(&format!("ends-{}", &reason[..4])), Ledger::default());
-        let mut server = server().export(&name, Desk::serve(ledger.clone())).on_binding_end(ledger.hook());
+        let mut service = Desk::serve(ledger.clone()).on_binding_end(ledger.hook());
         if reason == "expired" {
-            server = server.expires_in(Duration::from_millis(200));
+            service = service.expires_in(Duration::from_millis(200));
         }
-        let mut running = Some(server.start().unwrap());
+        let mut running = Some(server().export(&name, service).start().unwrap());
         let mut puppet = Puppet::start(SERVER);
         assert_eq!(puppet.ask(&format!("import {name} 1")), "()");
         let bindings = running.as_ref().unwrap().bindings();
@@ -439,7 +442,7 @@ fn a_server_learns_of_each_bindings_end_whatever_the_reason() {
 fn a_binding_has_not_ended_while_a_call_of_it_runs() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_binding_has_not_ended_while_a_call_of_it_runs"));
     let (name, ledger) = (Room::name("runs"), Ledger::default());
-    let server = server().export(&name, Desk::serve(ledger.clone())).on_binding_end(ledger.hook());
+    let server = server().export(&name, Desk::serve(ledger.clone()).on_binding_end(ledger.hook()));
     let running = server.start().unwrap();
     let (mut dying, mut other) = (bound(&name), bound(&name));
     let id = running.bindings().list()[0].id();
@@ -458,10 +461,40 @@ fn a_binding_has_not_ended_while_a_call_of_it_runs() {
 }
 
 #[test]
+fn a_shutdown_waits_for_the_end_of_a_binding_that_was_closed_before() {
+    let (_alone, _watchdog) = (alone(), Watchdog::new("a_shutdown_waits_for_the_end_of_a_binding"));
+    for reason in ["died", "revoked"] {
+        let (name, ledger) = (Room::name(&format!("late-{reason}")), Ledger::default());
+        let server = server().export(&name, Desk::serve(ledger.clone()).on_binding_end(ledger.hook()));
+        let running = server.start().unwrap();
+        let path = running.paths().next().unwrap().to_owned();
+        let mut client = bound(&name);
+        let id = running.bindings().list()[0].id();
+        client.ask("wait 0 1");
+        until("the call to begin", || (ledger.desk.begun.load(Ordering::SeqCst) == 1).then_some(()));
+        match reason {
+            "died" => drop(client),
+            _ => assert_eq!(running.bindings().revoke(|_| true), 1),
+        }
+        until("its end to be heard", || running.bindings().list().is_empty().then_some(()));
+        let heard = ledger.clone();
+        let shutdown = std::thread::spawn(move || {
+            let cut_off = running.shutdown(Duration::from_secs(60));
+            (cut_off, heard.heard())
+        });
+        // The handler returns only when the shutdown has begun.
+        until("the name to go", || (!path.exists()).then_some(()));
+        ledger.desk.open.store(1, Ordering::SeqCst);
+        let ended = vec![Heard::Hook(id), Heard::Dropped(id, id)];
+        assert_eq!(shutdown.join().unwrap(), (0, ended), "{reason}");
+    }
+}
+
+#[test]
 fn each_import_is_one_owner_within_its_domain_too() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("each_import_is_one_owner"));
     let (name, ledger) = (Room::name("within"), Ledger::default());
-    let bank = Server::new().export(&name, Bank::serve(ledger.clone())).on_binding_end(ledger.hook());
+    let bank = Server::new().export(&name, Bank::serve(ledger.clone()).on_binding_end(ledger.hook()));
     let _bank = bank.start().unwrap();
     let (one, other) = (BankClient::import(&name).unwrap(), BankClient::import(&name).unwrap());
     let clone = one.clone();

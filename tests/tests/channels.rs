@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use underpass::{CallError, Outcome};
+use underpass_skip::skip;
 use underpass_tests::{Files, Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, crowd, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
@@ -43,7 +44,9 @@ fn two_activations_call_over_channels_of_their_own() {
         meeting.meet();
         client.counters().since(&before)
     });
-    let Some(counted) = counted else { return };
+    let Some(counted) = counted else {
+        skip!("on one CPU a binding keeps one channel");
+    };
     for counted in counted {
         assert_eq!((counted.calls, counted.calls_beside, counted.channels_beside), (2 * CALLS, CALLS, 0));
     }
@@ -95,7 +98,9 @@ fn callers_over_all_channels_are_told_of_the_servers_death() {
             client.nap(3_600_000)
         })
     });
-    let Some(told) = told else { return };
+    let Some(told) = told else {
+        skip!("on one CPU a binding keeps one channel");
+    };
     for told in told {
         // One that it had not taken yet was not started.
         assert!(matches!(told, Err(CallError::PeerDied(_))), "{told:?}");
@@ -132,7 +137,9 @@ fn a_killed_client_leaves_none_of_its_channels() {
     let client = import(&server);
     client.null().unwrap();
     let files = Files::of(server.pid());
-    let Some(mut other) = other_crowd(server.name()) else { return };
+    let Some(mut other) = other_crowd(server.name()) else {
+        skip!("on one CPU a binding keeps one channel");
+    };
     assert_eq!((mappings(server.pid()), files.others()), (3, 1), "one socket for both channels");
     other.kill().unwrap();
     other.wait().unwrap();
@@ -147,7 +154,9 @@ fn a_revoked_binding_is_closed_on_all_channels() {
     let name = Room::name("revoked");
     let running = underpass::Server::new().export(&name, Probe::serve(Subject::default())).start().unwrap();
     let before = underpass::counters();
-    let Some(other) = other_crowd(&name) else { return };
+    let Some(other) = other_crowd(&name) else {
+        skip!("on one CPU a binding keeps one channel");
+    };
     let served = underpass::counters().since(&before);
     assert_eq!(served.channels_beside, 1);
     assert!(served.calls_beside > 0 && served.served > served.calls_beside, "{served:?}");

@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use underpass::{Error, ExportError, ImportError, Server};
 use underpass_os::{Directory, Socket, clock};
+use underpass_skip::skip;
 use underpass_tests::{
     OtherClient, Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, cont, kill, stop,
 };
@@ -81,7 +82,7 @@ fn a_missing_name_is_told_with_where_it_was_looked_up() {
 fn a_name_of_another_user_is_found_by_root() {
     let _watchdog = Watchdog::new("a_name_of_another_user_is_found_by_root");
     if underpass_os::process::user() != 0 {
-        return eprintln!("not run: only root sees what other users export");
+        skip!("only root sees what other users export");
     }
     let name = Room::name("somebody's");
     let directory = PathBuf::from(format!("/tmp/underpass-{}", 4_100_000_000 + std::process::id()));
@@ -189,7 +190,7 @@ fn a_directory_that_others_can_write_is_refused() {
 fn another_user_is_refused_unless_the_mode_lets_it() {
     let _watchdog = Watchdog::new("another_user_is_refused_unless_the_mode_lets_it");
     if underpass_os::process::user() != 0 {
-        return eprintln!("not run: only root can become another user");
+        skip!("only root can become another user");
     }
     // A directory that another user can look into, unlike the checkout perhaps.
     let directory = std::env::temp_dir().join(format!("underpass-users-{}", std::process::id()));

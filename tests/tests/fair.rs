@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use underpass::thread;
 use underpass_os::cpu;
+use underpass_skip::skip;
 use underpass_tests::{Probe, ProbeClient, Room, ServerProcess, Watchdog, state_of, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
@@ -57,7 +58,7 @@ fn served_before(server: &ServerProcess, flood: &ProbeClient, other: &ProbeClien
 fn a_flood_delays_anothers_call_by_its_share() {
     let _watchdog = Watchdog::new("a_flood_delays_anothers_call_by_its_share");
     let &[near, far, ..] = cpu::allowed().unwrap().as_slice() else {
-        return eprintln!("not run: on one CPU each client's calls are served on its own processor");
+        skip!("on one CPU each client's calls are served on its own processor");
     };
     // Each client would donate its own processor elsewhere, and share nothing.
     let server = ServerProcess::start_with(SERVER, &Room::name("fair"), "probe", |command| {

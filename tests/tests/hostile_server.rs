@@ -21,6 +21,7 @@ use underpass::{CallError, ImportError, Outcome, ShareError, thread};
 use underpass_channel::layout::{LARGEST, LINE_WORDS, LINES, REGION, REPLIES, SLOTS, STACK, TAKEN, VERSION};
 use underpass_channel::{Annex, Boxed, Cell, Channel, Fence, INLINE, Ids, Place, Region, Sending, Words};
 use underpass_os::{Directory, Listening, Memory, Socket};
+use underpass_skip::skip;
 use underpass_tests::{Files, Probe, ProbeClient, Room, ServerProcess, Watchdog, regions_of, until};
 use underpass_wire::to_bytes;
 
@@ -274,7 +275,9 @@ fn serve_and_open(end: &End, said: u8, files: &[BorrowedFd<'_>]) {
 fn a_channel_that_is_none_closes_the_binding() {
     let _watchdog = Watchdog::new("a_channel_that_is_none_closes_the_binding");
     let cpus = underpass_os::cpu::allowed().unwrap();
-    let &[one, other, ..] = &cpus[..] else { return };
+    let &[one, other, ..] = &cpus[..] else {
+        skip!("on one CPU a binding keeps one channel");
+    };
     let mut scene = Scene::new("none");
     let ((_, region), (_, socket)) = (Channel::create(Fence::Full, STACK).unwrap(), Socket::pair().unwrap());
     let file = std::fs::File::open("/dev/null").unwrap();

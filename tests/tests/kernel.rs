@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use underpass_os::clock::now_ns;
 use underpass_os::cpu;
+use underpass_skip::skip;
 use underpass_tests::{Entries, Room, Seen, ServerProcess, Watchdog};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
@@ -154,14 +155,10 @@ fn gaps(cpus: [usize; 2]) -> u64 {
 fn has_strace() -> bool {
     let runs =
         Command::new("strace").args(Seen::STRACE).args(["/dev/null", "true"]).stderr(Stdio::null()).status();
-    let has = runs.is_ok_and(|status| status.success());
-    if !has {
-        eprintln!(
-            "not run: no strace here, or not allowed; `.ci/run` installs it (`apt-get install strace`)"
-        );
-    }
-    has
+    runs.is_ok_and(|status| status.success())
 }
+
+const NO_STRACE: &str = "no strace here, or not allowed; `.ci/run` installs it (`apt-get install strace`)";
 
 /// Calls of both kinds of threads, on one CPU.
 fn on_one_cpu(calls: u64, donated: bool) -> [Plan<'static>; 2] {
@@ -174,7 +171,7 @@ fn the_counters_say_what_strace_says() {
     let _watchdog = Watchdog::new("the_counters_say_what_strace_says");
     let _alone = alone();
     if !has_strace() {
-        return;
+        skip!("{NO_STRACE}");
     }
     // Where both sides share a CPU no call goes without the kernel: there is much to count.
     for plan in on_one_cpu(5_000, false) {
@@ -182,7 +179,8 @@ fn the_counters_say_what_strace_says() {
     }
 }
 
-/// Runs `plan` until a run is as `good` says, which the machine's other processes may disturb.
+/// Runs `plan` until a run is as `good` says, [`TRIES`] times at the most. The machine's other
+/// processes can only add kernel entries to a call's own, so the best run tells what a call makes.
 fn one_in_some(plan: Plan<'_>, traced: bool, good: impl Fn(&Counted) -> bool) {
     let mut measured = Vec::new();
     for _ in 0..TRIES {
@@ -217,7 +215,7 @@ fn who_sleeps_is_notified_once_for_a_call() {
     let _watchdog = Watchdog::new("who_sleeps_is_notified_once_for_a_call");
     let _alone = alone();
     if !has_strace() {
-        return;
+        skip!("{NO_STRACE}");
     }
     let allowed = cpu::allowed().unwrap();
     // Where there are two CPUs, both sides have one; else they share it.
@@ -240,10 +238,10 @@ fn a_million_calls_with_both_sides_running_stay_out_of_the_kernel() {
     let _watchdog = Watchdog::new("a_million_calls_with_both_sides_running_stay_out_of_the_kernel");
     let _alone = alone();
     let &[server, client, ..] = cpu::allowed().unwrap().as_slice() else {
-        return eprintln!("not run: both sides can't run at once on one CPU");
+        skip!("both sides can't run at once on one CPU");
     };
     if !has_strace() {
-        return;
+        skip!("{NO_STRACE}");
     }
     let mut measured = Vec::new();
     for by in ["user", "kernel"] {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use underpass::{Limits, Server};
+use underpass_skip::skip;
 use underpass_tests::{ANOTHER, Clerk, Desk, PublicRoom, Puppet, Room, SOMEBODY, Watchdog, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
@@ -12,18 +13,14 @@ fn server() -> Server {
 }
 
 fn is_root() -> bool {
-    let root = underpass_os::process::user() == 0;
-    if !root {
-        eprintln!("not run: only root can become another user");
-    }
-    root
+    underpass_os::process::user() == 0
 }
 
 #[test]
 fn a_user_has_so_many_bindings_and_others_are_not_concerned() {
     let _watchdog = Watchdog::new("a_user_has_so_many_bindings");
     if !is_root() {
-        return;
+        skip!("only root can become another user");
     }
     let (name, second) = (Room::name("bindings"), Room::name("second"));
     let few = Limits { bindings: 8, ..Limits::default() };
@@ -73,7 +70,7 @@ fn memory_is_a_limit_of_its_own() {
 fn one_client_that_opens_thousands_keeps_nobody_out_by_default() {
     let _watchdog = Watchdog::new("one_client_that_opens_thousands");
     if !is_root() {
-        return;
+        skip!("only root can become another user");
     }
     let name = Room::name("thousands");
     let running = server().export(&name, Desk::serve(Clerk::default())).start().unwrap();
@@ -119,7 +116,7 @@ fn calls_beyond_their_users_limit_wait_and_then_run() {
 fn a_slow_decision_about_one_user_keeps_no_other_out() {
     let _watchdog = Watchdog::new("a_slow_decision_about_one_user");
     if !is_root() {
-        return;
+        skip!("only root can become another user");
     }
     let name = Room::name("slow");
     let (decided, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
@@ -133,7 +130,7 @@ fn a_slow_decision_about_one_user_keeps_no_other_out() {
         }
         true
     };
-    let _running = server().export(&name, Desk::serve(Clerk::default())).authorize(decide).start().unwrap();
+    let _running = server().export(&name, Desk::serve(Clerk::default()).authorize(decide)).start().unwrap();
     let [mut slow, mut other] = [SOMEBODY, ANOTHER].map(|uid| Puppet::of_user(SERVER, uid));
     slow.begin(&format!("import {name} 1"));
     until("the slow question", || asked.load(Ordering::SeqCst).then_some(()));

@@ -17,16 +17,12 @@ struct Scene {
 
 impl Scene {
     fn new(of: &str) -> Self {
-        Self::with(of, |_| {})
-    }
-
-    fn with(of: &str, change: impl FnOnce(&mut Command)) -> Self {
         let name = Room::name(of);
         let log = Log::at(std::env::temp_dir().join(format!("underpass-{name}.log")));
-        let server = ServerProcess::start_with(SERVER, &name, "drain", |command| {
-            command.env(Log::VARIABLE, log.path());
-            change(command);
-        });
+        // A shell may have started these tests in the background, and so with SIGINT ignored.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT,TERM", SERVER, &name, "drain"]).env(Log::VARIABLE, log.path());
+        let server = ServerProcess::run(command, &name);
         let client = WorkerClient::import(&name).unwrap();
         let waiting = client.clone();
         // It ends when call 2 is executed.

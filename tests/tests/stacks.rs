@@ -41,9 +41,9 @@ fn a_server_says_how_large_the_stacks_of_an_interface_are() {
 fn a_size_that_can_t_be_had_is_the_error_of_the_export() {
     let _watchdog = Watchdog::new("a_size_that_can_t_be_had");
     let service = Deep::serve(Diver::default());
-    let refused = Server::new().export(Room::name("endless"), service).stack_size(usize::MAX).start();
+    let refused = Server::new().export(Room::name("endless"), service.stack_size(usize::MAX)).start();
     let why = refused.unwrap_err().to_string();
-    assert!(why.contains("`Server::stack_size`"), "{why}");
+    assert!(why.contains("`Service::stack_size`"), "{why}");
     assert!(!Room::directory().join(Room::name("endless")).exists(), "nothing is exported");
 }
 
@@ -108,7 +108,7 @@ fn an_overflow_names_the_interface_the_method_and_the_setting() {
     fs::remove_file(&told).unwrap();
     assert!(said.contains("has overflowed its stack of 2048 KiB"), "{said}");
     assert!(said.contains("It runs `Deep::dive` for a client"), "{said}");
-    assert!(said.contains("`Server::stack_size`"), "{said}");
+    assert!(said.contains("`Service::stack_size`"), "{said}");
     assert!(said.matches("deeper").count() > 10, "{said}");
 }
 
@@ -140,7 +140,7 @@ fn a_value_for_which_the_stack_has_no_room_is_the_error_of_its_call() {
                 fit += 1;
             }
             Err(CallError::NoResources(Outcome::NotStarted, why)) => {
-                assert!(why.contains("a stack of 256 KiB") && why.contains("Server::stack_size"), "{why}");
+                assert!(why.contains("a stack of 256 KiB") && why.contains("Service::stack_size"), "{why}");
                 refused += 1;
             }
             Err(other) => panic!("{levels}: {other}"),

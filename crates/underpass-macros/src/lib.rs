@@ -48,7 +48,7 @@ use proc_macro::TokenStream;
 /// Servers give their clients ids, sessions and other names for what they keep, and to a server
 /// that was restarted these mean nothing, or something else. So calls over a stub from
 /// `import_resilient` fail with `CallError::Restarted` after that, unless the state has gone on
-/// (`Server::state_id`) or the client has restored it (`import_resilient_with`).
+/// (`Service::state_id`) or the client has restored it (`import_resilient_with`).
 /// `#[interface(stateless)]` says that no call depends on what a server has given before, so that
 /// calls go to any server. As both sides rely on that it counts for the hash.
 ///

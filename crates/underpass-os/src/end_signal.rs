@@ -41,7 +41,8 @@ static BELL: OnceLock<OwnedFd> = OnceLock::new();
 /// that a shell starts in the background.
 ///
 /// # Errors
-/// `AddrInUse` if this process handles one of them in another way; too many open files.
+/// `AddrInUse` if this process handles one of them in another way; too many open files. Then both
+/// do what they did before.
 pub fn catch() -> io::Result<BorrowedFd<'static>> {
     let bell = match BELL.get() {
         Some(bell) => bell,
@@ -52,25 +53,27 @@ pub fn catch() -> io::Result<BorrowedFd<'static>> {
     };
     // SYNC with the load in `note`, which runs after the handler is there.
     OWNER.store(process::id(), Ordering::SeqCst);
+    // Before it installs: then a `release` of somebody else leaves the handlers there.
+    CAUGHT.fetch_add(1, Ordering::SeqCst);
+    install().inspect_err(|_| release())?;
+    Ok(bell.as_fd())
+}
+
+/// Installs the handlers; on an error, one of them may be there.
+fn install() -> io::Result<()> {
     for (number, handler) in [(libc::SIGTERM, terminate as fn()), (libc::SIGINT, interrupt as fn())] {
         if action(number, None)? != libc::SIG_IGN {
             signal::install(number, handler)?;
         }
     }
-    CAUGHT.fetch_add(1, Ordering::SeqCst);
-    Ok(bell.as_fd())
+    Ok(())
 }
 
 /// These signals do again what they did before [`catch`], unless somebody else has called that too.
+/// A handler that something else has installed meanwhile stays.
 pub fn release() {
-    if CAUGHT.fetch_sub(1, Ordering::SeqCst) > 1 {
-        return;
-    }
-    for number in [libc::SIGTERM, libc::SIGINT] {
-        if action(number, None).is_ok_and(|found| found != libc::SIG_IGN) {
-            // It can't fail where the same number has just been asked about.
-            let _ = action(number, Some((libc::SIG_DFL, 0)));
-        }
+    if CAUGHT.fetch_sub(1, Ordering::SeqCst) == 1 {
+        [libc::SIGTERM, libc::SIGINT].into_iter().for_each(signal::uninstall);
     }
 }
 
@@ -125,5 +128,36 @@ impl EndSignal {
         // It comes here only if this kernel thread holds the signal back.
         let _ = signal::unblock(number);
         signal::exit(128 + number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    extern "C" fn other(_: i32) {}
+
+    /// What SIGTERM and SIGINT do.
+    fn actions() -> [libc::sighandler_t; 2] {
+        [libc::SIGTERM, libc::SIGINT].map(|number| action(number, None).unwrap())
+    }
+
+    #[test]
+    fn who_can_t_catch_both_catches_neither_and_leaves_others_alone() {
+        let before = actions();
+        let others = other as *const () as libc::sighandler_t;
+        action(libc::SIGINT, Some((others, 0))).unwrap();
+        assert_eq!(catch().unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(actions(), [before[0], others]);
+        // Somebody who has caught both, before another takes one, keeps the other.
+        action(libc::SIGINT, Some((before[1], 0))).unwrap();
+        catch().unwrap();
+        let caught = actions();
+        action(libc::SIGINT, Some((others, 0))).unwrap();
+        assert_eq!(catch().unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(actions(), [caught[0], others]);
+        release();
+        assert_eq!(actions(), [before[0], others]);
+        action(libc::SIGINT, Some((before[1], 0))).unwrap();
     }
 }

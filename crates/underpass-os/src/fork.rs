@@ -36,6 +36,13 @@ pub fn check() -> io::Result<()> {
     }
 }
 
+/// Whether this process was forked off one that had a socket by which peers learn of its end.
+/// Unlike [`check`], it asks the kernel nothing.
+pub fn is_forked() -> bool {
+    // Relaxed: as in `check`.
+    FORKED.load(Ordering::Relaxed)
+}
+
 /// From now on `before` runs before each `fork` of this process, on the kernel thread that forks,
 /// and then `parent` and `child`, each where it says. (A `clone` that goes around the C library
 /// calls none of them.)

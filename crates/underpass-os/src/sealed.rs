@@ -114,7 +114,7 @@ fn pages_from(file: &OwnedFd, begin: u64) -> Option<u64> {
 ///   faults. All of them were there when it was mapped: a hole, which costs its maker nothing,
 ///   would cost its reader memory, and kills the reader where that is short (`vm.overcommit_memory`
 ///   of 2). Where the kernel doesn't say which are there, it fills the holes as the file is mapped
-///   ([decision 0055](../../../doc/decisions/0055-holes-in-sealed-memory.md)).
+///   ([decision 0055](../../../doc/decisions/0055-holes-in-sealed-memory-are-refused.md)).
 #[derive(Debug)]
 pub struct SealedMemory {
     base: NonNull<u8>,

@@ -55,6 +55,16 @@ pub fn install(signal: i32, handler: fn()) -> io::Result<()> {
     take(signal, on_signal as *const () as libc::sighandler_t, libc::SA_RESTART)
 }
 
+/// Has `signal` do again what it does by default, if its handler is one that [`install`] has
+/// installed.
+pub(crate) fn uninstall(signal: i32) {
+    let ours = on_signal as *const () as libc::sighandler_t;
+    if action(signal, None).is_ok_and(|found| found == ours) {
+        // It can't fail where the same number has just been asked about.
+        let _ = action(signal, Some((libc::SIG_DFL, 0)));
+    }
+}
+
 /// As [`install`], on the kernel thread's stack for faults if it has one (see [`fault`]), and
 /// `handler` is told the instruction that was interrupted, or 0 where that isn't known.
 ///

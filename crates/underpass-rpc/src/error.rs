@@ -5,7 +5,7 @@ mod call;
 pub(crate) use self::call::no_stack;
 pub use self::call::{CallError, FromCallError, Outcome};
 
-use crate::elsewhere;
+use crate::binding::elsewhere;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -136,7 +136,7 @@ impl fmt::Display for ShareError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAllowed => f.write_str(
-                "the server does not let this binding be passed on; have it export the interface with Server::shareable",
+                "the server does not let this binding be passed on; have it export the interface with Service::shareable",
             ),
             Self::NoRoom => {
                 f.write_str("no room for another binding at the server, or no files; drop some, or raise Server::limits")

@@ -4,25 +4,25 @@
 //! What is private decodes their bytes. Ends of channels without a clerk do what they are told, on
 //! the calling thread. A [`BindingDoor`] is a client's binding with all that belongs to it.
 
-use crate::alarm;
-use crate::answer::Results;
-use crate::binding::Binding;
-use crate::clerk::clerk;
-use crate::client::{ClientEnd, Terms};
-use crate::clocks::Shift;
-use crate::connection::{Connection, Link};
-use crate::control::{CONTROL, Control};
-use crate::control_socket::ControlSocket;
+use crate::binding::clocks::Shift;
+use crate::binding::family::Family;
+use crate::binding::handshake::{Answer, Hello, LONGEST, Meeting};
+use crate::binding::import::{self, Bound};
+use crate::binding::limits::{Limits, Quotas};
+use crate::binding::object::Binding;
+use crate::binding::peer::Peer;
+use crate::binding::service::Service;
+use crate::call::answer::Results;
+use crate::call::client::{ClientEnd, Terms};
+use crate::call::leasing::{AllLeased, Leasing};
+use crate::control::alarm;
+use crate::control::clerk::clerk;
+use crate::control::connection::{Connection, Link};
+use crate::control::control_socket::ControlSocket;
+use crate::control::mailbox::Mailbox;
+use crate::control::messages::{CONTROL, Control};
+use crate::dispatch::server::ServerEnd;
 use crate::error::{CallError, ImportError};
-use crate::family::Family;
-use crate::handshake::{Answer, Hello, LONGEST, Meeting};
-use crate::import::{self, Bound};
-use crate::leasing::{AllLeased, Leasing};
-use crate::limits::{Limits, Quotas};
-use crate::mailbox::Mailbox;
-use crate::peer::Peer;
-use crate::server::ServerEnd;
-use crate::service::Service;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -73,7 +73,7 @@ impl ServerDoor {
         let binding = Binding::new("fuzz".into(), Peer::of(&ours)?, None);
         let quotas = Quotas::new(Limits::NONE, HashMap::new());
         let seat = quotas.admit(0, region(stack) as u64).map_err(io::Error::other)?;
-        let record = crate::record::Record::new(binding, None, Arc::default());
+        let record = crate::binding::record::Record::new(binding, None, Arc::default());
         let family = Family::new(0, record, false, Shift::default());
         let mailbox = Mailbox::of_server(ControlSocket::new(ours, Some(&seat)), &seat);
         let end = ServerEnd::new(channel, mailbox, service, MEETING, family.clone(), seat);

@@ -2,96 +2,47 @@
 //! their end.
 //!
 //! *Decides:* what a call is, from the client's lease of a slot to its taking of the reply
-//! (`client.rs`), how the server runs it (`server.rs`), how a binding comes to be
-//! ([`import`](Stub::import), [`Server`]) and how it ends (`clerk.rs`).
+//! (`call/`), how the server runs it (`dispatch/`), where arguments and results lie (`payload/`),
+//! how a binding comes to be and how it ends (`binding/`), and what is said beside calls
+//! (`control/`).
 //!
 //! *Must not know:* Linux (it has sockets and directories from `underpass-os`), the layout of a
 //! region, what a thread's stack is.
 //!
-//! *Read first:* `client.rs`, then `server.rs`.
+//! *Read first:* `call/client.rs`, then `dispatch/server.rs`.
 #![deny(unsafe_code)]
 
-mod abandon;
-mod alarm;
-mod annexes;
-mod answer;
-mod aside;
 mod binding;
-mod blocked;
-mod changes;
-mod clerk;
-mod client;
-mod clocks;
-mod connection;
+mod call;
 mod control;
-mod control_socket;
 mod counters;
-mod deadline;
-mod deathwatch;
-mod desk;
-mod elsewhere;
+mod dispatch;
 mod error;
-mod export;
-mod family;
-mod file_thread;
-mod forked;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzz;
-mod grant;
-mod handshake;
-mod hang_up;
-mod import;
-mod incoming;
-mod insisted;
-mod later;
-mod leasing;
-mod limits;
-mod linkage;
-mod mailbox;
-mod message;
-mod name;
-mod news;
-mod parcel;
-mod passed_file;
-mod peer;
-mod queue;
-mod record;
-mod registry;
-mod replaced;
-mod resilient;
-mod room;
-mod running;
-mod sealed;
-mod server;
-mod service;
-mod shared;
-mod stub;
-mod summons;
-mod unrung;
-#[allow(unsafe_code)]
-mod waiting;
+mod payload;
 
-pub use abandon::Abandon;
-pub use answer::Results;
-pub use binding::{Binding, Bindings};
+pub use binding::export::Server;
+pub use binding::grant::Grant;
+pub use binding::hang_up::hang_up;
+pub use binding::limits::Limits;
+pub use binding::object::{Binding, Bindings};
+pub use binding::peer::{Peer, binding_state, caller};
+pub use binding::resilient::Policy;
+pub use binding::running::{BoundServer, Running};
+pub use binding::service::Service;
+pub use call::abandon::Abandon;
+pub use call::answer::Results;
+pub use call::leasing::AllLeased;
+pub use call::stub::Stub;
 #[doc(hidden)]
-pub use clerk::spawn_apart;
+pub use control::clerk::spawn_apart;
 pub use counters::{Counters, active_bindings, counters};
-pub use deadline::{Cancellation, cancellation, deadline, detached, is_cancelled};
+pub use dispatch::deadline::{Cancellation, cancellation, deadline, detached, is_cancelled};
+pub use dispatch::incoming::{Dispatch, Incoming, Refused};
+pub use dispatch::later::{Handler, Spawn};
 pub use error::{CallError, Error, ExportError, FromCallError, ImportError, Outcome, ShareError};
-pub use export::Server;
-pub use grant::Grant;
-pub use hang_up::hang_up;
-pub use incoming::{Dispatch, Incoming, Refused};
-pub use later::{Handler, Spawn};
-pub use leasing::AllLeased;
-pub use limits::Limits;
-pub use peer::{Peer, binding_state, caller};
-pub use resilient::Policy;
-pub use running::{BoundServer, Running};
-pub use sealed::{Sealed, SealedWriter};
-pub use service::Service;
-pub use shared::Shared;
-pub use stub::Stub;
+pub use payload::sealed::{Sealed, SealedWriter};
+pub use payload::shared::Shared;
 pub use underpass_channel::{Copied, copied};

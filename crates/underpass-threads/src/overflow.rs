@@ -65,7 +65,7 @@ fn overflow(own: &Scheduler, me: &'static Control, size: usize, fault: Fault) ->
         Some((interface, method)) => writeln!(
             out,
             "It runs `{interface}::{method}` for a client. The server sets the size after it exports that interface: \
-             `Server::stack_size`. A part of the method can have a larger stack: `thread::with_stack`. It is here:"
+             `Service::stack_size`. A part of the method can have a larger stack: `thread::with_stack`. It is here:"
         ),
         None => writeln!(
             out,

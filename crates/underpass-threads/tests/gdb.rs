@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use underpass_skip::skip;
 use underpass_threads::{Builder, dump, park, yield_now};
 
 #[inline(never)]
@@ -108,10 +109,10 @@ fn gdb_lists_threads_and_shows_where_they_are() {
         return inferior();
     }
     if cfg!(any(not(target_arch = "x86_64"), underpass_portable)) {
-        return println!("not checked: the switch is not ours");
+        skip!("the switch is not ours");
     }
     if Command::new("gdb").arg("--version").output().is_err() {
-        return println!("not checked: there is no gdb");
+        skip!("there is no gdb");
     }
     let exe = std::env::current_exe().unwrap();
     let exe = exe.to_str().unwrap();
@@ -154,18 +155,20 @@ fn gdb_lists_threads_and_shows_where_they_are() {
     assert!(part("ENTERED\n", "AGAIN\n").contains("deepest"), "{live}");
     // Some versions of gdb stumble over the exit of a process with many kernel threads, after this.
     assert!(live.contains("ok. 1 passed"), "it goes on unharmed: {live}");
-    let Some(core) = core(exe, name) else { return };
+    let core = match core(exe, name) {
+        Ok(core) => core,
+        Err(why) => skip!("{why}"),
+    };
     check(&gdb(&[exe, core.to_str().unwrap()], &["underpass threads", "underpass bt sleeper"]));
     std::fs::remove_dir_all(core.parent().unwrap()).unwrap();
 }
 
 /// The core of an inferior that died where gdb would have looked, if the kernel leaves one where it
 /// can be found.
-fn core(exe: &str, name: &str) -> Option<PathBuf> {
+fn core(exe: &str, name: &str) -> Result<PathBuf, String> {
     let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
     if pattern.trim() != "core" {
-        println!("not checked: cores go to {pattern}");
-        return None;
+        return Err(format!("cores go to {}", pattern.trim()));
     }
     let place = std::env::temp_dir().join(format!("underpass-core-{}", std::process::id()));
     std::fs::create_dir(&place).unwrap();
@@ -178,5 +181,5 @@ fn core(exe: &str, name: &str) -> Option<PathBuf> {
     let output = shell.current_dir(&place).output().unwrap();
     let mut files = std::fs::read_dir(&place).unwrap();
     let file = files.next().unwrap_or_else(|| panic!("no core: {output:?}")).unwrap();
-    Some(file.path())
+    Ok(file.path())
 }

@@ -6,6 +6,7 @@ mod common;
 use common::setting;
 use std::path::Path;
 use std::process::Command;
+use underpass_skip::skip;
 use underpass_threads::{Builder, yield_now};
 
 const NAME: &str = "perf_shows_the_frames_of_one_thread";
@@ -47,7 +48,7 @@ fn watched() {
 
 /// The samples, each with the names of its functions, the innermost first; nothing if perf may not
 /// look.
-fn samples(data: &Path) -> Option<Vec<Vec<String>>> {
+fn samples(data: &Path) -> Result<Vec<Vec<String>>, String> {
     let mut record = Command::new("perf");
     // The kernel's clock, since not every machine has counters to show.
     record.args([
@@ -62,11 +63,10 @@ fn samples(data: &Path) -> Option<Vec<Vec<String>>> {
         "--output",
     ]);
     record.arg(data).arg(std::env::current_exe().unwrap()).args(["--exact", NAME, "--nocapture"]);
-    let recorded =
-        record.env("UNDERPASS_TEST_WATCHED", "1").env("UNDERPASS_PROCESSORS", "1").output().ok()?;
+    let recorded = record.env("UNDERPASS_TEST_WATCHED", "1").env("UNDERPASS_PROCESSORS", "1").output();
+    let recorded = recorded.map_err(|e| format!("perf: {e}"))?;
     if !recorded.status.success() {
-        println!("not checked: {}", String::from_utf8_lossy(&recorded.stderr));
-        return None;
+        return Err(format!("perf: {}", String::from_utf8_lossy(&recorded.stderr)));
     }
     let mut script = Command::new("perf");
     script.args(["script", "--no-inline", "--fields", "ip,sym", "--input"]).arg(data);
@@ -77,7 +77,7 @@ fn samples(data: &Path) -> Option<Vec<Vec<String>>> {
         let names = sample.lines().filter_map(|line| line.trim().split_once(' '));
         names.map(|(_, name)| name.to_owned()).collect()
     });
-    Some(samples.collect())
+    Ok(samples.collect())
 }
 
 #[test]
@@ -87,16 +87,19 @@ fn perf_shows_the_frames_of_one_thread() {
         return watched();
     }
     if cfg!(any(not(target_arch = "x86_64"), underpass_portable)) {
-        return println!("not checked: the switch is not ours");
+        skip!("the switch is not ours");
     }
     if Command::new("perf").arg("--version").output().is_err() {
-        return println!("not checked: there is no perf");
+        skip!("there is no perf");
     }
     let data = std::env::temp_dir().join(format!("underpass-perf-{}", std::process::id()));
     let samples = samples(&data);
     // It is there only if perf could look.
     let _ = std::fs::remove_file(&data);
-    let Some(samples) = samples else { return };
+    let samples = match samples {
+        Ok(samples) => samples,
+        Err(why) => skip!("{why}"),
+    };
     let has = |sample: &[String], what: &str| sample.iter().any(|name| name.contains(what));
     let of = |what: &str| samples.iter().filter(|sample| has(sample, what)).count();
     assert!(of("perf::ping") > 5 && of("perf::pong") > 5, "{} samples: {samples:#?}", samples.len());

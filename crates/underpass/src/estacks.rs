@@ -7,7 +7,7 @@
 //! those that are not needed any more it keeps a few for the next ones and gives the others back to
 //! the system, within seconds or as soon as memory is short.
 //!
-//! How large they are, [`Server::stack_size`](crate::Server::stack_size) says.
+//! How large they are, [`Service::stack_size`](crate::Service::stack_size) says.
 
 pub use underpass_threads::EStacks;
 

@@ -272,7 +272,7 @@ pub use underpass_rpc::Policy;
 /// #           let dir = std::env::temp_dir().join(format!("underpass-doc-share-{}", std::process::id()));
 /// #           // SAFETY: no other thread has been started yet.
 /// #           unsafe { std::env::set_var("UNDERPASS_DIR", &dir) };
-///             let server = Server::new().export("doc-adder", Adder::serve(Sum)).shareable().start()?;
+///             let server = Server::new().export("doc-adder", Adder::serve(Sum).shareable()).start()?;
 ///             let (one, other) = UnixStream::pair()?;
 ///             for mut child in [start("first", one)?, start("third", other)?] {
 ///                 assert!(child.wait()?.success());

@@ -17,7 +17,7 @@
 //!   another kernel thread. Where that was forgotten, a monitor finds out within milliseconds, has
 //!   another activation run, and [`dump`](dump()) names the thread.
 //! * A thread has a stack of 256 KiB ([`Builder::stack_size`] says another), and a call that comes
-//!   has 2 MiB ([`Server::stack_size`](crate::Server::stack_size)). What recurses deeper runs by
+//!   has 2 MiB ([`Service::stack_size`](crate::Service::stack_size)). What recurses deeper runs by
 //!   [`with_stack`].
 //! * A thread that computes is preempted when its time slice is over, for the sake of threads that
 //!   have not started and of other activations. Those that live on its own activation wait until it

@@ -4,6 +4,7 @@
 use super::alone;
 use std::process::{Command, ExitStatus, Stdio};
 use underpass::{CallError, ImportError, Outcome, Running, Server};
+use underpass_skip::skip;
 use underpass_tests::{
     Clerk, Desk, DeskClient, Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, until,
 };
@@ -60,9 +61,10 @@ fn a_client_in_a_container_imports_and_calls() {
     for walls in WALLS {
         let name = Room::name(&format!("out-{walls}"));
         let running = serve_outside(&name);
-        if called_from_inside(walls, &name) {
-            until("its bindings to be cleared away", || running.bindings().list().is_empty().then_some(()));
+        if !called_from_inside(walls, &name) {
+            skip!("this user can make no container");
         }
+        until("its bindings to be cleared away", || running.bindings().list().is_empty().then_some(()));
     }
 }
 
@@ -73,7 +75,9 @@ fn a_server_in_a_container_serves_and_its_death_is_told() {
         let name = Room::name(&format!("in-{walls}"));
         // The second takes the place of the first, which was killed.
         for _ in 0..2 {
-            let Some(mut server) = serving_inside(walls, &name) else { return };
+            let Some(mut server) = serving_inside(walls, &name) else {
+                skip!("this user can make no container");
+            };
             let probe = ProbeClient::import_within(&name, ServerProcess::soon()).unwrap();
             let desk = DeskClient::import_within(&format!("{name}-desk"), ServerProcess::soon()).unwrap();
             assert_eq!((probe.add(1, 2), probe.pid()), (Ok(3), Ok(1)));
@@ -103,7 +107,9 @@ fn two_containers_meet_in_the_directory_of_names() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("two_containers_meet_in_the_directory_of_names"));
     for walls in WALLS {
         let name = Room::name(&format!("both-{walls}"));
-        let Some(_server) = serving_inside(walls, &name) else { return };
+        let Some(_server) = serving_inside(walls, &name) else {
+            skip!("this user can make no container");
+        };
         assert!(called_from_inside(walls, &name));
         tidy(&name);
     }

@@ -27,10 +27,10 @@ pub struct Group {
 }
 
 impl Group {
-    /// One of at most `bytes`; nothing, which it says, where this user can't make any.
+    /// One of at most `bytes`; nothing where this user can't make any.
     pub fn new(bytes: u64) -> Option<Self> {
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let made = own.lines().find_map(|line| {
+        own.lines().find_map(|line| {
             let (_, line) = line.split_once(':')?;
             let (controllers, own) = line.split_once(':')?;
             let (mount, files) = match controllers {
@@ -42,11 +42,7 @@ impl Group {
             // Of the second version a group has either processes or groups with limits: then a
             // brother.
             own.ancestors().take(2).find_map(|above| Self::inside(above, files, bytes))
-        });
-        if made.is_none() {
-            eprintln!("there are no control groups with memory for this user on this system");
-        }
-        made
+        })
     }
 
     fn inside(above: &Path, files: &'static Files, bytes: u64) -> Option<Self> {

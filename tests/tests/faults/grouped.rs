@@ -4,6 +4,7 @@ use super::group::Group;
 use super::{SANDBOXED, SERVER, alone};
 use std::process::Stdio;
 use underpass::{CallError, Outcome, Sealed};
+use underpass_skip::skip;
 use underpass_tests::{
     Captive, CaptiveClient, Porter, PorterClient, Probe, ProbeClient, Room, ServerProcess, Watchdog,
     regions_of, until,
@@ -16,7 +17,9 @@ const LIMIT: u64 = 96 * MIB;
 #[test]
 fn a_server_that_the_kernel_kills_for_its_memory_is_told_as_dead() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_server_that_the_kernel_kills_for_its_memory"));
-    let Some(group) = Group::new(LIMIT) else { return };
+    let Some(group) = Group::new(LIMIT) else {
+        skip!("this user can make no control group with a memory limit");
+    };
     let name = Room::name("hungry");
     let mut command = group.command(SANDBOXED);
     command.arg(&name);
@@ -38,7 +41,9 @@ fn a_server_that_the_kernel_kills_for_its_memory_is_told_as_dead() {
 #[test]
 fn a_client_that_the_kernel_kills_for_its_memory_leaves_nothing_in_its_server() {
     let (_alone, _watchdog) = (alone(), Watchdog::new("a_client_that_the_kernel_kills_for_its_memory"));
-    let Some(group) = Group::new(LIMIT) else { return };
+    let Some(group) = Group::new(LIMIT) else {
+        skip!("this user can make no control group with a memory limit");
+    };
     let server = ServerProcess::start(SERVER, &Room::name("fed"), "probe");
     let keep = ProbeClient::import_within(server.name(), ServerProcess::soon()).unwrap();
     assert_eq!(keep.add(1, 2), Ok(3));
@@ -53,7 +58,9 @@ fn memory_that_a_client_has_written_is_charged_to_the_client() {
     const LARGE: usize = 16 << 20;
     let (_alone, _watchdog) =
         (alone(), Watchdog::new("memory_that_a_client_has_written_is_charged_to_the_client"));
-    let Some(group) = Group::new(LIMIT) else { return };
+    let Some(group) = Group::new(LIMIT) else {
+        skip!("this user can make no control group with a memory limit");
+    };
     let name = Room::name("frugal");
     let mut command = group.command(SERVER);
     command.args([&name, "porter"]);

@@ -17,10 +17,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 use underpass_os::Directory;
+use underpass_skip::skip;
 use underpass_tests::{PublicRoom, SOMEBODY, Watchdog, kill};
 
 /// Which lock an attacker is to hold, and of which server.
@@ -48,13 +49,14 @@ fn beside_others(name: &'static str, judge: impl FnOnce()) {
     let directory = PublicRoom::directory(program.to_str().unwrap());
     static EQUIPPED: OnceLock<Result<(), String>> = OnceLock::new();
     if let Err(why) = EQUIPPED.get_or_init(|| equip(directory)) {
-        return println!("skipped: {why}");
+        skip!("{name}: {why}");
     }
     let mut again = Command::new(program);
     again.args(["--exact", name, "--nocapture"]).env("UNDERPASS_DIR", directory).env(PUBLIC, "");
-    let output = again.output().unwrap();
+    // What it skips is counted with what this process skips.
+    let output = again.stderr(Stdio::inherit()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
-    println!("{said}{}", String::from_utf8_lossy(&output.stderr));
+    println!("{said}");
     assert!(output.status.success() && said.contains("1 passed"), "{}", output.status);
 }
 
@@ -86,8 +88,8 @@ struct Attacker {
 }
 
 impl Attacker {
-    /// Nothing where that user may not mount a FUSE; then the test is skipped, and says so.
-    fn start(test: &str, lock: Lock, server: &str) -> Option<Self> {
+    /// An error where that user may not mount a FUSE.
+    fn start(test: &str, lock: Lock, server: &str) -> Result<Self, String> {
         let directory = Directory::from_environment();
         let (line, theirs) = UnixStream::pair().unwrap();
         let mut command = Command::new("unshare");
@@ -101,13 +103,10 @@ impl Attacker {
         BufReader::new(&line).read_line(&mut said).unwrap();
         let attacker = Self { process, line: Some(line) };
         match said.strip_prefix("refused") {
-            Some(why) => {
-                println!("skipped: no FUSE for another user{why}");
-                None
-            }
+            Some(why) => Err(format!("no FUSE for another user{}", why.trim_end())),
             None => {
                 assert_eq!(said, "held\n", "the attacker of {lock:?} has ended");
-                Some(attacker)
+                Ok(attacker)
             }
         }
     }
@@ -152,7 +151,10 @@ fn locks_that_another_user_holds_for_ever_hold_up_nobody_else() {
     beside_others(NAME, || {
         let scene = Scene::with(public("others"));
         for lock in Lock::ALL {
-            let Some(attacker) = Attacker::start(NAME, lock, scene.server.name()) else { return };
+            let attacker = match Attacker::start(NAME, lock, scene.server.name()) {
+                Ok(attacker) => attacker,
+                Err(why) => skip!("{why}"),
+            };
             lock.until_waited_for(scene.server.pid());
             their_own_go_on(scene.server.name());
             scene.goes_on(lock, attacker);
@@ -166,7 +168,10 @@ fn a_server_that_is_killed_while_another_user_holds_a_lock_is_heard_to_die() {
         "another_user::a_server_that_is_killed_while_another_user_holds_a_lock_is_heard_to_die";
     beside_others(NAME, || {
         let mut scene = Scene::with(public("others-killed"));
-        let Some(attacker) = Attacker::start(NAME, Lock::Pipe, scene.server.name()) else { return };
+        let attacker = match Attacker::start(NAME, Lock::Pipe, scene.server.name()) {
+            Ok(attacker) => attacker,
+            Err(why) => skip!("{why}"),
+        };
         Lock::Pipe.until_waited_for(scene.server.pid());
         kill(scene.server.pid());
         hears_of_the_death(&scene.honest);

@@ -19,17 +19,17 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use underpass::sandbox::Ended;
 use underpass::{CallError, Sandbox};
+use underpass_skip::skip;
 use underpass_tests::{
     Captive, CaptiveClient, Porter, PorterClient, Probe, ProbeClient, Room, Watchdog, until,
 };
 
 const SANDBOXED: &str = env!("CARGO_BIN_EXE_underpass-test-sandboxed");
 
-/// A page that does not come; nothing where this process may not make such. Then the test is
-/// skipped, and says so.
-fn missing_page() -> Option<Box<dyn MissingPage>> {
-    let page = Userfault::new().inspect_err(|e| println!("skipped: no `userfaultfd` here: {e}"));
-    page.ok().map(|page| Box::new(page) as _)
+/// A page that does not come; an error where this process may not make such.
+fn missing_page() -> Result<Box<dyn MissingPage>, String> {
+    let page = Userfault::new().map_err(|e| format!("no `userfaultfd` here: {e}"))?;
+    Ok(Box::new(page) as _)
 }
 
 impl Scene {
@@ -56,7 +56,10 @@ impl Scene {
     /// The same for locks that a client of this process holds.
     fn goes_on_with(&self, locks: &[Lock]) {
         for &lock in locks {
-            let Some(page) = missing_page() else { return };
+            let page = match missing_page() {
+                Ok(page) => page,
+                Err(why) => skip!("{why}"),
+            };
             self.goes_on(lock, lock.hold(page, self.server.name()));
         }
     }
@@ -96,7 +99,10 @@ pub fn hears_of_the_death(honest: &PorterClient) {
 fn ends(how: &str, end: impl FnOnce(&Scene)) {
     let mut scene = Scene::new(&format!("held-{how}"));
     let (reader, writer) = io::pipe().unwrap();
-    let Some(page) = missing_page() else { return };
+    let page = match missing_page() {
+        Ok(page) => page,
+        Err(why) => skip!("{why}"),
+    };
     let snare = Snare::of_pipe(page, writer.into());
     let liar = bind(&scene.server);
     liar.say(&parcel(0, 1, 0), &[reader.as_fd()]);
@@ -139,7 +145,10 @@ fn core_dumps_are_written_again_when_no_thread_is_held_up() {
     let _watchdog = Watchdog::new("core_dumps_are_written_again_when_no_thread_is_held_up");
     let scene = Scene::new("held-dumps");
     let (reader, writer) = io::pipe().unwrap();
-    let Some(page) = missing_page() else { return };
+    let page = match missing_page() {
+        Ok(page) => page,
+        Err(why) => skip!("{why}"),
+    };
     let snare = Snare::of_pipe(page, writer.into());
     assert_eq!(scene.honest.leaves_dumps(), Ok(true));
     let end = bind(&scene.server);
@@ -153,7 +162,10 @@ fn core_dumps_are_written_again_when_no_thread_is_held_up() {
 #[test]
 fn a_process_with_a_lost_thread_starts_a_domain_in_a_sandbox() {
     let _watchdog = Watchdog::new("a_process_with_a_lost_thread_starts_a_domain_in_a_sandbox");
-    let Some(page) = missing_page() else { return };
+    let page = match missing_page() {
+        Ok(page) => page,
+        Err(why) => skip!("{why}"),
+    };
     let (reader, writer) = io::pipe().unwrap();
     let snare = Snare::of_pipe(page, writer.into());
     let lie = |end: &End| leave_to_the_client(end, reader.into());

@@ -91,10 +91,12 @@ fn a_server_hears_of_the_end_of_a_liars_binding() {
     let (name, heard) = (Room::name("heard"), Arc::new(AtomicU32::new(0)));
     let hook = heard.clone();
     let _running = Server::new()
-        .export(&name, Probe::serve(Subject::default()))
-        .on_binding_end(move |_| {
-            hook.fetch_add(1, Ordering::SeqCst);
-        })
+        .export(
+            &name,
+            Probe::serve(Subject::default()).on_binding_end(move |_| {
+                hook.fetch_add(1, Ordering::SeqCst);
+            }),
+        )
         .start()
         .unwrap();
     let null = procedure("null");

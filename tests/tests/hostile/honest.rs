@@ -31,9 +31,19 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// How many calls there were beside the liar.
-    pub fn calls(&self) -> usize {
-        self.beside_the_liar.0.len()
+    /// Prints what was measured. Asserts that the honest clients made at least a twentieth of the
+    /// calls beside the liar that they made, in as much time, beside somebody honest.
+    ///
+    /// This bounds what a liar can take from others, and allows for a machine that is busy with
+    /// something else in one of the turns.
+    pub fn assert_served(&self, liar: &str) {
+        println!("{liar}; the calls of two honest ones\n{self}");
+        let [beside_the_liar, beside_the_busy] =
+            [&self.beside_the_liar, &self.beside_the_busy].map(|times| times.0.len());
+        assert!(
+            beside_the_busy > 0 && beside_the_liar * 20 >= beside_the_busy,
+            "{liar} starves others: {self}"
+        );
     }
 }
 

@@ -2,6 +2,7 @@
 //! for the next server.
 
 mod generations;
+mod hooks;
 mod patience;
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");

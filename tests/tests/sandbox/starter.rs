@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use underpass::CallError;
 use underpass_os::calls;
+use underpass_skip::skip;
 use underpass_tests::{Captive, CaptiveClient, PublicRoom, Room, ServerProcess, Watchdog, until};
 
 #[test]
@@ -112,7 +113,7 @@ fn others_of_its_user_pass_files_while_it_floods() {
     let _watchdog = Watchdog::new("others_of_its_user_pass_files_while_it_floods");
     let _alone = alone();
     if !is_root() {
-        return println!("skipped: only root can become another user");
+        skip!("only root can become another user");
     }
     // No other test's files are this user's.
     let user = 54_321;

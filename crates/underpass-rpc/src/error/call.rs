@@ -201,7 +201,7 @@ impl std::error::Error for CallError {}
 #[cold]
 pub(crate) fn no_stack(e: &DecodeError) -> String {
     format!(
-        "{e}; a server has larger ones for an interface by `Server::stack_size`, a calling thread by `Builder::stack_size` or \
+        "{e}; a server has larger ones for an interface by `Service::stack_size`, a calling thread by `Builder::stack_size` or \
          `thread::with_stack`"
     )
 }

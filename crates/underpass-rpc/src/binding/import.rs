@@ -1,0 +1,369 @@
+//! Importing an interface: how a client comes to its binding.
+
+use crate::binding::clocks::Clock;
+use crate::binding::handshake::{Answer, Hello, LONGEST, Manner};
+use crate::binding::name;
+use crate::call::client::ClientEnd;
+use crate::control::clerk::clerk;
+use crate::control::connection::{Connection, Link};
+use crate::control::control_socket::ControlSocket;
+use crate::control::mailbox::Mailbox;
+use crate::error::ImportError;
+use crate::payload::file_thread::{self, Message, is_behind};
+use crate::payload::passed_file::{PassedFiles, PassedSocket};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use underpass_channel::Channel;
+use underpass_channel::layout::stack_of;
+use underpass_os::{Connected, Directory, Socket, clock, failpoint, fork};
+use underpass_sync::mpmc::{self, RecvTimeoutError};
+use underpass_threads::{blocking, calls_end, cancelled, on_user_thread, sleep};
+use underpass_wire::Descriptor;
+
+/// How long a server may take to answer, before it is asked again where there is time.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long to wait at the most for an answer before looking again whether the binding is wanted
+/// still.
+const GLANCE: Duration = Duration::from_millis(20);
+/// The shortest pause between two looks, and the usual one of a user-level thread.
+const STEP: Duration = Duration::from_micros(500);
+/// The longest pause between two looks whether a server has appeared.
+const LONGEST_STEP: Duration = Duration::from_millis(10);
+
+/// Tells until when a binding is wanted, in ns of the clock. That may change, so it is asked again
+/// and again.
+pub(crate) type Until<'a> = &'a dyn Fn() -> u64;
+
+/// A binding, and the clerk's care for it.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    pub(crate) end: Arc<ClientEnd>,
+    /// Names the state that the server has for its clients, if it says so.
+    state: Option<u128>,
+    key: u64,
+}
+
+impl Bound {
+    /// Whether the server says that it has the state which the server of `earlier` had.
+    pub(crate) fn continues(&self, earlier: &Self) -> bool {
+        self.state.is_some() && self.state == earlier.state
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        if let Ok(clerk) = clerk() {
+            clerk.released(self.key);
+            self.end.end_further().into_iter().for_each(|key| clerk.released(key));
+        }
+    }
+}
+
+/// Where `name` stands, if it can be one.
+pub(crate) fn path_of(directory: &Directory, name: &str) -> Result<PathBuf, ImportError> {
+    name::check(name).map_err(ImportError::BadName)?;
+    Ok(directory.join(name))
+}
+
+/// Makes a binding to `name`; waits for it to be exported for at most `within`.
+pub(crate) fn bind(
+    directory: &Directory,
+    name: &str,
+    descriptor: &Descriptor,
+    within: Option<Duration>,
+) -> Result<Bound, ImportError> {
+    let end = clock::deadline_ns(within.unwrap_or(PATIENCE));
+    let Some(within) = within else {
+        return attempt(directory, name, &allowed(directory, name)?, descriptor, &|| end);
+    };
+    bind_until(directory, name, descriptor, &|| end).map_err(|e| match e {
+        ImportError::NoAnswer(path, _) if clock::now_ns() >= end => ImportError::NoAnswer(path, within),
+        e => e,
+    })
+}
+
+/// Makes a binding to `name`; waits until somebody exports it and answers, or until it is wanted no
+/// more.
+pub(crate) fn bind_until(
+    directory: &Directory,
+    name: &str,
+    descriptor: &Descriptor,
+    until: Until<'_>,
+) -> Result<Bound, ImportError> {
+    let path = allowed(directory, name)?;
+    let begun = Instant::now();
+    loop {
+        let failed = match attempt(directory, name, &path, descriptor, until) {
+            Err(e) if may_pass(&e) => e,
+            other => return other,
+        };
+        let left = left_until(until());
+        if calls_end() {
+            return Err(ImportError::Cancelled);
+        }
+        if left.is_zero() {
+            return Err(failed);
+        }
+        // An importer that has waited for long can wait a little longer: a sixteenth of that. An
+        // inotify descriptor would tell at once. But if the process is killed, the kernel closes
+        // its files one after another, and waits for long over that one, while peers take it to be
+        // alive.
+        let step = (begun.elapsed() / 16).clamp(STEP, LONGEST_STEP);
+        sleep(left.min(step));
+    }
+}
+
+/// Where `name` stands, if it can be one and this process may import.
+fn allowed(directory: &Directory, name: &str) -> Result<PathBuf, ImportError> {
+    let path = path_of(directory, name)?;
+    fork::check().map_err(|e| ImportError::System("nothing can be imported", e))?;
+    Ok(path)
+}
+
+/// Whether another attempt may go well though this one failed.
+pub(crate) fn may_pass(e: &ImportError) -> bool {
+    matches!(e, ImportError::NotExported(_) | ImportError::Dead(_) | ImportError::NoAnswer(..))
+}
+
+/// How long it is until a time.
+fn left_until(end_ns: u64) -> Duration {
+    Duration::from_nanos(end_ns.saturating_sub(clock::now_ns()))
+}
+
+fn attempt(
+    directory: &Directory,
+    name: &str,
+    path: &Path,
+    descriptor: &Descriptor,
+    until: Until<'_>,
+) -> Result<Bound, ImportError> {
+    match directory.check() {
+        Ok(()) => {}
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(ImportError::NotExported(path.into())),
+        Err(e) => return Err(ImportError::Directory(directory.path().into(), e)),
+    }
+    let socket = Socket::connect(directory, name).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => ImportError::NotExported(path.into()),
+        io::ErrorKind::ConnectionRefused => ImportError::Dead(path.into()),
+        io::ErrorKind::PermissionDenied => ImportError::PermissionDenied(path.into()),
+        io::ErrorKind::WouldBlock => ImportError::NoAnswer(path.into(), Duration::ZERO),
+        _ => ImportError::System("the server can't be connected to", e),
+    })?;
+    failpoint!("import-connected");
+    if socket.peer().is_ok_and(|peer| is_behind(peer.uid)) {
+        let why = "what its user has passed before is still being closed";
+        return Err(ImportError::System("nothing more is imported from there now", io::Error::other(why)));
+    }
+    introduce(socket, None, path, descriptor, until)
+}
+
+/// A binding that a client has passed on: `ticket` is what came of [`ClientEnd::share`].
+pub(crate) fn redeem(ticket: OwnedFd, descriptor: &Descriptor) -> Result<Bound, ImportError> {
+    let system = |e| ImportError::System("what was passed on is no binding, or can't be used", e);
+    fork::check().map_err(system)?;
+    let ticket = PassedSocket::adopt(ticket).map_err(system)?;
+    let (socket, theirs) = Socket::pair().map_err(system)?;
+    let path = Path::new("a binding that was passed on");
+    let end = clock::deadline_ns(PATIENCE);
+    introduce(socket, Some((ticket, theirs)), path, descriptor, &|| end).map_err(|e| match e {
+        ImportError::Dead(_) => ImportError::Lapsed,
+        e => e,
+    })
+}
+
+/// Says hello over `socket`, or over a ticket to which the other end of `socket` goes along, and
+/// makes the binding that is the answer.
+pub(crate) fn introduce(
+    socket: Socket,
+    by: Option<(PassedSocket, OwnedFd)>,
+    path: &Path,
+    descriptor: &Descriptor,
+    until: Until<'_>,
+) -> Result<Bound, ImportError> {
+    let own = Manner::own();
+    let hello = Hello { hash: descriptor.hash, manner: own, clock: Clock::own() };
+    let socket = Connection::new(socket);
+    let said = match &by {
+        None => socket.send(&hello.to_bytes(), &[]),
+        Some((ticket, theirs)) => {
+            socket.counts_for(ticket.unclosed());
+            ticket.end().send(&hello.to_bytes(), &[theirs.as_fd()])
+        }
+    };
+    let by_ticket = by.is_some();
+    // What the server has of it is its own from now on.
+    drop(by);
+    said.map_err(unheard(path, "the server can't be spoken to"))?;
+    failpoint!("import-said");
+    let received = hear(&socket, path, until)?;
+    if received.bytes.is_empty() {
+        // It hung up without an answer: it ended, or took us for late.
+        return Err(ImportError::Dead(path.into()));
+    }
+    let answer = Answer::from_bytes(&received.bytes);
+    match answer.map_err(|e| ImportError::Refused(path.into(), e.to_string()))? {
+        Answer::Welcome { manner, state } => {
+            let files = PassedFiles::new(received.files, &socket.unclosed());
+            let (end, key) = bound(socket, by_ticket, files, own, manner, descriptor)?;
+            Ok(Bound { end, state, key })
+        }
+        Answer::OtherVersion { version } => Err(ImportError::Version(format!(
+            "{} speaks version {version} of the channel, this domain speaks {}",
+            path.display(),
+            underpass_channel::layout::VERSION
+        ))),
+        Answer::OtherInterface { hash, text } => Err(ImportError::Mismatch {
+            path: path.into(),
+            ours: descriptor.hash,
+            theirs: hash,
+            differences: descriptor.differences(&text),
+        }),
+        Answer::Failed { why } => Err(ImportError::Refused(path.into(), why)),
+        Answer::Denied { why } => Err(ImportError::NotAuthorized(path.into(), why)),
+        Answer::Limit { why } => Err(ImportError::Limit(path.into(), why)),
+    }
+}
+
+/// Waits for the server's answer, and receives it.
+fn hear(socket: &Connection, path: &Path, until: Until<'_>) -> Result<Message, ImportError> {
+    let (patience, waits_until) = (left_until(until()).min(PATIENCE), clock::deadline_ns(PATIENCE));
+    let until = || until().min(waits_until);
+    if !answered(socket, &until).map_err(unheard(path, "the server can't be heard"))? {
+        return Err(match calls_end() {
+            true => ImportError::Cancelled,
+            false => ImportError::NoAnswer(path.into(), patience),
+        });
+    }
+    receive_answer(socket, &until).map_err(|e| match e.kind() {
+        io::ErrorKind::TimedOut if calls_end() => ImportError::Cancelled,
+        io::ErrorKind::TimedOut => ImportError::NoAnswer(path.into(), patience),
+        _ => unheard(path, "the server's answer can't be had")(e),
+    })
+}
+
+/// What to say where the server could not be spoken to or heard. One that ends in the middle is as
+/// dead as one that had ended before.
+fn unheard(path: &Path, what: &'static str) -> impl Fn(io::Error) -> ImportError {
+    move |e| match e.kind() {
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => ImportError::Dead(path.into()),
+        _ => ImportError::System(what, e),
+    }
+}
+
+/// The end of the binding of which the server has sent the region and, by a ticket, where it hears;
+/// and its key at the clerk.
+fn bound(
+    socket: Arc<Connection>,
+    by_ticket: bool,
+    mut files: PassedFiles,
+    own: Manner,
+    theirs: Manner,
+    descriptor: &Descriptor,
+) -> Result<(Arc<ClientEnd>, u64), ImportError> {
+    let system = |what| move |e| ImportError::System(what, e);
+    // The kernel drops files that this domain has no room for.
+    let missing =
+        || ImportError::System("the server's memory did not arrive", io::Error::from_raw_os_error(24));
+    let file = files.take_memory().ok_or_else(missing)?;
+    let link = match by_ticket {
+        false => Link::new(socket),
+        true => Link::of_two(socket, files.take_socket().ok_or_else(missing)?, None),
+    };
+    let channel = Channel::adopt(file.as_fd(), own.fence(theirs), stack_of(descriptor.astack()))
+        .map_err(system("the server's memory can't be used"))?;
+    failpoint!("import-mapped");
+    let control = ControlSocket::new(link, None);
+    let end = ClientEnd::new(channel, Mailbox::of_client(control), own.meeting(theirs));
+    let key = clerk().and_then(|clerk| clerk.bound(&end)).map_err(system("the binding can't be watched"))?;
+    Ok((end, key))
+}
+
+/// The server's answer, which has come. Its files are received by the server's user's file thread,
+/// while they are wanted.
+fn receive_answer(socket: &Connection, until: Until<'_>) -> io::Result<Message> {
+    let too_long = || io::Error::new(io::ErrorKind::InvalidData, "the peer sent a message that is too long");
+    let message = match socket.look()?.with_files {
+        true => {
+            let (tell, told) = mpmc::unbounded();
+            let then = move |message| drop(tell.send(message));
+            file_thread::receive(socket.unclosed().user(), socket, LONGEST, then)?;
+            hear_while_wanted(&told, until).ok_or(io::ErrorKind::TimedOut)??
+        }
+        false => {
+            let mut buffer = vec![0; LONGEST];
+            let received = socket.receive_plain(&mut buffer)?;
+            buffer.truncate(received.len);
+            Message { bytes: buffer, cut: received.cut, ..Message::default() }
+        }
+    };
+    if message.cut { Err(too_long()) } else { Ok(message) }
+}
+
+/// What is told; nothing if that comes too late, or the thread's calls are to end.
+fn hear_while_wanted<T: Send>(told: &mpmc::Receiver<T>, until: Until<'_>) -> Option<T> {
+    loop {
+        let left = left_until(until());
+        let hears = || told.recv_timeout(left.min(GLANCE));
+        // A thread that was cancelled does not wait, and this is wanted all the same.
+        match if cancelled() { blocking(hears) } else { hears() } {
+            Ok(told) => return Some(told),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Cancelled) => {}
+        }
+        if left.is_zero() || calls_end() {
+            return None;
+        }
+    }
+}
+
+/// Waits for the server's answer; `false` if none comes, or the thread's calls are to end. A
+/// user-level thread blocks nobody but itself.
+fn answered(socket: &Socket, until: Until<'_>) -> io::Result<bool> {
+    loop {
+        let left = left_until(until());
+        let looks_for = if on_user_thread() { Duration::ZERO } else { left.min(GLANCE) };
+        let came = socket.wait(clock::deadline_ns(looks_for))?;
+        if came || left.is_zero() || calls_end() {
+            return Ok(came);
+        }
+        match on_user_thread() {
+            // A sleep would end at once, and what this thread does is wanted all the same.
+            true if cancelled() => blocking(|| std::thread::sleep(left.min(GLANCE))),
+            true => sleep(left.min(STEP / 10)),
+            false => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::sync::mpsc;
+
+    #[test]
+    fn what_a_file_thread_tells_is_waited_for_only_while_it_is_wanted() {
+        let (tell, told) = mpmc::unbounded::<u32>();
+        let (ends, ended) = mpsc::channel();
+        std::thread::spawn(move || {
+            // Wanted for ever at first, and then no more.
+            let asked = Cell::new(0);
+            let until = || {
+                asked.set(asked.get() + 1);
+                if asked.get() < 3 { u64::MAX } else { 0 }
+            };
+            let heard = hear_while_wanted(&told, &until);
+            ends.send((heard, asked.get(), told)).unwrap();
+        });
+        let watchdog = Duration::from_secs(60);
+        let (heard, asked, told) = ended.recv_timeout(watchdog).expect("it asks again");
+        assert_eq!((heard, asked), (None, 3));
+        tell.send(7).unwrap();
+        assert_eq!(hear_while_wanted(&told, &|| 0), Some(7), "it is there");
+        drop(tell);
+        assert_eq!(hear_while_wanted(&told, &|| u64::MAX), None, "nobody tells it any more");
+    }
+}

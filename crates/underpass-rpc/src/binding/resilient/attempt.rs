@@ -1,0 +1,121 @@
+//! The attempt to have the next binding, which one kernel thread makes for all who wait for it.
+//!
+//! It lasts until there is a binding, until none can be had (another interface is exported, say),
+//! or until the last of those who wait has left. So no caller's deadline, abandonment or
+//! cancellation ends what others wait for, and a failure is everybody's.
+
+use super::{Resilient, Restore};
+use crate::binding::import::{Bound, bind_until, may_pass};
+use crate::call::abandon::Abandon;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+use underpass_os::clock;
+use underpass_threads::panic_message;
+
+/// What came of an attempt.
+enum Made {
+    /// A binding, to which the state has gone on, or why it has not.
+    Bound(Arc<Bound>, Result<(), String>),
+    /// None yet.
+    NotYet,
+    /// None can be had.
+    Never,
+}
+
+impl Resilient {
+    /// Has a kernel thread make an attempt. The caller has noted that it does.
+    pub(super) fn begin_attempt(self: &Arc<Self>) {
+        let own = self.clone();
+        let thread = std::thread::Builder::new().name("underpass-import".to_owned());
+        if thread.spawn(move || own.make_attempt()).is_err() {
+            self.conclude(Made::Never);
+        }
+    }
+
+    fn make_attempt(&self) {
+        for tries in 1.. {
+            let made = catch_unwind(AssertUnwindSafe(|| self.attempt()));
+            if self.conclude(made.unwrap_or(Made::Never)) {
+                return;
+            }
+            // A server that ends each binding at once is not asked all the time.
+            let left = self.wanted_until().saturating_sub(clock::now_ns());
+            std::thread::sleep(self.policy.pause_after(tries).min(Duration::from_nanos(left)));
+        }
+    }
+
+    fn wanted_until(&self) -> u64 {
+        self.with(|present| present.wanted_until())
+    }
+
+    fn attempt(&self) -> Made {
+        let until = || self.wanted_until();
+        let bound = match bind_until(&self.directory, &self.name, self.descriptor, &until) {
+            Ok(bound) => Arc::new(bound),
+            Err(e) if may_pass(&e) => return Made::NotYet,
+            Err(_) => return Made::Never,
+        };
+        // For the hook's calls.
+        bound.end.set_quarantine(self.with(|present| present.quarantine));
+        if self.descriptor.stateless || bound.continues(&self.bound()) {
+            return Made::Bound(bound, Ok(()));
+        }
+        match &self.restore {
+            None => Made::Bound(bound, Err("no hook of import_resilient_with restores it".to_owned())),
+            Some(restore) => self.restored(restore, bound),
+        }
+    }
+
+    /// Has the hook restore the client's state over `bound`, for as long as anybody waits for it.
+    fn restored(&self, restore: &Restore, bound: Arc<Bound>) -> Made {
+        let abandon = Abandon::new();
+        // Under the lock by which who waits leaves: the last either is seen here, or sees this.
+        let wanted = self.with(|present| {
+            present.restoring = Some(abandon.clone());
+            present.wanted_until() > 0
+        });
+        if !wanted {
+            abandon.abandon();
+        }
+        let ran = catch_unwind(AssertUnwindSafe(|| restore(bound.clone(), abandon.clone())));
+        let done = self.with(|present| present.restoring.take());
+        drop(done);
+        match ran.unwrap_or_else(|panic| Err(format!("it panicked: {}", panic_message(&*panic)))) {
+            Ok(()) => Made::Bound(bound, Ok(())),
+            // It could not, because the server has ended or drains: over another binding it may.
+            Err(_) if bound.end.turns_away() || abandon.is_abandoned() => Made::NotYet,
+            Err(why) => Made::Bound(bound, Err(format!("the hook that restores it failed: {why}"))),
+        }
+    }
+
+    /// Tells all who wait what came of it; `false` if they wait on.
+    fn conclude(&self, made: Made) -> bool {
+        let now = clock::now_ns();
+        let past = self.bound().end.counters_of_all();
+        let (over, called, gone) = self.with(|present| {
+            let gone = match made {
+                Made::NotYet if present.wanted_until() > now => return (false, Vec::new(), None),
+                Made::NotYet | Made::Never => {
+                    present.failures += 1;
+                    None
+                }
+                Made::Bound(bound, state) => {
+                    if let Err(why) = state {
+                        present.generation += 1;
+                        present.why = why.into();
+                    }
+                    present.past = present.past.plus(&past);
+                    // It may have been set since the attempt began.
+                    bound.end.set_quarantine(present.quarantine);
+                    Some(std::mem::replace(&mut present.bound, bound))
+                }
+            };
+            present.importing = false;
+            (true, std::mem::take(&mut present.waiters), gone)
+        });
+        called.iter().for_each(|waiter| waiter.who.call());
+        drop(gone);
+        over
+    }
+}

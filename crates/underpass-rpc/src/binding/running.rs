@@ -1,0 +1,150 @@
+//! Exports that are being served, and their end.
+
+use crate::binding::object::Bindings;
+use crate::binding::record::Endings;
+use crate::binding::registry;
+use crate::control::clerk::{Clerk, Offer, clerk};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use underpass_os::{Standing, clock};
+use underpass_threads::sleep;
+
+/// How long a shutdown sleeps between two looks at the calls under way.
+const LOOK: Duration = Duration::from_micros(500);
+
+/// Exports that have their names, and are not served yet. Dropping it gives the names up.
+///
+/// [`Server::bind`](crate::Server::bind) makes one.
+#[derive(Debug)]
+#[must_use = "nobody is served until `serve`"]
+pub struct BoundServer {
+    pub(crate) running: Running,
+    /// What stands behind the names, in their order.
+    pub(crate) offers: Vec<Arc<Offer>>,
+}
+
+impl BoundServer {
+    /// Where the names stand.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.running.paths()
+    }
+
+    /// Begins to serve: importers get their bindings from now on.
+    pub fn serve(self) -> Running {
+        let Self { running, offers } = self;
+        for ((key, path), offer) in running.names.iter().zip(offers) {
+            registry::add(path.clone(), offer);
+            // The clerk is there: it has given out the key.
+            if let Ok(clerk) = clerk() {
+                clerk.admit(*key);
+            }
+        }
+        running
+    }
+}
+
+/// Exports that are being served, until dropped.
+#[derive(Debug, Default)]
+pub struct Running {
+    pub(crate) names: Vec<(u64, PathBuf)>,
+    /// Their sockets.
+    pub(crate) standings: Vec<Standing>,
+    /// Of the bindings of all of them, closed ones too.
+    pub(crate) endings: Arc<Endings>,
+}
+
+impl Running {
+    /// Where the names stand.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.names.iter().map(|(_, path)| path.as_path())
+    }
+
+    /// The bindings that clients have of these exports: to list, and to revoke.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn show(running: &underpass_rpc::Running) {
+    /// for binding in running.bindings().list() {
+    ///     println!("{} has {}", binding.peer().pid(), binding.name());
+    /// }
+    /// # }
+    /// ```
+    pub fn bindings(&self) -> Bindings {
+        Bindings { exports: self.names.iter().map(|(key, _)| *key).collect() }
+    }
+
+    /// Removes the names and closes all bindings. Calls under way run on; their callers are told
+    /// [`Closed`].
+    ///
+    /// [`Closed`]: crate::CallError::Closed
+    pub fn stop(self) {}
+
+    /// Stops cleanly: removes the names, turns new calls away ([`Closed`], not started), waits
+    /// until those under way have been answered, and then closes all bindings, and waits for the
+    /// hooks of those that have ended ([`on_binding_end`]) and for the drop of their state. After
+    /// `within` it waits no more. Says how many bindings had calls under way even then; their
+    /// callers are told `Closed`, outcome unknown.
+    ///
+    /// A binding that was closed before, as its client died or it was revoked, may still have a
+    /// call under way. The hook comes after that call, so this waits for both, within the same
+    /// time. The number does not count such a binding: its callers have been told already.
+    ///
+    /// A procedure of these exports that calls this waits for itself: have a thread do it.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn end(running: underpass_rpc::Running) {
+    /// let cut_off = running.shutdown(std::time::Duration::from_secs(10));
+    /// # }
+    /// ```
+    ///
+    /// [`Closed`]: crate::CallError::Closed
+    /// [`on_binding_end`]: crate::Service::on_binding_end
+    pub fn shutdown(self, within: Duration) -> usize {
+        let deadline = clock::deadline_ns(within);
+        self.drain(|| deadline)
+    }
+
+    /// As [`shutdown`](Self::shutdown), but not beyond a `deadline`, by the clock, that may change.
+    pub(crate) fn drain(mut self, mut deadline: impl FnMut() -> u64) -> usize {
+        let Some(clerk) = self.withdraw() else { return 0 };
+        let exports = self.bindings().exports;
+        let families = clerk.bindings(&exports);
+        families.iter().for_each(|family| family.drain());
+        while families.iter().any(|family| !family.is_idle()) && clock::now_ns() < deadline() {
+            sleep(LOOK);
+        }
+        let busy = families.iter().filter(|family| !family.is_idle()).count();
+        self.close(clerk);
+        while !self.endings.are_over() && clock::now_ns() < deadline() {
+            sleep(LOOK);
+        }
+        busy
+    }
+
+    /// Nobody comes to a binding any more.
+    fn withdraw(&self) -> Option<&'static Clerk> {
+        let clerk = clerk().ok()?;
+        for (key, path) in &self.names {
+            registry::remove(path);
+            clerk.withdraw(*key);
+        }
+        Some(clerk)
+    }
+
+    /// Ends all bindings.
+    fn close(&mut self, clerk: &Clerk) {
+        let exports: Vec<u64> = self.names.drain(..).map(|(key, _)| key).collect();
+        clerk.bindings(&exports).iter().for_each(|family| family.close());
+        exports.iter().for_each(|key| clerk.let_go(*key));
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(clerk) = self.withdraw() {
+            self.close(clerk);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Callers that somebody else can free (LRPC: a client takes its threads back from a server that
+//! has captured them).
+
+use crate::call::queue::Who;
+use crate::call::summons::wake_task;
+use crate::call::waiting::wake;
+use crate::error::{CallError, Outcome};
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use underpass_threads::{Control, critical};
+
+/// The right to free callers from a server that does not reply: calls made over a stub that is
+/// `abandonable` by it return as soon as anybody abandons it, each with [`CallError::Abandoned`]
+/// and what is known of it. For good: later calls over such a stub are not begun.
+///
+/// The server learns of it: a handler that asks [`is_cancelled`](crate::is_cancelled) is told, and
+/// a call that it has not started yet it never starts. The call's slot and A-stack are quarantined
+/// until it has replied. Made before the calls, cloned and passed on at will.
+///
+/// # Examples
+/// ```
+/// use underpass_rpc::Abandon;
+///
+/// let abandon = Abandon::new();
+/// // let fs = fs.abandonable(&abandon); then calls over `fs`, from any threads; and from another one:
+/// abandon.abandon();
+/// assert!(abandon.is_abandoned());
+/// ```
+#[derive(Clone, Default)]
+pub struct Abandon {
+    calls: Arc<Mutex<Calls>>,
+}
+
+#[derive(Default)]
+struct Calls {
+    abandoned: bool,
+    next: u64,
+    /// Those under way: their numbers here, where they are, and their slots once they have some.
+    under_way: Vec<(u64, Arc<dyn Frees>, Option<u16>)>,
+}
+
+/// A place where callers wait and can be freed.
+pub(crate) trait Frees: Send + Sync {
+    /// Frees the caller whose call has the slot `number`; or all callers that have none, if that is
+    /// nothing. Returns the callers that are to be woken. Short; takes no lock of an [`Abandon`],
+    /// and wakes nobody, because that runs code of the user's.
+    fn free(&self, number: Option<u16>) -> Vec<Freed>;
+}
+
+/// A caller that is to look whether it is freed.
+#[must_use = "it sleeps until it is woken"]
+pub(crate) enum Freed {
+    /// It waits for a slot, or for the next binding.
+    Waiter(Who),
+    /// A thread that waits for its reply.
+    Thread(&'static Control),
+    /// A task that waits for its reply.
+    Task(Waker),
+}
+
+impl Freed {
+    /// Wakes it. Without any lock: its executor may poll it at once, or drop it.
+    fn wake(self) {
+        match self {
+            Self::Waiter(who) => who.call(),
+            Self::Thread(who) => wake(who),
+            Self::Task(waker) => wake_task(waker),
+        }
+    }
+}
+
+impl Abandon {
+    /// One by which no call is abandonable yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Nobody waits any more for calls that are abandonable by this.
+    pub fn abandon(&self) {
+        let held = critical();
+        let mut calls = self.calls();
+        calls.abandoned = true;
+        let under_way: Vec<_> = calls.under_way.iter().map(|(_, end, slot)| (end.clone(), *slot)).collect();
+        // The callers of a place that have no slot are freed all at once.
+        let mut places = HashSet::new();
+        let each = under_way
+            .iter()
+            .filter(|(end, slot)| slot.is_some() || places.insert(Arc::as_ptr(end).cast::<()>()));
+        // Under the lock: what leaves its place here gives its slot to others.
+        let freed: Vec<_> = each.flat_map(|(end, slot)| end.free(*slot)).collect();
+        drop(calls);
+        drop(held);
+        freed.into_iter().for_each(Freed::wake);
+    }
+
+    /// Whether anybody has abandoned it.
+    pub fn is_abandoned(&self) -> bool {
+        let _held = critical();
+        self.calls().abandoned
+    }
+
+    /// Whoever holds it keeps its processor.
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call over `end` begins, unless it is abandoned by now.
+    fn enter(&self, end: Arc<dyn Frees>) -> Option<Entry> {
+        let _held = critical();
+        let mut calls = self.calls();
+        if calls.abandoned {
+            return None;
+        }
+        calls.next += 1;
+        let number = calls.next;
+        calls.under_way.push((number, end, None));
+        Some(Entry { by: self.clone(), number })
+    }
+
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.calls, &other.calls)
+    }
+}
+
+impl fmt::Debug for Abandon {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Abandon").field("is_abandoned", &self.is_abandoned()).finish()
+    }
+}
+
+/// A call that can be freed, until dropped: by the caller's choice, and because it is made for
+/// another that nobody wants any more.
+pub(crate) struct UnderWay {
+    chosen: Option<Entry>,
+    inherited: Option<Entry>,
+}
+
+impl UnderWay {
+    /// A call over `end` begins, which can be freed by these.
+    pub(crate) fn new(
+        end: Option<Arc<dyn Frees>>,
+        chosen: Option<&Abandon>,
+        inherited: Option<&Abandon>,
+    ) -> Result<Option<Self>, Box<CallError>> {
+        if chosen.is_none() && inherited.is_none() {
+            return Ok(None);
+        }
+        let enter = |by: &Abandon| by.enter(end.clone()?);
+        let error = |error: fn(Outcome) -> CallError| Box::new(error(Outcome::NotStarted));
+        let chosen = chosen.map(|by| enter(by).ok_or_else(|| error(CallError::Abandoned))).transpose()?;
+        let inherited =
+            inherited.map(|by| enter(by).ok_or_else(|| error(CallError::Cancelled))).transpose()?;
+        Ok(Some(Self { chosen, inherited }))
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.chosen.iter().chain(&self.inherited)
+    }
+
+    /// It is over, or given up: whoever abandons it from now on finds nothing. Before its slot is
+    /// another's, and without the lock of the client's end.
+    pub(crate) fn leaves(&self) {
+        self.entries().for_each(Entry::leaves);
+    }
+
+    /// It has a slot.
+    pub(crate) fn has(&self, slot: u16) {
+        self.entries().for_each(|entry| entry.has(slot));
+    }
+
+    pub(crate) fn is_freed(&self) -> bool {
+        self.freed().is_some()
+    }
+
+    /// How its caller is told, if it is freed.
+    pub(crate) fn freed(&self) -> Option<fn(Outcome) -> CallError> {
+        let is_abandoned =
+            |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| entry.by.is_abandoned());
+        if is_abandoned(&self.chosen) {
+            return Some(CallError::Abandoned);
+        }
+        is_abandoned(&self.inherited).then_some(CallError::Cancelled)
+    }
+}
+
+/// A call in the list of an [`Abandon`], until it leaves or is dropped.
+struct Entry {
+    by: Abandon,
+    number: u64,
+}
+
+impl Entry {
+    fn leaves(&self) {
+        let held = critical();
+        let mut calls = self.by.calls();
+        let place = calls.under_way.iter().position(|call| call.0 == self.number);
+        let gone = place.map(|place| calls.under_way.swap_remove(place));
+        drop(calls);
+        drop(held);
+        // Perhaps the last that holds the end.
+        drop(gone);
+    }
+
+    fn has(&self, slot: u16) {
+        let _held = critical();
+        let mut calls = self.by.calls();
+        calls.under_way.iter_mut().filter(|call| call.0 == self.number).for_each(|call| call.2 = Some(slot));
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.leaves();
+    }
+}

@@ -1,0 +1,321 @@
+//! A call, from the lease of its slot to the wait for its reply.
+
+use super::{ClientEnd, Terms};
+use crate::call::abandon::UnderWay;
+use crate::call::answer::{Answer, Landing, Results};
+use crate::call::leasing::Leasing;
+use crate::call::waiting::{Noted, Reply};
+use crate::error::{CallError, Outcome};
+use crate::payload::message::{Unsent, fill, fill_brief};
+use std::sync::Arc;
+use underpass_channel::{Cell, Ids, Place, Slot};
+use underpass_os::failpoint;
+use underpass_processor::{Line, lines};
+use underpass_seam::atomic::Ordering;
+use underpass_sync::Inside;
+use underpass_threads::{Woken, alone, force, rouse_all, wait_on};
+use underpass_wire::{Decode, Encode};
+
+/// A call that is under way.
+pub(super) struct Sent {
+    pub(super) slot: Slot,
+    /// Its caller, if it is in its berth already.
+    noted: Option<Noted>,
+}
+
+impl ClientEnd {
+    /// Calls a procedure over the caller's channel of this binding, and waits for its result; one
+    /// that never came is `failed`.
+    #[inline(always)]
+    pub(crate) fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        terms: &Terms,
+        failed: impl FnOnce(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        let end = self.nearest();
+        // Apart from each other, so that the way of a call without bounds has nothing of them.
+        if terms.may_bound() {
+            return match end.exchange_bounded(procedure, arguments, terms) {
+                Ok(mut answer) => answer.result::<R>(&mut Landing::new(), failed),
+                Err(error) => Err(failed(*error)),
+            };
+        }
+        let Sent { slot, noted } = match end.begin(procedure, arguments, terms, None, None) {
+            Ok(sent) => sent,
+            Err(error) => return Err(failed(*error)),
+        };
+        // Made only now, as what is written before a post holds that up (decision 0052).
+        let (mut answer, mut landing) = (Answer::new(end, slot, None), Landing::new());
+        match end.wait(&mut answer, Some(&landing), noted, terms, None, None) {
+            Ok(()) => answer.result::<R>(&mut landing, failed),
+            Err(error) => Err(failed(*error)),
+        }
+    }
+
+    #[inline(never)]
+    fn exchange_bounded<A: Encode + ?Sized>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        terms: &Terms,
+    ) -> Result<Answer<'_>, Box<CallError>> {
+        let (deadline, under_way) = self.bounds_of_thread(terms)?;
+        let under_way = under_way.as_ref();
+        let Sent { slot, noted } = self.begin(procedure, arguments, terms, deadline, under_way)?;
+        let mut answer = Answer::new(self, slot, under_way);
+        self.wait(&mut answer, None, noted, terms, deadline, under_way)?;
+        // Nobody frees it from here on.
+        Ok(Answer::new(self, answer.into_slot(), None))
+    }
+
+    /// Sends a call.
+    #[inline(always)]
+    fn begin<A: Encode + ?Sized>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        terms: &Terms,
+        deadline: Option<u64>,
+        under_way: Option<&UnderWay>,
+    ) -> Result<Sent, Box<CallError>> {
+        if self.is_closed() {
+            return Err(self.reason(Outcome::NotStarted));
+        }
+        let bounded = deadline.is_some() | under_way.is_some();
+        let away = || self.server_is_away(terms.urgent);
+        if !bounded && let Some(sent) = self.send_brief(procedure, arguments, terms, away) {
+            return Ok(sent);
+        }
+        let slot = match self.try_lease(terms.leasing) {
+            Some(slot) => slot,
+            None => self.lease_later(terms.leasing, deadline, under_way)?,
+        };
+        let slot = self.send(slot, procedure, arguments, deadline, under_way, away)?;
+        Ok(Sent { slot, noted: None })
+    }
+
+    /// Waits for the answer to a call that was sent, which its caller may put into `landing`: that
+    /// of a call without bounds.
+    #[inline(always)]
+    fn wait(
+        &self,
+        answer: &mut Answer<'_>,
+        landing: Option<&Landing>,
+        noted: Option<Noted>,
+        terms: &Terms,
+        deadline: Option<u64>,
+        under_way: Option<&UnderWay>,
+    ) -> Result<(), Box<CallError>> {
+        let bounded = deadline.is_some() | under_way.is_some();
+        let reply = Reply { answer, landing };
+        // Who has lent its processor can't be freed.
+        if terms.urgent && under_way.is_none() && self.owed() {
+            force(&reply, self, deadline);
+        }
+        failpoint!("client-waiting");
+        // After `expect`, as whoever abandons says so first and then looks who expects a reply.
+        let waits = under_way.is_none_or(|call| !call.is_freed());
+        let ended = match noted {
+            Some(noted) => reply.wait_noted(noted),
+            None if waits => wait_on(&reply, Some(self), deadline),
+            None => Woken::Cancelled,
+        };
+        let came = ended == Woken::Woken && (under_way.is_none() || !answer.linkage().is_freed());
+        if !came && let Some(error) = self.give_up(answer, bounded, under_way, ended) {
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Sends a call over a leased slot, and gives that to whom the answer belongs.
+    #[inline(always)]
+    pub(super) fn send<A: Encode + ?Sized>(
+        &self,
+        slot: Slot,
+        procedure: u16,
+        arguments: &A,
+        deadline: Option<u64>,
+        under_way: Option<&UnderWay>,
+        server_is_away: impl FnOnce(),
+    ) -> Result<Slot, Box<CallError>> {
+        let number = slot.number();
+        let answer = Answer::new(self, slot, under_way);
+        failpoint!("client-leased");
+        let linkage = self.linkage(number);
+        let mut cell = Cell::new(number, procedure);
+        if deadline.is_some() | under_way.is_some() {
+            self.bound(&mut cell, deadline, under_way);
+        }
+        if let Err(e) = fill(&self.channel, &self.mailbox, &mut cell, arguments) {
+            return Err(self.unsent(e));
+        }
+        failpoint!("client-filled");
+        // Before the post, as it is the user's code.
+        let size = A::FIXED.unwrap_or_else(|| arguments.size()) as u64;
+        linkage.expect();
+        failpoint!("client-linked");
+        let inside = self.lock();
+        self.post(inside, &cell, server_is_away, || ());
+        linkage.count.out(size);
+        if matches!(cell.place, Place::Aside | Place::Annex) {
+            self.was_large();
+        }
+        Ok(answer.into_slot())
+    }
+
+    /// The same where all bytes have room in the cell, as is known of their type, and a slot is
+    /// free: leased and posted under one lock. Nothing, if that is not so.
+    #[inline(always)]
+    fn send_brief<A: Encode + ?Sized>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        terms: &Terms,
+        server_is_away: impl FnOnce(),
+    ) -> Option<Sent> {
+        let mut cell = Cell::new(0, procedure);
+        if !fill_brief(&mut cell, arguments) {
+            return None;
+        }
+        failpoint!("client-filled");
+        let inside = self.lock();
+        let slot = self.slots.lease(terms.leasing.most)?;
+        let number = slot.number();
+        failpoint!("client-leased");
+        cell.ids = Ids::new(number, procedure);
+        let linkage = self.linkage(number);
+        linkage.expect();
+        failpoint!("client-linked");
+        // Who forces a donation waits otherwise.
+        let at_ease = || if terms.urgent { None } else { linkage.berth.note() };
+        let noted = self.post(inside, &cell, server_is_away, at_ease).flatten();
+        linkage.count.out(u64::from(cell.length));
+        Some(Sent { slot, noted })
+    }
+
+    /// Posts a call of which the linkage record knows, and leaves the lock; before that `at_ease`,
+    /// unless there is more to do after it than to wait.
+    #[inline(always)]
+    fn post<T>(
+        &self,
+        inside: Inside<'_>,
+        cell: &Cell,
+        server_is_away: impl FnOnce(),
+        at_ease: impl FnOnce() -> T,
+    ) -> Option<T> {
+        // Once the end is closed, slots come back whose requests may be untaken: see `lose_all`,
+        // which follows on the store, under the lock.
+        let others = if self.closed.load(Ordering::Relaxed) { u32::MAX } else { self.slots.leased() - 1 };
+        let away = self.channel.post_and_look(cell, others);
+        let alone = inside.is_plain();
+        // After the post, so that either this sees the close or the close sees the call (see
+        // `close`); and likewise with `put_away` of the lines.
+        let settled = !(self.closed.load(Ordering::Relaxed) | self.dormant.load(Ordering::Relaxed));
+        let eased = (!away & alone & settled).then(at_ease);
+        drop(inside);
+        failpoint!("client-posted");
+        if !away {
+            self.unrung.note();
+        }
+        if eased.is_none() {
+            self.after_post(away.then_some(server_is_away), alone, settled);
+        }
+        eased
+    }
+
+    /// What else there is to do after a post.
+    #[cold]
+    #[inline(never)]
+    fn after_post(&self, away: Option<impl FnOnce()>, alone: bool, settled: bool) {
+        if !alone {
+            self.crowded();
+        }
+        if let Some(server_is_away) = away {
+            server_is_away();
+        }
+        if !settled {
+            self.unsettled();
+        }
+    }
+
+    #[cold]
+    fn unsettled(&self) {
+        if self.is_closed() {
+            self.lose_all();
+        } else if let Some(own) = self.own.upgrade()
+            && lines::activate(&(own as Arc<dyn Line>))
+        {
+            rouse_all();
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn try_lease(&self, leasing: Leasing) -> Option<Slot> {
+        let _inside = self.lock();
+        self.slots.lease(leasing.most)
+    }
+
+    /// All slots are leased: the caller waits its turn, if it will.
+    #[cold]
+    fn lease_later(
+        &self,
+        leasing: Leasing,
+        deadline: Option<u64>,
+        under_way: Option<&UnderWay>,
+    ) -> Result<Slot, Box<CallError>> {
+        if !leasing.waits {
+            return Err(Box::new(CallError::Overloaded));
+        }
+        let freed = || under_way.and_then(UnderWay::freed);
+        let attempt = || match self.closed.load(Ordering::Relaxed) || freed().is_some() {
+            true => Some(None),
+            false => self.try_lease(leasing).map(Some),
+        };
+        let slot = self.queue.wait(deadline, self, leasing.most, || self.slots.leased(), attempt);
+        // This thread slept on the line without a call of its own: a bell that it took may have
+        // been another's.
+        if self.slots.leased() > 0 {
+            self.rearm();
+        }
+        match slot {
+            Ok(Some(slot)) => Ok(slot),
+            Ok(None) => Err(match freed() {
+                Some(error) => Box::new(error(Outcome::NotStarted)),
+                None => self.reason(Outcome::NotStarted),
+            }),
+            Err(Woken::Cancelled) => Err(Box::new(CallError::Cancelled(Outcome::NotStarted))),
+            Err(_) => Err(Box::new(CallError::Overloaded)),
+        }
+    }
+
+    /// The server has no processor that looks. If this thread's has nothing else to do, or the call
+    /// is urgent, it will be donated; else the server is called onto one of its own, unless that
+    /// would only take this one away.
+    #[cold]
+    fn server_is_away(&self, urgent: bool) {
+        if urgent || self.meeting.defers || alone() {
+            self.owed.note();
+        } else {
+            self.ring(self.channel.claim());
+        }
+    }
+
+    /// The call was not posted.
+    #[cold]
+    fn unsent(&self, e: Unsent) -> Box<CallError> {
+        match e {
+            Unsent::Inconsistent => {
+                let what = "a type whose Encode::size disagrees with its encode";
+                Box::new(CallError::Decode(Outcome::NotStarted, what.to_owned()))
+            }
+            Unsent::NoPeer => {
+                // Perhaps it said that it closes, and the clerk has not heard yet.
+                self.mailbox.read();
+                self.reason(Outcome::NotStarted)
+            }
+            Unsent::NoResources(e) => Box::new(CallError::NoResources(Outcome::NotStarted, e.to_string())),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The end of a binding as its client sees it: who finds it out, and what becomes of the calls.
+
+use super::ClientEnd;
+use crate::call::linkage::Delivered;
+use crate::call::queue::Who;
+use crate::call::summons::wake_task;
+use crate::call::waiting::wake;
+use crate::control::news::{Hears, News};
+use crate::error::{CallError, Outcome};
+use std::iter;
+use std::sync::{PoisonError, Weak};
+use underpass_os::{barrier, fork};
+use underpass_seam::atomic::Ordering;
+
+/// Why a binding is closed.
+#[derive(Clone, Debug)]
+pub(super) struct Ending {
+    why: CallError,
+    /// The server takes no more calls, for sure: it has said so, or is dead.
+    takes_no_more: bool,
+}
+
+impl Hears for ClientEnd {
+    fn news(&self, news: News) {
+        self.parcels(news.parcels);
+        if news.bell || news.gone {
+            // What the server answered before it died counts.
+            self.poll_all();
+        }
+        if news.bell && self.slots.leased() > 0 {
+            // The bell was for one of those that wait; the others need theirs again.
+            self.rearm();
+        }
+        if let Some((number, files)) = news.opened {
+            self.opened(number, files);
+        }
+        if !self.handed(news.tickets) || news.shares > 0 {
+            self.violated("a ticket that nobody asked for");
+        }
+        if news.nonsense || news.asked > 0 || news.unwanted != 0 {
+            self.violated("nonsense over the socket");
+        }
+        if news.closing {
+            self.poll_all();
+            self.end(CallError::Closed(Outcome::Unknown), true);
+        }
+        if news.revoked {
+            self.poll_all();
+            self.end(CallError::Revoked(Outcome::Unknown), true);
+        }
+        if news.gone {
+            self.end(CallError::PeerDied(Outcome::Unknown), !news.unsure);
+        }
+    }
+}
+
+impl ClientEnd {
+    /// The peer broke the rules: closes the binding.
+    #[cold]
+    pub(crate) fn violated(&self, what: &str) -> CallError {
+        let why = CallError::ProtocolViolation(what.to_owned());
+        self.end(why.clone(), false);
+        why
+    }
+
+    /// Closes the binding, all of its channels: every call under way is lost, and none begins any
+    /// more.
+    pub(super) fn end(&self, why: CallError, takes_no_more: bool) {
+        let ending = Ending { why, takes_no_more };
+        if !self.close_alone(ending.clone()) {
+            return;
+        }
+        let first = self.first.as_ref().and_then(Weak::upgrade);
+        let first = first.as_deref().unwrap_or(self);
+        for end in iter::once(first).chain(first.further_ends()).filter(|end| !end.is_closed()) {
+            // What was answered before counts.
+            end.poll_all();
+            end.close_alone(ending.clone());
+        }
+    }
+
+    /// Closes this channel; `false` if it was closed.
+    ///
+    /// A caller stores that it expects a reply, posts, and looks at `closed`; we set `closed` and
+    /// look at who expects one. The barrier between reaches the caller's processor, or the caller
+    /// fences at each post (`Fence`): one sees the other.
+    pub(super) fn close_alone(&self, ending: Ending) -> bool {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(ending);
+        if self.closed.swap(true, Ordering::SeqCst) {
+            return false;
+        }
+        barrier::heavy();
+        self.lose_all();
+        self.queue.take_all().iter().for_each(Who::call);
+        self.sharing.end();
+        self.mailbox.hang_up();
+        self.close_files();
+        true
+    }
+
+    /// Closes the files of replies that nobody takes any more; those that were answered are left to
+    /// their callers.
+    fn close_files(&self) {
+        self.mailbox.read();
+        for (number, linkage) in (0..).zip(&self.linkage) {
+            let inside = self.lock();
+            let unwanted = self.slots.is_free(number) || linkage.is_lost();
+            drop(inside);
+            if unwanted {
+                self.mailbox.forget(number);
+                self.mailbox.annexes().forget(number);
+            }
+        }
+    }
+
+    /// The server has turned a call away, because it drains: what its caller is told.
+    #[cold]
+    pub(crate) fn turned_away(&self) -> CallError {
+        // Relaxed, here and below: whoever asks comes after the calls that it asks about.
+        self.turns_away.store(true, Ordering::Relaxed);
+        CallError::Closed(Outcome::NotStarted)
+    }
+
+    /// Whether the binding, of which this is the first end, has ended, or its server turns calls
+    /// away.
+    pub(crate) fn turns_away(&self) -> bool {
+        let mut ends = iter::once(self).chain(self.further_ends());
+        ends.any(|end| end.is_closed() || end.turns_away.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    #[cold]
+    pub(super) fn lose_all(&self) {
+        for (number, linkage) in self.linkage.iter().enumerate() {
+            let inside = self.lock();
+            let lost = linkage.lose();
+            if let Delivered::Abandoned = lost {
+                self.back_from_quarantine(number as u16);
+            }
+            let task = matches!(lost, Delivered::Watched).then(|| self.vigil.take(number as u16)).flatten();
+            drop(inside);
+            if let Some(waker) = task {
+                wake_task(waker);
+            }
+            if let Delivered::Taken(Some(who)) = lost {
+                wake(who);
+            }
+        }
+    }
+
+    /// Whether the server takes no more calls, for sure.
+    pub(super) fn takes_no_more(&self) -> bool {
+        self.ending().is_some_and(|ending| ending.takes_no_more)
+    }
+
+    /// Why it is closed, once it is.
+    pub(super) fn ending(&self) -> Option<Ending> {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Why the binding is closed, for a call of which `outcome` is known.
+    #[cold]
+    pub(crate) fn reason(&self, outcome: Outcome) -> Box<CallError> {
+        // Before the lock, which another kernel thread of the parent's may have held.
+        if fork::check().is_err() {
+            return Box::new(CallError::Forked);
+        }
+        Box::new(match self.ending().map(|ending| ending.why) {
+            Some(CallError::ProtocolViolation(what)) => CallError::ProtocolViolation(what),
+            Some(CallError::Closed(_)) => CallError::Closed(outcome),
+            Some(CallError::Captured(_)) => CallError::Captured(outcome),
+            Some(CallError::Revoked(_)) => CallError::Revoked(outcome),
+            _ => CallError::PeerDied(outcome),
+        })
+    }
+}

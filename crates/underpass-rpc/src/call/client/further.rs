@@ -1,0 +1,284 @@
+//! The further channels of a binding, so that each activation that calls over it has one of its
+//! own.
+//!
+//! A binding begins with one channel, and most stay so. Where activations contend for it, the
+//! client asks the server for another over the first channel's socket, and the clerk hears the
+//! answer; meanwhile all go on as before. Each channel has a region and an end on each side of its
+//! own, which are looked at, put away, and donate as if they were a binding's only ones. They have
+//! the binding's socket, and their end, in common.
+
+use super::ClientEnd;
+use crate::call::desk::{DESKS, desk};
+use crate::control::clerk::clerk;
+use crate::counters::{Counted, Counters};
+use crate::payload::annexes::Annexes;
+use crate::payload::passed_file::PassedFiles;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use underpass_channel::Channel;
+use underpass_channel::layout::CHANNELS;
+use underpass_seam::atomic::{AtomicU32, Ordering, fence};
+use underpass_threads::critical;
+
+/// The channels beside the first, and who uses which.
+pub(super) struct Further {
+    /// For each desk the channel that it uses, 1 for the first; 0 if it has never been seen to
+    /// contend: then it uses the first.
+    places: [AtomicU32; DESKS],
+    ends: [OnceLock<Arc<ClientEnd>>; CHANNELS - 1],
+    plan: Mutex<Plan>,
+}
+
+#[derive(Debug)]
+struct Plan {
+    /// How many desks have a place in each channel.
+    users: [usize; CHANNELS],
+    /// How many channels there are, the first among them.
+    open: usize,
+    /// The keys of the further ones, for the clerk.
+    keys: Vec<u64>,
+    /// The desk for which one more was asked for. It stays so where the server can't give any.
+    asker: Option<usize>,
+    /// Nobody wants the binding any more.
+    ended: bool,
+}
+
+impl Further {
+    fn new() -> Self {
+        Self {
+            places: [const { AtomicU32::new(0) }; DESKS],
+            ends: [const { OnceLock::new() }; CHANNELS - 1],
+            plan: Mutex::new(Plan {
+                users: [0; CHANNELS],
+                open: 1,
+                keys: Vec::new(),
+                asker: None,
+                ended: false,
+            }),
+        }
+    }
+
+    /// Whoever holds it keeps its processor, since the clerk waits for it.
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn place(&self, desk: usize) -> usize {
+        // Relaxed: which channel a caller uses is a matter of speed.
+        self.places[desk].load(Ordering::Relaxed) as usize
+    }
+
+    /// The channel that the caller's activation has beside the first, if it has one.
+    #[inline(never)]
+    fn of_caller(&self) -> Option<&ClientEnd> {
+        self.end(self.place(desk()))
+    }
+
+    fn end(&self, place: usize) -> Option<&ClientEnd> {
+        self.ends.get(place.checked_sub(2)?)?.get().map(|end| &**end)
+    }
+
+    /// Gives `desk`, which contends with `other`, a channel that fewer use, if there is one.
+    /// Whether another is to be asked for.
+    fn divide(&self, plan: &mut Plan, desk: usize, other: usize) -> bool {
+        for desk in [desk, other] {
+            if self.place(desk) == 0 {
+                self.places[desk].store(1, Ordering::Relaxed);
+                plan.users[0] += 1;
+            }
+        }
+        let from = self.place(desk) - 1;
+        let to = (0..plan.open).min_by_key(|&channel| plan.users[channel]).unwrap_or(from);
+        if plan.users[to] + 1 < plan.users[from] {
+            plan.users[from] -= 1;
+            plan.users[to] += 1;
+            self.places[desk].store(to as u32 + 1, Ordering::Relaxed);
+            return false;
+        }
+        let wanted = plan.users[from] > 1 && plan.open < CHANNELS && plan.asker.is_none() && !plan.ended;
+        if wanted {
+            plan.asker = Some(desk);
+        }
+        wanted
+    }
+
+    /// The desks with a place in `channel`, 0 for the first.
+    fn users(&self, channel: usize) -> impl Iterator<Item = usize> {
+        (0..DESKS).filter(move |&desk| self.place(desk) == channel + 1)
+    }
+}
+
+impl ClientEnd {
+    /// The channel of this binding for the caller's activation.
+    #[inline(always)]
+    pub(super) fn nearest(&self) -> &Self {
+        match self.further.get() {
+            None => self,
+            Some(further) => further.of_caller().unwrap_or(self),
+        }
+    }
+
+    /// Whether the activation of `desk` may call over this channel though it is not known to.
+    pub(super) fn may_be_used_by(&self, desk: usize) -> bool {
+        self.further.get().is_some_and(|further| further.place(desk) == 0)
+    }
+
+    /// Of the first end: the others.
+    pub(super) fn further_ends(&self) -> impl Iterator<Item = &Self> {
+        self.further
+            .get()
+            .into_iter()
+            .flat_map(|further| further.ends.iter())
+            .filter_map(|end| end.get().map(|end| &**end))
+    }
+
+    /// What this binding has carried, of which this is the first end.
+    pub(crate) fn counters_of_all(&self) -> Counters {
+        self.further_ends().fold(Counted::counters(self), |sum, end| sum.plus(&Counted::counters(end)))
+    }
+
+    /// Of the first end: `desk` and `other` contend for a channel.
+    pub(super) fn relieve(&self, desk: usize, other: usize) {
+        let further = self.further.get_or_init(|| Box::new(Further::new()));
+        let held = critical();
+        // Somebody else is at it.
+        let Ok(mut plan) = further.plan.try_lock() else { return };
+        let ask = further.divide(&mut plan, desk, other);
+        self.settle(further, &plan);
+        drop(plan);
+        drop(held);
+        if ask && !self.mailbox.ask() {
+            let _held = critical();
+            further.plan().asker = None;
+        }
+    }
+
+    /// Tells the channels who uses them.
+    fn settle(&self, further: &Further, plan: &Plan) {
+        for channel in 0..plan.open {
+            let end = further.end(channel + 1).unwrap_or(self);
+            end.watch.appoint(further.users(channel));
+            end.crowd.reset();
+        }
+    }
+
+    /// The server has answered, with the region of a channel of this number, or with nothing.
+    #[cold]
+    pub(super) fn opened(&self, number: u8, mut files: PassedFiles) {
+        let asked = self.further.get().filter(|further| {
+            let _held = critical();
+            further.plan().asker.is_some()
+        });
+        let Some(further) = asked else {
+            self.violated("a channel that nobody asked for");
+            return;
+        };
+        if files.len() != 1 {
+            // Files have run out, there or here: the binding stays as it is.
+            return;
+        }
+        match self.adopt(&mut files) {
+            Ok(channel) => self.add(further, number, channel),
+            Err(e) if e.kind() == io::ErrorKind::InvalidData => {
+                self.violated("a channel of which a file is none");
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// The channel whose region came.
+    fn adopt(&self, files: &mut PassedFiles) -> io::Result<Channel> {
+        let region = files.take_memory().ok_or(io::ErrorKind::InvalidData)?;
+        Channel::adopt(region.as_fd(), self.channel.fence(), self.channel.stack())
+    }
+
+    fn add(&self, further: &Further, number: u8, channel: Channel) {
+        let mailbox = self.mailbox.another(number, Annexes::default());
+        let end = Self::beside(Some(self.own.clone()), channel, mailbox, self.meeting);
+        end.quarantine.store(self.quarantine.load(Ordering::Relaxed), Ordering::Relaxed);
+        let Ok(clerk) = clerk() else { return };
+        let Ok(key) = clerk.bound(&end) else { return };
+        let held = critical();
+        let mut plan = further.plan();
+        let place = further.ends.get(plan.open - 1).filter(|_| !plan.ended);
+        let Some(asker) =
+            place.is_some_and(|place| place.set(end.clone()).is_ok()).then(|| plan.asker.take())
+        else {
+            drop(plan);
+            drop(held);
+            return clerk.released(key);
+        };
+        plan.keys.push(key);
+        plan.open += 1;
+        if let Some(desk) = asker {
+            further.divide(&mut plan, desk, desk);
+        }
+        self.settle(further, &plan);
+        drop(plan);
+        drop(held);
+        // SYNC with `closed` swap in `close_alone`: that one sees this end, or this sees that.
+        fence(Ordering::SeqCst);
+        if self.is_closed()
+            && let Some(ending) = self.ending()
+        {
+            end.close_alone(ending);
+        }
+    }
+
+    /// Acts as if two activations contended for the channel.
+    #[cfg(fuzzing)]
+    pub(crate) fn contend(&self) {
+        self.relieve(0, 1);
+    }
+
+    /// Nobody wants the binding any more: gives the clerk's keys of its further channels.
+    pub(crate) fn end_further(&self) -> Vec<u64> {
+        let Some(further) = self.further.get() else { return Vec::new() };
+        let _held = critical();
+        let mut plan = further.plan();
+        plan.ended = true;
+        std::mem::take(&mut plan.keys)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(further: &Further, channels: usize) -> MutexGuard<'_, Plan> {
+        let mut plan = further.plan();
+        plan.open = channels;
+        plan
+    }
+
+    #[test]
+    fn who_contends_gets_a_channel_of_its_own() {
+        let further = Further::new();
+        let mut plan = open(&further, 1);
+        assert!(further.divide(&mut plan, 3, 5), "another is asked for");
+        assert!(!further.divide(&mut plan, 5, 3), "once");
+        assert_eq!((plan.asker.take(), plan.users[0]), (Some(3), 2));
+        plan.open = 2;
+        assert!(!further.divide(&mut plan, 3, 3));
+        assert_eq!((further.place(3), further.place(5)), (2, 1));
+        assert!(!further.divide(&mut plan, 5, 3), "both have one");
+        // A third comes, who asks for a third.
+        assert!(further.divide(&mut plan, 7, 5));
+        plan.open = 3;
+        assert!(!further.divide(&mut plan, 7, 5));
+        assert_eq!((further.place(7), further.users(2).collect::<Vec<_>>()), (3, vec![7]));
+    }
+
+    #[test]
+    fn more_callers_than_channels_share_them_evenly() {
+        let further = Further::new();
+        let mut plan = open(&further, CHANNELS);
+        for _ in 0..4 {
+            for desk in 0..2 * CHANNELS {
+                assert!(!further.divide(&mut plan, desk, (desk + 1) % (2 * CHANNELS)));
+            }
+        }
+        assert!(plan.users.iter().all(|&users| users == 2), "{plan:?}");
+    }
+}

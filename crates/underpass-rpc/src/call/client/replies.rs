@@ -1,0 +1,265 @@
+//! What comes back over a binding: replies are taken, delivered to their callers, and not lost on a
+//! sleeper.
+
+use super::ClientEnd;
+use crate::call::answer::{Answer, Landing};
+use crate::call::linkage::{Delivered, Linkage};
+use crate::call::summons::wake_task;
+use crate::call::waiting::{Reply, wake, wake_here};
+use crate::dispatch::incoming::Status;
+use std::task::Waker;
+use underpass_channel::layout::SLOTS;
+use underpass_channel::{Cell, Coming, Head, Place};
+use underpass_os::{barrier, failpoint};
+use underpass_processor::Spin;
+use underpass_seam::atomic::Ordering;
+use underpass_sync::Inside;
+use underpass_threads::{Control, Opens, Wakes};
+
+/// Replies that are taken under the lock at once.
+const BATCH: u32 = 16;
+
+/// Why the lock is left.
+enum Lap {
+    /// There are no more replies.
+    Over,
+    /// There may be.
+    Full,
+    /// The last was for a thread of another activation, or of the kernel's.
+    Elsewhere(&'static Control),
+    /// The last was a task's, which has this waker.
+    Task(Option<Waker>),
+    /// The last, with this head, was nobody's any more.
+    Abandoned(Head),
+    /// No honest server writes such.
+    Damaged(&'static str),
+}
+
+impl ClientEnd {
+    /// Parcels have come for the slots that are bits of `slots`. Those of calls that were given up
+    /// are closed at once: it may be long until somebody looks for their replies.
+    pub(super) fn parcels(&self, mut slots: u64) {
+        while slots != 0 {
+            let number = slots.trailing_zeros() as u16;
+            slots &= slots - 1;
+            self.mailbox.forget_if(number, || self.linkage(number).is_abandoned());
+        }
+    }
+
+    /// Takes all that has come, also if another thread is about to stop taking.
+    pub(super) fn poll_all(&self) {
+        self.take_replies(|| Some(self.lock()));
+    }
+
+    /// Takes all that has come, unless another thread does. Apart, so that a look that finds
+    /// nothing has little to set up.
+    #[inline(never)]
+    pub(super) fn take_what_came(&self) -> bool {
+        self.take_replies(|| self.lock.try_enter())
+    }
+
+    /// Looks for the reply to a call of the calling thread, and takes what else has come; says
+    /// whether that reply has.
+    #[inline(always)]
+    pub(crate) fn look_for(&self, reply: &Reply<'_>) -> bool {
+        if self.is_left() || !self.channel.receiving().pending() {
+            return false;
+        }
+        match self.is_next(reply).and_then(|landing| Some((landing, self.lock.try_enter()?))) {
+            Some((landing, inside)) => self.look_inside(inside, reply, landing, 1),
+            None => self.take_and_see(reply),
+        }
+    }
+
+    /// The same, [`Spin::ROW`] times in a row, and inside the lock for so long. Nothing if others
+    /// come there too, or another's reply may be the next.
+    #[inline(always)]
+    pub(crate) fn watch_for(&self, reply: &Reply<'_>) -> Option<bool> {
+        let landing = self.is_next(reply).filter(|_| !self.is_left())?;
+        let inside = self.lock.try_enter_plainly()?;
+        Some(self.look_inside(inside, reply, landing, Spin::row()))
+    }
+
+    /// Where it may be put, if no other call is under way. Of several, another's is as likely to be
+    /// the next.
+    #[inline(always)]
+    fn is_next<'a>(&self, reply: &Reply<'a>) -> Option<&'a Landing> {
+        reply.landing.filter(|_| self.slots.leased() == 1)
+    }
+
+    /// So many looks, until something has come.
+    #[inline(always)]
+    fn look_inside(&self, inside: Inside<'_>, reply: &Reply<'_>, landing: &Landing, looks: u32) -> bool {
+        if looks > 1 {
+            // What was posted a moment ago takes two lines to be answered, and who looks now takes
+            // the second from its writer (decision 0050).
+            std::hint::spin_loop();
+        }
+        // Whether the caller's own reply is its to take, and where to count it, before anything
+        // comes: the lock keeps it so.
+        let linkage = reply.answer.linkage();
+        let (number, is_its) = (reply.answer.number, linkage.is_polled_for());
+        for _ in 0..looks {
+            match self.channel.receiving().coming() {
+                Ok(None) => std::hint::spin_loop(),
+                Ok(Some(coming)) if is_its && coming.head.slot() == number => {
+                    self.catch(inside, &coming, reply.answer, linkage, landing);
+                    return true;
+                }
+                Ok(Some(_)) | Err(_) => {
+                    drop(inside);
+                    return self.take_and_see(reply);
+                }
+            }
+        }
+        false
+    }
+
+    fn take_and_see(&self, reply: &Reply<'_>) -> bool {
+        self.take_what_came() && reply.is_open()
+    }
+
+    /// Takes the reply to the caller's own call, who looks for it. If it is brief its slot is given
+    /// back too: what is done for others by a delivery, a wake-up and another lock, at once.
+    #[inline(always)]
+    fn catch(
+        &self,
+        inside: Inside<'_>,
+        coming: &Coming<'_>,
+        answer: &Answer<'_>,
+        linkage: &Linkage,
+        landing: &Landing,
+    ) {
+        let receiving = self.channel.receiving();
+        match coming.head.brief(Status::Done as u16) {
+            Some(len) => {
+                coming.words(|i, word| landing.put(i, word));
+                landing.catch(len);
+                linkage.count.come_in(len as u64);
+                linkage.clear();
+                if let Some(slot) = answer.slot.take() {
+                    self.slots.give_back(slot);
+                }
+            }
+            None => deliver_long(linkage, *coming),
+        }
+        receiving.pass(coming);
+        let more = receiving.pending_behind(coming);
+        drop(inside);
+        failpoint!("client-delivered");
+        if landing.is_caught() {
+            failpoint!("client-given-back");
+            self.queue.next(|| self.slots.leased());
+        }
+        if more {
+            self.take_what_came();
+        }
+    }
+
+    /// Takes replies as long as there are some and `enter` gives the lock; says whether any came.
+    #[inline]
+    pub(super) fn take_replies<'a>(&'a self, enter: impl Fn() -> Option<Inside<'a>>) -> bool {
+        if self.is_closed() {
+            return false;
+        }
+        let mut taken = 0;
+        let receiving = self.channel.receiving();
+        // An honest server has no more to say than there are slots.
+        while taken < SLOTS {
+            let Some(inside) = enter() else { break };
+            let mut wakes = Wakes::begin();
+            let most = taken + BATCH;
+            let lap = loop {
+                let coming = match receiving.coming() {
+                    Ok(Some(coming)) => coming,
+                    Ok(None) => break Lap::Over,
+                    Err(_) => break Lap::Damaged("a reply that no honest server writes"),
+                };
+                let head = coming.head;
+                let linkage = self.linkage.get(usize::from(head.slot()));
+                let delivered = linkage.map(|linkage| linkage.deliver(&coming));
+                receiving.pass(&coming);
+                taken += 1;
+                let Some(Delivered::Taken(who)) = delivered else { break self.odd(head, delivered) };
+                if let Some(who) = who
+                    && !wake_here(&mut wakes, who)
+                {
+                    break Lap::Elsewhere(who);
+                }
+                if taken == most {
+                    break Lap::Full;
+                }
+            };
+            drop(inside);
+            drop(wakes);
+            failpoint!("client-delivered");
+            match lap {
+                Lap::Over => break,
+                Lap::Full => {}
+                odd => {
+                    if !self.goes_on(odd) {
+                        break;
+                    }
+                }
+            }
+        }
+        taken > 0
+    }
+
+    /// A reply that no thread waits for. Under the lock.
+    #[cold]
+    fn odd(&self, head: Head, delivered: Option<Delivered>) -> Lap {
+        match delivered {
+            Some(Delivered::Watched) => Lap::Task(self.vigil.take(head.slot())),
+            Some(Delivered::Abandoned) => Lap::Abandoned(head),
+            Some(Delivered::Taken(_) | Delivered::Unexpected) | None => Lap::Damaged("a reply to no call"),
+        }
+    }
+
+    /// A lap has ended before its time; whether another follows.
+    #[cold]
+    fn goes_on(&self, lap: Lap) -> bool {
+        match lap {
+            Lap::Elsewhere(who) => wake(who),
+            Lap::Task(waker) => waker.into_iter().for_each(wake_task),
+            Lap::Abandoned(head) => self.reclaim(&Cell::of(head)),
+            Lap::Damaged(what) => {
+                self.violated(what);
+                return false;
+            }
+            Lap::Over | Lap::Full => {}
+        }
+        true
+    }
+
+    /// The reply to a call that was given up has come.
+    #[cold]
+    fn reclaim(&self, cell: &Cell) {
+        if cell.place == Place::Aside {
+            self.mailbox.discard(cell.slot());
+        }
+        let inside = self.lock();
+        self.back_from_quarantine(cell.slot());
+        drop(inside);
+        self.queue.next(|| self.slots.leased());
+    }
+
+    /// Announces a sleep on behalf of those that sleep already, after a bell of theirs may have
+    /// gone elsewhere.
+    pub(super) fn rearm(&self) {
+        if self.aside.load(Ordering::Relaxed) || self.vigil.is_kept() {
+            self.channel.own_attention().set_aside();
+        }
+        self.channel.own_attention().park(false);
+        barrier::heavy();
+        self.kernel.entered(1);
+        self.poll_all();
+    }
+}
+
+/// Apart, and of a copy, so that a brief reply is never written down whole.
+#[inline(never)]
+fn deliver_long(linkage: &Linkage, coming: Coming<'_>) {
+    // Nobody is in its berth.
+    let _ = linkage.deliver(&coming);
+}

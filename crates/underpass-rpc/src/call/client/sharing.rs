@@ -1,0 +1,68 @@
+//! Passing a binding on: the client's part.
+
+use super::ClientEnd;
+use crate::control::news::{NoTicket, Ticket};
+use crate::error::{Outcome, ShareError};
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use underpass_sync::mpsc::{Sender, channel};
+use underpass_threads::critical;
+
+/// How long a server may take to answer. A fuzzed one answers at once or never.
+const PATIENCE: Duration = Duration::from_millis(if cfg!(fuzzing) { 5 } else { 5_000 });
+
+/// Who waits for tickets, first come first.
+#[derive(Debug, Default)]
+pub(super) struct Sharing(Mutex<VecDeque<Sender<Ticket>>>);
+
+impl Sharing {
+    fn with<R>(&self, ask: impl FnOnce(&mut VecDeque<Sender<Ticket>>) -> R) -> R {
+        let _held = critical();
+        ask(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The binding is closed: nobody gets a ticket any more.
+    pub(super) fn end(&self) {
+        drop(self.with(std::mem::take));
+    }
+}
+
+impl ClientEnd {
+    /// Of the first end: a ticket to a binding of whoever uses it.
+    pub(crate) fn share(&self) -> Result<OwnedFd, ShareError> {
+        let (asker, answer) = channel();
+        let closed = || ShareError::Call(*self.reason(Outcome::NotStarted));
+        // In the order of the questions. Whoever closes the binding says so before it looks who
+        // waits.
+        let asked = self.sharing.with(|askers| {
+            (!self.is_closed()).then(|| {
+                self.mailbox.share()?;
+                // The answer comes after this, as the clerk needs what is held here.
+                askers.push_back(asker);
+                Ok(())
+            })
+        });
+        asked.ok_or_else(closed)?.map_err(ShareError::System)?;
+        match answer.recv_timeout(PATIENCE) {
+            Ok(Ok(mut ticket)) => ticket.take().and_then(Result::ok).ok_or(ShareError::NoRoom),
+            Ok(Err(NoTicket::NotAllowed)) => Err(ShareError::NotAllowed),
+            Ok(Err(NoTicket::NoRoom)) => Err(ShareError::NoRoom),
+            Err(_) if self.is_closed() => Err(closed()),
+            Err(_) => Err(ShareError::System(std::io::ErrorKind::TimedOut.into())),
+        }
+    }
+
+    /// The server has answered; `false` if nobody has asked.
+    pub(super) fn handed(&self, tickets: Vec<Ticket>) -> bool {
+        tickets.into_iter().all(|ticket| {
+            let asker = self.sharing.with(|askers| askers.pop_front());
+            // Who asked may have lost patience.
+            asker.is_some_and(|asker| {
+                let _ = asker.send(ticket);
+                true
+            })
+        })
+    }
+}

@@ -1,0 +1,195 @@
+//! A call by an async task, under whatever executor.
+//!
+//! It is sent at the first poll. While the task is polled it looks for its reply itself, and for
+//! those of others; it lets other tasks of its executor run a few times before it relies on being
+//! woken (see `vigil.rs`). To drop it abandons the call.
+
+use super::turn::Turn;
+use super::{ClientEnd, Terms};
+use crate::call::abandon::UnderWay;
+use crate::call::answer::{Answer, Landing, Results};
+use crate::call::summons::wake_task;
+use crate::control::alarm::{self, Alarm};
+use crate::error::CallError;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use underpass_channel::Place;
+use underpass_os::clock;
+use underpass_processor::Line;
+use underpass_threads::Woken;
+use underpass_wire::{Decode, Encode};
+
+/// Looks for a reply in a row, some 2 µs, where no other call is under way.
+const LOOKS: u32 = 64;
+/// How often a task is polled again at once before it is woken only.
+const ROUNDS: u8 = 2;
+
+impl ClientEnd {
+    /// As [`call`](Self::call), for a task.
+    pub(crate) async fn call_from_task<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        terms: &Terms,
+        failed: impl FnOnce(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        let end = self.nearest();
+        let (deadline, under_way) = match end.bounds_of_task(terms) {
+            Ok(bounds) => bounds,
+            Err(error) => return Err(failed(*error)),
+        };
+        let under_way = under_way.as_ref();
+        let slot = match end.is_closed() {
+            true => None,
+            false => end.try_lease(terms.leasing),
+        };
+        let slot = match slot {
+            Some(slot) => slot,
+            None => match Turn::new(end, terms.leasing, deadline, under_way).await {
+                Ok(slot) => slot,
+                Err(error) => return Err(failed(*error)),
+            },
+        };
+        let away = || end.call_server();
+        let answer = match end.send(slot, procedure, arguments, deadline, under_way, away) {
+            Ok(slot) => Answer::new(end, slot, under_way),
+            Err(error) => return Err(failed(*error)),
+        };
+        match (Pending { answer: Some(answer), deadline, under_way, rounds: 0, alarm: None }).await {
+            Ok(mut answer) => answer.result::<R>(&mut Landing::new(), failed),
+            Err(error) => Err(failed(*error)),
+        }
+    }
+
+    /// The server has no processor that looks, and a task has none to give.
+    #[cold]
+    fn call_server(&self) {
+        match self.meeting.defers {
+            true => Line::call(self),
+            false => self.ring(self.channel.claim()),
+        }
+    }
+
+    /// Takes what has come, for whomever.
+    fn look_around(&self) -> bool {
+        self.channel.receiving().pending() && self.take_what_came()
+    }
+}
+
+/// A call that was sent. Becomes its answer, or why there is none.
+struct Pending<'a> {
+    /// Until it is settled.
+    answer: Option<Answer<'a>>,
+    deadline: Option<u64>,
+    under_way: Option<&'a UnderWay>,
+    rounds: u8,
+    alarm: Option<Alarm>,
+}
+
+impl<'a> Pending<'a> {
+    /// Looks for the reply, for a moment.
+    fn look(&self, answer: &Answer<'_>) -> bool {
+        let (end, linkage) = (answer.end, answer.linkage());
+        let alone = end.slots.leased() == 1;
+        let looks =
+            if alone && self.rounds == 0 && end.meeting.elsewhere && end.vigil.trusts() { LOOKS } else { 1 };
+        (0..looks).any(|look| {
+            if look > 0 {
+                std::hint::spin_loop();
+            }
+            linkage.is_settled() || (end.look_around() && linkage.is_settled())
+        })
+    }
+
+    /// The call is settled, or the task is freed.
+    fn settled(&mut self) -> Poll<Result<Answer<'a>, Box<CallError>>> {
+        if self.is_freed() {
+            return Poll::Ready(self.give_up(Woken::Cancelled).expect("it has an answer or the want of one"));
+        }
+        if let Some(alarm) = self.alarm.take() {
+            alarm.cancel();
+        }
+        Poll::Ready(Ok(self.answer.take().expect("a future is not polled after its end")))
+    }
+
+    /// Whether somebody has abandoned the call, and its reply has not come.
+    fn is_freed(&self) -> bool {
+        self.under_way.is_some() && self.answer.as_ref().is_some_and(|answer| answer.linkage().is_freed())
+    }
+
+    /// Gives the call up, and says what is known of it; or gives its answer, which has come.
+    fn give_up(&mut self, why: Woken) -> Option<Result<Answer<'a>, Box<CallError>>> {
+        if let Some(alarm) = self.alarm.take() {
+            alarm.cancel();
+        }
+        let mut answer = self.answer.take()?;
+        let end = answer.end;
+        end.unwatch(answer.number);
+        let bounded = self.deadline.is_some() || self.under_way.is_some();
+        Some(match end.give_up(&mut answer, bounded, self.under_way, why) {
+            Some(error) => Err(error),
+            None => Ok(answer),
+        })
+    }
+}
+
+impl<'a> Future for Pending<'a> {
+    type Output = Result<Answer<'a>, Box<CallError>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = self.answer.as_ref().expect("a future is not polled after its end");
+        let (end, number) = (answer.end, answer.number);
+        if self.look(answer) {
+            if self.rounds <= ROUNDS {
+                end.vigil.found(true);
+            }
+            return self.settled();
+        }
+        if self.deadline.is_some_and(|deadline| deadline <= clock::now_ns()) {
+            return Poll::Ready(self.give_up(Woken::Late).expect("it has an answer or the want of one"));
+        }
+        // After `expect`, as whoever abandons says so first and then looks who expects a reply.
+        if self.rounds == 0 && self.under_way.is_some_and(UnderWay::is_freed) {
+            return Poll::Ready(self.give_up(Woken::Cancelled).expect("it has an answer or the want of one"));
+        }
+        if self.rounds < ROUNDS {
+            self.rounds += 1;
+            // Others go first, who may have calls to send, and look for all.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if self.rounds == ROUNDS {
+            self.rounds += 1;
+            end.vigil.found(false);
+        }
+        if !end.watch(number, cx.waker()) {
+            return self.settled();
+        }
+        if let Some(alarm) = self.alarm.take() {
+            alarm.cancel();
+        }
+        if let Some(deadline) = self.deadline {
+            let waker = cx.waker().clone();
+            self.alarm = Some(alarm::set(deadline, || wake_task(waker)));
+        }
+        end.arm();
+        match end.linkage(number).is_settled() {
+            true => self.settled(),
+            false => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        // The reply was here, and nobody reads it: what came along with it must not wait for
+        // another call.
+        if let Some(Ok(answer)) = self.give_up(Woken::Cancelled)
+            && let Some(reply) = answer.linkage().take()
+            && reply.place == Place::Aside
+        {
+            answer.end.mailbox().discard(answer.number);
+            answer.end.count_entries(answer.end.mailbox().entries());
+        }
+    }
+}

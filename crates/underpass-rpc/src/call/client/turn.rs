@@ -1,0 +1,105 @@
+//! A task's turn for a slot, where all are leased.
+
+use super::ClientEnd;
+use crate::call::abandon::UnderWay;
+use crate::call::leasing::Leasing;
+use crate::call::summons::{Summons, wake_task};
+use crate::control::alarm::Alarm;
+use crate::error::{CallError, Outcome};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use underpass_channel::Slot;
+use underpass_os::clock;
+
+/// Becomes a slot, or why there is none. Dropped before, it gives its turn to the next.
+pub(super) struct Turn<'a> {
+    end: &'a ClientEnd,
+    leasing: Leasing,
+    deadline: Option<u64>,
+    under_way: Option<&'a UnderWay>,
+    /// Its place in the queue, once it has had one.
+    place: Option<Arc<Summons>>,
+    alarm: Option<Alarm>,
+}
+
+impl<'a> Turn<'a> {
+    pub(super) fn new(
+        end: &'a ClientEnd,
+        leasing: Leasing,
+        deadline: Option<u64>,
+        under_way: Option<&'a UnderWay>,
+    ) -> Self {
+        Self { end, leasing, deadline, under_way, place: None, alarm: None }
+    }
+
+    fn leave(&mut self) {
+        if let Some(place) = self.place.take() {
+            self.end.queue.leave_task(place, || self.end.slots.leased());
+            self.end.attended();
+        }
+        if let Some(alarm) = self.alarm.take() {
+            alarm.cancel();
+        }
+    }
+
+    /// Takes a place in the queue, and tries, in this order (see [`Queue`](crate::call::queue::Queue)).
+    fn enter(&mut self, cx: &Context<'_>) -> Option<Slot> {
+        let called = self.place.take().is_some();
+        self.place = Some(self.end.queue.enter_task(called, self.leasing.most, cx.waker()));
+        if !called {
+            self.end.attend();
+        }
+        self.end.try_lease(self.leasing)
+    }
+
+    fn ring_in_time(&mut self, cx: &Context<'_>) {
+        if let Some(alarm) = self.alarm.take() {
+            alarm.cancel();
+        }
+        let waker = self.deadline.map(|deadline| (deadline, cx.waker().clone()));
+        self.alarm = waker.map(|(deadline, waker)| crate::control::alarm::set(deadline, || wake_task(waker)));
+    }
+}
+
+impl Future for Turn<'_> {
+    type Output = Result<Slot, Box<CallError>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            if self.end.is_closed() {
+                return Poll::Ready(Err(self.end.reason(Outcome::NotStarted)));
+            }
+            if let Some(error) = self.under_way.and_then(UnderWay::freed) {
+                return Poll::Ready(Err(Box::new(error(Outcome::NotStarted))));
+            }
+            if self.deadline.is_some_and(|deadline| deadline <= clock::now_ns()) {
+                return Poll::Ready(Err(Box::new(CallError::Overloaded)));
+            }
+            if !self.leasing.waits {
+                return Poll::Ready(Err(Box::new(CallError::Overloaded)));
+            }
+            if self.place.as_ref().is_none_or(|place| !place.waits(cx.waker())) {
+                match self.enter(cx) {
+                    Some(slot) => {
+                        self.leave();
+                        return Poll::Ready(Ok(slot));
+                    }
+                    None => continue,
+                }
+            }
+            self.ring_in_time(cx);
+            // Slots may be leased by calls that nobody waits for any more.
+            self.end.arm();
+            if self.place.as_ref().is_some_and(|place| place.waits(cx.waker())) {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}

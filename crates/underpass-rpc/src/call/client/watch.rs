@@ -1,0 +1,121 @@
+//! Who looks for the replies of a channel that one activation uses alone.
+
+use super::ClientEnd;
+use crate::call::desk::desk;
+use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Passes over the lines between two looks at one that is left to another.
+const GLANCE: u32 = 64;
+
+/// The *keeper* of a channel: the activation that alone calls over it, of several of the binding.
+/// While it runs the others leave the replies to it, so that the lines of the channel, and the
+/// right to enter it plainly, stay with one processor. It is a hint: before a processor sleeps it
+/// looks at all channels.
+///
+/// | field | who writes it |
+/// |---|---|
+/// | `keeper` | who divides the channels |
+/// | `rests` | the keeper |
+/// | `passes`, `seen` | the others |
+#[derive(Debug, Default)]
+#[repr(align(128))] // The others write it, and the keeper need not wait for that.
+pub(super) struct Watch {
+    /// Its desk plus one, or 0.
+    keeper: AtomicU32,
+    /// It sleeps, or is about to.
+    rests: AtomicBool,
+    passes: AtomicU32,
+    /// The position at which others have seen a reply, plus one, or 0.
+    seen: AtomicU32,
+}
+
+// Relaxed throughout: hints.
+impl Watch {
+    /// The activations of these desks use the channel.
+    pub(super) fn appoint(&self, mut desks: impl Iterator<Item = usize>) {
+        let keeper = match (desks.next(), desks.next()) {
+            (Some(desk), None) => desk as u32 + 1,
+            _ => 0,
+        };
+        self.keeper.store(keeper, Ordering::Relaxed);
+        self.rests.store(false, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn is_mine(&self) -> bool {
+        let keeper = self.keeper.load(Ordering::Relaxed);
+        keeper != 0 && keeper == desk() as u32 + 1
+    }
+
+    /// The caller is about to sleep.
+    pub(super) fn rest(&self) {
+        if self.is_mine() {
+            self.rests.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The caller runs again.
+    pub(super) fn resume(&self) {
+        if self.is_mine() {
+            self.rests.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether somebody else sees to a reply, which `waits` to be taken at some position. If it
+    /// waits there for long, nobody does.
+    fn sees_to(&self, waits: impl FnOnce() -> Option<u32>) -> bool {
+        let passes = self.passes.load(Ordering::Relaxed).wrapping_add(1);
+        self.passes.store(passes, Ordering::Relaxed);
+        if !passes.is_multiple_of(GLANCE) {
+            return true;
+        }
+        let now = waits().map_or(0, |position| (position | 1 << 31).wrapping_add(1));
+        self.seen.swap(now, Ordering::Relaxed) != now || now == 0
+    }
+}
+
+impl ClientEnd {
+    /// Whether the replies of this channel are left to its keeper.
+    #[inline]
+    pub(super) fn is_left(&self) -> bool {
+        self.watch.keeper.load(Ordering::Relaxed) != 0 && self.is_kept()
+    }
+
+    #[inline(never)]
+    fn is_kept(&self) -> bool {
+        let watch = &self.watch;
+        if watch.is_mine() || watch.rests.load(Ordering::Relaxed) || self.may_be_used_by(desk()) {
+            return false;
+        }
+        let receiving = self.channel.receiving();
+        watch.sees_to(|| receiving.pending().then(|| receiving.position()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_channel_of_one_has_a_keeper() {
+        let watch = Watch::default();
+        assert!(!watch.is_mine());
+        watch.appoint([desk()].into_iter());
+        assert!(watch.is_mine());
+        watch.rest();
+        assert!(watch.rests.load(Ordering::Relaxed));
+        watch.resume();
+        assert!(!watch.rests.load(Ordering::Relaxed));
+        watch.appoint([desk(), desk() + 1].into_iter());
+        assert!(!watch.is_mine());
+    }
+
+    #[test]
+    fn a_reply_that_stays_is_taken_by_another() {
+        let watch = Watch::default();
+        assert!((0..10 * GLANCE).all(|_| watch.sees_to(|| None)));
+        assert!((0..10 * GLANCE).all(|n| watch.sees_to(|| Some(n))), "they move on");
+        let stays = (0..10 * GLANCE).position(|_| !watch.sees_to(|| Some(7)));
+        assert_eq!(stays, Some(2 * GLANCE as usize - 1));
+    }
+}

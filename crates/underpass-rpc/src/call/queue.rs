@@ -1,0 +1,156 @@
+//! Callers that wait for a slot, first come, first served, of those for whom there is one.
+
+use crate::call::summons::Summons;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
+use underpass_processor::Line;
+use underpass_seam::atomic::{AtomicU32, Ordering};
+use underpass_threads::{Latch, Woken, wait_on};
+
+/// Waiters for what others give back.
+///
+/// No give-back is missed: a waiter enters (`waiting`) before it tries, under the lock of the
+/// slots; who gives back does so under that lock before it looks at `waiting`. So either the try
+/// finds the thing, or the look finds the waiter.
+///
+/// Some want a slot only while fewer than so many are leased. Who gives back passes over those for
+/// whom too many still are: it looks at the number after it has given back, so if it finds too
+/// many, somebody has leased since, who will give back in turn.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    waiting: AtomicU32,
+    latches: Mutex<VecDeque<Waiter>>,
+}
+
+/// Who waits, and how many leased slots are too many for it.
+#[derive(Debug)]
+struct Waiter {
+    who: Who,
+    most: u32,
+}
+
+/// A thread or a task that waits, to be called once.
+#[derive(Clone, Debug)]
+pub(crate) enum Who {
+    Thread(Arc<Latch>),
+    Task(Arc<Summons>),
+}
+
+impl Who {
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Thread(one), Self::Thread(other)) => Arc::ptr_eq(one, other),
+            (Self::Task(one), Self::Task(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn call(&self) {
+        match self {
+            Self::Thread(latch) => latch.open(),
+            Self::Task(summons) => summons.call(),
+        }
+    }
+}
+
+impl Queue {
+    /// Tries until `attempt` gives something; or says why not, if `deadline` passes first or the
+    /// caller's calls are to end. Polls `line` meanwhile. It wants a slot while fewer than `most`
+    /// are leased, which `leased` tells.
+    pub(crate) fn wait<T>(
+        &self,
+        deadline: Option<u64>,
+        line: &dyn Line,
+        most: u32,
+        leased: impl Fn() -> u32,
+        mut attempt: impl FnMut() -> Option<T>,
+    ) -> Result<T, Woken> {
+        loop {
+            let latch = Arc::new(Latch::default());
+            self.enter(false, Waiter { who: Who::Thread(latch.clone()), most });
+            if let Some(got) = attempt() {
+                self.leave(&Who::Thread(latch), &leased);
+                return Ok(got);
+            }
+            let why = wait_on(&*latch, Some(line), deadline);
+            if why != Woken::Woken {
+                self.leave(&Who::Thread(latch), &leased);
+                return Err(why);
+            }
+            if let Some(got) = attempt() {
+                return Ok(got);
+            }
+        }
+    }
+
+    /// A task waits, before all others if it has been called once and found nothing. It attempts
+    /// now, and whenever it is woken. `most` as for [`wait`](Self::wait).
+    pub(crate) fn enter_task(&self, first: bool, most: u32, waker: &Waker) -> Arc<Summons> {
+        let summons = Arc::new(Summons::new(waker.clone()));
+        self.enter(first, Waiter { who: Who::Task(summons.clone()), most });
+        summons
+    }
+
+    /// It waits no more.
+    pub(crate) fn leave_task(&self, summons: Arc<Summons>, leased: impl Fn() -> u32) {
+        self.leave(&Who::Task(summons), leased);
+    }
+
+    fn enter(&self, first: bool, waiter: Waiter) {
+        let mut latches = self.latches.lock().unwrap_or_else(PoisonError::into_inner);
+        match first {
+            true => latches.push_front(waiter),
+            false => latches.push_back(waiter),
+        }
+        drop(latches);
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// A waiter goes without having been called; if it was called all the same, the call is passed
+    /// on.
+    fn leave(&self, who: &Who, leased: impl Fn() -> u32) {
+        let mut latches = self.latches.lock().unwrap_or_else(PoisonError::into_inner);
+        match latches.iter().position(|waiter| waiter.who.is(who)) {
+            Some(place) => {
+                latches.remove(place);
+                self.waiting.fetch_sub(1, Ordering::SeqCst);
+            }
+            None => {
+                drop(latches);
+                self.next(leased);
+            }
+        }
+    }
+
+    /// Something was given back, so that now so many are leased: calls the first waiter that this
+    /// is for.
+    #[inline]
+    pub(crate) fn next(&self, leased: impl Fn() -> u32) {
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.call_one(leased);
+        }
+    }
+
+    #[cold]
+    fn call_one(&self, leased: impl Fn() -> u32) {
+        let mut latches = self.latches.lock().unwrap_or_else(PoisonError::into_inner);
+        let leased = leased();
+        let first = latches.iter().position(|waiter| leased < waiter.most);
+        let first = first.and_then(|place| latches.remove(place));
+        drop(latches);
+        if let Some(waiter) = &first {
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
+            waiter.who.call();
+        }
+    }
+
+    /// Takes every waiter out. The caller of this calls them.
+    pub(crate) fn take_all(&self) -> Vec<Who> {
+        let mut latches = self.latches.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiters = std::mem::take(&mut *latches);
+        drop(latches);
+        self.waiting.fetch_sub(waiters.len() as u32, Ordering::SeqCst);
+        waiters.into_iter().map(|waiter| waiter.who).collect()
+    }
+}

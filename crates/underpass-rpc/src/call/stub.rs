@@ -1,0 +1,392 @@
+//! What a generated client stub is made of.
+
+use crate::binding::import::{self, Bound};
+use crate::binding::object::Binding;
+use crate::binding::peer::{Peer, Within, within};
+use crate::binding::record::Record;
+use crate::binding::registry;
+use crate::binding::resilient::{Known, Policy, Resilient, Restore};
+use crate::call::abandon::Abandon;
+use crate::call::answer::Results;
+use crate::call::client::Terms;
+use crate::call::leasing::{AllLeased, Leasing};
+use crate::control::clerk::Offer;
+use crate::counters::Counters;
+use crate::error::{CallError, ImportError, ShareError};
+use std::error::Error;
+use std::fmt;
+use std::ops::Deref;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+use underpass_os::{Directory, clock, pass, take_passed};
+use underpass_threads::blocking;
+use underpass_wire::{Decode, Descriptor, Encode};
+
+/// A binding of an interface whose implementation is an `L`, wherever that is.
+pub struct Stub<L: ?Sized> {
+    to: To<L>,
+    terms: Terms,
+    /// How many calls the interface expects at once.
+    calls: u32,
+}
+
+/// LRPC's first branch of a client stub: where is the implementation?
+enum To<L: ?Sized> {
+    Here(Arc<Here<L>>),
+    There(Arc<Bound>),
+    /// There, or where it will be exported next; and what this clone knows of that.
+    Anywhere(Arc<Resilient>, Known),
+}
+
+/// A binding within this domain.
+struct Here<L: ?Sized> {
+    local: Arc<L>,
+    record: Arc<Record>,
+}
+
+impl<L: ?Sized> Drop for Here<L> {
+    fn drop(&mut self) {
+        // A call borrows the stub, so none is under way.
+        self.record.end();
+    }
+}
+
+impl<L: ?Sized + Send + Sync + 'static> Here<L> {
+    /// A new binding of what is exported, if an `L` implements it.
+    fn of(offer: &Offer) -> Option<Self> {
+        let local = offer.service.local.downcast_ref::<Arc<L>>()?.clone();
+        let binding = Binding::new(offer.name.clone(), Peer::here(), None);
+        // The end of the exports doesn't wait for the stubs of this domain.
+        let record = Record::new(binding, offer.service.options.on_end.clone(), Arc::default());
+        Some(Self { local, record })
+    }
+}
+
+/// The implementation in this very domain, while it is called: meanwhile the calling thread works
+/// for a call of the stub's binding.
+pub struct Local<'a, L: ?Sized> {
+    local: &'a L,
+    _within: Within,
+}
+
+impl<L: ?Sized> Deref for Local<'_, L> {
+    type Target = L;
+
+    fn deref(&self) -> &L {
+        self.local
+    }
+}
+
+impl<L: ?Sized> fmt::Debug for Local<'_, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Local").finish_non_exhaustive()
+    }
+}
+
+impl<L: ?Sized> Clone for Stub<L> {
+    fn clone(&self) -> Self {
+        let to = match &self.to {
+            To::Here(here) => To::Here(here.clone()),
+            To::There(bound) => To::There(bound.clone()),
+            To::Anywhere(resilient, known) => To::Anywhere(resilient.clone(), known.clone()),
+        };
+        Self { to, terms: self.terms.clone(), calls: self.calls }
+    }
+}
+
+impl<L: ?Sized> fmt::Debug for Stub<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let to: &dyn fmt::Debug = match &self.to {
+            To::Here(_) => &"this domain",
+            To::There(bound) => bound,
+            To::Anywhere(resilient, _) => resilient,
+        };
+        f.debug_struct("Stub").field("to", to).field("terms", &self.terms).finish()
+    }
+}
+
+impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
+    /// Imports `name`. If it isn't exported yet, waits for it for at most `within`.
+    ///
+    /// # Errors
+    /// [`ImportError`], each kind with its remedy.
+    pub fn import(
+        name: &str,
+        descriptor: &'static Descriptor,
+        within: Option<Duration>,
+    ) -> Result<Self, ImportError> {
+        Self::find(name, descriptor, |directory| {
+            Ok(To::There(Arc::new(import::bind(&directory, name, descriptor, within)?)))
+        })
+    }
+
+    /// As [`import`](Self::import), and again whenever the server has ended, as `policy` says;
+    /// calls that were not started, or can be repeated, are made again then, if the client's state
+    /// has gone on.
+    ///
+    /// # Errors
+    /// As `import`.
+    pub fn import_resilient(
+        name: &str,
+        descriptor: &'static Descriptor,
+        policy: Policy,
+    ) -> Result<Self, ImportError> {
+        Self::find_resilient(name, descriptor, policy, None)
+    }
+
+    /// As [`import_resilient`](Self::import_resilient); `restore` restores the client's state over
+    /// a new binding, before other calls go over that, or says why it can't.
+    ///
+    /// # Errors
+    /// As `import`.
+    pub fn import_resilient_with(
+        name: &str,
+        descriptor: &'static Descriptor,
+        policy: Policy,
+        restore: impl Fn(Self) -> Result<(), Box<dyn Error + Send + Sync>> + Send + Sync + 'static,
+    ) -> Result<Self, ImportError> {
+        let restore: Box<Restore> = Box::new(move |bound, abandon| {
+            let stub = Self::of(To::There(bound), descriptor).abandonable(&abandon);
+            restore(stub).map_err(|e| e.to_string())
+        });
+        Self::find_resilient(name, descriptor, policy, Some(restore))
+    }
+
+    fn find_resilient(
+        name: &str,
+        descriptor: &'static Descriptor,
+        policy: Policy,
+        restore: Option<Box<Restore>>,
+    ) -> Result<Self, ImportError> {
+        Self::find(name, descriptor, |directory| {
+            let resilient = Resilient::new(directory, name, descriptor, policy, restore)?;
+            Ok(To::Anywhere(Arc::new(resilient), Known::default()))
+        })
+    }
+
+    /// The implementation under `name`, if it is this domain's; else what `import` gives.
+    fn find(
+        name: &str,
+        descriptor: &'static Descriptor,
+        import: impl FnOnce(Directory) -> Result<To<L>, ImportError>,
+    ) -> Result<Self, ImportError> {
+        let directory = Directory::from_environment();
+        let path = import::path_of(&directory, name)?;
+        let own = registry::find(&path).filter(|offer| offer.service.descriptor.hash == descriptor.hash);
+        let to = match own.as_ref().and_then(|offer| Here::of(offer)) {
+            Some(here) => To::Here(Arc::new(here)),
+            None => import(directory)?,
+        };
+        Ok(Self::of(to, descriptor))
+    }
+
+    fn of(to: To<L>, descriptor: &'static Descriptor) -> Self {
+        let calls = descriptor.calls();
+        let leasing = Leasing::new(AllLeased::default(), calls);
+        Self { to, terms: Terms { within: None, urgent: false, abandon: None, leasing }, calls }
+    }
+
+    /// A binding that another domain passes on over `socket`, by [`share_with`](Self::share_with),
+    /// within that time. To the server this domain is a client of its own.
+    ///
+    /// # Errors
+    /// [`ImportError`], each kind with its remedy.
+    pub fn import_from(
+        socket: impl AsFd,
+        descriptor: &'static Descriptor,
+        within: Duration,
+    ) -> Result<Self, ImportError> {
+        let (socket, until) = (socket.as_fd(), clock::deadline_ns(within));
+        let ticket = blocking(|| take_passed(socket, until));
+        let ticket = ticket.map_err(|e| ImportError::System("nobody has passed a binding on", e))?;
+        Ok(Self::of(To::There(Arc::new(import::redeem(ticket, descriptor)?)), descriptor))
+    }
+
+    /// Passes this binding on to who reads from the other end of `socket`, a connected Unix socket,
+    /// with one byte. What is passed on ends with this binding, until the other has taken it.
+    ///
+    /// # Errors
+    /// [`ShareError`], each kind with its remedy.
+    pub fn share_with(&self, socket: impl AsFd) -> Result<(), ShareError> {
+        let ticket = match &self.to {
+            To::Here(_) => return Err(ShareError::Here),
+            To::There(bound) => bound.end.share()?,
+            To::Anywhere(resilient, _) => {
+                resilient.check_fork().map_err(ShareError::Call)?;
+                resilient.bound().end.share()?
+            }
+        };
+        let socket = socket.as_fd();
+        blocking(|| pass(socket, ticket.as_fd())).map_err(ShareError::System)
+    }
+
+    /// The implementation, if it is in this very domain: call it directly.
+    #[inline]
+    pub fn local(&self) -> Option<Local<'_, L>> {
+        match &self.to {
+            To::Here(here) => Some(Local { local: &here.local, _within: within(&here.record) }),
+            To::There(_) | To::Anywhere(..) => None,
+        }
+    }
+
+    /// The same, on other terms.
+    fn with(&self, change: impl FnOnce(&mut Terms)) -> Self {
+        let mut other = self.clone();
+        change(&mut other.terms);
+        other
+    }
+
+    /// Calls a procedure of an implementation in another domain. Blocks the calling thread, and no
+    /// other. `R` is the `Result` that travels.
+    ///
+    /// # Errors
+    /// What the procedure returns; or a [`CallError`], each kind with its remedy, as `failed` makes
+    /// it. A stub whose implementation is local has nothing to call and says `Closed`.
+    #[inline(always)]
+    pub fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        failed: impl Fn(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        self.call_as::<A, R>(procedure, arguments, false, failed)
+    }
+
+    /// As [`call`](Self::call), of a procedure that may be executed twice.
+    ///
+    /// # Errors
+    /// As `call`.
+    #[inline(always)]
+    pub fn call_idempotent<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        failed: impl Fn(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        self.call_as::<A, R>(procedure, arguments, true, failed)
+    }
+
+    #[inline(always)]
+    fn call_as<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        idempotent: bool,
+        failed: impl Fn(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        let terms = &self.terms;
+        match &self.to {
+            To::There(bound) => bound.end.call::<A, R>(procedure, arguments, terms, failed),
+            To::Anywhere(resilient, known) => {
+                resilient.call::<A, R>(procedure, arguments, terms, known, idempotent, failed)
+            }
+            To::Here(_) => Err(failed(CallError::Closed(crate::error::Outcome::NotStarted))),
+        }
+    }
+
+    /// As [`call`](Self::call), for async tasks under any executor: what it returns sends the call
+    /// when it is first polled, and abandons it if it is dropped before its end.
+    ///
+    /// # Errors
+    /// As `call`.
+    pub async fn call_async<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        failed: impl Fn(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        self.call_async_as::<A, R>(procedure, arguments, false, failed).await
+    }
+
+    /// As [`call_async`](Self::call_async), of a procedure that may be executed twice.
+    ///
+    /// # Errors
+    /// As `call`.
+    pub async fn call_async_idempotent<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        failed: impl Fn(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        self.call_async_as::<A, R>(procedure, arguments, true, failed).await
+    }
+
+    async fn call_async_as<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
+        &self,
+        procedure: u16,
+        arguments: &A,
+        idempotent: bool,
+        failed: impl Fn(CallError) -> R::Error,
+    ) -> Result<R::Value, R::Error> {
+        let terms = &self.terms;
+        match &self.to {
+            To::There(bound) => bound.end.call_from_task::<A, R>(procedure, arguments, terms, failed).await,
+            To::Anywhere(resilient, known) => {
+                resilient.call_from_task::<A, R>(procedure, arguments, terms, known, idempotent, failed).await
+            }
+            To::Here(_) => Err(failed(CallError::Closed(crate::error::Outcome::NotStarted))),
+        }
+    }
+
+    /// What this binding has carried so far, over all of its channels. Nothing, if the
+    /// implementation is in this very domain.
+    pub fn counters(&self) -> Counters {
+        match &self.to {
+            To::There(bound) => bound.end.counters_of_all(),
+            To::Anywhere(resilient, _) => resilient.counters(),
+            To::Here(_) => Counters::default(),
+        }
+    }
+
+    /// The same binding, whose calls end with [`CallError::Deadline`] if they take longer.
+    ///
+    /// Calls within this domain are direct, and take as long as they take.
+    #[must_use]
+    pub fn with_deadline(&self, within: Duration) -> Self {
+        self.with(|terms| terms.within = Some(within))
+    }
+
+    /// After [`CallError::Restarted`]: from now on this clone makes calls over the present binding,
+    /// and has nothing any more that it was given before. Each clone says so for itself. Does
+    /// nothing where there was no restart.
+    pub fn acknowledge_restart(&self) {
+        if let To::Anywhere(resilient, known) = &self.to {
+            resilient.acknowledge(known);
+        }
+    }
+
+    /// The same binding, whose callers can be freed by `abandon`, before the server has replied.
+    #[must_use]
+    pub fn abandonable(&self, abandon: &Abandon) -> Self {
+        self.with(|terms| terms.abandon = Some(abandon.clone()))
+    }
+
+    /// How many calls the server may hold over each channel of this binding though nobody waits for
+    /// them any more, because they were abandoned or their deadline has passed: 48 of 64 at first.
+    /// One more, and the binding is closed, with [`CallError::Captured`].
+    pub fn quarantine(&self, most: u32) {
+        match &self.to {
+            To::There(bound) => bound.end.set_quarantine(most),
+            To::Anywhere(resilient, _) => resilient.set_quarantine(most),
+            To::Here(_) => {}
+        }
+    }
+
+    /// The same binding, whose calls force their caller's processor to a server that has none
+    /// (URPC, 3.1): other threads of this domain that are ready on it wait until it comes back. For
+    /// single-threaded callers, real-time ones, I/O of high latency, and priority.
+    ///
+    /// Where the server has a processor it changes nothing.
+    #[must_use]
+    pub fn urgent(&self) -> Self {
+        self.with(|terms| terms.urgent = true)
+    }
+
+    /// The same binding, whose calls do this when as many A-stacks of their channel are leased as
+    /// the interface expects calls at once (LRPC, 5.2).
+    #[must_use]
+    pub fn when_all_leased(&self, choice: AllLeased) -> Self {
+        self.with(|terms| terms.leasing = Leasing::new(choice, self.calls))
+    }
+}

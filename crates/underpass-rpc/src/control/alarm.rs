@@ -1,0 +1,76 @@
+//! What is to happen at a time, though no thread of this domain sleeps until then: the clerk sees
+//! to it.
+
+use crate::control::clerk::clerk;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use underpass_threads::critical;
+
+type Act = Box<dyn FnOnce() + Send>;
+
+/// By time, in ns of the clock, and number.
+#[derive(Default)]
+struct Alarms {
+    next: u64,
+    acts: BTreeMap<(u64, u64), Act>,
+}
+
+static ALARMS: Mutex<Alarms> = Mutex::new(Alarms { next: 0, acts: BTreeMap::new() });
+
+/// Whoever holds it keeps its processor, since the clerk waits for it.
+fn alarms() -> MutexGuard<'static, Alarms> {
+    ALARMS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One that was set.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Alarm(u64, u64);
+
+/// Has the clerk do `act`, which is short, at `when_ns` or soon after.
+pub(crate) fn set(when_ns: u64, act: impl FnOnce() + Send + 'static) -> Alarm {
+    let act = Box::new(act);
+    let held = critical();
+    let mut alarms = alarms();
+    alarms.next += 1;
+    let key = (when_ns, alarms.next);
+    let first = alarms.acts.first_key_value().is_none_or(|(first, _)| key < *first);
+    alarms.acts.insert(key, act);
+    drop(alarms);
+    drop(held);
+    if first && let Ok(clerk) = clerk() {
+        clerk.hurry();
+    }
+    Alarm(key.0, key.1)
+}
+
+impl Alarm {
+    /// It is wanted no more; its time may have come already.
+    pub(crate) fn cancel(self) {
+        let held = critical();
+        let act = alarms().acts.remove(&(self.0, self.1));
+        drop(held);
+        drop(act);
+    }
+}
+
+/// When the clerk has to ring next.
+pub(crate) fn next() -> Option<u64> {
+    let _held = critical();
+    alarms().acts.first_key_value().map(|((when, _), _)| *when)
+}
+
+/// Does what is due.
+pub(crate) fn ring(now_ns: u64) {
+    loop {
+        let held = critical();
+        let mut alarms = alarms();
+        let due =
+            alarms.acts.first_entry().filter(|entry| entry.key().0 <= now_ns).map(|entry| entry.remove());
+        drop(alarms);
+        drop(held);
+        match due {
+            Some(act) => act(),
+            None => return,
+        }
+    }
+}

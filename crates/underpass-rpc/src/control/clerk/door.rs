@@ -1,0 +1,353 @@
+//! Where clients come in: from a connection to a binding.
+
+use super::table::{Exported, Offer, Table, Watched};
+use super::{Clerk, clerk};
+use crate::binding::changes::hint;
+use crate::binding::clocks::{Clock, Shift};
+use crate::binding::family::Family;
+use crate::binding::grant::Grant;
+use crate::binding::handshake::{Answer, Hello, LONGEST_HELLO, Manner, Meeting};
+use crate::binding::limits::Seat;
+use crate::binding::object::Binding;
+use crate::binding::peer::Peer;
+use crate::binding::record::Record;
+use crate::control::connection::{Connection, Link};
+use crate::control::control_socket::ControlSocket;
+use crate::control::mailbox::Mailbox;
+use crate::dispatch::server::ServerEnd;
+use crate::payload::file_thread::is_behind;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use underpass_channel::Channel;
+use underpass_channel::layout::{region, stack_of};
+use underpass_os::{Connected, clock, failpoint};
+use underpass_threads::panic_message;
+
+/// How long to wait for files to come free before accepting again, in ns.
+const PAUSE: u64 = 20_000_000;
+/// Clients that may be about to say hello, at once.
+const NEWCOMERS: usize = 256;
+/// Clients that are accepted at an export before the clerk does something else. The kernel tells of
+/// the others again.
+const TURN: usize = 8;
+
+/// A client that has said hello and wants a binding that there is.
+struct Visitor {
+    link: Arc<Link>,
+    manner: Manner,
+    shift: Shift,
+    peer: Peer,
+    seat: Seat,
+    export: u64,
+    offer: Arc<Offer>,
+    /// When the binding ends that was passed on to it, if that is to end.
+    until: Option<u64>,
+}
+
+impl Clerk {
+    /// Takes in those who wait at an export: a few of them, so that clients that connect in a loop
+    /// delay nothing else.
+    pub(super) fn accept(&self, key: u64, exported: &Exported) {
+        for _ in 0..TURN {
+            self.make_room();
+            match exported.listening.accept() {
+                // Most have said hello by now, and need not be waited for.
+                Ok(socket) => self.greet(Connection::new(socket), key),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return self.pause(key, exported),
+            }
+        }
+    }
+
+    /// Sends one silent newcomer off, if there are as many as may be: silence must not keep others
+    /// out. It is one of the user who has the most.
+    fn make_room(&self) {
+        self.send_off(|table| match table.count_newcomers() >= NEWCOMERS {
+            true => table.dismiss_of_most(),
+            false => None,
+        });
+    }
+
+    /// Sends off the newcomer that `choose` takes out; says whether there was one.
+    pub(super) fn send_off(&self, choose: impl FnOnce(&mut Table) -> Option<Watched>) -> bool {
+        // The lock is free again before the newcomer is dropped, which may want the table.
+        let gone = choose(&mut self.table());
+        gone.inspect(|row| self.ignore(row)).is_some()
+    }
+
+    /// Files have run out: accepts nobody for a while.
+    fn pause(&self, key: u64, exported: &Exported) {
+        self.poller.remove(&exported.listening);
+        self.table().paused.push((key, clock::now_ns() + PAUSE));
+    }
+
+    /// A newcomer has said hello, or is about to, or has gone again.
+    pub(super) fn greet(&self, socket: Arc<Connection>, export: u64) {
+        let mut buffer = [0; LONGEST_HELLO];
+        match socket.look() {
+            // No honest client brings files: they are left where they are.
+            Ok(hello) if hello.with_files => return,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                // A newcomer that can't be watched is sent off.
+                if let Ok(peer) = socket.peer() {
+                    let newcomer = Watched::Newcomer { socket, export, user: peer.uid };
+                    let _ = self.watch(newcomer, Some(export));
+                }
+                return;
+            }
+            _ => {}
+        }
+        match socket.receive_plain(&mut buffer) {
+            Ok(received) if received.len > 0 && !received.cut => {
+                self.hear(Link::new(socket), export, &buffer[..received.len], None);
+            }
+            // It has gone without a word, as a domain does that has taken the name over.
+            Ok(received) if received.len == 0 => hint(),
+            _ => {}
+        }
+    }
+
+    /// Whoever is at the other end of `link` has said `hello`, and is to have nothing longer than
+    /// `until`.
+    pub(super) fn hear(&self, link: Arc<Link>, export: u64, hello: &[u8], until: Option<u64>) {
+        let offer = match self.table().row(export) {
+            Some(Watched::Export(exported)) => exported.offer.clone(),
+            _ => return,
+        };
+        failpoint!("greet-heard");
+        let hello = Hello::from_bytes(hello);
+        let visitor = hello.and_then(|hello| Visitor::new(link.clone(), hello, export, offer, until));
+        match visitor {
+            Ok(visitor) => self.decide(visitor),
+            Err(answer) => tell(&link, &answer),
+        }
+    }
+
+    /// Has it decided whether `visitor` gets a binding.
+    fn decide(&self, visitor: Visitor) {
+        let Some(authorize) = visitor.offer.service.options.authorize.clone() else {
+            return self.welcome(visitor, &Grant::allow());
+        };
+        let (link, user) = (visitor.link.clone(), visitor.peer.uid());
+        let ask = move || {
+            let asked = catch_unwind(AssertUnwindSafe(|| authorize(&visitor.peer)));
+            let grant = asked.unwrap_or_else(|panic| {
+                Grant::deny(format!("its `authorize` panicked: {}", panic_message(&*panic)))
+            });
+            if let Ok(clerk) = clerk() {
+                clerk.welcome(visitor, &grant);
+            }
+        };
+        if !self.porter.ask(user, Box::new(ask)) {
+            tell(&link, &Answer::Failed { why: format!("too many clients of user {user} ask to be let in") });
+        }
+    }
+
+    /// Makes the binding, or tells the visitor why there is none.
+    fn welcome(&self, visitor: Visitor, grant: &Grant) {
+        let Visitor { link, manner, shift, peer, seat, export, offer, until } = visitor;
+        let made = match &grant.refusal {
+            Some(why) => Err(Answer::Denied { why: why.clone() }),
+            None => make(manner, stack_of(offer.service.descriptor.astack())),
+        };
+        let (channel, file, meeting) = match made {
+            Ok(made) => made,
+            Err(answer) => return tell(&link, &answer),
+        };
+        failpoint!("greet-made");
+        let expires = grant.expires.or(offer.service.options.expires).map(clock::deadline_ns);
+        let expires = expires.into_iter().chain(until).min();
+        let shareable = grant.shareable.unwrap_or(offer.service.options.shareable);
+        let binding = Binding::new(offer.name.clone(), peer, expires);
+        let record = Record::new(binding, offer.service.options.on_end.clone(), offer.endings.clone());
+        let family = Family::new(export, record, shareable, shift);
+        link.reading().admit_files(offer.service.descriptor.client_may_pass_files());
+        let mailbox = Mailbox::of_server(ControlSocket::new(link.clone(), Some(&seat)), &seat);
+        // The end of the binding is not found before it is known whether the client got it: the
+        // client may die, and the binding be revoked, at any time.
+        family.begins();
+        let end = ServerEnd::new(channel, mailbox, &offer.service, meeting, family.clone(), seat);
+        let welcome = Answer::Welcome { manner: Manner::own(), state: offer.service.options.state };
+        if !self.give(&end, &link, file, &welcome) {
+            family.record().nobody_got_it();
+        }
+        family.rests();
+    }
+
+    /// Gives the binding of `end` to the client and serves it; `false` if that can't be.
+    fn give(&self, end: &Arc<ServerEnd>, link: &Link, file: OwnedFd, welcome: &Answer) -> bool {
+        // Before the client can have it: what is revoked from then on may be this.
+        if !self.enrol(end) {
+            return false;
+        }
+        let own_end = link.take_to_pass();
+        let files: Vec<_> = [&file].into_iter().chain(&own_end).map(AsFd::as_fd).collect();
+        let sent = link.send(&welcome.to_bytes(), &files).is_ok();
+        failpoint!("greet-welcomed");
+        // Before the first call: then what is open is the binding's own.
+        drop((file, own_end));
+        if sent {
+            self.serve(end);
+        } else {
+            // The clerk hears of it.
+            end.close();
+            end.mailbox().hang_up();
+        }
+        sent
+    }
+
+    /// The client of `end` has asked for another channel.
+    pub(crate) fn open(&self, end: &ServerEnd, number: u8) {
+        let made = end.seat().another().map_err(io::Error::other).and_then(|seat| {
+            let (channel, region) = Channel::create(end.channel().fence(), end.channel().stack())?;
+            Ok((seat, channel, region))
+        });
+        let Ok((seat, channel, region)) = made else { return end.mailbox().refuse() };
+        // Before the client knows of it: what it says of the channel comes after that.
+        let further = end.another(number, channel, seat);
+        if self.enrol(&further) {
+            // A client that can't take it goes on without.
+            let _ = end.mailbox().open(number, &region);
+            self.serve(&further);
+        }
+    }
+}
+
+impl Visitor {
+    /// Somebody who says `hello`; or the answer to give instead.
+    fn new(
+        link: Arc<Link>,
+        hello: Hello,
+        export: u64,
+        offer: Arc<Offer>,
+        until: Option<u64>,
+    ) -> Result<Self, Answer> {
+        let descriptor = offer.service.descriptor;
+        if hello.hash != descriptor.hash {
+            return Err(Answer::OtherInterface { hash: descriptor.hash, text: descriptor.text() });
+        }
+        let shift = Clock::own().shift_from(hello.clock).map_err(|why| Answer::Failed { why })?;
+        let peer = Peer::of(&link)
+            .map_err(|e| Answer::Failed { why: format!("the server can't learn who you are: {e}") })?;
+        if is_behind(peer.uid()) {
+            let why = format!("what user {} has passed before is still to be closed", peer.uid());
+            return Err(Answer::Limit { why });
+        }
+        let seat = offer
+            .quotas
+            .admit(peer.uid(), region(stack_of(descriptor.astack())) as u64)
+            .map_err(|why| Answer::Limit { why })?;
+        Ok(Self { link, manner: hello.manner, shift, peer, seat, export, offer, until })
+    }
+}
+
+/// Answers who gets no binding.
+fn tell(link: &Link, answer: &Answer) {
+    // A client that can't take the answer is gone.
+    let _ = link.send(&answer.to_bytes(), &[]);
+}
+
+/// Makes the server's end of a channel.
+fn make(theirs: Manner, stack: usize) -> Result<(Channel, OwnedFd, Meeting), Answer> {
+    let own = Manner::own();
+    match Channel::create(own.fence(theirs), stack) {
+        Ok((channel, file)) => Ok((channel, file, own.meeting(theirs))),
+        Err(e) => Err(Answer::Failed { why: format!("the server can't make a channel: {e}") }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::binding::limits::{Limits, Quotas};
+    use crate::binding::service::Service;
+    use crate::dispatch::incoming::{Dispatch, Incoming, Refused};
+    use std::collections::HashMap;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use underpass_os::{Directory, Listening, Socket};
+    use underpass_wire::Descriptor;
+
+    struct Nothing;
+
+    impl Dispatch for Nothing {
+        fn dispatch(&self, call: &mut Incoming<'_>) -> Result<(), Refused> {
+            call.unknown()
+        }
+    }
+
+    fn offer(name: &str, change: impl FnOnce(Service) -> Service) -> Offer {
+        let descriptor = Box::leak(Box::new(Descriptor::builder("Nothing", "").finish()));
+        Offer {
+            name: name.into(),
+            service: change(Service::new(descriptor, Arc::new(Nothing), Arc::new(()))),
+            quotas: Arc::new(Quotas::new(Limits::NONE, HashMap::new())),
+            endings: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn clients_that_connect_in_a_loop_are_accepted_in_turns() {
+        let directory = std::env::temp_dir().join(format!("underpass-turns-{}", std::process::id()));
+        let directory = Directory::at(directory);
+        directory.ensure().unwrap();
+        let offer = Arc::new(offer("turns", |service| service));
+        let listening = Listening::bind(&directory, "turns", 0o600).unwrap();
+        let exported = Arc::new(Exported { listening, offer });
+        // Not watched: the turns are the test's.
+        let clerk = clerk().unwrap();
+        let key = clerk.table().next_key();
+        clerk.table().insert(key, Watched::Export(exported.clone()), 0);
+        let clients: Vec<_> =
+            (0..TURN * 2 + 1).map(|_| Socket::connect(&directory, "turns").unwrap()).collect();
+        let accepted = [0; 4].map(|_| {
+            clerk.accept(key, &exported);
+            clerk.table().rows().filter(|row| row.is_of(key)).count()
+        });
+        assert_eq!(accepted, [TURN, 2 * TURN, 2 * TURN + 1, 2 * TURN + 1]);
+        clerk.withdraw(key);
+        drop((clients, exported));
+        std::fs::remove_dir(directory.path()).unwrap();
+    }
+
+    #[test]
+    fn the_hook_is_told_of_the_end_of_those_bindings_that_a_client_got() {
+        let directory = std::env::temp_dir().join(format!("underpass-unseen-{}", std::process::id()));
+        let directory = Directory::at(directory);
+        directory.ensure().unwrap();
+        let (ended, clerk) = (Arc::new(AtomicUsize::new(0)), clerk().unwrap());
+        let counted = ended.clone();
+        let on_end = move |_: &Binding| {
+            counted.fetch_add(1, Ordering::SeqCst);
+        };
+        let offer = Arc::new(offer("unseen", |service| service.on_binding_end(on_end)));
+        let listening = Listening::bind(&directory, "unseen", 0o600).unwrap();
+        let key = clerk.export(Exported { listening, offer: offer.clone() }).unwrap();
+        let welcome = |gone: bool, export| {
+            let (ours, theirs) = Socket::pair().unwrap();
+            let link = Link::new(Connection::new(ours));
+            let (manner, shift) = (Manner::own(), Shift::default());
+            let peer = Peer::of(&link).unwrap();
+            let theirs = (!gone).then_some(theirs);
+            let seat = offer.quotas.admit(peer.uid(), 0).unwrap();
+            let offer = offer.clone();
+            let visitor = Visitor { link, manner, shift, peer, seat, export, offer, until: None };
+            clerk.welcome(visitor, &Grant::allow());
+            theirs
+        };
+        let ends = |theirs| {
+            drop(theirs);
+            while !offer.endings.are_over() {
+                std::thread::yield_now();
+            }
+            ended.load(Ordering::SeqCst)
+        };
+        assert_eq!(ends(welcome(true, key)), 0, "one that is gone before the answer");
+        assert_eq!(ends(welcome(false, key)), 1);
+        clerk.withdraw(key);
+        assert_eq!(ends(welcome(false, key)), 1, "one that comes when nothing is exported any more");
+        std::fs::remove_dir(directory.path()).unwrap();
+    }
+}

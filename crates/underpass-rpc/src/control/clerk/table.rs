@@ -1,0 +1,254 @@
+//! What the clerk watches.
+
+use crate::binding::family::Family;
+use crate::binding::limits::{Quotas, Seat};
+use crate::binding::record::Endings;
+use crate::binding::service::Service;
+use crate::call::client::ClientEnd;
+use crate::control::connection::Connection;
+use crate::control::deathwatch::Deathwatch;
+use crate::dispatch::server::ServerEnd;
+use crate::payload::file_thread::FileThread;
+use std::collections::{BTreeMap, HashMap};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Weak};
+use underpass_os::Listening;
+use underpass_processor::Line;
+
+/// An interface under a name.
+#[derive(Debug)]
+pub(crate) struct Exported {
+    pub(crate) listening: Listening,
+    pub(crate) offer: Arc<Offer>,
+}
+
+/// What clients get, and on what terms.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    pub(crate) name: Arc<str>,
+    pub(crate) service: Service,
+    pub(crate) quotas: Arc<Quotas>,
+    pub(crate) endings: Arc<Endings>,
+}
+
+/// What the clerk watches under a key.
+pub(super) enum Watched {
+    Export(Arc<Exported>),
+    Newcomer {
+        socket: Arc<Connection>,
+        export: u64,
+        user: u32,
+    },
+    /// A binding for whoever has the other end: a client, which counts as having it, has asked for
+    /// it to pass its own on.
+    Ticket {
+        socket: Arc<Connection>,
+        by: Arc<Family>,
+        seat: Seat,
+    },
+    Client {
+        end: Arc<ClientEnd>,
+        line: Arc<dyn Line>,
+    },
+    Server {
+        end: Arc<ServerEnd>,
+        line: Arc<dyn Line>,
+        export: u64,
+    },
+    /// What one user's domains pass.
+    FileThread(Arc<FileThread>),
+    /// What a signal rings that asks this process to end.
+    EndSignal(BorrowedFd<'static>),
+    /// The process of a binding's peer: see there.
+    Process {
+        process: OwnedFd,
+        of: Weak<Deathwatch>,
+    },
+}
+
+impl Watched {
+    /// What there is to hear of it. A further channel has the socket of its binding's first.
+    pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
+        Some(match self {
+            Self::Export(exported) => exported.listening.as_fd(),
+            Self::Newcomer { socket, .. } => socket.as_fd(),
+            Self::Ticket { socket, .. } => socket.as_fd(),
+            Self::Client { end, .. } if end.is_further() => return None,
+            Self::Client { end, .. } => end.mailbox().as_fd(),
+            Self::Server { end, .. } if end.is_further() => return None,
+            Self::Server { end, .. } => end.mailbox().as_fd(),
+            Self::FileThread(thread) => thread.exchange().as_fd(),
+            Self::EndSignal(bell) => *bell,
+            Self::Process { process, .. } => process.as_fd(),
+        })
+    }
+
+    /// Whether it is a binding of `of`, or on the way to one.
+    pub(super) fn is_of(&self, of: u64) -> bool {
+        match self {
+            Self::Newcomer { export, .. } | Self::Server { export, .. } => *export == of,
+            Self::Ticket { by, .. } => by.export() == of,
+            Self::Export(_)
+            | Self::Client { .. }
+            | Self::FileThread(_)
+            | Self::EndSignal(_)
+            | Self::Process { .. } => false,
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Table {
+    next: u64,
+    rows: HashMap<u64, Watched>,
+    /// The keys of the newcomers among them, since when they are silent, and of which user they
+    /// are. Keys grow, so the first is the oldest.
+    newcomers: BTreeMap<u64, (u64, u32)>,
+    /// Exports that accept nobody until then, because files ran out.
+    pub(super) paused: Vec<(u64, u64)>,
+    /// Bindings whose time ends, by when and by their number.
+    expiries: BTreeMap<(u64, u64), Weak<Family>>,
+}
+
+impl Table {
+    /// The key of the next row.
+    pub(super) fn next_key(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    pub(super) fn row(&self, key: u64) -> Option<&Watched> {
+        self.rows.get(&key)
+    }
+
+    pub(super) fn rows(&self) -> impl Iterator<Item = &Watched> {
+        self.rows.values()
+    }
+
+    /// Puts a row in, at the time `now`.
+    pub(super) fn insert(&mut self, key: u64, row: Watched, now: u64) {
+        match &row {
+            Watched::Newcomer { user, .. } => {
+                self.newcomers.insert(key, (now, *user));
+            }
+            Watched::Server { end, .. } if !end.is_further() => {
+                if let Some(at) = expiry(end.family()) {
+                    self.expiries.insert(at, Arc::downgrade(end.family()));
+                }
+            }
+            _ => {}
+        }
+        self.rows.insert(key, row);
+    }
+
+    /// Takes a row out.
+    pub(super) fn remove(&mut self, key: u64) -> Option<Watched> {
+        let row = self.rows.remove(&key)?;
+        match &row {
+            Watched::Newcomer { .. } => {
+                self.newcomers.remove(&key);
+            }
+            Watched::Server { end, .. } if !end.is_further() => {
+                if let Some(at) = expiry(end.family()) {
+                    self.expiries.remove(&at);
+                }
+            }
+            _ => {}
+        }
+        Some(row)
+    }
+
+    /// The keys of those that `which` chooses.
+    pub(super) fn keys(&self, which: impl Fn(u64, &Watched) -> bool) -> Vec<u64> {
+        self.rows.iter().filter(|(key, row)| which(**key, row)).map(|(key, _)| *key).collect()
+    }
+
+    /// The server's ends of all channels.
+    pub(super) fn served(&self) -> Vec<Arc<ServerEnd>> {
+        let end = |row: &Watched| match row {
+            Watched::Server { end, .. } => Some(end.clone()),
+            _ => None,
+        };
+        self.rows.values().filter_map(end).collect()
+    }
+
+    /// The bindings of these exports, by their first channels.
+    pub(super) fn families(&self, exports: &[u64]) -> Vec<Arc<Family>> {
+        let family = |row: &Watched| match row {
+            Watched::Server { end, export, .. } if !end.is_further() && exports.contains(export) => {
+                // One that is closed is only still to be cleared away.
+                (!end.is_closed()).then(|| end.family().clone())
+            }
+            _ => None,
+        };
+        self.rows.values().filter_map(family).collect()
+    }
+
+    pub(super) fn count_newcomers(&self) -> usize {
+        self.newcomers.len()
+    }
+
+    /// Since when the newcomer is silent who has been so the longest.
+    pub(super) fn oldest_newcomer(&self) -> Option<u64> {
+        self.newcomers.first_key_value().map(|(_, (since, _))| *since)
+    }
+
+    /// Takes that one out.
+    pub(super) fn dismiss_oldest(&mut self) -> Option<Watched> {
+        let (key, _) = self.newcomers.first_key_value()?;
+        self.remove(*key)
+    }
+
+    /// Takes the newcomer out that is silent the longest, of the user who has the most.
+    pub(super) fn dismiss_of_most(&mut self) -> Option<Watched> {
+        let mut counts = HashMap::<u32, usize>::new();
+        self.newcomers.values().for_each(|(_, user)| *counts.entry(*user).or_default() += 1);
+        let (most, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+        let (key, _) = self.newcomers.iter().find(|(_, (_, user))| *user == most)?;
+        self.remove(*key)
+    }
+
+    /// When the next binding's time ends.
+    pub(super) fn next_expiry(&self) -> Option<u64> {
+        self.expiries.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Takes out the bindings whose time has ended by `now`.
+    pub(super) fn take_expired(&mut self, now: u64) -> Vec<Arc<Family>> {
+        let later = self.expiries.split_off(&(now + 1, 0));
+        let ended = std::mem::replace(&mut self.expiries, later);
+        ended.values().filter_map(Weak::upgrade).collect()
+    }
+}
+
+/// Under what an expiry is listed.
+fn expiry(family: &Family) -> Option<(u64, u64)> {
+    let binding = family.binding();
+    binding.expires.map(|at| (at, binding.id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use underpass_os::Socket;
+
+    #[test]
+    fn one_users_silent_newcomers_send_off_no_other_users() {
+        let mut table = Table::default();
+        let mut come = |user, now| {
+            let (socket, _theirs) = Socket::pair().unwrap();
+            let key = table.next_key();
+            table.insert(key, Watched::Newcomer { socket: Connection::new(socket), export: 0, user }, now);
+            key
+        };
+        let other = come(2, 1);
+        let greedy: Vec<_> = (2..6).map(|now| come(1, now)).collect();
+        for gone in &greedy[..3] {
+            table.dismiss_of_most();
+            assert!(table.row(*gone).is_none() && table.row(other).is_some());
+        }
+        assert_eq!((table.count_newcomers(), table.oldest_newcomer()), (2, Some(1)));
+        table.dismiss_oldest();
+        assert!(table.row(other).is_none() && table.row(greedy[3]).is_some());
+    }
+}

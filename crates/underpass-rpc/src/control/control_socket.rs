@@ -1,0 +1,493 @@
+//! The socket of a binding after it was made, and what came over it for each of its channels.
+//!
+//! Whoever looks for something reads it, mostly the clerk: that takes what needs no file, and tells
+//! the ends. A message that brings files stays where it is, for the file thread of the peer's user.
+//! Until that has received it nobody reads further, so all is taken in its order.
+//!
+//! *Who may read:* `receiving` is false, under the lock. *Who is told:* the clerk, when the file
+//! thread has received the message; the clerk then takes what came behind it, and wakes who waits.
+
+use crate::binding::limits::Seat;
+use crate::control::alarm;
+use crate::control::clerk::clerk;
+use crate::control::connection::Link;
+use crate::control::deathwatch::Deathwatch;
+use crate::control::messages::{CONTROL, Control};
+use crate::control::news::{Hears, News, NoTicket};
+use crate::payload::file_thread::{self, Message};
+use crate::payload::parcel::{Came, Waiting};
+use crate::payload::passed_file::{PassedFiles, Unclosed};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use underpass_channel::layout::{CHANNELS, FILES_WAITING};
+use underpass_os::{Other, clock, failpoint};
+use underpass_sync::Condvar;
+use underpass_threads::critical;
+
+/// Messages taken from a socket in one go: whoever sends more has to wait for the next turn.
+const TURN: usize = 256;
+/// How long a call waits for its files, and a death for what the dead peer has passed before.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+/// After what time a file thread is looked for again, if there was no room for one.
+const AGAIN: Duration = Duration::from_millis(20);
+/// `EMFILE`.
+const TOO_MANY_FILES: i32 = 24;
+/// No key of the clerk's.
+const UNWATCHED: u64 = 0;
+
+/// The socket of one binding.
+pub(crate) struct ControlSocket {
+    link: Arc<Link>,
+    unclosed: Arc<Unclosed>,
+    deathwatch: Arc<Deathwatch>,
+    state: Mutex<State>,
+    /// Messages that a file thread has received.
+    received: AtomicU64,
+    /// Turns of a file thread, also those in which it has received nothing, and who waits for the
+    /// next.
+    turns: underpass_sync::Mutex<u64>,
+    next_turn: Condvar,
+    /// The clerk's key.
+    key: AtomicU64,
+    own: Weak<Self>,
+}
+
+#[derive(Default)]
+struct State {
+    channels: [Option<Channel>; CHANNELS],
+    /// A file thread receives the next message: nobody else reads.
+    receiving: bool,
+    /// The clerk is told of nothing but the peer's end meanwhile.
+    quiet: bool,
+}
+
+/// Who hears what comes for a channel, and what waits there.
+struct Channel {
+    heard_by: Weak<dyn Hears>,
+    waiting: Waiting,
+}
+
+/// What a turn of reading has brought, by channel.
+type Heard = Vec<(Weak<dyn Hears>, News)>;
+
+impl ControlSocket {
+    /// Of a binding that begins. A server's client has a `seat`.
+    pub(crate) fn new(link: Arc<Link>, seat: Option<&Seat>) -> Arc<Self> {
+        let unclosed = seat.map_or_else(|| link.reading().unclosed(), Seat::unclosed);
+        link.reading().counts_for(&unclosed);
+        Arc::new_cyclic(|own: &Weak<Self>| Self {
+            link,
+            unclosed,
+            deathwatch: Deathwatch::new(own.clone()),
+            state: Mutex::default(),
+            received: AtomicU64::new(0),
+            turns: underpass_sync::Mutex::new(0),
+            next_turn: Condvar::new(),
+            key: AtomicU64::new(UNWATCHED),
+            own: own.clone(),
+        })
+    }
+
+    /// Does something with the state. Whoever does keeps its processor, since the clerk waits for
+    /// it.
+    fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        let _held = critical();
+        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// From now on `end` hears what comes for `channel`.
+    pub(crate) fn heard_by(&self, channel: u8, end: Weak<dyn Hears>) {
+        let channel = usize::from(channel);
+        self.with(|state| {
+            state.channels[channel] = Some(Channel { heard_by: end, waiting: Waiting::default() });
+        });
+    }
+
+    /// The clerk watches it under this key.
+    pub(crate) fn watched_as(&self, key: u64) {
+        // Relaxed: the clerk alone reads it.
+        self.key.store(key, Ordering::Relaxed);
+    }
+
+    pub(crate) fn send(&self, message: Control, channel: u8, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+        self.link.send(&message.to_bytes(channel), files)
+    }
+
+    /// Ends the connection: both sides hear that the other is gone.
+    pub(crate) fn hang_up(&self) {
+        self.deathwatch.leave();
+        self.hang_up_alone();
+    }
+
+    /// The same, for who knows what the peer's process does.
+    pub(crate) fn hang_up_alone(&self) {
+        self.link.hang_up();
+    }
+
+    /// What the kernel knows of the peer's process.
+    pub(crate) fn peer_process(&self) -> io::Result<Other> {
+        self.link.other()
+    }
+
+    /// Takes what has come that needs no file thread, and tells the ends.
+    pub(crate) fn read(&self) {
+        let heard = self.with(|state| if state.receiving { Heard::new() } else { self.sort(state) });
+        tell(heard);
+    }
+
+    /// As [`read`](Self::read), for the clerk, which has been told that there is something.
+    pub(crate) fn attend(&self) {
+        self.read();
+        let (receiving, quiet) =
+            self.with(|state| (state.receiving, std::mem::replace(&mut state.quiet, state.receiving)));
+        match (receiving, quiet) {
+            (false, _) => {}
+            (true, false) => {
+                if let Ok(clerk) = clerk() {
+                    clerk.quieten(&**self.link.reading(), self.key.load(Ordering::Relaxed));
+                }
+            }
+            // The peer is gone.
+            (true, true) => self.end_without_file_thread(),
+        }
+    }
+
+    /// The peer is gone while a file thread receives: if that is lost, the binding ends without it.
+    #[cold]
+    fn end_without_file_thread(&self) {
+        // Relaxed, here and below: a count that the clerk's thread alone changes and reads.
+        let (own, seen) = (self.own.clone(), self.received.load(Ordering::Relaxed));
+        alarm::set(clock::deadline_ns(PATIENCE), move || {
+            let is_held_up = |own: &Arc<Self>| own.received.load(Ordering::Relaxed) == seen;
+            let Some(own) = own.upgrade().filter(is_held_up) else { return };
+            tell(own.with(|state| match state.receiving {
+                true => first(state, News { gone: true, unsure: true, ..News::default() }),
+                false => Heard::new(),
+            }));
+            // The clerk was told of the end once, and did not let go of the binding then.
+            own.is_heard_again();
+        });
+    }
+
+    /// The clerk is told of all again.
+    fn is_heard_again(&self) {
+        let key = self.key.load(Ordering::Relaxed);
+        if let Ok(clerk) = clerk()
+            && key != UNWATCHED
+        {
+            clerk.listen_again(&**self.link.reading(), key);
+        }
+    }
+
+    fn sort(&self, state: &mut State) -> Heard {
+        let mut news: [News; CHANNELS] = Default::default();
+        self.sort_into(state, &mut news);
+        by_channel(state, news)
+    }
+
+    fn sort_into(&self, state: &mut State, news: &mut [News; CHANNELS]) {
+        for _ in 0..TURN {
+            match self.next(state) {
+                Ok(Some(message)) => {
+                    if !self.take_in(state, message, news) {
+                        break;
+                    }
+                }
+                Ok(None) => break,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => {
+                    let unsure = e.kind() != io::ErrorKind::ConnectionReset;
+                    (news[0].gone, news[0].unsure) = (true, unsure);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The next message, if it brings no files. Else a file thread is to receive it.
+    fn next(&self, state: &mut State) -> io::Result<Option<Message>> {
+        let look = match self.link.reading().look() {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            look => look?,
+        };
+        if look.with_files {
+            state.receiving = true;
+            if self.begin_to_receive().is_err() {
+                self.try_again();
+            }
+            return Ok(None);
+        }
+        let mut buffer = [0u8; CONTROL];
+        let received = self.link.reading().receive_plain(&mut buffer)?;
+        let bytes = buffer[..received.len].to_vec();
+        Ok(Some(Message { bytes, cut: received.cut, ..Message::default() }))
+    }
+
+    /// Has the user's file thread receive the next message.
+    fn begin_to_receive(&self) -> io::Result<()> {
+        if self.unclosed.is_full() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let room = self.unclosed.room_for_message()?;
+        let own = self.own.clone();
+        let then = move |message| {
+            if let Some(own) = own.upgrade() {
+                own.was_received(message);
+            }
+            // By now each file that came is counted by itself.
+            drop(room);
+        };
+        file_thread::receive(self.unclosed.user(), &**self.link.reading(), CONTROL, then)
+    }
+
+    /// There is no file thread, for want of a file, a kernel thread or room for what it would
+    /// receive: some may come free. Until then the message stays where it is.
+    #[cold]
+    fn try_again(&self) {
+        let own = self.own.clone();
+        alarm::set(clock::deadline_ns(AGAIN), move || {
+            if let Some(own) = own.upgrade() {
+                own.reads_again(Ok(None));
+            }
+        });
+    }
+
+    /// A file thread has received a message, or found none. On the clerk's thread.
+    fn was_received(&self, message: io::Result<Message>) {
+        match message {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.reads_again(Ok(None)),
+            // The file thread has as many files as it may: the message is where it was.
+            Err(e) if e.raw_os_error() == Some(TOO_MANY_FILES) => self.try_again(),
+            message => {
+                self.received.fetch_add(1, Ordering::Relaxed);
+                self.reads_again(message.map(Some));
+            }
+        }
+    }
+
+    /// No file thread receives any more. Takes in what one has received, and what came behind it,
+    /// before anybody else reads.
+    fn reads_again(&self, received: io::Result<Option<Message>>) {
+        tell(self.with(|state| {
+            (state.receiving, state.quiet) = (false, false);
+            let mut news: [News; CHANNELS] = Default::default();
+            let goes_on = match received {
+                Ok(Some(message)) => self.take_in(state, message, &mut news),
+                Ok(None) => true,
+                Err(_) => {
+                    (news[0].gone, news[0].unsure) = (true, true);
+                    false
+                }
+            };
+            if goes_on {
+                self.sort_into(state, &mut news);
+            }
+            by_channel(state, news)
+        }));
+        *self.turns.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.next_turn.notify_all();
+        self.is_heard_again();
+    }
+
+    fn count_turns(&self) -> u64 {
+        *self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sorts a message out; `false` if there is to be no further one.
+    fn take_in(&self, state: &mut State, message: Message, news: &mut [News; CHANNELS]) -> bool {
+        let (lost, files) = (message.lost_files, PassedFiles::new(message.files, &self.unclosed));
+        if message.bytes.is_empty() {
+            news[0].gone = true;
+            return false;
+        }
+        let read = Control::read(&message.bytes).filter(|_| !message.cut);
+        let Some((number, control)) = read else {
+            news[0].nonsense = true;
+            return false;
+        };
+        let channel = state.channels[usize::from(number)].as_mut();
+        if let (Control::Opened, None) = (control, &channel) {
+            // An honest server answers one question at a time.
+            news[0].nonsense |= news[0].opened.is_some();
+            news[0].opened = Some((number, if self.admits(&files) { files } else { files.none() }));
+            return !news[0].nonsense;
+        }
+        let (first, news) = (number == 0, &mut news[usize::from(number)]);
+        let sound = match (control, channel) {
+            (Control::Parcel { slot, files: announced, lies, length }, Some(channel)) => {
+                failpoint!("file-received");
+                let came = Came::of(files, lost, announced, lies, length).map(|came| self.let_in(came));
+                news.parcels |= 1u64.checked_shl(slot.into()).unwrap_or(0);
+                came.is_some_and(|came| channel.waiting.put(slot, came, self.most()))
+            }
+            (Control::Annex { slot, number }, Some(channel)) => {
+                channel.waiting.offer(slot, number, files, lost, self.most())
+            }
+            (Control::Ticket, Some(_)) if first => {
+                // The kernel drops a file that this domain has no room for.
+                let came = files.len() > 0 && self.admits(&files);
+                news.tickets.push(if came { Ok(files) } else { Err(NoTicket::NoRoom) });
+                true
+            }
+            // No honest peer sends files with what takes none.
+            (control, Some(_)) => files.len() == 0 && is_told(control, first, files, news),
+            (_, None) => false,
+        };
+        news.nonsense |= !sound;
+        sound
+    }
+
+    /// How many files may wait: those that are still to be closed wait, too.
+    fn most(&self) -> usize {
+        FILES_WAITING.saturating_sub(self.unclosed.files())
+    }
+
+    /// Whether these may stay: those that can hide the peer's death may once that is watched for.
+    fn admits(&self, files: &PassedFiles) -> bool {
+        !files.may_keep_others() || self.deathwatch.begin()
+    }
+
+    /// What has come, or word of it where it may not stay.
+    fn let_in(&self, came: Came) -> Came {
+        match came {
+            Came::Parcel(parcel) if !self.admits(&parcel.files) => Came::NoFile,
+            came => came,
+        }
+    }
+
+    /// What waits for `channel`.
+    pub(crate) fn waiting<R>(&self, channel: u8, act: impl FnOnce(&mut Waiting) -> R) -> Option<R> {
+        self.with(|state| {
+            state.channels[usize::from(channel)].as_mut().map(|channel| act(&mut channel.waiting))
+        })
+    }
+
+    /// Takes the parcel for `slot` of `channel`, of which the message has come; nothing if none
+    /// has, which no honest peer does. The calling thread waits while a file thread receives it.
+    pub(crate) fn take(&self, channel: u8, slot: u16) -> Option<Came> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let seen = self.count_turns();
+            if let Some(came) = self.waiting(channel, |waiting| waiting.take(slot)).flatten() {
+                return Some(came);
+            }
+            // Under one lock: else a file thread could have received something in between, behind
+            // which the parcel is.
+            let (heard, came, receiving) = self.with(|state| {
+                let heard = if state.receiving { Heard::new() } else { self.sort(state) };
+                let channel = state.channels[usize::from(channel)].as_mut();
+                (heard, channel.and_then(|channel| channel.waiting.take(slot)), state.receiving)
+            });
+            tell(heard);
+            if came.is_some() || !receiving {
+                return came;
+            }
+            if !self.waits_for_turn(seen, until) {
+                // What comes after all is nobody's.
+                return Some(
+                    self.waiting(channel, |waiting| waiting.discard(slot, true))?.unwrap_or(Came::Late),
+                );
+            }
+        }
+    }
+
+    /// Waits for the turn of a file thread that follows `seen`; `false` if that takes too long, or
+    /// the thread is cancelled.
+    fn waits_for_turn(&self, seen: u64, until: Instant) -> bool {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        while *turns == seen {
+            match self.next_turn.wait_until(turns, until) {
+                Ok((_, waited)) if waited.timed_out() => return false,
+                Ok((again, _)) => turns = again,
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// The message for `slot` of `channel` has come, and nobody waits for its parcel.
+    pub(crate) fn discard(&self, channel: u8, slot: u16) {
+        let (heard, dropped) = self.with(|state| {
+            let heard = if state.receiving { Heard::new() } else { self.sort(state) };
+            let more = state.receiving;
+            let channel = state.channels[usize::from(channel)].as_mut();
+            (heard, channel.and_then(|channel| channel.waiting.discard(slot, more)))
+        });
+        drop(dropped);
+        tell(heard);
+    }
+
+    /// Waits until no file thread receives for this binding.
+    #[cfg(fuzzing)]
+    pub(crate) fn settle(&self) {
+        while self.with(|state| state.receiving) {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Closes all that has come and waits for a message.
+    pub(crate) fn forget_all(&self, channel: u8) {
+        self.deathwatch.leave();
+        drop(self.waiting(channel, std::mem::take));
+    }
+}
+
+/// A message without files is told as news of its channel, the `first` or a further one; `false` if
+/// no honest peer sends it there.
+fn is_told(control: Control, first: bool, none: PassedFiles, news: &mut News) -> bool {
+    match control {
+        Control::Bell => news.bell = true,
+        Control::Unwanted { slots } => news.unwanted |= slots,
+        Control::Closing if first => news.closing = true,
+        Control::Revoked if first => news.revoked = true,
+        Control::Ask if first => news.asked += 1,
+        Control::Share if first => news.shares += 1,
+        Control::NoTicket { may } if first => {
+            news.tickets.push(Err(if may { NoTicket::NoRoom } else { NoTicket::NotAllowed }));
+        }
+        Control::Refused if first && news.opened.is_none() => news.opened = Some((0, none)),
+        _ => return false,
+    }
+    true
+}
+
+/// What is told to the ends, the first channel's last: it may end the binding.
+fn by_channel(state: &State, news: [News; CHANNELS]) -> Heard {
+    let heard_by = |number: usize| {
+        let channel = state.channels[number].as_ref().or(state.channels[0].as_ref())?;
+        Some(channel.heard_by.clone())
+    };
+    let heard = news.into_iter().enumerate().filter(|(_, news)| !news.is_none());
+    let mut heard: Heard = heard.filter_map(|(number, news)| Some((heard_by(number)?, news))).collect();
+    heard.reverse();
+    heard
+}
+
+/// The same for the first channel.
+fn first(state: &State, news: News) -> Heard {
+    let channel = state.channels[0].iter();
+    channel.map(|channel| channel.heard_by.clone()).zip([news]).collect()
+}
+
+fn tell(heard: Heard) {
+    for (end, news) in heard {
+        if let Some(end) = end.upgrade() {
+            end.news(news);
+        }
+    }
+}
+
+impl AsFd for ControlSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.link.reading().as_fd()
+    }
+}
+
+impl std::fmt::Debug for ControlSocket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ControlSocket").field("link", &self.link).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,135 @@
+//! What travels over a binding's socket once the binding is made: bells for rings that were put
+//! aside, files, and further channels.
+
+use underpass_channel::layout::CHANNELS;
+
+/// One message, 16 bytes: kind, where the bytes lie and the channel's number in one byte, slot,
+/// files, the annex's number, length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Control {
+    /// There is a message in the ring that the receiver has put aside.
+    Bell,
+    /// The sender closes the binding; a hang-up follows.
+    Closing,
+    /// A parcel for `slot`: its arguments or results are the first `length` bytes of what `lies`
+    /// says. So many other files belong to them.
+    Parcel { slot: u16, files: u16, lies: Lies, length: u64 },
+    /// Client to server: the file that comes along is an annex of `slot`, for results.
+    Annex { slot: u16, number: u16 },
+    /// As `Closing`, and the client is to have no more of it: its server has revoked it, or its
+    /// time is over.
+    Revoked,
+    /// Client to server: nobody waits any more for the calls of the slots that are bits of `slots`.
+    Unwanted { slots: u64 },
+    /// Client to server: it wants to pass the binding on.
+    Share,
+    /// The answer: the file that comes along is a ticket to a binding of whoever uses it.
+    Ticket,
+    /// The answer if it may not, or there is no room.
+    NoTicket { may: bool },
+    /// Client to server: it wants another channel for this binding.
+    Ask,
+    /// The answer: the file that comes along is the region of the new channel, whose number this
+    /// is.
+    Opened,
+    /// The answer if there is no memory, or no file left.
+    Refused,
+}
+
+/// Where the bytes lie that a parcel belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lies {
+    /// In the first of the files.
+    Blob,
+    /// In the slot's A-stack.
+    Stack,
+    /// In the slot's annex.
+    Annex,
+    /// In an annex that the first of the files is, with this number.
+    NewAnnex(u16),
+}
+
+/// Bytes of a message.
+pub(crate) const CONTROL: usize = 16;
+
+/// Bits of a byte that say where the bytes lie; the others are the channel's number.
+const LIES: u8 = 0xf;
+const _: () = assert!(CHANNELS <= 16, "a channel's number has four bits");
+
+impl Control {
+    /// The message for `channel`.
+    pub(crate) fn to_bytes(self, channel: u8) -> [u8; CONTROL] {
+        let mut bytes = [0u8; CONTROL];
+        match self {
+            Self::Bell => {}
+            Self::Annex { slot, number } => {
+                bytes[0] = 10;
+                bytes[2..4].copy_from_slice(&slot.to_le_bytes());
+                bytes[6..8].copy_from_slice(&number.to_le_bytes());
+            }
+            Self::Parcel { slot, files, lies, length } => {
+                bytes[0] = 1;
+                let (kind, number) = match lies {
+                    Lies::Blob => (0, 0),
+                    Lies::Stack => (1, 0),
+                    Lies::Annex => (2, 0),
+                    Lies::NewAnnex(number) => (3, number),
+                };
+                bytes[1] = kind;
+                bytes[6..8].copy_from_slice(&number.to_le_bytes());
+                bytes[2..4].copy_from_slice(&slot.to_le_bytes());
+                bytes[4..6].copy_from_slice(&files.to_le_bytes());
+                bytes[8..].copy_from_slice(&length.to_le_bytes());
+            }
+            Self::Unwanted { slots } => {
+                bytes[0] = 11;
+                bytes[8..].copy_from_slice(&slots.to_le_bytes());
+            }
+            Self::Closing => bytes[0] = 2,
+            Self::Ask => bytes[0] = 3,
+            Self::Opened => bytes[0] = 4,
+            Self::Refused => bytes[0] = 5,
+            Self::Revoked => bytes[0] = 6,
+            Self::Share => bytes[0] = 7,
+            Self::Ticket => bytes[0] = 8,
+            Self::NoTicket { may } => (bytes[0], bytes[2]) = (9, may.into()),
+        }
+        bytes[1] |= channel << 4;
+        bytes
+    }
+
+    /// Reads a message, and which channel it is for; nothing if no honest peer writes such.
+    pub(crate) fn read(bytes: &[u8]) -> Option<(u8, Self)> {
+        let bytes: &[u8; CONTROL] = bytes.try_into().ok()?;
+        let number = u16::from_le_bytes([bytes[6], bytes[7]]);
+        let slot = u16::from_le_bytes([bytes[2], bytes[3]]);
+        let long = u64::from_le_bytes(bytes[8..].try_into().ok()?);
+        let control = match bytes[0] {
+            0 => Self::Bell,
+            1 => Self::Parcel {
+                slot,
+                files: u16::from_le_bytes([bytes[4], bytes[5]]),
+                lies: match bytes[1] & LIES {
+                    0 => Lies::Blob,
+                    1 => Lies::Stack,
+                    2 => Lies::Annex,
+                    3 if number != 0 => Lies::NewAnnex(number),
+                    _ => return None,
+                },
+                length: long,
+            },
+            2 => Self::Closing,
+            3 => Self::Ask,
+            4 => Self::Opened,
+            5 => Self::Refused,
+            6 => Self::Revoked,
+            7 => Self::Share,
+            8 => Self::Ticket,
+            9 => Self::NoTicket { may: bytes[2] != 0 },
+            10 if number != 0 => Self::Annex { slot, number },
+            11 => Self::Unwanted { slots: long },
+            _ => return None,
+        };
+        Some((bytes[1] >> 4, control))
+    }
+}

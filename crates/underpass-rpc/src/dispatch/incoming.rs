@@ -1,0 +1,233 @@
+//! A call as the server stub sees it.
+
+use crate::dispatch::later::{Later, Spawn};
+use crate::dispatch::server::ServerEnd;
+use crate::error::no_stack;
+use crate::payload::aside::Aside;
+use crate::payload::message::{Bytes, Unsent, fill};
+use std::sync::Arc;
+use underpass_channel::{Cell, Ids};
+use underpass_os::failpoint;
+use underpass_wire::{Decode, DecodeError, Encode, Received};
+
+/// How a call ended, in the `what` of its reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub(crate) enum Status {
+    /// The bytes are the result.
+    Done,
+    /// The procedure panicked; the bytes are its message.
+    Panicked,
+    /// The arguments don't fit the interface, and it was not started; the bytes say why.
+    BadArguments,
+    /// No room for the arguments, and it was not started; the bytes say why.
+    NoResources,
+    /// The client wanted it no more, and it was not started.
+    Unwanted,
+    /// The server takes no more calls, and it was not started.
+    Closed,
+    /// The executor dropped the handler's future before it ended.
+    Dropped,
+    /// It did so before it ran it for the first time.
+    DroppedUnstarted,
+    /// The procedure has ended, and there is no room for its result; the bytes say why.
+    NoRoomForResult,
+}
+
+impl Status {
+    pub(crate) fn from(what: u16) -> Option<Self> {
+        [
+            Self::Done,
+            Self::Panicked,
+            Self::BadArguments,
+            Self::NoResources,
+            Self::Unwanted,
+            Self::Closed,
+            Self::Dropped,
+            Self::DroppedUnstarted,
+            Self::NoRoomForResult,
+        ]
+        .into_iter()
+        .find(|s| *s as u16 == what)
+    }
+}
+
+/// A server stub: finds the procedure, decodes its arguments, runs it, encodes its result.
+/// Generated.
+pub trait Dispatch: Send + Sync + 'static {
+    /// Runs one call.
+    ///
+    /// # Errors
+    /// The arguments or the result could not be passed; the caller is told why.
+    fn dispatch(&self, call: &mut Incoming<'_>) -> Result<(), Refused>;
+}
+
+/// Why a call has no result of its procedure.
+#[derive(Debug)]
+pub struct Refused {
+    pub(crate) status: Status,
+    pub(crate) why: String,
+}
+
+impl From<DecodeError> for Refused {
+    #[cold]
+    fn from(e: DecodeError) -> Self {
+        let (status, why) = match e {
+            DecodeError::NoStack { .. } => (Status::NoResources, no_stack(&e)),
+            DecodeError::NoRoomForFile => (Status::NoResources, e.to_string()),
+            _ => (Status::BadArguments, e.to_string()),
+        };
+        Self { status, why }
+    }
+}
+
+/// One call that has come.
+#[derive(Debug)]
+pub struct Incoming<'a> {
+    end: &'a ServerEnd,
+    procedure: u16,
+    /// Bytes of the message, where they lie in the A-stack.
+    pub(crate) length: usize,
+    pub(crate) bytes: Bytes<'a>,
+    /// The reply, if there is one.
+    pub(crate) reply: Cell,
+    pub(crate) replied: Replied,
+}
+
+/// What became of the reply to a call when its server stub is through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replied {
+    /// There is none.
+    No,
+    /// It is there, to be posted.
+    Yes,
+    /// It is another's to make and post, or was.
+    Later,
+}
+
+impl<'a> Incoming<'a> {
+    /// One that is to come: what can be written of it before.
+    #[inline(always)]
+    pub(crate) fn new(end: &'a ServerEnd) -> Self {
+        let (bytes, reply) = (Bytes::Inline(&[]), Cell::new(0, 0));
+        Self { end, procedure: 0, length: 0, bytes, reply, replied: Replied::No }
+    }
+
+    /// It has come, over this slot and for this procedure.
+    #[inline(always)]
+    pub(crate) fn comes(&mut self, ids: Ids, bytes: Bytes<'a>) {
+        (self.procedure, self.bytes) = (ids.what(), bytes);
+        self.reply.ids = Ids::new(ids.slot(), Status::Done as u16);
+    }
+
+    /// The index of the procedure, as the client says.
+    #[inline]
+    pub fn procedure(&self) -> u16 {
+        self.procedure
+    }
+
+    /// The next argument, copied out of the channel and checked (LRPC, Table III: E).
+    ///
+    /// # Errors
+    /// What came is no `T`.
+    #[inline(always)]
+    pub fn argument<T: Decode>(&mut self, argument: &mut Received<T>) -> Result<(), Refused> {
+        Ok(self.bytes.read_into(argument.place())?)
+    }
+
+    /// Checks that all arguments were read.
+    ///
+    /// # Errors
+    /// There are bytes or files left over.
+    #[inline]
+    pub fn end(&mut self) -> Result<(), Refused> {
+        self.bytes.check_end()?;
+        failpoint!("server-before");
+        Ok(())
+    }
+
+    /// The result of the procedure (LRPC, Table III: F). Says whether it is so large that its
+    /// caller is not to wait until it is dropped.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    #[inline]
+    pub fn reply<T: Encode + ?Sized>(&mut self, value: &T) -> Result<bool, Refused> {
+        failpoint!("server-after");
+        if self.replied != Replied::No {
+            self.reply = Cell::new(self.reply.slot(), Status::Done as u16);
+        }
+        self.replied = Replied::Yes;
+        self.end.encode(&mut self.reply, value)
+    }
+
+    /// Drops the result when the reply has been posted. A list of many parts takes long.
+    #[cold]
+    pub fn drop_later<T: 'static>(&mut self, value: T) {
+        /// What is larger itself is moved no more.
+        const MOST: usize = 1024;
+        if std::mem::needs_drop::<T>() && size_of::<T>() <= MOST {
+            // All arguments were read.
+            self.bytes = Bytes::Aside(Box::new(Aside::over(value)));
+        }
+    }
+
+    /// Has `spawn` run the procedure, which replies when it ends. The caller of this is free at
+    /// once.
+    ///
+    /// # Errors
+    /// The binding is closed.
+    pub fn later<T: Encode + 'static>(
+        &mut self,
+        spawn: &Spawn,
+        handler: impl Future<Output = T> + Send + 'static,
+    ) -> Result<(), Refused> {
+        let (end, slot) = self.end_of_call()?;
+        self.replied = Replied::Later;
+        end.runs_later(slot);
+        spawn(Box::pin(Later::new(end, slot).run(handler)));
+        Ok(())
+    }
+
+    /// To hold on to where it has come, and the slot.
+    pub(crate) fn end_of_call(&self) -> Result<(Arc<ServerEnd>, u16), Refused> {
+        let closed = || Refused { status: Status::NoResources, why: "the binding is closed".to_owned() };
+        Ok((self.end.own().ok_or_else(closed)?, self.reply.slot()))
+    }
+
+    /// There is no such procedure.
+    ///
+    /// # Errors
+    /// Always: it says so.
+    #[cold]
+    pub fn unknown(&mut self) -> Result<(), Refused> {
+        let why = format!("there is no procedure {}", self.procedure);
+        Err(Refused { status: Status::BadArguments, why })
+    }
+}
+
+impl ServerEnd {
+    /// Puts a result into its reply.
+    #[inline(always)]
+    pub(crate) fn encode<T: Encode + ?Sized>(&self, reply: &mut Cell, value: &T) -> Result<bool, Refused> {
+        match fill(self.channel(), self.mailbox(), reply, value) {
+            Ok(aside) => {
+                failpoint!("server-filled");
+                Ok(aside)
+            }
+            Err(e) => Err(unsent(e)),
+        }
+    }
+}
+
+#[cold]
+fn unsent(e: Unsent) -> Refused {
+    let why = match e {
+        Unsent::Inconsistent => {
+            "a type of the result whose Encode::size disagrees with its encode".to_owned()
+        }
+        Unsent::NoPeer => "the caller is gone".to_owned(),
+        Unsent::NoResources(e) => e.to_string(),
+    };
+    Refused { status: Status::NoRoomForResult, why }
+}

@@ -1,0 +1,251 @@
+//! What idle activations ask the server's end of a binding: to serve, to sleep, to listen for
+//! donations.
+
+use super::{Served, ServerEnd, by};
+use crate::dispatch::incoming::Incoming;
+use crate::payload::message::Bytes;
+use std::any::Any;
+use std::sync::Arc;
+use underpass_channel::{Cell, Payload};
+use underpass_os::{Stamp, failpoint};
+use underpass_processor::{Keeper, Line, Spin};
+use underpass_seam::atomic::{AtomicU32, Ordering};
+use underpass_sync::Inside;
+use underpass_threads::short_of_e_stacks;
+
+impl ServerEnd {
+    /// Runs the next call, if one has come by the last of so many looks; says whether one had.
+    #[inline(always)]
+    fn serve_inside(&self, inside: Inside<'_>, by: u64, looks: u32) -> bool {
+        // Inside: see `close`.
+        if !self.may_begin() {
+            drop(inside);
+            return self.does_not_begin();
+        }
+        // All that can be written before it comes (decision 0052).
+        let (mut payload, mut call, mut failure) = (Payload::new(), Incoming::new(self), None);
+        let mut left = looks;
+        let head = loop {
+            match self.channel.take(&mut payload) {
+                Ok(Some(head)) => break head,
+                Ok(None) if left <= 1 => {
+                    self.began_nothing(inside);
+                    return false;
+                }
+                Ok(None) => {
+                    left -= 1;
+                    std::hint::spin_loop();
+                }
+                Err(_) => return self.takes_nonsense(inside),
+            }
+        };
+        self.channel.taken().note(self.channel.receiving().position());
+        failpoint!("server-taken");
+        // Relaxed, both: under the lock.
+        let is_free = |slot: &&Served| slot.by.load(Ordering::Relaxed) == by::NOBODY;
+        let Some(slot) = self.slots.get(usize::from(head.slot())).filter(is_free) else {
+            return self.takes_odd(inside, head, payload, by);
+        };
+        slot.begins(by, head.ids().what());
+        self.one_more_under_way();
+        drop(inside);
+        if let Some(len) = head.brief_request() {
+            call.comes(head.ids(), Bytes::Inline(&payload.0[..len]));
+        } else if let Some(length) = head.stacked_request(&payload)
+            && let Ok(source) = self.channel.stack_source(head.slot(), length)
+        {
+            call.comes(head.ids(), Bytes::Stack(source));
+            call.length = length;
+        } else {
+            self.run_other(&Cell::came(head, payload), slot);
+            return true;
+        }
+        self.run(&mut call, &mut failure, slot);
+        true
+    }
+}
+
+impl Line for ServerEnd {
+    #[inline]
+    fn poll(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn pending(&self) -> bool {
+        self.channel.receiving().pending() && self.takes_calls() && !short_of_e_stacks()
+    }
+
+    fn backlog(&self) -> bool {
+        self.channel.receiving().backlog() && self.takes_calls() && !short_of_e_stacks()
+    }
+
+    fn taken(&self) -> u32 {
+        self.channel.receiving().position()
+    }
+
+    fn stalls(&self) -> Option<bool> {
+        let position = self.taken();
+        // Relaxed: the monitor's alone.
+        let same = self.stalled.swap(position, Ordering::Relaxed) == position;
+        self.pending().then_some(same)
+    }
+
+    fn serve(&self, by: u64) -> bool {
+        if !self.channel.receiving().pending() {
+            return false;
+        }
+        self.lock.try_enter().is_some_and(|inside| self.serve_inside(inside, by, 1))
+    }
+
+    fn serve_soon(&self, by: u64) -> Option<bool> {
+        // Several that are served so soon have their next lines taken away before they are written
+        // (decision 0049).
+        let alone = self.channel.untaken() <= 1 && self.begins_freely();
+        let inside = alone.then(|| self.lock.try_enter_plainly()).flatten()?;
+        Some(self.serve_inside(inside, by, Spin::row()))
+    }
+
+    #[inline]
+    fn stirs(&self) -> bool {
+        self.channel.receiving().pending()
+    }
+
+    fn park(&self, others: bool) -> Option<u32> {
+        Some(self.channel.own_attention().park(others))
+    }
+
+    fn spare(&self) -> Option<u32> {
+        Some(self.channel.own_attention().spare())
+    }
+
+    fn quiet(&self) -> bool {
+        // Who gives an E-stack back calls who sleeps.
+        short_of_e_stacks() || self.has_none()
+    }
+
+    fn word(&self) -> &AtomicU32 {
+        self.channel.own_attention().word()
+    }
+
+    fn called(&self) -> Option<Stamp> {
+        Some(self.channel.called())
+    }
+
+    fn look(&self) {
+        self.channel.own_attention().look();
+    }
+
+    fn set_aside(&self) {
+        self.channel.own_attention().set_aside();
+    }
+
+    fn knock(&self) {
+        // One processor of the client's may be busy with a thread, while another sleeps whose
+        // threads wait for replies.
+        if self.unrung.take() {
+            self.knock_now();
+        }
+    }
+
+    fn used(&self) -> bool {
+        // Relaxed: under the lock of the lines.
+        let position = self.channel.receiving().position();
+        self.seen.swap(position, Ordering::Relaxed) != position
+    }
+
+    fn retire(&self) {
+        self.channel.own_attention().retire();
+        self.unrung.retire();
+    }
+
+    fn rests(&self) -> bool {
+        if self.unrung.take_left() {
+            self.knock_now();
+        }
+        self.has_none()
+    }
+
+    fn revive(&self) -> bool {
+        if self.is_closed() {
+            return false;
+        }
+        self.channel.own_attention().revive();
+        self.unrung.revive();
+        // Its next sweep finds it used.
+        self.seen.store(self.channel.receiving().position().wrapping_sub(1), Ordering::Relaxed);
+        true
+    }
+
+    fn listen(&self, cpu: usize) -> Option<(&AtomicU32, u32)> {
+        let donation = self.channel.donation(cpu).filter(|_| !self.is_closed())?;
+        // Relaxed, here and below: the listener's own bit.
+        let bit = 1 << cpu;
+        let announced = self.listening.fetch_or(bit, Ordering::Relaxed) & bit != 0;
+        Some((donation.word(), donation.listen(announced)))
+    }
+
+    fn ignore(&self, cpu: usize) -> bool {
+        let Some(donation) = self.channel.donation(cpu) else { return true };
+        let bit = 1 << cpu;
+        let withdrawn = self.listening.load(Ordering::Relaxed) & bit == 0 || donation.withdraw();
+        if withdrawn {
+            self.listening.fetch_and(!bit, Ordering::Relaxed);
+        }
+        withdrawn
+    }
+
+    fn came(&self, cpu: usize) -> bool {
+        let Some(donation) = self.channel.donation(cpu) else { return false };
+        let bit = 1 << cpu;
+        let came = self.listening.load(Ordering::Relaxed) & bit != 0 && donation.came();
+        if came {
+            self.listening.fetch_and(!bit, Ordering::Relaxed);
+        }
+        came
+    }
+
+    fn borrow(&self) {
+        self.kernel.borrowed();
+        // Relaxed, here and below: whom it concerns is the listener itself.
+        self.lent.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn hand_back(&self, cpu: usize, stays: bool) {
+        self.lent.fetch_sub(1, Ordering::Relaxed);
+        self.kernel.returned();
+        let stays = stays && cpu < u64::BITS as usize;
+        if stays {
+            self.listening.fetch_or(1 << cpu, Ordering::Relaxed);
+        }
+        self.ring(self.channel.recall(cpu, stays));
+        failpoint!("server-returned");
+    }
+
+    fn keeper(&self) -> Option<&Keeper> {
+        Some(&self.keeper)
+    }
+
+    fn spun(&self, paid: bool) {
+        self.kernel.spun(paid);
+    }
+
+    fn runs(&self, by: u64) -> Option<(&'static str, &'static str)> {
+        let slot = &self.slots[usize::from(self.slot_of(by)?)];
+        // Relaxed: `by` has stored it itself.
+        let procedure = self.descriptor.procedures.get(slot.procedure.load(Ordering::Relaxed) as usize)?;
+        Some((self.descriptor.name, procedure.name))
+    }
+
+    fn itself(self: Arc<Self>) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(self)
+    }
+
+    fn elsewhere(&self) -> bool {
+        self.meeting.elsewhere
+    }
+
+    fn shares(&self) -> bool {
+        self.meeting.shares
+    }
+}

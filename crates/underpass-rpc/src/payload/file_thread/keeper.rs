@@ -1,0 +1,167 @@
+//! What a file thread does: it receives, keeps and closes, and leaves to its closer what may wait.
+
+use super::{Described, HELD_UP, Job, Kind, LINGER, Message, Outcome, Shared, Then, Was};
+use crate::payload::passed_file::Counted;
+use std::collections::HashMap;
+use std::io;
+use std::mem;
+use std::time::Duration;
+use underpass_os::dump::NoDump;
+use underpass_os::foreign::{Arrived, Closer, ForeignFile, Table};
+
+/// What a file thread has, none of which leaves it.
+pub(super) struct FileKeeper<'a> {
+    of: &'a Shared,
+    table: Table,
+    closer: Option<Closer>,
+    /// How long it waits next while that is busy.
+    held_up: Duration,
+    /// There while the closer may be lost.
+    no_dump: Option<NoDump>,
+    kept: HashMap<u64, ForeignFile>,
+    last: u64,
+}
+
+impl<'a> FileKeeper<'a> {
+    pub(super) fn new(of: &'a Shared, table: Table) -> Self {
+        Self { of, table, closer: None, held_up: LINGER, no_dump: None, kept: HashMap::new(), last: 0 }
+    }
+
+    pub(super) fn work(&mut self, job: Job) {
+        match job {
+            Job::Receive { room, then } => {
+                // The copy of the socket goes at once: while it is here, a lost closer would keep
+                // it open.
+                let received = self.taken().and_then(|socket| self.table.receive(&socket, room));
+                match received {
+                    Ok(arrived) => self.pass_on(arrived, then),
+                    Err(e) => {
+                        let nothing = Outcome::Received { message: Err(e), files: Vec::new(), then };
+                        self.of.tell(&self.table, nothing, &[]);
+                    }
+                }
+            }
+            Job::Close { number, was } => {
+                let envelope = self.kept.remove(&number);
+                match (envelope, was) {
+                    (Some(envelope), Was::Unopened(counted)) => self.close(envelope, counted),
+                    (envelope, _) => drop(envelope),
+                }
+            }
+            Job::CloseThis { counted } => {
+                if let Ok(file) = self.taken() {
+                    self.close(file, Some(counted));
+                }
+            }
+            Job::Run(act) => match self.closer() {
+                Some(closer) => closer.run(act),
+                None => {
+                    let _no_dump = NoDump::begin();
+                    act();
+                }
+            },
+        }
+    }
+
+    /// How long to wait for a job: for ever while it keeps something, as only a job changes that.
+    pub(super) fn patience(&mut self) -> Option<Duration> {
+        if !self.closer_is_idle() {
+            let longer = (2 * self.held_up).min(HELD_UP);
+            return Some(mem::replace(&mut self.held_up, longer));
+        }
+        self.held_up = LINGER;
+        self.no_dump = None;
+        self.kept.is_empty().then_some(LINGER)
+    }
+
+    pub(super) fn closer_is_idle(&self) -> bool {
+        self.closer.as_ref().is_none_or(Closer::is_idle)
+    }
+
+    /// The closer has been busy for a while. If it is lost, a core dump would never be written, and
+    /// the process would never end.
+    pub(super) fn closer_is_held_up(&mut self) {
+        self.no_dump.get_or_insert_with(NoDump::begin);
+    }
+
+    /// The thread that may be lost. Where none can be started, it is this one.
+    fn closer(&mut self) -> Option<&Closer> {
+        if self.closer.is_none() {
+            self.closer = Closer::start(&self.table, self.of.unclosed.clone()).ok();
+        }
+        self.closer.as_ref()
+    }
+
+    /// Has `file` closed, which counts until then.
+    fn close(&mut self, file: ForeignFile, counted: Option<Counted>) {
+        match self.closer() {
+            Some(closer) => closer.close(file, counted),
+            None => {
+                let _no_dump = NoDump::begin();
+                drop((file, counted));
+            }
+        }
+    }
+
+    /// What came next over the exchange.
+    fn taken(&self) -> io::Result<ForeignFile> {
+        let taken = self.table.take();
+        let mut queue = self.of.queue();
+        queue.under_way -= 1;
+        let others_wait = !queue.unsent.is_empty();
+        drop(queue);
+        if others_wait {
+            self.of.tell(&self.table, Outcome::HasRoom, &[]);
+        }
+        // Nothing comes if there was no room for it in this thread's table.
+        taken?.ok_or(io::Error::from_raw_os_error(24))
+    }
+
+    /// Gives the process what it may have of a message.
+    fn pass_on(&mut self, arrived: Arrived, then: Then) {
+        let Arrived { bytes, cut, lost_files, sender, files } = arrived;
+        let (mut described, mut given, mut lost_files) = (Vec::new(), Vec::new(), lost_files);
+        for file in files {
+            let (is_connection, may_keep_others) = (file.is_connection(), file.may_keep_others());
+            let (kind, file) = if file.is_memory() {
+                (Kind::Memory, Given::Away(file))
+            } else {
+                let sealed = self.table.seal(&file);
+                // A copy lies in the envelope. If it does not, this may be the last.
+                match sealed.is_ok() && file.copies_close_at_once() {
+                    true => drop(file),
+                    false => self.close(file, None),
+                }
+                let Ok(envelope) = sealed else {
+                    lost_files = true;
+                    continue;
+                };
+                self.keep(envelope)
+            };
+            described.push(Described { kind, is_connection, may_keep_others });
+            given.push(file);
+        }
+        let given: Vec<_> = given
+            .iter()
+            .map(|given| match given {
+                Given::Away(file) => self.table.reach(file),
+                Given::Kept(number) => self.table.reach(&self.kept[number]),
+            })
+            .collect();
+        let message = Message { bytes, cut, lost_files, sender, files: Vec::new() };
+        let outcome = Outcome::Received { message: Ok(message), files: described, then };
+        self.of.tell(&self.table, outcome, &given);
+    }
+
+    fn keep(&mut self, envelope: ForeignFile) -> (Kind, Given) {
+        self.last += 1;
+        self.kept.insert(self.last, envelope);
+        (Kind::Sealed(self.last), Given::Kept(self.last))
+    }
+}
+
+/// What the process gets a copy of.
+enum Given {
+    Away(ForeignFile),
+    Kept(u64),
+}

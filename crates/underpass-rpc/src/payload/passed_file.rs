@@ -1,0 +1,268 @@
+//! Files that a peer has passed. Those that nobody takes are closed by their user's file thread.
+//!
+//! None of them waits for its maker here: memory and envelopes can be held and let go by the clerk
+//! and the workers. Whoever takes the file itself out may have to wait for its maker from then on,
+//! in every system call (decision 0056).
+
+use crate::binding::limits::{FilesOf, Place};
+use crate::payload::file_thread::{self, Described, FileThread, Kind, Was};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use underpass_channel::layout::FILES_WAITING;
+use underpass_os::Connected;
+use underpass_os::foreign::{Envelope, SendingEnd};
+
+/// What of one binding is still to be closed.
+#[derive(Debug)]
+pub(crate) struct Unclosed {
+    user: u32,
+    files: AtomicUsize,
+    /// The user's room for the binding, at a server: taken until the last file is closed.
+    place: Option<Arc<Place>>,
+}
+
+impl Unclosed {
+    pub(crate) fn new(user: u32, place: Option<Arc<Place>>) -> Arc<Self> {
+        Arc::new(Self { user, files: AtomicUsize::new(0), place })
+    }
+
+    /// Of the user at the other end of `socket`. All users of whom nothing is known share one.
+    pub(crate) fn of_peer(socket: &impl Connected) -> Arc<Self> {
+        Self::new(socket.peer().map_or(u32::MAX, |peer| peer.uid), None)
+    }
+
+    pub(crate) fn user(&self) -> u32 {
+        self.user
+    }
+
+    /// Files that are still to be closed.
+    pub(crate) fn files(&self) -> usize {
+        // Relaxed: a count.
+        self.files.load(Ordering::Relaxed)
+    }
+
+    /// Whether they are more than an honest peer's.
+    pub(crate) fn is_full(&self) -> bool {
+        self.files() > FILES_WAITING
+    }
+
+    /// Room for the files of one message, where the user's are counted.
+    ///
+    /// # Errors
+    /// `WouldBlock` if the user has none left.
+    pub(crate) fn room_for_message(&self) -> io::Result<Option<FilesOf>> {
+        let room = self.place.as_ref().map(Place::room_for_message);
+        room.map(|room| room.ok_or(io::ErrorKind::WouldBlock.into())).transpose()
+    }
+
+    /// A file that has come, and that nobody has taken.
+    fn came(self: &Arc<Self>) -> Untaken {
+        Untaken { unclosed: self.clone(), _of_user: self.place.as_ref().map(Place::one_file) }
+    }
+
+    /// Has the user's file thread close `file`, which others may reach or in which files lie.
+    pub(crate) fn close(self: &Arc<Self>, file: OwnedFd) {
+        file_thread::close(self.user, file, self.came().give_up());
+    }
+}
+
+/// One file that nobody has taken.
+#[derive(Debug)]
+struct Untaken {
+    unclosed: Arc<Unclosed>,
+    _of_user: Option<FilesOf>,
+}
+
+impl Untaken {
+    /// Nobody will.
+    fn give_up(self) -> Counted {
+        // Relaxed: a count.
+        self.unclosed.files.fetch_add(1, Ordering::Relaxed);
+        Counted(self)
+    }
+}
+
+/// One file that is still to be closed.
+#[derive(Debug)]
+pub(crate) struct Counted(Untaken);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        // Relaxed: a count.
+        self.0.unclosed.files.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// One file.
+#[derive(Debug)]
+pub(crate) struct PassedFile {
+    held: Held,
+    is_connection: bool,
+    may_keep_others: bool,
+}
+
+#[derive(Debug)]
+enum Held {
+    Memory(OwnedFd),
+    // What the file thread keeps is let go after this copy of the envelope.
+    Sealed(Envelope, Kept),
+}
+
+/// What a file thread keeps, until this is dropped.
+#[derive(Debug)]
+struct Kept {
+    number: u64,
+    thread: Arc<FileThread>,
+    untaken: Option<Untaken>,
+    was_opened: bool,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let was = match self.was_opened {
+            true => Was::Opened,
+            false => Was::Unopened(self.untaken.take().map(Untaken::give_up)),
+        };
+        self.thread.close_kept(self.number, was);
+    }
+}
+
+impl PassedFile {
+    /// What came as `file`; nothing if this process had no room for it.
+    pub(crate) fn new(file: Option<OwnedFd>, described: Described, thread: &Arc<FileThread>) -> Option<Self> {
+        let kept = |number| Kept { number, thread: thread.clone(), untaken: None, was_opened: false };
+        let held = match (described.kind, file) {
+            (Kind::Memory, file) => Held::Memory(file?),
+            (Kind::Sealed(number), file) => {
+                let kept = kept(number);
+                Held::Sealed(Envelope::new(file?), kept)
+            }
+        };
+        let Described { is_connection, may_keep_others, .. } = described;
+        Some(Self { held, is_connection, may_keep_others })
+    }
+
+    /// It counts for `unclosed`.
+    fn counts_for(&mut self, unclosed: &Arc<Unclosed>) {
+        match &mut self.held {
+            Held::Memory(_) => {}
+            Held::Sealed(_, kept) => kept.untaken = Some(unclosed.came()),
+        }
+    }
+
+    /// Takes it out. Each system call with it may wait for its maker.
+    ///
+    /// # Errors
+    /// Too many open files.
+    fn take(self) -> io::Result<OwnedFd> {
+        match self.held {
+            Held::Memory(file) => Ok(file),
+            Held::Sealed(envelope, mut kept) => {
+                let file = envelope.open();
+                kept.was_opened = file.is_ok();
+                // Before the file thread's copy.
+                drop(envelope);
+                file
+            }
+        }
+    }
+}
+
+/// The end of a connection that a peer has made: this side sends over it, and does nothing else.
+#[derive(Debug)]
+pub(crate) struct PassedSocket {
+    /// There until it is dropped.
+    end: Option<SendingEnd>,
+    unclosed: Arc<Unclosed>,
+}
+
+impl PassedSocket {
+    /// One that a program has got as a value, and hands over.
+    ///
+    /// # Errors
+    /// `InvalidData` if it is none.
+    pub(crate) fn adopt(file: OwnedFd) -> io::Result<Self> {
+        let end = SendingEnd::adopt(file)?;
+        let unclosed = Unclosed::of_peer(&end);
+        Ok(Self { end: Some(end), unclosed })
+    }
+
+    pub(crate) fn end(&self) -> &SendingEnd {
+        self.end.as_ref().expect("it is there until it is dropped")
+    }
+
+    /// For what its files count.
+    pub(crate) fn unclosed(&self) -> &Arc<Unclosed> {
+        &self.unclosed
+    }
+}
+
+impl Drop for PassedSocket {
+    fn drop(&mut self) {
+        if let Some(end) = self.end.take() {
+            self.unclosed.close(end.into());
+        }
+    }
+}
+
+/// Files that came with one message. Those that nobody takes out are closed by the file thread.
+#[derive(Debug)]
+pub(crate) struct PassedFiles {
+    files: VecDeque<PassedFile>,
+    of: Arc<Unclosed>,
+}
+
+impl PassedFiles {
+    pub(crate) fn new(files: Vec<PassedFile>, of: &Arc<Unclosed>) -> Self {
+        let mut files = VecDeque::from(files);
+        files.iter_mut().for_each(|file| file.counts_for(of));
+        Self { files, of: of.clone() }
+    }
+
+    /// None, in place of these.
+    pub(crate) fn none(&self) -> Self {
+        Self::new(Vec::new(), &self.of)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Whether one of them may keep others open, such as the peer's own end of the connection.
+    pub(crate) fn may_keep_others(&self) -> bool {
+        self.files.iter().any(|file| file.may_keep_others)
+    }
+
+    /// Takes the first one out, for a procedure or a caller, who waits for its maker from then on.
+    pub(crate) fn take(&mut self) -> Option<io::Result<OwnedFd>> {
+        self.files.pop_front().map(PassedFile::take)
+    }
+
+    /// The first, if it is memory.
+    pub(crate) fn take_memory(&mut self) -> Option<OwnedFd> {
+        let memory = self.files.pop_front_if(|file| matches!(file.held, Held::Memory(_)))?;
+        memory.take().ok()
+    }
+
+    /// The first, if it is an end of a connection such as a peer makes to be sent to.
+    pub(crate) fn take_socket(&mut self) -> Option<PassedSocket> {
+        let file = self.files.pop_front_if(|file| file.is_connection)?;
+        let end = SendingEnd::adopt(file.take().ok()?).ok()?;
+        Some(PassedSocket { end: Some(end), unclosed: self.of.clone() })
+    }
+}
+
+#[cfg(test)]
+impl PassedFiles {
+    /// Memory, as if it had come.
+    pub(crate) fn of_memory(files: Vec<OwnedFd>) -> Self {
+        let memory = |file| {
+            assert!(underpass_os::kind::is_memory(&file));
+            PassedFile { held: Held::Memory(file), is_connection: false, may_keep_others: false }
+        };
+        Self::new(files.into_iter().map(memory).collect(), &Unclosed::new(0, None))
+    }
+}

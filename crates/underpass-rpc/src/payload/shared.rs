@@ -1,0 +1,298 @@
+//! Arguments that the server reads where the client wrote them (LRPC, Table III: A alone).
+
+use crate::dispatch::incoming::{Incoming, Refused};
+use crate::dispatch::server::ServerEnd;
+use crate::payload::annexes::Kept;
+use crate::payload::message::Bytes;
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use underpass_channel::{AnnexView, RegionView};
+use underpass_wire::{Decode, DecodeError, Encode, Sink, decode_length};
+
+/// Bytes that are not copied for the server: an argument marked `#[underpass(shared)]`.
+///
+/// By default a server has a copy of each argument of its own, which no client can change any more
+/// (LRPC, 3.5). A server that needs no protection from later changes, since it copies the bytes to
+/// their place anyway, or only adds them up, does without that copy. *What it reads here a client
+/// may change at any moment, even between two reads of one byte:* what was checked need not hold
+/// when it is used. So there is no slice of it; take out what is to be looked at twice.
+///
+/// Bytes in a file beside the channel, since there are more of them than an annex holds (64 MiB),
+/// or than the user may have, are copied for the server all the same, and so are those that fit
+/// into a cell.
+///
+/// # Examples
+/// ```
+/// use underpass_rpc::Shared;
+///
+/// // A client makes one of its bytes.
+/// let block = Shared::from(b"a block of a file");
+/// // A server reads it.
+/// let mut place = [0; 5];
+/// assert_eq!(block.read_at(2, &mut place), 5);
+/// assert_eq!((&place, block.len(), block.get(0)), (b"block", 17, Some(b'a')));
+/// ```
+#[derive(Clone)]
+pub struct Shared<'a>(Lies<'a>);
+
+/// Where they lie.
+#[derive(Clone)]
+enum Lies<'a> {
+    /// In this process's own memory.
+    Here(Cow<'a, [u8]>),
+    /// In an A-stack.
+    There(RegionView<'a>),
+    /// In an annex.
+    Beside(AnnexView<Kept>),
+}
+
+/// A shared argument of an async handler, which has it for as long as it runs: until then its
+/// caller's A-stack is leased, whether the caller waits or not.
+pub struct SharedLater(LiesLater);
+
+enum LiesLater {
+    Here(Vec<u8>),
+    /// In the A-stack of `slot`, from the first to the second.
+    There {
+        end: Arc<ServerEnd>,
+        slot: u16,
+        range: Range<usize>,
+    },
+    Beside(AnnexView<Kept>),
+}
+
+impl SharedLater {
+    /// What the handler reads.
+    ///
+    /// # Panics
+    /// Never: it was in bounds when this was made.
+    pub fn lend(&self) -> Shared<'_> {
+        Shared(match &self.0 {
+            LiesLater::Here(bytes) => Lies::Here(Cow::Borrowed(bytes)),
+            LiesLater::There { end, slot, range } => {
+                let all =
+                    end.channel().stack_source(*slot, range.end).and_then(|mut all| all.view(range.end));
+                Lies::There(all.expect("it was in bounds when this was made").part(range.clone()))
+            }
+            LiesLater::Beside(view) => Lies::Beside(view.clone()),
+        })
+    }
+}
+
+impl<'a> From<&'a [u8]> for Shared<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self(Lies::Here(Cow::Borrowed(bytes)))
+    }
+}
+
+impl<'a, const N: usize> From<&'a [u8; N]> for Shared<'a> {
+    fn from(bytes: &'a [u8; N]) -> Self {
+        Self::from(&bytes[..])
+    }
+}
+
+impl<'a> From<&'a Vec<u8>> for Shared<'a> {
+    fn from(bytes: &'a Vec<u8>) -> Self {
+        Self::from(&bytes[..])
+    }
+}
+
+impl<'a> From<&'a str> for Shared<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::from(text.as_bytes())
+    }
+}
+
+impl Shared<'_> {
+    /// How many bytes they are. That stays so.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Lies::Here(bytes) => bytes.len(),
+            Lies::There(view) => view.len(),
+            Lies::Beside(view) => view.bytes().len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What the byte at `at` is now; nothing beyond the end.
+    #[inline]
+    pub fn get(&self, at: usize) -> Option<u8> {
+        match &self.0 {
+            Lies::Here(bytes) => bytes.get(at).copied(),
+            Lies::There(view) => view.get(at),
+            Lies::Beside(view) => view.bytes().get(at),
+        }
+    }
+
+    /// The bytes, each as it is when its turn comes.
+    pub fn iter(&self) -> impl Iterator<Item = u8> + '_ {
+        let Self(lies) = self;
+        let (here, there) = match lies {
+            Lies::Here(bytes) => (Some(bytes.iter().copied()), None),
+            Lies::There(view) => (None, Some(*view)),
+            Lies::Beside(view) => (None, Some(view.bytes())),
+        };
+        let looks = there.into_iter().flat_map(|view| (0..view.len()).filter_map(move |at| view.get(at)));
+        here.into_iter().flatten().chain(looks)
+    }
+
+    /// Copies the bytes from `at` on to `out`, as many as there are and have room. Says how many.
+    pub fn read_at(&self, at: usize, out: &mut [u8]) -> usize {
+        match &self.0 {
+            Lies::Here(bytes) => {
+                let from = bytes.get(at..).unwrap_or_default();
+                let len = from.len().min(out.len());
+                out[..len].copy_from_slice(&from[..len]);
+                len
+            }
+            Lies::There(view) => view.copy_to(at, out),
+            Lies::Beside(view) => view.bytes().copy_to(at, out),
+        }
+    }
+
+    /// A copy of all, which nobody changes any more.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut out = vec![0; self.len()];
+        self.read_at(0, &mut out);
+        out
+    }
+
+    /// A part of them.
+    ///
+    /// # Panics
+    /// If they end before it does.
+    #[must_use]
+    pub fn slice(&self, range: Range<usize>) -> Shared<'_> {
+        Shared(match &self.0 {
+            Lies::Here(bytes) => Lies::Here(Cow::Borrowed(&bytes[range])),
+            Lies::There(view) => Lies::There(view.part(range)),
+            Lies::Beside(view) => Lies::There(view.bytes().part(range)),
+        })
+    }
+}
+
+impl fmt::Debug for SharedLater {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lend().fmt(f)
+    }
+}
+
+impl fmt::Debug for Shared<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+/// As a slice of bytes. One that a handler passes on is copied first.
+impl Encode for Shared<'_> {
+    const FIXED: Option<usize> = None;
+
+    fn size(&self) -> usize {
+        match &self.0 {
+            Lies::Here(bytes) => bytes.size(),
+            // Of as many bytes, whichever they are.
+            Lies::There(_) | Lies::Beside(_) => self.len() + if self.len() < 255 { 1 } else { 9 },
+        }
+    }
+
+    fn encode<S: Sink + ?Sized>(&self, to: &mut S) {
+        match &self.0 {
+            Lies::Here(bytes) => bytes.encode(to),
+            Lies::There(_) | Lies::Beside(_) => self.to_vec().encode(to),
+        }
+    }
+}
+
+impl<'a> Incoming<'a> {
+    /// The next argument, left where it is.
+    ///
+    /// # Errors
+    /// What came is none.
+    pub fn shared(&mut self) -> Result<Shared<'a>, Refused> {
+        Ok(Shared(self.bytes.lend()?))
+    }
+
+    /// The next argument, left where it is for a handler that replies later.
+    ///
+    /// # Errors
+    /// What came is none, or the binding is closed.
+    pub fn shared_later(&mut self) -> Result<SharedLater, Refused> {
+        let lies = self.bytes.lend()?;
+        Ok(SharedLater(match lies {
+            Lies::Here(bytes) => LiesLater::Here(bytes.into_owned()),
+            Lies::Beside(view) => LiesLater::Beside(view),
+            Lies::There(view) => {
+                let read = self.length - self.bytes.left();
+                let (end, slot) = self.end_of_call()?;
+                LiesLater::There { end, slot, range: read - view.len()..read }
+            }
+        }))
+    }
+}
+
+impl<'a> Bytes<'a> {
+    fn lend(&mut self) -> Result<Lies<'a>, DecodeError> {
+        match self {
+            Self::Inline(left) => {
+                let len = decode_length::<u8, _>(left)?;
+                let (now, later) = left.split_at_checked(len).ok_or(DecodeError::Truncated)?;
+                *left = later;
+                Ok(Lies::Here(Cow::Borrowed(now)))
+            }
+            Self::Stack(source) => {
+                let len = decode_length::<u8, _>(source)?;
+                Ok(Lies::There(source.view(len)?))
+            }
+            Self::Aside(source) => match source.in_annex_left() {
+                None => Ok(Lies::Here(Cow::Owned(Vec::decode(&mut **source)?))),
+                Some(source) => {
+                    let len = decode_length::<u8, _>(source)?;
+                    Ok(Lies::Beside(source.view(len)?))
+                }
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use underpass_channel::Region;
+    use underpass_channel::layout::STACK;
+    use underpass_wire::to_bytes;
+
+    #[test]
+    fn here_and_there_are_the_same_to_who_reads() {
+        let bytes: Vec<u8> = (0..1000).map(|n| n as u8).collect();
+        let (region, _file) = Region::create(STACK).unwrap();
+        region.stack_sink(5).put(&to_bytes(&(&bytes, 7u8)));
+        let mut there = Bytes::Stack(region.stack_source(5, 1010).unwrap());
+        let cell = to_bytes(&(&bytes[..40], 7u8));
+        let mut brief = Bytes::Inline(&cell);
+        for (message, all) in [(&mut there, &bytes[..]), (&mut brief, &bytes[..40])] {
+            let shared = Shared(message.lend().unwrap());
+            assert_eq!(message.read::<u8>().unwrap(), 7, "what follows");
+            assert_eq!((shared.len(), shared.is_empty(), shared.to_vec()), (all.len(), false, all.to_vec()));
+            assert!(shared.iter().eq(all.iter().copied()) && shared.get(all.len()).is_none());
+            assert_eq!(shared.slice(3..9).slice(1..4).to_vec(), all[4..7]);
+            let mut out = [9; 4];
+            assert_eq!((shared.read_at(all.len() - 2, &mut out), out[2..] == [9; 2]), (2, true));
+            assert_eq!((shared.size(), to_bytes(&shared)), (all.size(), to_bytes(all)), "passed on");
+        }
+    }
+
+    #[test]
+    fn a_length_beyond_what_came_is_refused() {
+        let (region, _file) = Region::create(STACK).unwrap();
+        region.stack_sink(0).put(&[200; 30]);
+        assert!(Bytes::Stack(region.stack_source(0, 30).unwrap()).lend().is_err());
+        assert!(Bytes::Inline(&[2, 0]).lend().is_err());
+        assert!(Bytes::Inline(&[]).lend().is_err());
+    }
+}
