@@ -4,6 +4,10 @@
 //! `ARCHITECTURE.md` says why they are so. A change that needs another rule changes it here and
 //! there, with its reason.
 
+#[path = "layers/folders.rs"]
+mod folders;
+
+use folders::Cycle;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -348,6 +352,23 @@ fn the_map_shows_every_room() {
         .map(|package| text(package, "name"))
         .filter(|name| !map.contains(&format!("`{name}`")));
     none(missing.map(|name| format!("ARCHITECTURE.md does not show `{name}`")).collect());
+}
+
+/// Folders that need one another. Nothing is added here.
+const CYCLES: &[Cycle] = &[Cycle {
+    package: "underpass-rpc",
+    folders: &["binding", "call", "control", "dispatch", "error", "payload"],
+    because: "an end of a channel knows its binding, its socket and its calls: connections will take that apart",
+}];
+
+#[test]
+fn no_folders_of_a_crate_need_one_another() {
+    let mut faults = Vec::new();
+    for package in packages() {
+        let home = Path::new(text(&package, "manifest_path")).with_file_name("src");
+        faults.extend(folders::faults(text(&package, "name"), &home, CYCLES));
+    }
+    none(faults);
 }
 
 #[test]
