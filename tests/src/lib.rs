@@ -2,6 +2,9 @@
 //! watchdog.
 #![forbid(unsafe_code)]
 
+#[cfg(doctest)]
+mod guides;
+
 mod callers;
 mod captive;
 mod crowd;

@@ -1,0 +1,14 @@
+//! The code in the guides is compiled, and run.
+
+#[doc = include_str!("../../doc/guides/async.md")]
+mod asynchronous {}
+#[doc = include_str!("../../doc/guides/deadlines-and-cancellation.md")]
+mod deadlines_and_cancellation {}
+#[doc = include_str!("../../doc/guides/deployment.md")]
+mod deployment {}
+#[doc = include_str!("../../doc/guides/errors-and-retries.md")]
+mod errors_and_retries {}
+#[doc = include_str!("../../doc/guides/sandboxing.md")]
+mod sandboxing {}
+#[doc = include_str!("../../doc/guides/state-of-each-client.md")]
+mod state_of_each_client {}
