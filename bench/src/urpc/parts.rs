@@ -79,7 +79,7 @@ impl Parts {
             replies: Default::default(),
             busy: Default::default(),
             calls: Vec::with_capacity(MESSAGES),
-            procedure: Box::new(|head| black_box(head).brief_request() == Some(0)),
+            procedure: Box::new(|head| black_box(head).inline_request() == Some(0)),
             lent: AtomicU32::new(0),
         })
     }
@@ -155,12 +155,12 @@ impl Parts {
     fn part_client_receive(&mut self) {
         let Some(inside) = self.client_lock.try_enter() else { return };
         let receiving = self.client.receiving();
-        while let Ok(Some(coming)) = receiving.coming() {
+        while let Ok(Some(coming)) = receiving.peek() {
             let Some(reply) = self.replies.get(usize::from(coming.head.slot())) else { return };
             // A present head is not zero.
             reply.store(coming.head.word(), Ordering::Relaxed);
             coming.words(|_, word| _ = black_box(word));
-            receiving.pass(&coming);
+            receiving.consume(&coming);
         }
         drop(inside);
         for slot in self.leased.drain(..) {

@@ -6,19 +6,19 @@ use underpass_seam::atomic::{AtomicU32, Ordering, fence};
 /// The receiver sleeps on this word: clear the bit and wake it.
 const PARKED: u32 = 1;
 /// The receiver does not look at this ring: clear the bit and send it a byte over the socket.
-const ASIDE: u32 = 2;
+const UNPOLLED: u32 = 2;
 /// Another processor of the receiver's sleeps on this word while one runs: knock if that one is
 /// slow.
 const SPARE: u32 = 4;
-/// The line is dormant: as `ASIDE`, until the receiver is told or makes the line active by itself,
+/// The line is dormant: as `UNPOLLED`, until the receiver is told or makes the line active by itself,
 /// however often it sleeps meanwhile.
 const DORMANT: u32 = 8;
 /// Knocks are counted above the bits, so that a sleeper that is about to sleep sees the word
 /// change.
-const KNOCK: u32 = 16;
+const WAKE_COUNT: u32 = 16;
 
 /// Any of them has a post call the receiver.
-const AWAY: u32 = PARKED | ASIDE | DORMANT;
+const AWAY: u32 = PARKED | UNPOLLED | DORMANT;
 
 /// The fence between a post and the look at the peer's attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +45,9 @@ impl Fence {
 
 /// What a poster has to do after a post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bell {
+pub enum Doorbell {
     /// Nothing: the receiver looks by itself.
-    Silent,
+    None,
     /// Wake a sleeper of the word.
     Wake,
     /// Send a byte over the socket.
@@ -74,10 +74,10 @@ impl<'a> Attention<'a> {
     /// *Post, step 2:* after the cell is stored, finds out whether the receiver must be called, and
     /// takes that upon the caller.
     #[inline]
-    pub fn after_post(&self, with: Fence) -> Bell {
+    pub fn after_post(&self, with: Fence) -> Doorbell {
         with.pass();
         match self.is_set() {
-            false => Bell::Silent,
+            false => Doorbell::None,
             true => self.claim(),
         }
     }
@@ -98,17 +98,17 @@ impl<'a> Attention<'a> {
 
     /// Takes upon the caller to call the receiver, if nobody else has.
     #[cold]
-    pub fn claim(&self) -> Bell {
+    pub fn claim(&self) -> Doorbell {
         // Relaxed: whoever clears the bit rings, and the bell itself synchronizes.
         self.clear(Ordering::Relaxed)
     }
 
-    fn clear(&self, order: Ordering) -> Bell {
+    fn clear(&self, order: Ordering) -> Doorbell {
         let before = self.word.fetch_and(!AWAY, order);
-        match (before & (ASIDE | DORMANT) != 0, before & PARKED != 0) {
-            (true, _) => Bell::Socket,
-            (false, true) => Bell::Wake,
-            (false, false) => Bell::Silent,
+        match (before & (UNPOLLED | DORMANT) != 0, before & PARKED != 0) {
+            (true, _) => Doorbell::Socket,
+            (false, true) => Doorbell::Wake,
+            (false, false) => Doorbell::None,
         }
     }
 
@@ -126,15 +126,15 @@ impl<'a> Attention<'a> {
     /// Says that this receiver will not look at the ring until it is told over the socket.
     ///
     /// The barrier and a last look at the ring must follow.
-    pub fn set_aside(&self) {
-        self.word.fetch_or(ASIDE, Ordering::Relaxed);
+    pub fn set_unpolled(&self) {
+        self.word.fetch_or(UNPOLLED, Ordering::Relaxed);
     }
 
-    /// Whether [`set_aside`](Self::set_aside) holds still: nobody has rung since, nor looked again.
+    /// Whether [`set_unpolled`](Self::set_aside) holds still: nobody has rung since, nor looked again.
     /// After a fence, for who relies on another's.
-    pub fn is_aside(&self) -> bool {
+    pub fn is_unpolled(&self) -> bool {
         // Relaxed: the fence orders it.
-        self.word.load(Ordering::Relaxed) & ASIDE != 0
+        self.word.load(Ordering::Relaxed) & UNPOLLED != 0
     }
 
     /// *Put away, step A2:* the line becomes dormant. The barrier and a last look at the ring must
@@ -168,32 +168,32 @@ impl<'a> Attention<'a> {
     /// *Wake:* this receiver looks again by itself.
     pub fn look(&self) {
         // A look first: the line belongs to the poster's cache most of the time.
-        if self.word.load(Ordering::Relaxed) & (PARKED | ASIDE) != 0 {
-            self.word.fetch_and(!(PARKED | ASIDE), Ordering::Relaxed);
+        if self.word.load(Ordering::Relaxed) & (PARKED | UNPOLLED) != 0 {
+            self.word.fetch_and(!(PARKED | UNPOLLED), Ordering::Relaxed);
         }
     }
 
     /// *Knock:* whether a spare processor of the receiver sleeps there; if so, the word has changed
     /// for it.
-    pub fn knock(&self) -> bool {
+    pub fn wake_spare(&self) -> bool {
         if self.word.load(Ordering::Relaxed) & SPARE == 0 {
             return false;
         }
         self.word.fetch_and(!SPARE, Ordering::Relaxed);
-        self.word.fetch_add(KNOCK, Ordering::Relaxed);
+        self.word.fetch_add(WAKE_COUNT, Ordering::Relaxed);
         true
     }
 
     /// *Return:* how to call who sleeps on the word after it has donated its processor, whatever
     /// others have cleared since: the word has changed for it.
-    pub fn recall(&self) -> Bell {
+    pub fn recall(&self) -> Doorbell {
         // SYNC with `word` fetch_or in `park` and the barrier that follows: what was posted on the
         // loan, if the bell finds nobody asleep.
         match self.clear(Ordering::Release) {
-            Bell::Silent => {
+            Doorbell::None => {
                 // SYNC as above.
-                self.word.fetch_add(KNOCK, Ordering::Release);
-                Bell::Wake
+                self.word.fetch_add(WAKE_COUNT, Ordering::Release);
+                Doorbell::Wake
             }
             bell => bell,
         }
@@ -214,15 +214,15 @@ mod tests {
     fn only_the_first_post_rings() {
         let word = AtomicU32::new(0);
         let attention = Attention::new(&word);
-        assert_eq!(attention.after_post(Fence::Full), Bell::Silent);
+        assert_eq!(attention.after_post(Fence::Full), Doorbell::None);
         attention.park(false);
-        assert_eq!(attention.after_post(Fence::Light), Bell::Wake);
-        assert_eq!(attention.after_post(Fence::Full), Bell::Silent);
-        attention.set_aside();
-        assert!(attention.is_aside());
-        assert_eq!(attention.after_post(Fence::Full), Bell::Socket);
-        assert!(!attention.is_aside());
-        assert_eq!(attention.after_post(Fence::Full), Bell::Silent);
+        assert_eq!(attention.after_post(Fence::Light), Doorbell::Wake);
+        assert_eq!(attention.after_post(Fence::Full), Doorbell::None);
+        attention.set_unpolled();
+        assert!(attention.is_unpolled());
+        assert_eq!(attention.after_post(Fence::Full), Doorbell::Socket);
+        assert!(!attention.is_unpolled());
+        assert_eq!(attention.after_post(Fence::Full), Doorbell::None);
     }
 
     #[test]
@@ -233,22 +233,22 @@ mod tests {
         attention.park(false);
         attention.look();
         assert!(attention.is_dormant());
-        assert_eq!(attention.after_post(Fence::Full), Bell::Socket);
-        assert_eq!(attention.after_post(Fence::Full), Bell::Silent);
+        assert_eq!(attention.after_post(Fence::Full), Doorbell::Socket);
+        assert_eq!(attention.after_post(Fence::Full), Doorbell::None);
         attention.retire();
         attention.revive();
-        assert_eq!(attention.after_post(Fence::Full), Bell::Silent);
+        assert_eq!(attention.after_post(Fence::Full), Doorbell::None);
     }
 
     #[test]
     fn a_knock_changes_the_word_that_a_spare_sleeps_on() {
         let word = AtomicU32::new(0);
         let attention = Attention::new(&word);
-        assert!(!attention.knock());
+        assert!(!attention.wake_spare());
         let expected = attention.spare();
-        assert!(attention.knock());
+        assert!(attention.wake_spare());
         assert_ne!(word.load(Ordering::Relaxed), expected);
-        assert!(!attention.knock());
+        assert!(!attention.wake_spare());
     }
 
     #[test]
@@ -256,12 +256,12 @@ mod tests {
         let word = AtomicU32::new(0);
         let attention = Attention::new(&word);
         let expected = attention.park(false);
-        assert_eq!(attention.recall(), Bell::Wake);
+        assert_eq!(attention.recall(), Doorbell::Wake);
         assert_ne!(word.load(Ordering::Relaxed), expected);
         let expected = attention.spare();
-        assert_eq!(attention.recall(), Bell::Wake);
+        assert_eq!(attention.recall(), Doorbell::Wake);
         assert_ne!(word.load(Ordering::Relaxed), expected);
-        attention.set_aside();
-        assert_eq!(attention.recall(), Bell::Socket);
+        attention.set_unpolled();
+        assert_eq!(attention.recall(), Doorbell::Socket);
     }
 }

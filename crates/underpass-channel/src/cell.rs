@@ -1,8 +1,8 @@
 //! One message, as it lies in a line of a ring.
 
-use crate::laps::Onward;
 use crate::layout::LINE_WORDS;
 use crate::payload::Payload;
+use crate::window::Advance;
 
 /// The most bytes of arguments or results that travel in the cell itself.
 pub const INLINE: usize = (LINE_WORDS - 1) * 8;
@@ -16,27 +16,27 @@ const BOUNDED: u32 = 56;
 const BEHIND: u32 = 57;
 const MANY: u32 = 15;
 /// Where it says on which line the next message will lie.
-const ONWARD: u32 = 61;
+const ADVANCE: u32 = 61;
 
 /// Where the bytes of a message lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PayloadPlace {
     /// In the cell.
     Inline,
     /// In the A-stack of the cell's slot.
     Stack,
     /// Out of band: a parcel that was passed over the binding's socket says where, and may hold
     /// files beside them.
-    Aside,
+    OutOfBand,
     /// In the slot's annex: the one of which the slot's kept word says that the server has it.
-    Annex,
+    OverflowBuffer,
 }
 
 /// A private copy of a cell. What came out of a region is checked for form here and for sense by
 /// who takes it.
 ///
 /// ```text
-/// head      sequence : 16 | slot : 16 | what : 16 | length : 6 | place : 2 | bounded : 1 | behind : 4 | onward : 2 | 1 : 1      stored last, and so publishes the rest
+/// head      sequence : 16 | slot : 16 | what : 16 | length : 6 | place : 2 | bounded : 1 | behind : 4 | advance : 2 | 1 : 1      stored last, and so publishes the rest
 /// payload   the bytes, rounded up to words; or the length alone, if they lie elsewhere
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +47,9 @@ pub struct Cell {
     /// Bytes of arguments or results.
     pub length: u32,
     /// Where they lie.
-    pub place: Place,
+    pub place: PayloadPlace,
     /// In a request: the client may cease to want it, and says so in the slot's word
-    /// ([`Wanted`](crate::Wanted)).
+    /// ([`CancelWord`](crate::Wanted)).
     pub bounded: bool,
     /// Its slot, and what it is.
     pub ids: Ids,
@@ -86,7 +86,7 @@ impl Cell {
     #[inline]
     pub fn new(slot: u16, what: u16) -> Self {
         let ids = Ids::new(slot, what);
-        Self { ids, length: 0, place: Place::Inline, bounded: false, payload: Payload::new() }
+        Self { ids, length: 0, place: PayloadPlace::Inline, bounded: false, payload: Payload::new() }
     }
 
     /// The slot of the call.
@@ -119,28 +119,28 @@ impl Cell {
     /// Bytes that cross with the cell itself.
     #[inline(always)]
     pub(crate) fn crossing(&self) -> usize {
-        if self.place == Place::Inline { self.length as usize } else { 0 }
+        if self.place == PayloadPlace::Inline { self.length as usize } else { 0 }
     }
 
     /// Words of the payload in a ring.
     #[inline]
     pub(crate) fn used(&self) -> usize {
         match self.place {
-            Place::Inline => ((self.length as usize + 7) >> 3).min(Payload::WORDS),
-            Place::Stack | Place::Aside | Place::Annex => 1,
+            PayloadPlace::Inline => ((self.length as usize + 7) >> 3).min(Payload::WORDS),
+            PayloadPlace::Stack | PayloadPlace::OutOfBand | PayloadPlace::OverflowBuffer => 1,
         }
     }
 
     /// The head, and the first word of the payload; for the message of this sequence, before which
     /// so many may be untaken, and behind which the next lies there.
     #[inline(always)]
-    pub(crate) fn head(&self, sequence: u32, behind: u32, onward: Onward) -> (u64, u64) {
+    pub(crate) fn head(&self, sequence: u32, behind: u32, advance: Advance) -> (u64, u64) {
         let (place, length, first) = match self.place {
-            Place::Inline => (0, u64::from(self.length.min(0x3f)), self.payload.word(0)),
+            PayloadPlace::Inline => (0, u64::from(self.length.min(0x3f)), self.payload.word(0)),
             elsewhere => (elsewhere as u64, 0, u64::from(self.length)),
         };
         let behind = behind.min(2 * MANY).div_ceil(2);
-        let way = u64::from(behind) << BEHIND | (onward as u64) << ONWARD;
+        let way = u64::from(behind) << BEHIND | (advance as u64) << ADVANCE;
         let head = mark(sequence) | way | u64::from(self.ids.0) << 16;
         (head | length << 48 | place << 54 | u64::from(self.bounded) << BOUNDED, first)
     }
@@ -149,7 +149,7 @@ impl Cell {
     #[inline(always)]
     pub fn came(head: Head, payload: Payload) -> Self {
         let mut cell = Self { payload, ..Self::of(head) };
-        if cell.place != Place::Inline {
+        if cell.place != PayloadPlace::Inline {
             cell.length = cell.payload.word(0) as u32;
         }
         cell
@@ -159,10 +159,10 @@ impl Cell {
     #[inline(always)]
     pub fn of(head: Head) -> Self {
         let place = match head.place() {
-            0 => Place::Inline,
-            1 => Place::Stack,
-            2 => Place::Aside,
-            _ => Place::Annex,
+            0 => PayloadPlace::Inline,
+            1 => PayloadPlace::Stack,
+            2 => PayloadPlace::OutOfBand,
+            _ => PayloadPlace::OverflowBuffer,
         };
         let bounded = head.0 >> BOUNDED & 1 != 0;
         Self { ids: head.ids(), length: head.length(), place, bounded, payload: Payload::new() }
@@ -202,8 +202,8 @@ impl Head {
 
     /// On which line the message behind that of the head `word` lies, whatever else it says.
     #[inline(always)]
-    pub(crate) fn onward_of(word: u64) -> Onward {
-        Onward::of((word >> ONWARD) as u32)
+    pub(crate) fn advance_of(word: u64) -> Advance {
+        Advance::of((word >> ADVANCE) as u32)
     }
 
     /// How many of the messages before it, at the most, may have been untaken when it was posted.
@@ -246,21 +246,22 @@ impl Head {
 
     /// Bytes of a message of this kind, if they lie in the cell.
     #[inline(always)]
-    pub fn brief(self, what: u16) -> Option<usize> {
+    pub fn inline_len(self, what: u16) -> Option<usize> {
         let kind = 0xffff << 32 | 3 << Self::PLACE;
         (self.0 & kind == u64::from(what) << 32).then(|| self.length() as usize)
     }
 
     /// Bytes of a request, if they lie in the cell and the call is not bounded.
     #[inline(always)]
-    pub fn brief_request(self) -> Option<usize> {
+    pub fn inline_request(self) -> Option<usize> {
         (self.0 & (3 << Self::PLACE | 1 << BOUNDED) == 0).then(|| self.length() as usize)
     }
 
     /// The same, if they lie in the A-stack; `payload` says how many.
     #[inline(always)]
     pub fn stacked_request(self, payload: &Payload) -> Option<usize> {
-        let stacked = self.0 & (3 << Self::PLACE | 1 << BOUNDED) == (Place::Stack as u64) << Self::PLACE;
+        let stacked =
+            self.0 & (3 << Self::PLACE | 1 << BOUNDED) == (PayloadPlace::Stack as u64) << Self::PLACE;
         stacked.then(|| payload.word(0) as u32 as usize)
     }
 
@@ -269,7 +270,7 @@ impl Head {
     #[inline(always)]
     pub fn is_stacked(self, what: u16) -> bool {
         let kind = 0xffff << 32 | 3 << Self::PLACE;
-        self.0 & kind == u64::from(what) << 32 | (Place::Stack as u64) << Self::PLACE
+        self.0 & kind == u64::from(what) << 32 | (PayloadPlace::Stack as u64) << Self::PLACE
     }
 
     /// Words of the payload in a ring, at least one: at most [`Payload::WORDS`].
@@ -310,17 +311,17 @@ mod tests {
 
     #[test]
     fn a_head_survives_the_line() {
-        let elsewhere = Cell { length: 70_000, place: Place::Stack, ..Cell::new(1, 2) };
+        let elsewhere = Cell { length: 70_000, place: PayloadPlace::Stack, ..Cell::new(1, 2) };
         let bounded = Cell { bounded: true, ..Cell::new(9, 9) };
         for cell in [Cell::inline(63, 7, b"hello").unwrap(), elsewhere, bounded] {
-            let (head, first) = cell.head(u32::MAX, 0, Onward::Short);
+            let (head, first) = cell.head(u32::MAX, 0, Advance::Short);
             let mut payload = Payload::new();
             payload.set_word(0, first);
             let read = Cell::came(Head::new(head).unwrap(), payload);
             assert_eq!((read.ids, read.place), (cell.ids, cell.place));
             assert_eq!(
                 (read.length, read.bounded, first),
-                (cell.length, cell.bounded, cell.head(0, 7, Onward::Whole).1)
+                (cell.length, cell.bounded, cell.head(0, 7, Advance::Full).1)
             );
             assert!(is_head(head, u32::MAX) && !is_head(head, 0) && !is_head(0, 0));
         }

@@ -1,18 +1,18 @@
 //! One side's view of a region: where it sends, where it receives, whom it calls and where it is
 //! called.
 
-use crate::attention::{Attention, Bell, Fence};
+use crate::attention::{Attention, Doorbell, Fence};
+use crate::cancel_word::{CancelWord, TakenCount};
 use crate::cell::{Cell, Head};
 use crate::donation::{Donation, Donee};
 use crate::layout::{
-    CALLED, CLIENT_ATTENTION, DONATION_WORDS, DONATIONS, KEPT, LINE, LINES, REPLIES, REQUESTS,
-    SERVER_ATTENTION, SLOTS, TAKEN, WANTED,
+    CANCEL_WORDS, CLIENT_ATTENTION, DONATION_WORDS, DONATIONS, LAST_WAKE, LINE, LINES, MAPPED_OVERFLOW,
+    REPLIES, REQUESTS, SERVER_ATTENTION, SLOTS, TAKEN,
 };
 use crate::payload::Payload;
 use crate::region::{Region, RegionSink, RegionSource};
-use crate::ring::{Damaged, Receiving, Sending};
-use crate::wanted::{Taken, Wanted};
-use crate::words::Words;
+use crate::ring::{Malformed, Receiving, Sending};
+use crate::ring_memory::RingMemory;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -90,7 +90,7 @@ impl Channel {
     /// Posts a message, and says how the peer must be called, if it must. One at a time, here and
     /// below: callers have a lock.
     #[inline(always)]
-    pub fn post(&self, cell: &Cell) -> Bell {
+    pub fn post(&self, cell: &Cell) -> Doorbell {
         self.send(cell);
         self.peer().after_post(self.fence)
     }
@@ -132,7 +132,7 @@ impl Channel {
     /// # Errors
     /// The cell has no meaning. The binding is to be closed.
     #[inline(always)]
-    pub fn take(&self, payload: &mut Payload) -> Result<Option<Head>, Damaged> {
+    pub fn take(&self, payload: &mut Payload) -> Result<Option<Head>, Malformed> {
         let head = self.receiving.take(payload)?;
         if let Some(head) = head {
             self.untaken.store(head.behind(), Ordering::Relaxed);
@@ -147,17 +147,17 @@ impl Channel {
     }
 
     /// How the peer is to be called, if nobody else does.
-    pub fn claim(&self) -> Bell {
+    pub fn claim(&self) -> Doorbell {
         self.peer().claim()
     }
 
     /// *Return, L6:* how the peer is to be called whose processor of `cpu` goes back. One that
     /// gives way, and that nobody else waits beside, need not be. The listener looks for the next
     /// before it sleeps, if it `stays`.
-    pub fn recall(&self, cpu: usize, stays: bool) -> Bell {
+    pub fn recall(&self, cpu: usize, stays: bool) -> Doorbell {
         let gives_way = self.donation(cpu).is_some_and(|donation| donation.give_back(stays));
         match gives_way && !self.peer().is_away(self.fence) {
-            true => Bell::Silent,
+            true => Doorbell::None,
             false => self.peer().recall(),
         }
     }
@@ -210,21 +210,23 @@ impl Channel {
     }
 
     /// When and from where the peer last woke a processor of this side, as it says.
-    pub fn called(&self) -> Stamp {
-        Stamp::of(self.region.word((self.own_attention + CALLED) / 8).load(Ordering::Relaxed))
+    pub fn last_wake(&self) -> Stamp {
+        Stamp::of(self.region.word((self.own_attention + LAST_WAKE) / 8).load(Ordering::Relaxed))
     }
 
-    /// Wakes one processor of the peer that sleeps on its attention: what [`Bell::Wake`] asks for.
+    /// Wakes one processor of the peer that sleeps on its attention: what [`Doorbell::Wake`] asks for.
     pub fn wake_peer(&self) {
         // Relaxed, here and in `called`: a measurement.
-        self.region.word((self.peer_attention + CALLED) / 8).store(Stamp::shared().bits(), Ordering::Relaxed);
+        self.region
+            .word((self.peer_attention + LAST_WAKE) / 8)
+            .store(Stamp::shared().bits(), Ordering::Relaxed);
         futex::wake(self.region.attention(self.peer_attention), Scope::Shared, 1);
     }
 
     /// Calls a spare processor of the peer, if one sleeps while the other is slow; says whether it
     /// did.
-    pub fn knock(&self) -> bool {
-        let knocked = self.peer().knock();
+    pub fn wake_spare(&self) -> bool {
+        let knocked = self.peer().wake_spare();
         if knocked {
             self.wake_peer();
         }
@@ -233,8 +235,8 @@ impl Channel {
 
     /// How many requests the server says it has taken.
     #[inline]
-    pub fn taken(&self) -> Taken<'_> {
-        Taken::new(self.region.word(TAKEN / 8))
+    pub fn taken(&self) -> TakenCount<'_> {
+        TakenCount::new(self.region.word(TAKEN / 8))
     }
 
     /// How long the client wants the call of `slot`, if that is bounded.
@@ -242,9 +244,9 @@ impl Channel {
     /// # Panics
     /// If there is no such slot.
     #[inline]
-    pub fn wanted(&self, slot: u16) -> Wanted<'_> {
+    pub fn cancel_word(&self, slot: u16) -> CancelWord<'_> {
         assert!(u32::from(slot) < SLOTS, "there is no slot {slot}");
-        Wanted::new(self.region.word(WANTED / 8 + usize::from(slot)))
+        CancelWord::new(self.region.word(CANCEL_WORDS / 8 + usize::from(slot)))
     }
 
     /// Of the client: the number of the annex of `slot` that the server says it has mapped; 0 if it
@@ -252,10 +254,10 @@ impl Channel {
     ///
     /// # Panics
     /// If there is no such slot.
-    pub fn kept(&self, slot: u16) -> u16 {
+    pub fn mapped_overflow(&self, slot: u16) -> u16 {
         // Relaxed: the reply brought it, and the client looks between two calls. The server knows
         // by itself, and reads nothing here.
-        self.kept_word(slot).load(Ordering::Relaxed) as u16
+        self.mapped_overflow_word(slot).load(Ordering::Relaxed) as u16
     }
 
     /// Of the server: has mapped the annex of `slot` that has this number. Before the reply to the
@@ -263,21 +265,21 @@ impl Channel {
     ///
     /// # Panics
     /// If there is no such slot.
-    pub fn keep(&self, slot: u16, number: u16) {
+    pub fn set_mapped_overflow(&self, slot: u16, number: u16) {
         // Relaxed: the reply publishes it.
-        self.kept_word(slot).store(number.into(), Ordering::Relaxed);
+        self.mapped_overflow_word(slot).store(number.into(), Ordering::Relaxed);
     }
 
-    fn kept_word(&self, slot: u16) -> &AtomicU64 {
+    fn mapped_overflow_word(&self, slot: u16) -> &AtomicU64 {
         assert!(u32::from(slot) < SLOTS, "there is no slot {slot}");
-        self.region.word(KEPT / 8 + usize::from(slot))
+        self.region.word(MAPPED_OVERFLOW / 8 + usize::from(slot))
     }
 
     /// Of the client: whether the server has not taken the request of `slot`, whose call is under
     /// way. *Never will* follows only where the server takes none any more, or the call is not
     /// wanted any more and the barrier between has been passed (see `README.md`, *Not started*).
     pub fn is_untaken(&self, slot: u16) -> bool {
-        self.sending.is_behind(slot, self.taken().count())
+        self.sending.is_untaken(slot, self.taken().count())
     }
 
     /// Bytes of an A-stack.
@@ -301,8 +303,8 @@ impl Channel {
     /// # Panics
     /// If there is no such slot.
     #[inline]
-    pub fn send_on_stack(&self, slot: u16, len: usize) {
-        self.region.send_on_stack(slot, len);
+    pub fn demote_stack(&self, slot: u16, len: usize) {
+        self.region.demote_stack(slot, len);
     }
 
     /// Reads `len` bytes from the A-stack of `slot`.

@@ -54,10 +54,10 @@ pub const LARGEST: u64 = 4 << 30;
 
 /// The least and the most bytes of an annex: what is larger travels in a file that is made for it
 /// alone.
-pub const ANNEX: std::ops::RangeInclusive<usize> = 64 << 10..=64 << 20;
+pub const OVERFLOW_SIZES: std::ops::RangeInclusive<usize> = 64 << 10..=64 << 20;
 
 /// The most bytes of all annexes of a channel.
-pub const ANNEXES: usize = 128 << 20;
+pub const OVERFLOW_TOTAL: usize = 128 << 20;
 
 /// The most open files of the arguments of one call, or of its result.
 pub const FILES: usize = 64;
@@ -75,7 +75,7 @@ pub const CLIENT_ATTENTION: usize = 128;
 
 /// How far behind an attention word lies the stamp of the call that last woke its owner: who calls
 /// has that line.
-pub const CALLED: usize = 8;
+pub const LAST_WAKE: usize = 8;
 
 /// Where the donation words begin.
 pub const DONATIONS: usize = 256;
@@ -88,13 +88,13 @@ pub const DONATION_WORDS: usize = 64;
 pub const TAKEN: usize = DONATIONS + 4 * DONATION_WORDS;
 
 /// Where the words begin by which a client says how long it wants a call.
-pub const WANTED: usize = TAKEN + 2 * LINE;
+pub const CANCEL_WORDS: usize = TAKEN + 2 * LINE;
 
 /// Where the words begin by which a server says which annex of a slot it has mapped.
-pub const KEPT: usize = WANTED + 8 * SLOTS as usize;
+pub const MAPPED_OVERFLOW: usize = CANCEL_WORDS + 8 * SLOTS as usize;
 
 /// Where the request ring begins.
-pub const REQUESTS: usize = KEPT + 8 * SLOTS as usize;
+pub const REQUESTS: usize = MAPPED_OVERFLOW + 8 * SLOTS as usize;
 
 /// Where the reply ring begins.
 pub const REPLIES: usize = REQUESTS + RING;
@@ -136,7 +136,7 @@ const _: () = {
     );
     assert!(DONATIONS >= CLIENT_ATTENTION + 2 * LINE, "donations disturb no attention");
     assert!(
-        TAKEN.is_multiple_of(2 * LINE) && WANTED.is_multiple_of(2 * LINE),
+        TAKEN.is_multiple_of(2 * LINE) && CANCEL_WORDS.is_multiple_of(2 * LINE),
         "the count has a pair of lines of its own"
     );
     assert!(CLIENT_ATTENTION >= SERVER_ATTENTION + 2 * LINE, "the attentions don't share a pair of lines");

@@ -1,12 +1,12 @@
 //! The region of a binding: memory that a hostile peer may be writing while we look.
 //!
 //! No reference or slice into it is ever made, atomics apart. Bytes cross by opaque copies
-//! (`copying.rs`), and only the copy is looked at.
+//! (`opaque_copy.rs`), and only the copy is looked at.
 
-use crate::copied;
-use crate::copying::copy;
+use crate::copy_counts;
 use crate::layout::{self, LINE, LINE_WORDS};
-use crate::words::{Line, Words};
+use crate::opaque_copy::copy;
+use crate::ring_memory::{CacheLine, RingMemory};
 use std::arch::asm;
 use std::io;
 use std::marker::PhantomData;
@@ -98,7 +98,7 @@ impl Region {
         }
         let from = self.stack(slot);
         for offset in (0..len.min(SOON)).step_by(LINE) {
-            want_to_write(from.wrapping_add(offset));
+            prefetch_for_write(from.wrapping_add(offset));
         }
         Ok(RegionSource { from, left: len, memory: &self.memory })
     }
@@ -109,7 +109,7 @@ impl Region {
     /// # Panics
     /// If there is no such slot.
     #[inline]
-    pub fn send_on_stack(&self, slot: u16, len: usize) {
+    pub fn demote_stack(&self, slot: u16, len: usize) {
         let begin = self.stack(slot);
         for offset in (0..len.min(self.stack)).step_by(LINE) {
             demote(begin.wrapping_add(offset));
@@ -125,7 +125,7 @@ impl Region {
     }
 }
 
-impl Words for Region {
+impl RingMemory for Region {
     #[inline]
     fn word(&self, index: usize) -> &AtomicU64 {
         assert!(index < layout::STACKS / 8);
@@ -136,7 +136,7 @@ impl Words for Region {
         unsafe { AtomicU64::from_ptr(word.as_ptr()) }
     }
 
-    fn lines(&self, index: usize, lines: usize) -> &[Line] {
+    fn lines(&self, index: usize, lines: usize) -> &[CacheLine] {
         const WORDS: usize = layout::STACKS / 8;
         assert!(index <= WORDS && lines <= (WORDS - index) / LINE_WORDS);
         // SAFETY: in bounds as asserted.
@@ -146,25 +146,25 @@ impl Words for Region {
     }
 
     #[inline]
-    fn want_to_write(line: &Line) {
-        want_to_write(line.as_ptr().cast());
+    fn prefetch_for_write(line: &CacheLine) {
+        prefetch_for_write(line.as_ptr().cast());
     }
 
     #[inline]
-    fn want_to_read(line: &Line) {
+    fn prefetch_for_read(line: &CacheLine) {
         // SAFETY: a prefetch touches no memory, whatever the address.
         unsafe { asm!("prefetcht0 [{}]", in(reg) line, options(nostack, preserves_flags, readonly)) }
     }
 
     #[inline]
-    fn send_on(line: &Line) {
+    fn demote(line: &CacheLine) {
         demote(line.as_ptr().cast());
     }
 }
 
 /// Has the processor fetch the line of `address` as one that it writes: a hint.
 #[inline]
-fn want_to_write(address: *const u8) {
+fn prefetch_for_write(address: *const u8) {
     // By hand: the compiler makes a prefetch to read of it where the target may lack this one,
     // which is then a no-op.
     // SAFETY: a prefetch touches no memory, whatever the address.
@@ -223,7 +223,7 @@ impl Sink for RegionSink<'_> {
             self.overflowed = true;
             return;
         }
-        copied::into_region(bytes.len());
+        copy_counts::into_region(bytes.len());
         // SAFETY: the target has room as checked and stays mapped for `'a`; the source is a slice
         // of ours.
         unsafe { copy(bytes.as_ptr(), self.to, bytes.len()) };
@@ -328,7 +328,7 @@ impl RegionView<'_> {
     pub fn copy_to(&self, at: usize, out: &mut [u8]) -> usize {
         let len = self.len.saturating_sub(at).min(out.len());
         if len > 0 {
-            copied::out_of_region(len);
+            copy_counts::out_of_region(len);
             // SAFETY: in bounds, since there are bytes behind `at`.
             let from = unsafe { self.from.add(at) };
             // SAFETY: the source has `len` bytes from `at` on and stays mapped for `'a`; the target
@@ -361,7 +361,7 @@ impl Source for RegionSource<'_> {
         if out.len() > self.left {
             return Err(DecodeError::Truncated);
         }
-        copied::out_of_region(out.len());
+        copy_counts::out_of_region(out.len());
         // SAFETY: the source has as many bytes as checked and stays mapped for `'a`; the target is
         // a slice of ours.
         unsafe { copy(self.from, out.as_mut_ptr(), out.len()) };
@@ -376,7 +376,7 @@ impl Source for RegionSource<'_> {
         if len > self.left {
             return Err(DecodeError::Truncated);
         }
-        copied::out_of_region(len);
+        copy_counts::out_of_region(len);
         let mut out = Vec::with_capacity(len);
         // SAFETY: as in `take`; the target is spare capacity of at least `len` bytes.
         unsafe { copy(self.from, out.as_mut_ptr(), len) };

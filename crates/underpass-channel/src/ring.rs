@@ -4,11 +4,11 @@
 //! The proof is in `README.md`.
 
 use crate::cell::{Cell, Head, is_head, sequence_of};
-use crate::copied;
-use crate::laps::{Laps, Onward};
-use crate::lines::Lines;
+use crate::copy_counts;
 use crate::payload::Payload;
-use crate::words::{Line, Words};
+use crate::ring_lines::RingLines;
+use crate::ring_memory::{CacheLine, RingMemory};
+use crate::window::{Advance, Window};
 use std::sync::Arc;
 use underpass_seam::atomic::{AtomicU64, Ordering};
 
@@ -27,8 +27,8 @@ struct Position {
 impl Position {
     /// The one behind it.
     #[inline(always)]
-    fn next(self, onward: Onward, mask: u32) -> Self {
-        Self { cells: self.cells.wrapping_add(1), line: onward.after(self.line, mask) }
+    fn next(self, advance: Advance, mask: u32) -> Self {
+        Self { cells: self.cells.wrapping_add(1), line: advance.after(self.line, mask) }
     }
 }
 
@@ -51,10 +51,10 @@ impl Cursor {
     }
 }
 
-impl<W: Words> Lines<W> {
+impl<W: RingMemory> RingLines<W> {
     /// The line of the cell at `position` and its head, if it has come.
     #[inline(always)]
-    fn find(&self, position: Position) -> Option<(&Line, u64)> {
+    fn find(&self, position: Position) -> Option<(&CacheLine, u64)> {
         let line = self.line(position.line);
         // SYNC with the head's store in `Sending::post`: the rest of the cell, and the A-stack that
         // it names.
@@ -66,19 +66,19 @@ impl<W: Words> Lines<W> {
 /// The end that posts.
 #[derive(Debug)]
 pub struct Sending<W> {
-    lines: Lines<W>,
+    lines: RingLines<W>,
     next: Cursor,
-    laps: Laps,
+    window: Window,
 }
 
-impl<W: Words> Sending<W> {
+impl<W: RingMemory> Sending<W> {
     /// The sending end of the ring of `lines` lines (a power of two) that begins at `first_word`.
     ///
     /// # Panics
     /// If `lines` is no power of two, or the memory ends before the lines do.
     pub fn new(words: Arc<W>, first_word: usize, lines: u32) -> Self {
-        let lines = Lines::new(words, first_word, lines);
-        Self { laps: Laps::new(lines.mask), lines, next: Cursor::default() }
+        let lines = RingLines::new(words, first_word, lines);
+        Self { window: Window::new(lines.mask), lines, next: Cursor::default() }
     }
 
     /// How many cells have been posted, modulo 2³²: a hint, for who asks whether anything was
@@ -96,8 +96,8 @@ impl<W: Words> Sending<W> {
         // More than there are lines: all the same, and less than a whole lap has room for.
         let behind = behind.min(mask + 1);
         let line = self.lines.line(next.line);
-        let onward = self.laps.onward(behind, mask);
-        let (head, first) = cell.head(next.cells.wrapping_add(1), behind, onward);
+        let advance = self.window.advance(behind, mask);
+        let (head, first) = cell.head(next.cells.wrapping_add(1), behind, advance);
         if used > 0 {
             // Relaxed, like the next: published by the head.
             line[1].store(first, Ordering::Relaxed);
@@ -105,27 +105,27 @@ impl<W: Words> Sending<W> {
         for i in 1..used {
             line[1 + i].store(cell.payload.word(i), Ordering::Relaxed);
         }
-        copied::into_region(cell.crossing());
-        // SYNC with the head's load in `Lines::find`: the rest of the cell, and the A-stack that it
+        copy_counts::into_region(cell.crossing());
+        // SYNC with the head's load in `RingLines::find`: the rest of the cell, and the A-stack that it
         // names.
         line[0].store(head, Ordering::Release);
-        W::send_on(line);
-        self.next.set(next.next(onward, mask));
-        self.laps.posted(behind, next.cells.wrapping_add(1), mask);
-        if onward == Onward::Whole {
+        W::demote(line);
+        self.next.set(next.next(advance, mask));
+        self.window.posted(behind, next.cells.wrapping_add(1), mask);
+        if advance == Advance::Full {
             // In a shorter lap its last reader has it still, and would only take it back.
-            W::want_to_write(self.lines.line(next.line.wrapping_add(AHEAD)));
+            W::prefetch_for_write(self.lines.line(next.line.wrapping_add(AHEAD)));
         }
     }
 }
 
-impl<W: Words> Sending<W> {
+impl<W: RingMemory> Sending<W> {
     /// Whether the last request of `slot` lies behind the first `taken` ones, so that the receiver
     /// had not taken it when it had taken so many. For a slot whose call is under way, which nobody
     /// else posts for; no if the cell can't be found any more.
     ///
     /// Reads the whole ring: for the end of a call, not for its way.
-    pub fn is_behind(&self, slot: u16, taken: u32) -> bool {
+    pub fn is_untaken(&self, slot: u16, taken: u32) -> bool {
         (0..=self.lines.mask).any(|line| {
             // Relaxed: the caller's own post, or one under the same lock; and whoever else writes
             // there may write anything.
@@ -142,17 +142,17 @@ impl<W: Words> Sending<W> {
 /// The end that takes, in the order of posting.
 #[derive(Debug)]
 pub struct Receiving<W> {
-    lines: Lines<W>,
+    lines: RingLines<W>,
     next: Cursor,
 }
 
-impl<W: Words> Receiving<W> {
+impl<W: RingMemory> Receiving<W> {
     /// The receiving end of the ring of `lines` lines (a power of two) that begins at `first_word`.
     ///
     /// # Panics
     /// If `lines` is no power of two, or the memory ends before the lines do.
     pub fn new(words: Arc<W>, first_word: usize, lines: u32) -> Self {
-        Self { lines: Lines::new(words, first_word, lines), next: Cursor::default() }
+        Self { lines: RingLines::new(words, first_word, lines), next: Cursor::default() }
     }
 
     /// Whether a cell has come: under the lock. Without it, a hint for whoever polls.
@@ -163,8 +163,8 @@ impl<W: Words> Receiving<W> {
 
     /// Whether another has come behind this one.
     #[inline(always)]
-    pub fn pending_behind(&self, coming: &Coming<'_>) -> bool {
-        self.lines.find(coming.behind).is_some()
+    pub fn pending_behind(&self, peeked: &PeekedCell<'_>) -> bool {
+        self.lines.find(peeked.behind).is_some()
     }
 
     /// How many cells have been taken, modulo 2³²: a hint, for who asks whether anything has come
@@ -176,7 +176,7 @@ impl<W: Words> Receiving<W> {
     /// Whether a second cell seems to have come behind the first: a hint.
     pub fn backlog(&self) -> bool {
         let next = self.next.get();
-        let second = |(_, word)| next.next(Head::onward_of(word), self.lines.mask);
+        let second = |(_, word)| next.next(Head::advance_of(word), self.lines.mask);
         self.lines.find(next).map(second).is_some_and(|second| self.lines.find(second).is_some())
     }
 
@@ -186,23 +186,23 @@ impl<W: Words> Receiving<W> {
     /// # Errors
     /// The cell has no meaning. The binding is to be closed.
     #[inline(always)]
-    pub fn coming(&self) -> Result<Option<Coming<'_>>, Damaged> {
+    pub fn peek(&self) -> Result<Option<PeekedCell<'_>>, Malformed> {
         let next = self.next.get();
         match self.lines.find(next) {
             None => Ok(None),
             Some((line, word)) => {
-                let behind = next.next(Head::onward_of(word), self.lines.mask);
-                W::want_to_read(self.lines.line(behind.line));
-                Ok(Some(Coming { head: Head::new(word).ok_or(Damaged)?, line, behind }))
+                let behind = next.next(Head::advance_of(word), self.lines.mask);
+                W::prefetch_for_read(self.lines.line(behind.line));
+                Ok(Some(PeekedCell { head: Head::new(word).ok_or(Malformed)?, line, behind }))
             }
         }
     }
 
     /// The cell that was [`coming`](Self::coming) has been taken.
     #[inline(always)]
-    pub fn pass(&self, coming: &Coming<'_>) {
-        copied::out_of_region(coming.head.crossing());
-        self.next.set(coming.behind);
+    pub fn consume(&self, peeked: &PeekedCell<'_>) {
+        copy_counts::out_of_region(peeked.head.crossing());
+        self.next.set(peeked.behind);
     }
 
     /// Takes the next cell: copies its payload out into `payload`, once, and gives its head, if one
@@ -211,25 +211,25 @@ impl<W: Words> Receiving<W> {
     /// # Errors
     /// As [`coming`](Self::coming).
     #[inline(always)]
-    pub fn take(&self, payload: &mut Payload) -> Result<Option<Head>, Damaged> {
-        let Some(coming) = self.coming()? else { return Ok(None) };
-        coming.words(|i, word| payload.set_word(i, word));
-        self.pass(&coming);
-        Ok(Some(coming.head))
+    pub fn take(&self, payload: &mut Payload) -> Result<Option<Head>, Malformed> {
+        let Some(peeked) = self.peek()? else { return Ok(None) };
+        peeked.words(|i, word| payload.set_word(i, word));
+        self.consume(&peeked);
+        Ok(Some(peeked.head))
     }
 }
 
 /// A cell that has come and lies in its line still.
 #[derive(Clone, Copy, Debug)]
-pub struct Coming<'a> {
+pub struct PeekedCell<'a> {
     /// Copied once.
     pub head: Head,
-    line: &'a Line,
+    line: &'a CacheLine,
     /// The one behind it.
     behind: Position,
 }
 
-impl Coming<'_> {
+impl PeekedCell<'_> {
     /// Shows the words of its payload, each copied once, and how many lie before each; the first
     /// also where it has none.
     #[inline(always)]
@@ -247,22 +247,22 @@ impl Coming<'_> {
 
 /// A cell that no honest peer writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Damaged;
+pub struct Malformed;
 
 #[cfg(all(test, not(underpass_loom)))]
 mod tests {
     use super::*;
-    use crate::cell::{INLINE, Place};
+    use crate::cell::{INLINE, PayloadPlace};
     use crate::layout::LINE_WORDS;
-    use crate::words::Boxed;
+    use crate::ring_memory::HeapMemory;
     use std::sync::Arc;
 
-    fn ring(lines: u32) -> (Sending<Boxed>, Receiving<Boxed>) {
-        let words = Arc::new(Boxed::new(lines as usize * LINE_WORDS));
+    fn ring(lines: u32) -> (Sending<HeapMemory>, Receiving<HeapMemory>) {
+        let words = Arc::new(HeapMemory::new(lines as usize * LINE_WORDS));
         (Sending::new(words.clone(), 0, lines), Receiving::new(words, 0, lines))
     }
 
-    fn next(receiving: &Receiving<Boxed>) -> Option<Cell> {
+    fn next(receiving: &Receiving<HeapMemory>) -> Option<Cell> {
         let mut payload = Payload::new();
         receiving.take(&mut payload).unwrap().map(|head| Cell::came(head, payload))
     }
@@ -278,12 +278,12 @@ mod tests {
                 let bytes = [0xff; INLINE];
                 sending.post(&Cell::inline(slot, 1, &bytes[..n as usize * 7 % (INLINE + 1)]).unwrap(), 0);
                 let taken = receiving.position();
-                assert!(sending.is_behind(slot, taken), "{n}");
-                assert!(!sending.is_behind(slot, taken.wrapping_add(1)), "{n}");
-                assert!(!sending.is_behind((slot + 1) % 3, taken), "{n}");
+                assert!(sending.is_untaken(slot, taken), "{n}");
+                assert!(!sending.is_untaken(slot, taken.wrapping_add(1)), "{n}");
+                assert!(!sending.is_untaken((slot + 1) % 3, taken), "{n}");
                 next(&receiving).unwrap();
             }
-            assert!(!sending.is_behind(3, 0));
+            assert!(!sending.is_untaken(3, 0));
         }
     }
 
@@ -294,7 +294,7 @@ mod tests {
         for i in 0..10_000usize {
             let bytes = [i as u8 | 1; INLINE];
             let cell = match i * i % 7 {
-                6 => Cell { length: i as u32 % 56, place: Place::Stack, ..Cell::new(1, 2) },
+                6 => Cell { length: i as u32 % 56, place: PayloadPlace::Stack, ..Cell::new(1, 2) },
                 _ => Cell::inline(i as u16 % 4, i as u16, &bytes[..i * 31 % (INLINE + 1)]).unwrap(),
             };
             // Two slots: as many as half the lines, and so many cells on the way.
@@ -374,10 +374,10 @@ mod tests {
     #[test]
     fn a_damaged_cell_is_told() {
         for head in [1 | 1 << 63 | 57 << 48, 1 | 1 << 63 | 1 << 48 | 1 << 54] {
-            let words = Arc::new(Boxed::new(4 * LINE_WORDS));
+            let words = Arc::new(HeapMemory::new(4 * LINE_WORDS));
             let receiving = Receiving::new(words.clone(), 0, 4);
             words.word(0).store(head, Ordering::Relaxed);
-            assert_eq!(receiving.take(&mut Payload::new()), Err(Damaged));
+            assert_eq!(receiving.take(&mut Payload::new()), Err(Malformed));
         }
     }
 }

@@ -34,7 +34,7 @@
 /* What a word holds, as far as it is asked for; `changes` counts knocks. */
 #define LISTENING 1
 #define STANDING_BY 2
-typedef Line {
+typedef CacheLine {
     bool server_parked;         /* the natives sleep */
     bool client_parked;
     byte changes;
@@ -45,7 +45,7 @@ typedef Line {
     byte posted;
     byte answered;
 };
-Line line[CLIENTS];
+CacheLine line[CLIENTS];
 
 /* The kernel's futexes: who sleeps, and who was woken. */
 bool client_asleep[CLIENTS];

@@ -13,7 +13,9 @@ mod started;
 #[path = "loom/tasks.rs"]
 mod tasks;
 
-use underpass_channel::{Attention, Bell, Boxed, Cell, Fence, INLINE, Payload, Receiving, Sending, Slots};
+use underpass_channel::{
+    Attention, Cell, Doorbell, Fence, HeapMemory, INLINE, Payload, Receiving, Sending, Slots,
+};
 
 /// The kernel's side of a futex: whether to sleep is decided under the same lock under which one is
 /// woken.
@@ -48,11 +50,11 @@ impl Futex {
 }
 
 /// One end, under the lock that its domain has for it.
-type Sender = Mutex<Sending<Boxed>>;
-type Receiver = Mutex<Receiving<Boxed>>;
+type Sender = Mutex<Sending<HeapMemory>>;
+type Receiver = Mutex<Receiving<HeapMemory>>;
 
 fn ring(lines: u32) -> (Sender, Receiver) {
-    let words = Shared::new(Boxed::new(lines as usize * 8));
+    let words = Shared::new(HeapMemory::new(lines as usize * 8));
     (Mutex::new(Sending::new(words.clone(), 0, lines)), Mutex::new(Receiving::new(words, 0, lines)))
 }
 
@@ -216,9 +218,9 @@ fn cells_come_in_order_whatever_the_lap_before_left() {
 fn post(sending: &Sender, futex: &Futex, cell: &Cell) {
     send(sending, cell);
     match Attention::new(&futex.word).after_post(Fence::Full) {
-        Bell::Silent => {}
-        Bell::Wake => futex.wake(),
-        Bell::Socket => panic!("nobody has put the ring aside"),
+        Doorbell::None => {}
+        Doorbell::Wake => futex.wake(),
+        Doorbell::Socket => panic!("nobody has put the ring aside"),
     }
 }
 
@@ -304,7 +306,7 @@ fn a_knock_is_not_lost_on_a_spare() {
         let client = thread::spawn(move || {
             send(&sending, &Cell::new(0, 7));
             fence(Ordering::SeqCst);
-            if Attention::new(&other.word).knock() {
+            if Attention::new(&other.word).wake_spare() {
                 other.wake();
             }
         });
@@ -357,7 +359,7 @@ fn a_post_on_a_line_that_is_put_away_makes_it_active() {
         let theirs = line.clone();
         let poster = thread::spawn(move || {
             send(&sending, &Cell::new(0, 7));
-            if Attention::new(&theirs.word).after_post(Fence::Full) == Bell::Socket {
+            if Attention::new(&theirs.word).after_post(Fence::Full) == Doorbell::Socket {
                 theirs.activate();
             }
         });

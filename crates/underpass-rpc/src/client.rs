@@ -33,7 +33,7 @@ use crate::unrung::Unrung;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use underpass_channel::layout::SLOTS;
-use underpass_channel::{Bell, Channel, Owed, Slot, Slots};
+use underpass_channel::{Channel, Doorbell, Owed, Slot, Slots};
 use underpass_os::failpoint;
 use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use underpass_sync::{Inside, Spin};
@@ -197,11 +197,11 @@ impl ClientEnd {
     }
 
     #[cold]
-    fn ring(&self, bell: Bell) {
+    fn ring(&self, bell: Doorbell) {
         match bell {
-            Bell::Wake => self.channel.wake_peer(),
-            Bell::Socket => self.mailbox.ring(),
-            Bell::Silent => return,
+            Doorbell::Wake => self.channel.wake_peer(),
+            Doorbell::Socket => self.mailbox.ring(),
+            Doorbell::None => return,
         }
         failpoint!("client-rung");
         self.kernel.woke();

@@ -4,7 +4,7 @@ use super::{Futex, Receiver, Sender, bounded, is_empty, post, ring, send, take, 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering, fence};
 use loom::thread;
-use underpass_channel::{Attention, Bell, Cell, Donation, Donee, Fence, Owed};
+use underpass_channel::{Attention, Cell, Donation, Donee, Doorbell, Fence, Owed};
 
 /// What a listener shares with its donors, and its ends of the rings.
 struct Server {
@@ -58,7 +58,7 @@ impl Server {
 
     /// L6.
     fn recall(&self) {
-        if Attention::new(&self.client.word).recall() == Bell::Wake {
+        if Attention::new(&self.client.word).recall() == Doorbell::Wake {
             self.client.wake();
         }
     }
@@ -81,7 +81,7 @@ impl Client {
             if Donation::new(&self.word.word).donate() == Some(Donee::Asleep) {
                 self.word.wake();
                 self.own.sleep(expected);
-            } else if Attention::new(&self.attention.word).claim() == Bell::Wake {
+            } else if Attention::new(&self.attention.word).claim() == Doorbell::Wake {
                 native();
             }
         }
@@ -253,7 +253,7 @@ fn who_gives_way_and_then_sleeps_has_its_reply() {
                 true => Attention::new(&other.client.word).after_post(Fence::Full),
                 false => Attention::new(&other.client.word).recall(),
             };
-            if bell == Bell::Wake {
+            if bell == Doorbell::Wake {
                 other.client.wake();
             }
         });

@@ -4,7 +4,7 @@ use super::{Receiver, Sender, ring, send, try_take};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use loom::thread;
-use underpass_channel::{Cell, Fence, Payload, Taken, Wanted};
+use underpass_channel::{CancelWord, Cell, Fence, Payload, TakenCount, Wanted};
 
 /// A channel with one slot.
 struct Both {
@@ -26,7 +26,7 @@ impl Both {
     }
 
     fn post(&self) {
-        Wanted::new(&self.wanted).until(None);
+        CancelWord::new(&self.wanted).set_deadline(None);
         send(&self.requests, &Cell { bounded: true, ..Cell::new(0, 7) });
     }
 
@@ -39,9 +39,9 @@ impl Both {
         if incoming.take(&mut Payload::new()).unwrap().is_none() {
             return;
         }
-        Taken::new(&self.taken).note(incoming.position());
+        TakenCount::new(&self.taken).note(incoming.position());
         drop(incoming);
-        if Wanted::new(&self.wanted).ask_first(Fence::Full).is_some() {
+        if CancelWord::new(&self.wanted).read_after_take(Fence::Full) != Wanted::NoMore {
             self.executed.store(true, Ordering::Relaxed);
         }
     }
@@ -53,7 +53,7 @@ impl Both {
     }
 
     fn is_untaken(&self) -> bool {
-        let taken = Taken::new(&self.taken).count();
+        let taken = TakenCount::new(&self.taken).count();
         self.requests.lock().unwrap().is_behind(0, taken)
     }
 }
@@ -67,7 +67,7 @@ fn a_call_that_was_given_up_untaken_is_not_started() {
             let both = both.clone();
             thread::spawn(move || both.serve())
         };
-        Wanted::new(&both.wanted).no_more();
+        CancelWord::new(&both.wanted).cancel();
         fence(Ordering::SeqCst);
         let untaken = both.is_untaken();
         server.join().unwrap();

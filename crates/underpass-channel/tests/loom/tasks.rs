@@ -5,7 +5,7 @@ use super::{Receiver, Sender, bounded, ring, send};
 use loom::sync::atomic::{AtomicU32, Ordering, fence};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
-use underpass_channel::{Attention, Bell, Cell, Fence, Payload};
+use underpass_channel::{Attention, Cell, Doorbell, Fence, Payload};
 
 /// A linkage record, and the waker that the vigil has for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -113,8 +113,8 @@ impl Client {
         }
         drop(calls);
         fence(Ordering::SeqCst);
-        if !Attention::new(&self.word).is_aside() {
-            Attention::new(&self.word).set_aside();
+        if !Attention::new(&self.word).is_unpolled() {
+            Attention::new(&self.word).set_unpolled();
             fence(Ordering::SeqCst);
             self.poll();
         }
@@ -124,7 +124,7 @@ impl Client {
     /// *W4.* The clerk has heard a bell; or somebody has cleared the bits.
     fn rearm(&self) {
         if self.tasks.load(Ordering::SeqCst) > 0 {
-            Attention::new(&self.word).set_aside();
+            Attention::new(&self.word).set_unpolled();
         }
         Attention::new(&self.word).park(false);
         fence(Ordering::SeqCst);
@@ -163,8 +163,8 @@ fn reply(sending: &Sender, client: &Client, slots: &[u16]) {
     for &slot in slots {
         send(sending, &Cell::new(slot, 7));
         match Attention::new(&client.word).after_post(Fence::Full) {
-            Bell::Socket => client.socket.ring(BELL),
-            Bell::Wake | Bell::Silent => {}
+            Doorbell::Socket => client.socket.ring(BELL),
+            Doorbell::Wake | Doorbell::None => {}
         }
     }
 }

@@ -5,10 +5,10 @@ use crate::abandon::UnderWay;
 use crate::answer::{Answer, Landing, Results};
 use crate::error::{CallError, Outcome};
 use crate::leasing::Leasing;
-use crate::message::{Unsent, fill, fill_brief};
+use crate::message::{Unsent, fill, fill_inline};
 use crate::waiting::{Noted, Reply};
 use std::sync::Arc;
-use underpass_channel::{Cell, Ids, Place, Slot};
+use underpass_channel::{Cell, Ids, PayloadPlace, Slot};
 use underpass_os::failpoint;
 use underpass_processor::{Line, lines};
 use underpass_seam::atomic::Ordering;
@@ -85,7 +85,7 @@ impl ClientEnd {
         }
         let bounded = deadline.is_some() | under_way.is_some();
         let away = || self.server_is_away(terms.urgent);
-        if !bounded && let Some(sent) = self.send_brief(procedure, arguments, terms, away) {
+        if !bounded && let Some(sent) = self.send_inline(procedure, arguments, terms, away) {
             return Ok(sent);
         }
         let slot = match self.try_lease(terms.leasing) {
@@ -159,7 +159,7 @@ impl ClientEnd {
         let inside = self.lock();
         self.post(inside, &cell, server_is_away, || ());
         linkage.count.out(size);
-        if matches!(cell.place, Place::Aside | Place::Annex) {
+        if matches!(cell.place, PayloadPlace::OutOfBand | PayloadPlace::OverflowBuffer) {
             self.was_large();
         }
         Ok(answer.into_slot())
@@ -168,7 +168,7 @@ impl ClientEnd {
     /// The same where all bytes have room in the cell, as is known of their type, and a slot is
     /// free: leased and posted under one lock. Nothing, if that is not so.
     #[inline(always)]
-    fn send_brief<A: Encode + ?Sized>(
+    fn send_inline<A: Encode + ?Sized>(
         &self,
         procedure: u16,
         arguments: &A,
@@ -176,7 +176,7 @@ impl ClientEnd {
         server_is_away: impl FnOnce(),
     ) -> Option<Sent> {
         let mut cell = Cell::new(0, procedure);
-        if !fill_brief(&mut cell, arguments) {
+        if !fill_inline(&mut cell, arguments) {
             return None;
         }
         failpoint!("client-filled");

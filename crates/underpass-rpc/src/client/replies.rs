@@ -9,7 +9,7 @@ use crate::summons::wake_task;
 use crate::waiting::{Reply, wake, wake_here};
 use std::task::Waker;
 use underpass_channel::layout::SLOTS;
-use underpass_channel::{Cell, Coming, Head, Place};
+use underpass_channel::{Cell, Head, PayloadPlace, PeekedCell};
 use underpass_os::{barrier, failpoint};
 use underpass_processor::Spin;
 use underpass_seam::atomic::Ordering;
@@ -100,7 +100,7 @@ impl ClientEnd {
         let linkage = reply.answer.linkage();
         let (number, is_its) = (reply.answer.number, linkage.is_polled_for());
         for _ in 0..looks {
-            match self.channel.receiving().coming() {
+            match self.channel.receiving().peek() {
                 Ok(None) => std::hint::spin_loop(),
                 Ok(Some(coming)) if is_its && coming.head.slot() == number => {
                     self.catch(inside, &coming, reply.answer, linkage, landing);
@@ -125,13 +125,13 @@ impl ClientEnd {
     fn catch(
         &self,
         inside: Inside<'_>,
-        coming: &Coming<'_>,
+        coming: &PeekedCell<'_>,
         answer: &Answer<'_>,
         linkage: &Linkage,
         landing: &Landing,
     ) {
         let receiving = self.channel.receiving();
-        match coming.head.brief(Status::Done as u16) {
+        match coming.head.inline_len(Status::Done as u16) {
             Some(len) => {
                 coming.words(|i, word| landing.put(i, word));
                 landing.catch(len);
@@ -141,9 +141,9 @@ impl ClientEnd {
                     self.slots.give_back(slot);
                 }
             }
-            None => deliver_long(linkage, *coming),
+            None => deliver_out_of_line(linkage, *coming),
         }
-        receiving.pass(coming);
+        receiving.consume(coming);
         let more = receiving.pending_behind(coming);
         drop(inside);
         failpoint!("client-delivered");
@@ -170,7 +170,7 @@ impl ClientEnd {
             let mut wakes = Wakes::begin();
             let most = taken + BATCH;
             let lap = loop {
-                let coming = match receiving.coming() {
+                let coming = match receiving.peek() {
                     Ok(Some(coming)) => coming,
                     Ok(None) => break Lap::Over,
                     Err(_) => break Lap::Damaged("a reply that no honest server writes"),
@@ -178,7 +178,7 @@ impl ClientEnd {
                 let head = coming.head;
                 let linkage = self.linkage.get(usize::from(head.slot()));
                 let delivered = linkage.map(|linkage| linkage.deliver(&coming));
-                receiving.pass(&coming);
+                receiving.consume(&coming);
                 taken += 1;
                 let Some(Delivered::Taken(who)) = delivered else { break self.odd(head, delivered) };
                 if let Some(who) = who
@@ -235,7 +235,7 @@ impl ClientEnd {
     /// The reply to a call that was given up has come.
     #[cold]
     fn reclaim(&self, cell: &Cell) {
-        if cell.place == Place::Aside {
+        if cell.place == PayloadPlace::OutOfBand {
             self.mailbox.discard(cell.slot());
         }
         let inside = self.lock();
@@ -248,7 +248,7 @@ impl ClientEnd {
     /// gone elsewhere.
     pub(super) fn rearm(&self) {
         if self.aside.load(Ordering::Relaxed) || self.vigil.is_kept() {
-            self.channel.own_attention().set_aside();
+            self.channel.own_attention().set_unpolled();
         }
         self.channel.own_attention().park(false);
         barrier::heavy();
@@ -259,7 +259,7 @@ impl ClientEnd {
 
 /// Apart, and of a copy, so that a brief reply is never written down whole.
 #[inline(never)]
-fn deliver_long(linkage: &Linkage, coming: Coming<'_>) {
+fn deliver_out_of_line(linkage: &Linkage, coming: PeekedCell<'_>) {
     // Nobody is in its berth.
     let _ = linkage.deliver(&coming);
 }

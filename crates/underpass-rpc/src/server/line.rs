@@ -49,7 +49,7 @@ impl ServerEnd {
         slot.begins(by, head.ids().what());
         self.one_more_under_way();
         drop(inside);
-        if let Some(len) = head.brief_request() {
+        if let Some(len) = head.inline_request() {
             call.comes(head.ids(), Bytes::Inline(&payload.0[..len]));
         } else if let Some(length) = head.stacked_request(&payload)
             && let Ok(source) = self.channel.stack_source(head.slot(), length)
@@ -129,15 +129,15 @@ impl Line for ServerEnd {
     }
 
     fn called(&self) -> Option<Stamp> {
-        Some(self.channel.called())
+        Some(self.channel.last_wake())
     }
 
     fn look(&self) {
         self.channel.own_attention().look();
     }
 
-    fn set_aside(&self) {
-        self.channel.own_attention().set_aside();
+    fn set_unpolled(&self) {
+        self.channel.own_attention().set_unpolled();
     }
 
     fn knock(&self) {

@@ -64,7 +64,7 @@ impl ServerEnd {
     fn is_unwanted(&self, number: u16) {
         let slot = &self.slots[usize::from(number)];
         let inside = self.lock.enter();
-        if self.channel.wanted(number).ask().is_some() {
+        if !self.channel.cancel_word(number).read().is_cancelled() {
             // It has had its reply meanwhile, and the slot is another's.
             return;
         }
@@ -118,7 +118,7 @@ impl ServerEnd {
         drop(inside);
         let mut cell = Cell::came(head, payload);
         // Refused like a bounded one, once what came along with it is taken.
-        cell.bounded |= self.channel.wanted(cell.slot()).ask().is_none();
+        cell.bounded |= self.channel.cancel_word(cell.slot()).read().is_cancelled();
         self.run_other(&cell, slot);
         true
     }
@@ -222,7 +222,7 @@ mod tests {
         });
         let slot = &end.slots[3];
         slot.by.store(told.recv().unwrap(), Ordering::Relaxed);
-        end.channel.wanted(3).no_more();
+        end.channel.cancel_word(3).cancel();
         for call in 1..=2 {
             (0..1000).for_each(|_| end.unwanted(1 << 3));
             assert_eq!(Arc::strong_count(&end.slots), 1 + call, "errands that wait hold on to the slots");

@@ -1,7 +1,7 @@
 //! Memory for the arguments and results of one slot that its A-stack has no room for: made by the
 //! client when they first come, mapped by both sides, and kept for those that come later.
 
-use crate::layout::ANNEX;
+use crate::layout::OVERFLOW_SIZES;
 use crate::region::{RegionSink, RegionSource, RegionView};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -12,11 +12,11 @@ use underpass_wire::{DecodeError, Source};
 /// One side's mapping of an annex. The peer may be writing it: bytes cross as they do with the
 /// region.
 #[derive(Debug)]
-pub struct Annex {
+pub struct OverflowBuffer {
     memory: Memory,
 }
 
-impl Annex {
+impl OverflowBuffer {
     /// A fresh one with room for `bytes`, and the file to pass on; nothing if none is made so
     /// large.
     ///
@@ -24,7 +24,7 @@ impl Annex {
     /// As [`Memory::create`].
     pub fn create(bytes: usize) -> io::Result<Option<(Self, OwnedFd)>> {
         let Some(room) = room_for(bytes) else { return Ok(None) };
-        let (memory, file) = Memory::create("underpass-annex", room)?;
+        let (memory, file) = Memory::create("underpass-overflow", room)?;
         Ok(Some((Self { memory }, file)))
     }
 
@@ -80,8 +80,8 @@ impl Annex {
 /// large. A power of two: whose arguments grow slowly gets few of them. Only pages that were
 /// touched take memory.
 pub fn room_for(bytes: usize) -> Option<usize> {
-    let room = bytes.checked_next_power_of_two()?.max(*ANNEX.start());
-    (room <= *ANNEX.end()).then_some(room)
+    let room = bytes.checked_next_power_of_two()?.max(*OVERFLOW_SIZES.start());
+    (room <= *OVERFLOW_SIZES.end()).then_some(room)
 }
 
 /// Bytes that are copied at once where many small values follow each other: they stay in the
@@ -94,7 +94,7 @@ const FEW: usize = 16;
 
 /// Reads bytes out of an annex, each once.
 #[derive(Debug)]
-pub struct AnnexSource<A> {
+pub struct OverflowSource<A> {
     annex: Arc<A>,
     at: usize,
     end: usize,
@@ -105,7 +105,7 @@ pub struct AnnexSource<A> {
     small: usize,
 }
 
-impl<A: AsRef<Annex>> AnnexSource<A> {
+impl<A: AsRef<OverflowBuffer>> OverflowSource<A> {
     /// Reads `len` bytes from the beginning.
     ///
     /// # Errors
@@ -126,10 +126,10 @@ impl<A: AsRef<Annex>> AnnexSource<A> {
     ///
     /// # Errors
     /// [`DecodeError::Truncated`] if fewer are left.
-    pub fn view(&mut self, len: usize) -> Result<AnnexView<A>, DecodeError> {
+    pub fn view(&mut self, len: usize) -> Result<OverflowView<A>, DecodeError> {
         let at = self.at;
         self.next(len)?;
-        Ok(AnnexView { annex: self.annex.clone(), at, len })
+        Ok(OverflowView { annex: self.annex.clone(), at, len })
     }
 
     /// Fills `out`, for which the chunk has not enough.
@@ -175,19 +175,19 @@ impl<A: AsRef<Annex>> AnnexSource<A> {
 
 /// Bytes of an annex that stay where they lie, and keep it.
 #[derive(Debug)]
-pub struct AnnexView<A> {
+pub struct OverflowView<A> {
     annex: Arc<A>,
     at: usize,
     len: usize,
 }
 
-impl<A> Clone for AnnexView<A> {
+impl<A> Clone for OverflowView<A> {
     fn clone(&self) -> Self {
         Self { annex: self.annex.clone(), at: self.at, len: self.len }
     }
 }
 
-impl<A: AsRef<Annex>> AnnexView<A> {
+impl<A: AsRef<OverflowBuffer>> OverflowView<A> {
     /// They themselves.
     ///
     /// # Panics
@@ -199,7 +199,7 @@ impl<A: AsRef<Annex>> AnnexView<A> {
     }
 }
 
-impl<A: AsRef<Annex>> Source for AnnexSource<A> {
+impl<A: AsRef<OverflowBuffer>> Source for OverflowSource<A> {
     fn remaining(&self) -> usize {
         self.end - self.at
     }
@@ -241,47 +241,47 @@ mod tests {
     use std::os::fd::AsFd;
     use underpass_wire::Sink;
 
-    struct Own(Annex);
+    struct Own(OverflowBuffer);
 
-    impl AsRef<Annex> for Own {
-        fn as_ref(&self) -> &Annex {
+    impl AsRef<OverflowBuffer> for Own {
+        fn as_ref(&self) -> &OverflowBuffer {
             &self.0
         }
     }
 
     #[test]
     fn what_one_side_writes_the_other_reads() {
-        let (ours, file) = Annex::create(100_000).unwrap().unwrap();
+        let (ours, file) = OverflowBuffer::create(100_000).unwrap().unwrap();
         assert_eq!(ours.room(), 128 << 10);
-        assert!(Annex::adopt(file.as_fd(), 64 << 10).is_err(), "another size than it has");
-        let theirs = Arc::new(Own(Annex::adopt(file.as_fd(), ours.room()).unwrap()));
+        assert!(OverflowBuffer::adopt(file.as_fd(), 64 << 10).is_err(), "another size than it has");
+        let theirs = Arc::new(Own(OverflowBuffer::adopt(file.as_fd(), ours.room()).unwrap()));
         let all: Vec<u8> = (0..100_000).map(|n| n as u8).collect();
         ours.sink().put(&all);
-        let mut source = AnnexSource::new(theirs.clone(), all.len()).unwrap();
+        let mut source = OverflowSource::new(theirs.clone(), all.len()).unwrap();
         let mut begin = [0; 3];
         source.take(&mut begin).unwrap();
         assert_eq!((begin, source.remaining()), ([0, 1, 2], all.len() - 3));
         assert_eq!(source.take_vec(all.len() - 3).unwrap(), all[3..]);
         assert!(source.take(&mut begin).is_err() && source.take_vec(1).is_err() && source.view(1).is_err());
-        let mut source = AnnexSource::new(theirs.clone(), 10).unwrap();
+        let mut source = OverflowSource::new(theirs.clone(), 10).unwrap();
         source.take(&mut begin).unwrap();
         let view = source.view(7).unwrap();
         assert_eq!((view.bytes().len(), view.clone().bytes().get(0), source.remaining()), (7, Some(3), 0));
-        assert!(AnnexSource::new(theirs.clone(), ours.room() + 1).is_err());
+        assert!(OverflowSource::new(theirs.clone(), ours.room() + 1).is_err());
         ours.give_back();
-        assert_eq!(AnnexSource::new(theirs, 2).unwrap().take_vec(2).unwrap(), [0, 0]);
+        assert_eq!(OverflowSource::new(theirs, 2).unwrap().take_vec(2).unwrap(), [0, 0]);
     }
 
     #[test]
     fn small_values_come_in_chunks_and_large_ones_do_not() {
-        let (annex, _file) = Annex::create(1 << 20).unwrap().unwrap();
+        let (annex, _file) = OverflowBuffer::create(1 << 20).unwrap().unwrap();
         let all: Vec<u8> = (0..1 << 20).map(|n: u32| (n * 7 + n / 251) as u8).collect();
         annex.sink().put(&all);
         let annex = Arc::new(Own(annex));
         for lengths in
             [&[1, 9, 3][..], &[100, 0, 1, 4095, 4096, 4097, 7], &[3, CHUNK - 1, 2 * CHUNK], &[5000, 8]]
         {
-            let (mut source, mut read) = (AnnexSource::new(annex.clone(), all.len()).unwrap(), Vec::new());
+            let (mut source, mut read) = (OverflowSource::new(annex.clone(), all.len()).unwrap(), Vec::new());
             for (turn, &length) in lengths.iter().cycle().enumerate() {
                 let length = length.min(source.remaining());
                 if turn % 3 == 0 {
@@ -303,10 +303,10 @@ mod tests {
 
     #[test]
     fn what_stays_where_it_lies_is_what_comes_next() {
-        let (annex, _file) = Annex::create(1 << 16).unwrap().unwrap();
+        let (annex, _file) = OverflowBuffer::create(1 << 16).unwrap().unwrap();
         let all: Vec<u8> = (0..1 << 16).map(|n: u32| (n * 7) as u8).collect();
         annex.sink().put(&all);
-        let mut source = AnnexSource::new(Arc::new(Own(annex)), 6000).unwrap();
+        let mut source = OverflowSource::new(Arc::new(Own(annex)), 6000).unwrap();
         // So many that a chunk is there.
         for _ in 0..2 * FEW {
             source.take(&mut [0]).unwrap();
@@ -324,7 +324,7 @@ mod tests {
         let rooms = [1, 64 << 10, (64 << 10) + 1, 64 << 20, (64 << 20) + 1, usize::MAX].map(room_for);
         let kib = |kib: usize| Some(kib << 10);
         assert_eq!(rooms, [kib(64), kib(64), kib(128), kib(64 << 10), None, None]);
-        let (annex, _file) = Annex::create(1).unwrap().unwrap();
+        let (annex, _file) = OverflowBuffer::create(1).unwrap().unwrap();
         let mut sink = annex.sink();
         sink.put(&vec![1; annex.room()]);
         assert!(!sink.overflowed());

@@ -1,18 +1,18 @@
 //! The lines of a ring, each found by a few instructions: a call looks up five of them on either
 //! side.
 
-use crate::words::{Line, Words};
+use crate::ring_memory::{CacheLine, RingMemory};
 use std::sync::Arc;
 
 /// So many lines of `words`, a power of two.
-pub(crate) struct Lines<W> {
+pub(crate) struct RingLines<W> {
     /// As long as `words` lives; not to be given out for longer than `self` is borrowed.
-    lines: &'static [Line],
+    lines: &'static [CacheLine],
     pub(crate) mask: u32,
     _words: Arc<W>,
 }
 
-impl<W: Words> Lines<W> {
+impl<W: RingMemory> RingLines<W> {
     /// Those that begin with the word at `first_word`.
     ///
     /// # Panics
@@ -24,7 +24,7 @@ impl<W: Words> Lines<W> {
         // SAFETY: only the lifetime changes. They were borrowed from what `words` counts, which
         // neither moves nor is changed or dropped while it is counted here, and none is given out
         // for longer than `self` is borrowed.
-        let found = unsafe { std::mem::transmute::<&[Line], &'static [Line]>(found) };
+        let found = unsafe { std::mem::transmute::<&[CacheLine], &'static [CacheLine]>(found) };
         Self { lines: found, mask: lines - 1, _words: words }
     }
 
@@ -34,7 +34,7 @@ impl<W: Words> Lines<W> {
     /// taker's prefetcher fetches lines before they are written, and the poster waits for each line
     /// twice.
     #[inline(always)]
-    pub(crate) fn line(&self, number: u32) -> &Line {
+    pub(crate) fn line(&self, number: u32) -> &CacheLine {
         let place = number.wrapping_mul(37) & self.mask;
         // SAFETY: the mask is one less than the number of lines, as `new` asserts, and neither
         // changes.
@@ -43,8 +43,8 @@ impl<W: Words> Lines<W> {
 }
 
 /// Without what lies in them.
-impl<W> std::fmt::Debug for Lines<W> {
+impl<W> std::fmt::Debug for RingLines<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Lines").field("mask", &self.mask).finish_non_exhaustive()
+        f.debug_struct("RingLines").field("mask", &self.mask).finish_non_exhaustive()
     }
 }
