@@ -192,14 +192,14 @@ const UNSAFE: &[(&str, &[&str])] = &[
     (
         "underpass-context",
         &[
+            "backtrace.rs",
             "context.rs",
-            "fiber.rs",
-            "nested.rs",
             "portable.rs",
+            "run_on.rs",
             "stack.rs",
             "switch.rs",
             "tests.rs",
-            "trace.rs",
+            "tsan_fiber.rs",
         ],
     ),
     ("underpass-io", &["registration.rs", "waiting.rs"]),
@@ -225,8 +225,8 @@ const UNSAFE: &[(&str, &[&str])] = &[
         ],
     ),
     ("underpass-rpc", &["waiting.rs"]),
-    ("underpass-seam", &["brief.rs", "gate.rs", "local_word.rs", "lock.rs", "slot.rs"]),
-    ("underpass-sync", &["cell.rs", "queue.rs", "wakes.rs"]),
+    ("underpass-seam", &["gate.rs", "local_word.rs", "preempt_flag.rs", "static_slot.rs", "try_lock.rs"]),
+    ("underpass-sync", &["lock_cell.rs", "suspend.rs", "wait_queue.rs"]),
     ("underpass-tests", &["contained/raw.rs", "hiding/raw.rs", "sandboxed/raw.rs"]),
     (
         "underpass-threads",

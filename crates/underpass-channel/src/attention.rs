@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dormant_line_stays_so_whoever_wakes() {
+    fn a_dormant_line_stays_dormant_when_a_sleeper_wakes() {
         let word = AtomicU32::new(0);
         let attention = Attention::new(&word);
         attention.retire();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_donated_is_called_in_any_case() {
+    fn a_donor_is_recalled_in_any_case() {
         let word = AtomicU32::new(0);
         let attention = Attention::new(&word);
         let expected = attention.park(false);

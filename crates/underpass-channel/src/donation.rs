@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_processor_is_donated_once_to_who_listens() {
+    fn a_processor_is_donated_once_to_a_listener() {
         let word = AtomicU32::new(0);
         let donation = Donation::new(&word);
         assert_eq!(donation.donate(), None);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn who_listens_no_more_is_given_nothing() {
+    fn a_listener_that_withdraws_is_given_nothing() {
         let word = AtomicU32::new(0);
         let donation = Donation::new(&word);
         donation.listen(false);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stands_by_and_then_sleeps_misses_nothing() {
+    fn a_listener_that_stands_by_and_then_sleeps_misses_nothing() {
         let word = AtomicU32::new(0);
         let donation = Donation::new(&word);
         donation.give_back(true);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_way_need_not_be_woken_and_who_sleeps_must() {
+    fn a_donor_that_gives_way_needs_no_wake_up_and_one_that_sleeps_does() {
         let word = AtomicU32::new(0);
         let donation = Donation::new(&word);
         donation.give_back(true);

@@ -1,7 +1,7 @@
 //! A computation on a stack of its own, over the switch of `switch.rs`.
 
+use crate::backtrace::{self, Walk};
 use crate::switch::{self, Suspended};
-use crate::trace::{self, Walk};
 use crate::{Pause, Resume, Stack};
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -97,7 +97,7 @@ impl Context {
     pub unsafe fn trace(&self, frames: &mut [usize]) -> usize {
         let mut walk = Walk::new(frames, Some(switch::looking()));
         // SAFETY: as the caller says; `walk` outlives the call.
-        unsafe { self.suspended.look(trace::walk, (&raw mut walk).cast()) };
+        unsafe { self.suspended.look(backtrace::walk, (&raw mut walk).cast()) };
         walk.found()
     }
 

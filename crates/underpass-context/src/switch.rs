@@ -19,7 +19,7 @@ use std::ops::Range;
 /// All other registers are given up by who switches, the floating-point control words are left as
 /// they are.
 #[derive(Debug, Default)]
-pub(crate) struct Suspended(Cell<usize>, #[cfg(underpass_tsan)] crate::fiber::Fiber);
+pub(crate) struct Suspended(Cell<usize>, #[cfg(underpass_tsan)] crate::tsan_fiber::Fiber);
 
 // The first thing that runs on a stack. It has no caller: unwinders and debuggers stop here. Two
 // words above its own stay unused, since perf's unwinder doesn't read the last word of a stack.
@@ -132,7 +132,7 @@ impl Suspended {
         Self(
             Cell::new(sp),
             #[cfg(underpass_tsan)]
-            crate::fiber::Fiber::new(),
+            crate::tsan_fiber::Fiber::new(),
         )
     }
 

@@ -36,7 +36,7 @@ use underpass_channel::layout::SLOTS;
 use underpass_channel::{Channel, Doorbell, Owed, Slot, Slots};
 use underpass_os::failpoint;
 use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use underpass_sync::{Inside, Spin};
+use underpass_sync::{SpinGuard, SpinLock};
 
 /// The client's end of a channel: the first of its binding, or a further one.
 ///
@@ -59,7 +59,7 @@ use underpass_sync::{Inside, Spin};
 /// | `further` | who finds the first channel crowded |
 /// | `sharing` | who passes the binding on; the clerk |
 pub(crate) struct ClientEnd {
-    lock: Spin,
+    lock: SpinLock,
     channel: Channel,
     mailbox: Mailbox,
     slots: Slots,
@@ -124,7 +124,7 @@ impl ClientEnd {
         Arc::new_cyclic(|own: &Weak<Self>| {
             mailbox.heard_by(own.clone());
             Self {
-                lock: Spin::new(),
+                lock: SpinLock::new(),
                 channel,
                 mailbox,
                 slots: Slots::default(),
@@ -183,7 +183,7 @@ impl ClientEnd {
     /// The lock: of rings, slots and linkage records. Held for some instructions, in which nothing
     /// of a user's runs; or, by who alone uses it, for some looks in a row.
     #[inline(always)]
-    pub(crate) fn lock(&self) -> Inside<'_> {
+    pub(crate) fn lock(&self) -> SpinGuard<'_> {
         self.lock.enter()
     }
 

@@ -63,7 +63,8 @@ impl Call {
     }
 
     fn is_given_up(&self) -> bool {
-        let given_up = self.end.is_closed() || self.end.channel().cancel_word(self.slot).read().is_cancelled();
+        let given_up =
+            self.end.is_closed() || self.end.channel().cancel_word(self.slot).read().is_cancelled();
         // SYNC with the store in `CancelWord::cancel`: had this call ended before that, its end is
         // seen, and the word was another's.
         fence(Ordering::Acquire);

@@ -28,7 +28,7 @@ use underpass_channel::{Cell, Channel, Doorbell, INLINE, PayloadPlace};
 use underpass_os::failpoint;
 use underpass_processor::{Keeper, Line, lines};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
-use underpass_sync::Spin;
+use underpass_sync::SpinLock;
 use underpass_threads::{insist, invite, lent_by, on_user_thread, panic_message, rouse_all};
 use underpass_wire::Descriptor;
 
@@ -86,7 +86,7 @@ enum Failure {
 #[repr(align(64))] // As the client's: where it lies among the lines is no matter of chance.
 pub(crate) struct ServerEnd {
     /// Of the channel's rings, `slots` and `under_way`.
-    lock: Spin,
+    lock: SpinLock,
     /// What it does with calls: see [`gate`](refusing::gate).
     gate: AtomicU32,
     /// Calls taken and not answered.
@@ -154,7 +154,7 @@ impl ServerEnd {
         Arc::new_cyclic(|own: &Weak<Self>| {
             mailbox.heard_by(own.clone());
             Self {
-                lock: Spin::new(),
+                lock: SpinLock::new(),
                 gate: AtomicU32::new(gate::OPEN),
                 under_way: AtomicU32::new(0),
                 channel,

@@ -6,18 +6,18 @@
 //!
 //! *Must not know:* anything else of Underpass.
 //!
-//! *Read first:* `lock.rs`.
+//! *Read first:* `try_lock.rs`.
 
-pub mod brief;
 mod gate;
 mod local_word;
-mod lock;
-mod slot;
+pub mod preempt_flag;
+mod static_slot;
+mod try_lock;
 
 pub use gate::Gate;
 pub use local_word::LocalWord;
-pub use lock::{Held, TryLock};
-pub use slot::StaticSlot;
+pub use static_slot::StaticSlot;
+pub use try_lock::{TryLock, TryLockGuard};
 
 /// The atomics to write protocols in.
 pub mod atomic {

@@ -35,7 +35,7 @@ unsafe impl Send for Cargo {}
 // Fails if `try_lock` loads and stores; without its acquire; without the release in the drop of
 // what it gives.
 #[test]
-fn a_lock_is_had_by_one_who_sees_what_the_last_one_did() {
+fn a_holder_of_the_lock_sees_what_the_last_one_did() {
     loom::model(|| {
         let lock = Arc::new(TryLock::new(0u32));
         let others: Vec<_> = (0..2)
@@ -71,7 +71,7 @@ fn a_slot_brings_along_what_was_done_before() {
 // Fails if `swap` or `exchange` is relaxed on either side, or `exchange` takes another value for
 // the expected one.
 #[test]
-fn who_swaps_and_who_exchanges_have_each_thing_once() {
+fn swap_and_exchange_take_each_reference_once() {
     loom::model(|| {
         let slot = Arc::new(StaticSlot::new());
         let first = Cargo::new();
@@ -117,7 +117,7 @@ fn a_waiter_is_told_or_has_withdrawn() {
 // Fails without the acquire of `register`'s failure, of `is_open` or of `pass`, or the release of
 // `open`.
 #[test]
-fn who_finds_it_open_sees_what_came_before() {
+fn a_thread_that_finds_the_gate_open_sees_what_came_before() {
     for way in 0..3 {
         loom::model(move || {
             let gate = Arc::new(Gate::new());

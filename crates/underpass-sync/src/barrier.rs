@@ -1,8 +1,8 @@
 //! A point that threads pass together.
 
-use crate::queue::{Place, Queue};
-use crate::waiter::{Patience, const_fn, me};
-use crate::waiting::{Waiting, nobody};
+use crate::queue_wait::{QueueWait, nobody};
+use crate::runtime::{WaitLimit, const_fn, me};
+use crate::wait_queue::{ListEnd, WaitQueue};
 use std::fmt;
 
 /// `std`'s barrier for user-level threads: each that comes waits until `n` have come, over and
@@ -27,7 +27,7 @@ use std::fmt;
 pub struct Barrier {
     needed: usize,
     /// How many have come, and those that wait.
-    waiters: Queue<usize, (), 1>,
+    waiters: WaitQueue<usize, (), 1>,
 }
 
 /// Whether the thread is the one of its round that is chosen to do something for all.
@@ -45,7 +45,7 @@ impl Barrier {
     const_fn! {
         /// One for `n` threads; 0 is as 1.
         pub fn new(n: usize) -> Barrier {
-            Barrier { needed: n, waiters: Queue::new(0) }
+            Barrier { needed: n, waiters: WaitQueue::new(0) }
         }
     }
 
@@ -60,8 +60,8 @@ impl Barrier {
         }
         *held += 1;
         let me = me();
-        held.enlist(me, 0, Place::Back, (), |entry| {
-            Waiting::new(entry, "a barrier", self, &nobody).suspend(me, Patience::Endless, false)
+        held.enlist(me, 0, ListEnd::Back, (), |entry| {
+            QueueWait::new(entry, "a barrier", self, &nobody).suspend(me, WaitLimit::Endless, false)
         });
         BarrierWaitResult(false)
     }

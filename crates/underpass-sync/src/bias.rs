@@ -2,19 +2,19 @@
 //!
 //! The proof is in `README.md`.
 
-use crate::waiter::{Brief, asymmetric, brief, const_fn, heavy, here, light};
+use crate::runtime::{Brief, asymmetric, brief, const_fn, heavy, here, light};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use underpass_seam::spin_hint;
 
 /// So often in a row a kernel thread has to be inside before it has the right, at first and at the
 /// most. To withdraw the right costs about as much as some hundred locked instructions, so at worst
 /// a lock costs a few tenths more than without.
-const PRICE: (u32, u32) = if cfg!(underpass_loom) { (0, 0) } else { (1 << 10, 1 << 24) };
+const USES_BEFORE_GRANT: (u32, u32) = if cfg!(underpass_loom) { (0, 0) } else { (1 << 10, 1 << 24) };
 /// Who kept the right for so many times as long as its withdrawal takes has had it for long enough:
 /// that costs so small a part of the time, then.
-const WORTH: u32 = 32;
+const KEPT_FACTOR: u32 = 32;
 /// A withdrawal takes so many us at least, whatever the clock says.
-const QUICKEST: u32 = 8;
+const MIN_REVOCATION_US: u32 = 8;
 /// So many kernel threads may have had the right without having been inside by the word since.
 const FLAGS: usize = 4;
 /// Looks at who is inside before the processor is given away, as in `spin.rs`.
@@ -27,7 +27,7 @@ const SPINS: u32 = 64;
 ///
 /// | field | who writes it |
 /// |---|---|
-/// | `owner`, `holders`, `last`, `left`, `price`, `granted` | who is inside by the lock's word |
+/// | `owner`, `holders`, `last_user`, `uses_left`, `uses_needed`, `granted` | who is inside by the lock's word |
 /// | `inside[flag]` | the kernel thread that `holders[flag]` names |
 #[repr(C)]
 pub(crate) struct Bias {
@@ -36,20 +36,20 @@ pub(crate) struct Bias {
     owner: AtomicUsize,
     /// The owner is inside, or looks whether it is the owner.
     inside: [AtomicBool; FLAGS],
-    /// So often `last` has to be there again to get the right.
-    left: AtomicU32,
-    price: AtomicU32,
+    /// So often `last_user` has to be there again to get the right.
+    uses_left: AtomicU32,
+    uses_needed: AtomicU32,
     /// When the right was given, in us of a clock that goes round; 0 if it never was.
     granted: AtomicU32,
     /// Who was inside by the word the last time.
-    last: AtomicUsize,
+    last_user: AtomicUsize,
     /// Who has the right, or had it and may be about to write `inside`, however long ago it lost
     /// it: until it has been inside by the word. 0 if nobody.
     holders: [AtomicUsize; FLAGS],
 }
 
 /// The inside, until dropped.
-pub(crate) struct Plainly<'a> {
+pub(crate) struct BiasedEntry<'a> {
     inside: &'a AtomicBool,
     // Dropped after `drop` has left: who withdraws the right waits for us.
     #[allow(dead_code)]
@@ -62,10 +62,10 @@ impl Bias {
             Bias {
                 owner: AtomicUsize::new(0),
                 inside: [AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false)],
-                left: AtomicU32::new(0),
-                price: AtomicU32::new(PRICE.0),
+                uses_left: AtomicU32::new(0),
+                uses_needed: AtomicU32::new(USES_BEFORE_GRANT.0),
                 granted: AtomicU32::new(0),
-                last: AtomicUsize::new(0),
+                last_user: AtomicUsize::new(0),
                 holders: [AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0)],
             }
         }
@@ -73,7 +73,7 @@ impl Bias {
 
     /// Goes inside plainly, if the caller's kernel thread has the right to.
     #[inline(always)]
-    pub(crate) fn enter(&self) -> Option<Plainly<'_>> {
+    pub(crate) fn enter(&self) -> Option<BiasedEntry<'_>> {
         // Relaxed: only the kernel thread itself could have given it the right, or one that has
         // ended and had its name; that it is withdrawn is seen in time by B1, B2, W1 and W2.
         let owner = self.owner.load(Ordering::Relaxed);
@@ -82,27 +82,27 @@ impl Bias {
         // B1. Relaxed: `light` orders it before B2.
         inside.store(true, Ordering::Relaxed);
         light();
-        let plainly = Plainly { inside, brief };
+        let entry = BiasedEntry { inside, brief };
         // B2. If not, dropping it is B3.
-        (self.owner.load(Ordering::Relaxed) == owner).then_some(plainly)
+        (self.owner.load(Ordering::Relaxed) == owner).then_some(entry)
     }
 
     /// Takes the right away from who has it. The caller is inside by the lock's word; nobody is
     /// inside plainly when this returns, nor will be.
     #[inline]
-    pub(crate) fn withdraw(&self) {
+    pub(crate) fn revoke(&self) {
         // Relaxed, as all of these: written only inside.
         if self.owner.load(Ordering::Relaxed) != 0 {
-            self.withdraw_granted();
+            self.revoke_granted();
         }
     }
 
     #[cold]
-    fn withdraw_granted(&self) {
+    fn revoke_granted(&self) {
         let owner = self.owner.load(Ordering::Relaxed);
         // W1. Relaxed: `heavy` orders it before W2.
         self.owner.store(0, Ordering::Relaxed);
-        self.last.store(0, Ordering::Relaxed);
+        self.last_user.store(0, Ordering::Relaxed);
         if flag(owner, here()).is_some() {
             // The owner isn't inside: it is here. This has cost nothing.
             return;
@@ -119,48 +119,52 @@ impl Bias {
             }
             spin_hint();
         }
-        self.price.store(self.price_after(begun), Ordering::Relaxed);
+        self.uses_needed.store(self.uses_needed_after(begun), Ordering::Relaxed);
     }
 
     /// What the right costs from now on, when another than its owner has withdrawn it, since
     /// `begun`.
-    fn price_after(&self, begun: u32) -> u32 {
+    fn uses_needed_after(&self, begun: u32) -> u32 {
         let kept = begun.wrapping_sub(self.granted.load(Ordering::Relaxed));
-        let took = now_us().wrapping_sub(begun).max(QUICKEST);
-        if kept / WORTH >= took { PRICE.0 } else { (self.price.load(Ordering::Relaxed) * 2).min(PRICE.1) }
+        let took = now_us().wrapping_sub(begun).max(MIN_REVOCATION_US);
+        if kept / KEPT_FACTOR >= took {
+            USES_BEFORE_GRANT.0
+        } else {
+            (self.uses_needed.load(Ordering::Relaxed) * 2).min(USES_BEFORE_GRANT.1)
+        }
     }
 
     /// The caller is inside by the lock's word: counts it. Whether it has been there so often in a
     /// row that it should get the right.
     #[inline]
-    pub(crate) fn counts(&self) -> bool {
+    pub(crate) fn count_use(&self) -> bool {
         let here = here();
         if cfg!(underpass_loom) && here == 0 {
             return false;
         }
         // Relaxed, all: written only inside.
-        if self.last.load(Ordering::Relaxed) != here {
-            self.comes_anew(here);
+        if self.last_user.load(Ordering::Relaxed) != here {
+            self.start_count(here);
             return false;
         }
-        let left = self.left.load(Ordering::Relaxed);
-        if left > 0 {
-            self.left.store(left - 1, Ordering::Relaxed);
+        let uses_left = self.uses_left.load(Ordering::Relaxed);
+        if uses_left > 0 {
+            self.uses_left.store(uses_left - 1, Ordering::Relaxed);
         }
-        left == 0 && self.free_flag().is_some() && asymmetric()
+        uses_left == 0 && self.free_flag().is_some() && asymmetric()
     }
 
     /// The kernel thread `here` is inside by the word, and begins to be counted: it isn't about to
     /// write `inside`.
-    fn comes_anew(&self, here: usize) {
-        self.last.store(here, Ordering::Relaxed);
-        self.left.store(self.price.load(Ordering::Relaxed), Ordering::Relaxed);
+    fn start_count(&self, here: usize) {
+        self.last_user.store(here, Ordering::Relaxed);
+        self.uses_left.store(self.uses_needed.load(Ordering::Relaxed), Ordering::Relaxed);
         if self.granted.load(Ordering::Relaxed) != 0 {
-            self.is_back(here);
+            self.release_flag_of(here);
         }
     }
 
-    fn is_back(&self, here: usize) {
+    fn release_flag_of(&self, here: usize) {
         if let Some(holder) = self.holders.iter().find(|holder| holder.load(Ordering::Relaxed) == here) {
             holder.store(0, Ordering::Relaxed);
         }
@@ -170,7 +174,7 @@ impl Bias {
         self.holders.iter().position(|holder| holder.load(Ordering::Relaxed) == 0)
     }
 
-    /// Gives the right to the caller's kernel thread, which `counts` has said should have it. It is
+    /// Gives the right to the caller's kernel thread, which `count_use` has said should have it. It is
     /// inside by the lock's word.
     #[cold]
     pub(crate) fn grant(&self) {
@@ -188,10 +192,10 @@ impl Bias {
 
     /// Takes back what was just granted, before anybody could learn of it.
     #[cold]
-    pub(crate) fn refuse(&self) {
+    pub(crate) fn take_back(&self) {
         // Relaxed: as in `grant`.
         self.owner.store(0, Ordering::Relaxed);
-        self.is_back(here());
+        self.release_flag_of(here());
     }
 }
 
@@ -209,10 +213,10 @@ fn now_us() -> u32 {
     if cfg!(underpass_loom) { 1 } else { (underpass_os::clock::now_ns() / 1000) as u32 | 1 }
 }
 
-impl Drop for Plainly<'_> {
+impl Drop for BiasedEntry<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        // B3. SYNC with `inside` load in `withdraw_granted`: what we did inside.
+        // B3. SYNC with `inside` load in `revoke_granted`: what we did inside.
         self.inside.store(false, Ordering::Release);
     }
 }

@@ -1,10 +1,10 @@
 //! Waiting for what a mutex guards to change.
 
-use crate::lock::Lock;
 use crate::mutex::MutexGuard;
-use crate::queue::{Entry, Place, Queue, Then};
-use crate::waiter::{Control, Patience, Woken, const_fn, me, wake, yield_now};
-use crate::waiting::{Waiting, nobody};
+use crate::queue_wait::{QueueWait, nobody};
+use crate::raw_mutex::RawMutex;
+use crate::runtime::{Control, WaitLimit, Woken, const_fn, me, wake, yield_now};
+use crate::wait_queue::{Entry, ListEnd, Then, WaitQueue};
 use std::fmt;
 use std::sync::{LockResult, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 /// thread.join().unwrap();
 /// ```
 pub struct Condvar {
-    waiters: Queue<(), (), 1>,
+    waiters: WaitQueue<(), (), 1>,
 }
 
 /// Whether a wait ended by its deadline.
@@ -51,7 +51,7 @@ impl Condvar {
     const_fn! {
         /// One that nobody waits for.
         pub fn new() -> Condvar {
-            Condvar { waiters: Queue::new(()) }
+            Condvar { waiters: WaitQueue::new(()) }
         }
     }
 
@@ -63,7 +63,7 @@ impl Condvar {
     // (decision 0016).
     #[inline(always)]
     pub fn wait<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
-        self.wait_with(guard, Patience::Endless, true).0
+        self.wait_with(guard, WaitLimit::Endless, true).0
     }
 
     /// Waits as long as `condition` holds. Cancellation does not end it.
@@ -77,7 +77,7 @@ impl Condvar {
     ) -> LockResult<MutexGuard<'a, T>> {
         let mut guard = guard;
         while condition(&mut guard) {
-            guard = self.wait_with(guard, Patience::Endless, false).0?;
+            guard = self.wait_with(guard, WaitLimit::Endless, false).0?;
         }
         Ok(guard)
     }
@@ -91,7 +91,7 @@ impl Condvar {
         guard: MutexGuard<'a, T>,
         span: Duration,
     ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
-        self.wait_result(guard, Patience::of(span))
+        self.wait_result(guard, WaitLimit::of(span))
     }
 
     /// As [`wait`](Self::wait), but not beyond `deadline`.
@@ -103,7 +103,7 @@ impl Condvar {
         guard: MutexGuard<'a, T>,
         deadline: Instant,
     ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
-        self.wait_result(guard, Patience::until(deadline))
+        self.wait_result(guard, WaitLimit::until(deadline))
     }
 
     /// Waits as long as `condition` holds, but no longer than `span`: it has timed out if
@@ -126,7 +126,7 @@ impl Condvar {
         span: Duration,
         mut condition: impl FnMut(&mut T) -> bool,
     ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
-        let patience = Patience::of(span);
+        let limit = WaitLimit::of(span);
         let (mut guard, mut late) = (guard, false);
         loop {
             if !condition(&mut guard) {
@@ -135,7 +135,7 @@ impl Condvar {
             if late {
                 return Ok((guard, WaitTimeoutResult(true)));
             }
-            let (locked, woken) = self.wait_with(guard, patience, false);
+            let (locked, woken) = self.wait_with(guard, limit, false);
             late = woken == Woken::Late;
             guard = locked
                 .map_err(|poisoned| PoisonError::new((poisoned.into_inner(), WaitTimeoutResult(late))))?;
@@ -147,7 +147,7 @@ impl Condvar {
     pub fn notify_one(&self) {
         // Who waits for a change that the caller made under the mutex was in the list before the
         // caller had the mutex.
-        if self.waiters.deserted() {
+        if self.waiters.looks_empty() {
             return;
         }
         let who = self.waiters.lock().pop(0);
@@ -159,7 +159,7 @@ impl Condvar {
     /// Ends the waits of all.
     #[inline]
     pub fn notify_all(&self) {
-        if !self.waiters.deserted() {
+        if !self.waiters.looks_empty() {
             self.waiters.lock().wake_all(0);
         }
     }
@@ -167,9 +167,9 @@ impl Condvar {
     fn wait_result<'a, T: ?Sized>(
         &self,
         guard: MutexGuard<'a, T>,
-        patience: Patience,
+        limit: WaitLimit,
     ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
-        let (locked, woken) = self.wait_with(guard, patience, true);
+        let (locked, woken) = self.wait_with(guard, limit, true);
         let result = WaitTimeoutResult(woken == Woken::Late);
         match locked {
             Ok(guard) => Ok((guard, result)),
@@ -181,13 +181,13 @@ impl Condvar {
     fn wait_with<'a, T: ?Sized>(
         &self,
         guard: MutexGuard<'a, T>,
-        patience: Patience,
+        limit: WaitLimit,
         cancellable: bool,
     ) -> (LockResult<MutexGuard<'a, T>>, Woken) {
         let me = me();
-        let mutex = guard.dissolve();
-        let wait = Unlocked { condvar: self, lock: mutex.lock(), me, patience, cancellable };
-        let (woken, ()) = self.waiters.lock().enlist_then(me, 0, Place::Back, (), wait);
+        let mutex = guard.into_unguarded();
+        let wait = Unlocked { condvar: self, lock: mutex.lock(), me, limit, cancellable };
+        let (woken, ()) = self.waiters.lock().enlist_then(me, 0, ListEnd::Back, (), wait);
         if woken == Woken::Cancelled {
             // A loop that doesn't ask whether it is cancelled must not keep out those who would end
             // it.
@@ -200,9 +200,9 @@ impl Condvar {
 /// A thread that releases a lock and waits.
 struct Unlocked<'a> {
     condvar: &'a Condvar,
-    lock: &'a Lock,
+    lock: &'a RawMutex,
     me: &'static Control,
-    patience: Patience,
+    limit: WaitLimit,
     cancellable: bool,
 }
 
@@ -211,8 +211,8 @@ impl Then<(), (), Woken, 1> for Unlocked<'_> {
     fn then(self, entry: &Entry<'_, (), (), 1>) -> Woken {
         // In the list already: who changes something from here on finds us.
         self.lock.release();
-        let waiting = Waiting::new(entry, "a condition", self.condvar, &nobody);
-        waiting.suspend(self.me, self.patience, self.cancellable)
+        let waiting = QueueWait::new(entry, "a condition", self.condvar, &nobody);
+        waiting.suspend(self.me, self.limit, self.cancellable)
     }
 }
 

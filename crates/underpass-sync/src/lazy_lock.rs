@@ -2,7 +2,7 @@
 
 use crate::mutex::Mutex;
 use crate::once_lock::OnceLock;
-use crate::waiter::const_fn;
+use crate::runtime::const_fn;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::PoisonError;

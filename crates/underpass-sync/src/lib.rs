@@ -14,32 +14,32 @@
 
 mod barrier;
 mod bias;
-#[allow(unsafe_code)] // The values that locks keep.
-mod cell;
 mod condvar;
 mod holder;
 mod lazy_lock;
-mod lock;
+#[allow(unsafe_code)] // The values that locks keep.
+mod lock_cell;
 pub mod mpmc;
 pub mod mpsc;
 mod mutex;
 mod once;
 mod once_lock;
 mod poison;
-#[allow(unsafe_code)] // Waiters' nodes on their own stacks.
-mod queue;
+mod queue_wait;
+mod raw_mutex;
+mod raw_rwlock;
+mod runtime;
 mod rwlock;
 mod select;
+mod select_token;
 mod semaphore;
-mod share;
-mod spin;
-mod token;
-mod unwind;
-mod waiter;
-mod waiting;
+mod spin_lock;
 #[cfg(not(underpass_loom))]
 #[allow(unsafe_code)] // What is promised to the runtime.
-mod wakes;
+mod suspend;
+mod unwind_safe;
+#[allow(unsafe_code)] // Waiters' nodes on their own stacks.
+mod wait_queue;
 
 pub use barrier::{Barrier, BarrierWaitResult};
 pub use condvar::{Condvar, WaitTimeoutResult};
@@ -47,11 +47,11 @@ pub use lazy_lock::LazyLock;
 pub use mutex::{Mutex, MutexGuard};
 pub use once::{Once, OnceState};
 pub use once_lock::OnceLock;
+#[cfg(underpass_loom)] // As above.
+pub use runtime::stand_on;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use select::Select;
 pub use semaphore::{AcquireTimeoutError, Cancelled, Permit, Semaphore};
 #[doc(hidden)] // For calls.
-pub use spin::{Inside, Spin};
+pub use spin_lock::{SpinGuard, SpinLock};
 pub use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
-#[cfg(underpass_loom)] // As above.
-pub use waiter::stand_on;

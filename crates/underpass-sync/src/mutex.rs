@@ -1,9 +1,9 @@
 //! A value for one thread at a time.
 
-use crate::cell::{Exclusive, Locked};
-use crate::lock::Lock;
-use crate::poison::{Poison, Stake};
-use crate::waiter::{Patience, const_fn};
+use crate::lock_cell::{ExclusiveAccess, LockCell};
+use crate::poison::{Poison, PoisonOnPanic};
+use crate::raw_mutex::RawMutex;
+use crate::runtime::{WaitLimit, const_fn};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{LockResult, TryLockError, TryLockResult};
@@ -32,22 +32,22 @@ use std::time::{Duration, Instant};
 /// ```
 pub struct Mutex<T: ?Sized> {
     poison: Poison,
-    locked: Locked<Lock, T>,
+    locked: LockCell<RawMutex, T>,
 }
 
 /// The value of a [`Mutex`], which is unlocked when this is dropped.
 #[must_use = "a mutex is unlocked as soon as its guard is dropped"]
 pub struct MutexGuard<'a, T: ?Sized> {
     // In this order: poisoned before it is unlocked.
-    stake: Stake<'a>,
-    value: Exclusive<'a, Lock, T>,
+    stake: PoisonOnPanic<'a>,
+    value: ExclusiveAccess<'a, RawMutex, T>,
 }
 
 impl<T> Mutex<T> {
     const_fn! {
         /// An unlocked one around `value`.
         pub fn new(value: T) -> Mutex<T> {
-            Mutex { poison: Poison::new(), locked: Locked::new(Lock::new(), value) }
+            Mutex { poison: Poison::new(), locked: LockCell::new(RawMutex::new(), value) }
         }
     }
 
@@ -75,7 +75,7 @@ impl<T: ?Sized> Mutex<T> {
     /// ```
     #[inline]
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
-        self.guard(self.locked.acquire_at_last())
+        self.guard(self.locked.acquire_blocking())
     }
 
     /// Takes it if nobody has it.
@@ -84,7 +84,7 @@ impl<T: ?Sized> Mutex<T> {
     /// `WouldBlock` if somebody has it, `Poisoned` as [`lock`](Self::lock).
     #[inline]
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
-        self.try_for(Patience::None)
+        self.try_for(WaitLimit::None)
     }
 
     /// Waits for it, but no longer than `span`.
@@ -102,7 +102,7 @@ impl<T: ?Sized> Mutex<T> {
     /// assert!(mutex.try_lock_for(Duration::from_millis(1)).is_ok());
     /// ```
     pub fn try_lock_for(&self, span: Duration) -> TryLockResult<MutexGuard<'_, T>> {
-        self.try_for(Patience::of(span))
+        self.try_for(WaitLimit::of(span))
     }
 
     /// Waits for it, but not beyond `deadline`.
@@ -110,11 +110,11 @@ impl<T: ?Sized> Mutex<T> {
     /// # Errors
     /// As [`try_lock_for`](Self::try_lock_for).
     pub fn try_lock_until(&self, deadline: Instant) -> TryLockResult<MutexGuard<'_, T>> {
-        self.try_for(Patience::until(deadline))
+        self.try_for(WaitLimit::until(deadline))
     }
 
-    fn try_for(&self, patience: Patience) -> TryLockResult<MutexGuard<'_, T>> {
-        let value = self.locked.acquire(patience).ok_or(TryLockError::WouldBlock)?;
+    fn try_for(&self, limit: WaitLimit) -> TryLockResult<MutexGuard<'_, T>> {
+        let value = self.locked.acquire(limit).ok_or(TryLockError::WouldBlock)?;
         Ok(self.guard(value)?)
     }
 
@@ -140,38 +140,38 @@ impl<T: ?Sized> Mutex<T> {
     }
 
     #[inline]
-    fn guard<'a>(&'a self, value: Exclusive<'a, Lock, T>) -> LockResult<MutexGuard<'a, T>> {
-        Parts { poison: &self.poison, locked: &self.locked }.guard(value)
+    fn guard<'a>(&'a self, value: ExclusiveAccess<'a, RawMutex, T>) -> LockResult<MutexGuard<'a, T>> {
+        UnguardedMutex { poison: &self.poison, locked: &self.locked }.guard(value)
     }
 }
 
 /// A mutex whose value nobody refers to while its lock is held.
-pub(crate) struct Parts<'a, T: ?Sized> {
+pub(crate) struct UnguardedMutex<'a, T: ?Sized> {
     poison: &'a Poison,
-    locked: &'a Locked<Lock, T>,
+    locked: &'a LockCell<RawMutex, T>,
 }
 
-impl<'a, T: ?Sized> Parts<'a, T> {
+impl<'a, T: ?Sized> UnguardedMutex<'a, T> {
     #[inline]
-    fn guard(&self, value: Exclusive<'a, Lock, T>) -> LockResult<MutexGuard<'a, T>> {
+    fn guard(&self, value: ExclusiveAccess<'a, RawMutex, T>) -> LockResult<MutexGuard<'a, T>> {
         self.poison.judge(MutexGuard { stake: self.poison.enter(), value })
     }
 
     /// The lock, to be released once.
-    pub(crate) fn lock(&self) -> &'a Lock {
+    pub(crate) fn lock(&self) -> &'a RawMutex {
         self.locked.lock()
     }
 
     /// Waits for the lock again.
     pub(crate) fn lock_again(&self) -> LockResult<MutexGuard<'a, T>> {
-        self.guard(self.locked.acquire_at_last())
+        self.guard(self.locked.acquire_blocking())
     }
 }
 
 impl<'a, T: ?Sized> MutexGuard<'a, T> {
     /// Keeps the lock, for who will release it and take it again.
-    pub(crate) fn dissolve(self) -> Parts<'a, T> {
-        Parts { poison: self.stake.poison(), locked: self.value.leave() }
+    pub(crate) fn into_unguarded(self) -> UnguardedMutex<'a, T> {
+        UnguardedMutex { poison: self.stake.poison(), locked: self.value.leave() }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Doing something once.
 
 use crate::holder;
-use crate::queue::{Place, Queue};
-use crate::waiter::{Patience, const_fn, me};
-use crate::waiting::Waiting;
+use crate::queue_wait::QueueWait;
+use crate::runtime::{WaitLimit, const_fn, me};
+use crate::wait_queue::{ListEnd, WaitQueue};
 use std::fmt;
 use underpass_seam::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -35,7 +35,7 @@ const DONE: u32 = 3;
 pub struct Once {
     state: AtomicU32,
     runner: AtomicUsize,
-    waiters: Queue<(), (), 1>,
+    waiters: WaitQueue<(), (), 1>,
 }
 
 /// What is known in [`Once::call_once_force`].
@@ -55,7 +55,7 @@ impl Once {
     const_fn! {
         /// One that has not run.
         pub fn new() -> Once {
-            Once { state: AtomicU32::new(NEW), runner: AtomicUsize::new(0), waiters: Queue::new(()) }
+            Once { state: AtomicU32::new(NEW), runner: AtomicUsize::new(0), waiters: WaitQueue::new(()) }
         }
     }
 
@@ -148,9 +148,9 @@ impl Once {
         if these(self.state.load(Ordering::Relaxed)) {
             return;
         }
-        held.enlist(me, 0, Place::Back, (), |entry| {
+        held.enlist(me, 0, ListEnd::Back, (), |entry| {
             let holder = || holder::number(self.runner.load(Ordering::Relaxed));
-            Waiting::new(entry, "something done once", self, &holder).suspend(me, Patience::Endless, false)
+            QueueWait::new(entry, "something done once", self, &holder).suspend(me, WaitLimit::Endless, false)
         });
     }
 }

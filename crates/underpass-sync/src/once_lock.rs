@@ -1,7 +1,7 @@
 //! A value that is set once.
 
 use crate::once::Once;
-use crate::waiter::const_fn;
+use crate::runtime::const_fn;
 use std::fmt;
 use std::sync::OnceLock as Cell;
 

@@ -1,6 +1,6 @@
 //! Whether somebody panicked with a lock in hand.
 
-use crate::waiter::{const_fn, panicking};
+use crate::runtime::{const_fn, panicking};
 use std::sync::{LockResult, PoisonError};
 use underpass_seam::atomic::{AtomicBool, Ordering};
 
@@ -9,18 +9,18 @@ pub(crate) struct Poison(AtomicBool);
 
 /// One who has the lock: poisons it when dropped because of a panic that began meanwhile. What a
 /// destructor does while another panic unwinds poisons nothing.
-pub(crate) struct Stake<'a> {
+pub(crate) struct PoisonOnPanic<'a> {
     poison: &'a Poison,
     unwound: bool,
 }
 
-impl<'a> Stake<'a> {
+impl<'a> PoisonOnPanic<'a> {
     pub(crate) fn poison(&self) -> &'a Poison {
         self.poison
     }
 }
 
-impl Drop for Stake<'_> {
+impl Drop for PoisonOnPanic<'_> {
     #[inline]
     fn drop(&mut self) {
         if !self.unwound && panicking() {
@@ -39,8 +39,8 @@ impl Poison {
 
     /// The lock was taken. Drop the stake before it is released.
     #[inline]
-    pub(crate) fn enter(&self) -> Stake<'_> {
-        Stake { poison: self, unwound: panicking() }
+    pub(crate) fn enter(&self) -> PoisonOnPanic<'_> {
+        PoisonOnPanic { poison: self, unwound: panicking() }
     }
 
     #[inline]

@@ -1,9 +1,9 @@
 //! A value for many readers or one writer.
 
-use crate::cell::{Exclusive, Locked, Shared};
-use crate::poison::{Poison, Stake};
-use crate::share::Share;
-use crate::waiter::{Patience, const_fn};
+use crate::lock_cell::{ExclusiveAccess, LockCell, SharedAccess};
+use crate::poison::{Poison, PoisonOnPanic};
+use crate::raw_rwlock::RawRwLock;
+use crate::runtime::{WaitLimit, const_fn};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{LockResult, TryLockError, TryLockResult};
@@ -28,28 +28,28 @@ use std::time::{Duration, Instant};
 /// ```
 pub struct RwLock<T: ?Sized> {
     poison: Poison,
-    locked: Locked<Share, T>,
+    locked: LockCell<RawRwLock, T>,
 }
 
 /// The value of a [`RwLock`] for a reader, until dropped.
 #[must_use = "a lock is released as soon as its guard is dropped"]
 pub struct RwLockReadGuard<'a, T: ?Sized> {
-    value: Shared<'a, Share, T>,
+    value: SharedAccess<'a, RawRwLock, T>,
 }
 
 /// The value of a [`RwLock`] for a writer, until dropped.
 #[must_use = "a lock is released as soon as its guard is dropped"]
 pub struct RwLockWriteGuard<'a, T: ?Sized> {
     // In this order: poisoned before it is unlocked.
-    stake: Stake<'a>,
-    value: Exclusive<'a, Share, T>,
+    stake: PoisonOnPanic<'a>,
+    value: ExclusiveAccess<'a, RawRwLock, T>,
 }
 
 impl<T> RwLock<T> {
     const_fn! {
         /// An unlocked one around `value`.
         pub fn new(value: T) -> RwLock<T> {
-            RwLock { poison: Poison::new(), locked: Locked::new(Share::new(), value) }
+            RwLock { poison: Poison::new(), locked: LockCell::new(RawRwLock::new(), value) }
         }
     }
 
@@ -69,7 +69,7 @@ impl<T: ?Sized> RwLock<T> {
     /// If a writer panicked; the guard is in the error.
     #[inline]
     pub fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
-        self.poison.judge(RwLockReadGuard { value: self.locked.acquire_shared_at_last() })
+        self.poison.judge(RwLockReadGuard { value: self.locked.acquire_shared_blocking() })
     }
 
     /// Reads it if no writer has it or waits for it.
@@ -78,7 +78,7 @@ impl<T: ?Sized> RwLock<T> {
     /// `WouldBlock` if a writer has it or waits for it, `Poisoned` as [`read`](Self::read).
     #[inline]
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
-        self.try_read_with(Patience::None)
+        self.try_read_with(WaitLimit::None)
     }
 
     /// Waits until it may be read, but no longer than `span`.
@@ -86,7 +86,7 @@ impl<T: ?Sized> RwLock<T> {
     /// # Errors
     /// `WouldBlock` if it could not be had in time, `Poisoned` as [`read`](Self::read).
     pub fn try_read_for(&self, span: Duration) -> TryLockResult<RwLockReadGuard<'_, T>> {
-        self.try_read_with(Patience::of(span))
+        self.try_read_with(WaitLimit::of(span))
     }
 
     /// Waits until it may be read, but not beyond `deadline`.
@@ -94,11 +94,11 @@ impl<T: ?Sized> RwLock<T> {
     /// # Errors
     /// As [`try_read_for`](Self::try_read_for).
     pub fn try_read_until(&self, deadline: Instant) -> TryLockResult<RwLockReadGuard<'_, T>> {
-        self.try_read_with(Patience::until(deadline))
+        self.try_read_with(WaitLimit::until(deadline))
     }
 
-    fn try_read_with(&self, patience: Patience) -> TryLockResult<RwLockReadGuard<'_, T>> {
-        let value = self.locked.acquire_shared(patience).ok_or(TryLockError::WouldBlock)?;
+    fn try_read_with(&self, limit: WaitLimit) -> TryLockResult<RwLockReadGuard<'_, T>> {
+        let value = self.locked.acquire_shared(limit).ok_or(TryLockError::WouldBlock)?;
         Ok(self.poison.judge(RwLockReadGuard { value })?)
     }
 
@@ -108,7 +108,7 @@ impl<T: ?Sized> RwLock<T> {
     /// If a writer panicked; the guard is in the error.
     #[inline]
     pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
-        let value = self.locked.acquire_at_last();
+        let value = self.locked.acquire_blocking();
         self.poison.judge(RwLockWriteGuard { stake: self.poison.enter(), value })
     }
 
@@ -118,7 +118,7 @@ impl<T: ?Sized> RwLock<T> {
     /// `WouldBlock` if somebody has it or waits for it, `Poisoned` as [`write`](Self::write).
     #[inline]
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
-        self.try_write_with(Patience::None)
+        self.try_write_with(WaitLimit::None)
     }
 
     /// Waits until nobody else has it, but no longer than `span`.
@@ -126,7 +126,7 @@ impl<T: ?Sized> RwLock<T> {
     /// # Errors
     /// `WouldBlock` if it could not be had in time, `Poisoned` as [`write`](Self::write).
     pub fn try_write_for(&self, span: Duration) -> TryLockResult<RwLockWriteGuard<'_, T>> {
-        self.try_write_with(Patience::of(span))
+        self.try_write_with(WaitLimit::of(span))
     }
 
     /// Waits until nobody else has it, but not beyond `deadline`.
@@ -134,11 +134,11 @@ impl<T: ?Sized> RwLock<T> {
     /// # Errors
     /// As [`try_write_for`](Self::try_write_for).
     pub fn try_write_until(&self, deadline: Instant) -> TryLockResult<RwLockWriteGuard<'_, T>> {
-        self.try_write_with(Patience::until(deadline))
+        self.try_write_with(WaitLimit::until(deadline))
     }
 
-    fn try_write_with(&self, patience: Patience) -> TryLockResult<RwLockWriteGuard<'_, T>> {
-        let value = self.locked.acquire(patience).ok_or(TryLockError::WouldBlock)?;
+    fn try_write_with(&self, limit: WaitLimit) -> TryLockResult<RwLockWriteGuard<'_, T>> {
+        let value = self.locked.acquire(limit).ok_or(TryLockError::WouldBlock)?;
         Ok(self.poison.judge(RwLockWriteGuard { stake: self.poison.enter(), value })?)
     }
 

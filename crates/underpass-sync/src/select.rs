@@ -1,9 +1,9 @@
 //! Waiting for the first of several channels.
 
 use crate::mpmc::{Enrolled, Receiver, RecvError, SendError, Sender, TryRecvError, TrySendError};
+use crate::runtime::{Awaited, Control, Wait, WaitLimit, Woken, me, suspend};
+use crate::select_token::SelectToken;
 use crate::semaphore::Cancelled;
-use crate::token::Token;
-use crate::waiter::{Awaited, Control, Patience, Wait, Woken, me, suspend};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 #[must_use = "nothing is done before `wait`"]
 pub struct Select<'a, R> {
     cases: Vec<Box<dyn Case<R> + 'a>>,
-    patience: Patience,
+    limit: WaitLimit,
     late: Option<Box<dyn FnOnce() -> R + 'a>>,
 }
 
@@ -44,7 +44,7 @@ trait Case<R> {
     /// Does it, if it can be done now.
     fn attempt(&mut self) -> bool;
     /// Waits for it with `token` as case `number` while `then` runs. `false`: it can be done now.
-    fn enroll(&mut self, token: &Arc<Token>, number: usize, then: &mut dyn FnMut()) -> bool;
+    fn enroll(&mut self, token: &Arc<SelectToken>, number: usize, then: &mut dyn FnMut()) -> bool;
     /// It was done: goes on with the result.
     fn finish(self: Box<Self>) -> R;
 }
@@ -65,7 +65,7 @@ struct SendCase<'a, T, F> {
 impl<'a, R> Select<'a, R> {
     /// With no cases yet.
     pub fn new() -> Self {
-        Self { cases: Vec::new(), patience: Patience::Endless, late: None }
+        Self { cases: Vec::new(), limit: WaitLimit::Endless, late: None }
     }
 
     /// Receives from `receiver`, and goes on with `then`.
@@ -94,21 +94,21 @@ impl<'a, R> Select<'a, R> {
 
     /// Goes on with `late` if nothing can be done for `span`.
     pub fn timeout(self, span: Duration, late: impl FnOnce() -> R + 'a) -> Self {
-        self.give_up(Patience::of(span), late)
+        self.give_up(WaitLimit::of(span), late)
     }
 
     /// Goes on with `late` if nothing can be done until `deadline`.
     pub fn deadline(self, deadline: Instant, late: impl FnOnce() -> R + 'a) -> Self {
-        self.give_up(Patience::until(deadline), late)
+        self.give_up(WaitLimit::until(deadline), late)
     }
 
     /// Goes on with `late` if nothing can be done now.
     pub fn or_else(self, late: impl FnOnce() -> R + 'a) -> Self {
-        self.give_up(Patience::None, late)
+        self.give_up(WaitLimit::None, late)
     }
 
-    fn give_up(mut self, patience: Patience, late: impl FnOnce() -> R + 'a) -> Self {
-        self.patience = patience;
+    fn give_up(mut self, limit: WaitLimit, late: impl FnOnce() -> R + 'a) -> Self {
+        self.limit = limit;
         self.late = Some(Box::new(late));
         self
     }
@@ -144,10 +144,10 @@ impl<'a, R> Select<'a, R> {
             if let Some(number) = self.cases.iter_mut().position(|case| case.attempt()) {
                 return Chosen::Case(number);
             }
-            if self.patience == Patience::None {
+            if self.limit == WaitLimit::None {
                 return Chosen::Late;
             }
-            let mut wait = Waits { me: me(), token: Token::new(), patience: self.patience, ended: None };
+            let mut wait = Waits { me: me(), token: SelectToken::new(), limit: self.limit, ended: None };
             wait.enroll(&mut self.cases, 0);
             match (wait.ended, wait.token.chosen()) {
                 (Some(Woken::Woken), Some(number)) => return Chosen::Case(number),
@@ -170,8 +170,8 @@ enum Chosen {
 /// One attempt to wait for all cases at once.
 struct Waits {
     me: &'static Control,
-    token: Arc<Token>,
-    patience: Patience,
+    token: Arc<SelectToken>,
+    limit: WaitLimit,
     /// How the suspension ended, if there was one.
     ended: Option<Woken>,
 }
@@ -188,13 +188,13 @@ impl Waits {
     }
 
     fn suspend(&mut self) {
-        self.ended = Some(suspend(self.me, &*self.token, self.patience.deadline_ns(), true));
+        self.ended = Some(suspend(self.me, &*self.token, self.limit.deadline_ns(), true));
     }
 }
 
-impl Wait for Token {
+impl Wait for SelectToken {
     fn abandon(&self, _who: &'static Control) -> bool {
-        Token::abandon(self)
+        SelectToken::abandon(self)
     }
 
     fn describe(&self) -> Awaited {
@@ -216,7 +216,7 @@ impl<R, T, F: FnOnce(Result<T, RecvError>) -> R> Case<R> for ReceiveCase<'_, T, 
         self.result.is_some()
     }
 
-    fn enroll(&mut self, token: &Arc<Token>, number: usize, then: &mut dyn FnMut()) -> bool {
+    fn enroll(&mut self, token: &Arc<SelectToken>, number: usize, then: &mut dyn FnMut()) -> bool {
         match self.receiver.channel().enroll_receiver(token, number, then) {
             Enrolled::Ready => return false,
             Enrolled::Chosen(message) => self.result = Some(message.ok_or(RecvError::Disconnected)),
@@ -243,7 +243,7 @@ impl<R, T, F: FnOnce(Result<(), SendError<T>>) -> R> Case<R> for SendCase<'_, T,
         self.result.is_some()
     }
 
-    fn enroll(&mut self, token: &Arc<Token>, number: usize, then: &mut dyn FnMut()) -> bool {
+    fn enroll(&mut self, token: &Arc<SelectToken>, number: usize, then: &mut dyn FnMut()) -> bool {
         let Some(message) = self.message.take() else { return true };
         let (enrolled, kept) = self.sender.channel().enroll_sender(message, token, number, then);
         self.message = kept;

@@ -1,8 +1,8 @@
 //! A number of permits.
 
-use crate::queue::{Held, Place, Queue, Verdict};
-use crate::waiter::{Patience, Woken, const_fn, me, wake};
-use crate::waiting::{Waiting, nobody};
+use crate::queue_wait::{QueueWait, nobody};
+use crate::runtime::{WaitLimit, Woken, const_fn, me, wake};
+use crate::wait_queue::{ListEnd, QueueGuard, Verdict, WaitQueue};
 use std::error::Error;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ const BATCH: usize = 16;
 /// ```
 pub struct Semaphore {
     /// Permits that are there, and waiters with the number that each wants.
-    waiters: Queue<usize, usize, 1>,
+    waiters: WaitQueue<usize, usize, 1>,
 }
 
 /// Permits of a [`Semaphore`], given back when dropped.
@@ -85,7 +85,7 @@ impl Semaphore {
     const_fn! {
         /// One with that many permits.
         pub fn new(permits: usize) -> Semaphore {
-            Semaphore { waiters: Queue::new(permits) }
+            Semaphore { waiters: WaitQueue::new(permits) }
         }
     }
 
@@ -104,7 +104,7 @@ impl Semaphore {
     /// If the thread is cancelled.
     #[inline]
     pub fn acquire_many(&self, permits: usize) -> Result<Permit<'_>, Cancelled> {
-        match self.take(permits, Patience::Endless) {
+        match self.take(permits, WaitLimit::Endless) {
             Ok(permit) => Ok(permit),
             // Without a deadline it can't be late.
             Err(_) => Err(Cancelled),
@@ -129,7 +129,7 @@ impl Semaphore {
     /// # Errors
     /// If none is free in time, or the thread is cancelled.
     pub fn acquire_timeout(&self, span: Duration) -> Result<Permit<'_>, AcquireTimeoutError> {
-        self.take(1, Patience::of(span))
+        self.take(1, WaitLimit::of(span))
     }
 
     /// Waits for so many permits, but not beyond `deadline`.
@@ -141,7 +141,7 @@ impl Semaphore {
         permits: usize,
         deadline: Instant,
     ) -> Result<Permit<'_>, AcquireTimeoutError> {
-        self.take(permits, Patience::until(deadline))
+        self.take(permits, WaitLimit::until(deadline))
     }
 
     /// Adds permits, or gives back ones that were [forgotten](Permit::forget).
@@ -168,7 +168,7 @@ impl Semaphore {
 
     /// Takes permits that are there, unless others wait.
     #[inline]
-    fn free(held: &mut Held<'_, usize, usize, 1>, permits: usize) -> bool {
+    fn free(held: &mut QueueGuard<'_, usize, usize, 1>, permits: usize) -> bool {
         let free = **held >= permits && held.is_empty(0);
         if free {
             **held -= permits;
@@ -177,23 +177,23 @@ impl Semaphore {
     }
 
     #[inline]
-    fn take(&self, permits: usize, patience: Patience) -> Result<Permit<'_>, AcquireTimeoutError> {
+    fn take(&self, permits: usize, limit: WaitLimit) -> Result<Permit<'_>, AcquireTimeoutError> {
         let mut held = self.waiters.lock();
         if !Self::free(&mut held, permits) {
-            self.wait(held, permits, patience)?;
+            self.wait(held, permits, limit)?;
         }
         Ok(Permit { of: self, permits })
     }
 
     fn wait(
         &self,
-        held: Held<'_, usize, usize, 1>,
+        held: QueueGuard<'_, usize, usize, 1>,
         permits: usize,
-        patience: Patience,
+        limit: WaitLimit,
     ) -> Result<(), AcquireTimeoutError> {
         let me = me();
-        let (woken, _) = held.enlist(me, 0, Place::Back, permits, |entry| {
-            Waiting::new(entry, "a semaphore", self, &nobody).suspend(me, patience, true)
+        let (woken, _) = held.enlist(me, 0, ListEnd::Back, permits, |entry| {
+            QueueWait::new(entry, "a semaphore", self, &nobody).suspend(me, limit, true)
         });
         let error = match woken {
             Woken::Woken => return Ok(()),
@@ -207,7 +207,7 @@ impl Semaphore {
 
     /// Gives what is there to who has waited longest.
     #[inline]
-    fn hand_out<'a>(&'a self, mut held: Held<'a, usize, usize, 1>) {
+    fn hand_out<'a>(&'a self, mut held: QueueGuard<'a, usize, usize, 1>) {
         while !held.is_empty(0) {
             let mut some = [None; BATCH];
             for one in &mut some {
@@ -274,7 +274,7 @@ mod tests {
     use underpass_threads::{spawn, yield_now};
 
     #[test]
-    fn permits_go_to_who_came_first() {
+    fn permits_go_to_the_first_waiter() {
         let shared = Arc::new((Semaphore::new(0), Mutex::new(Vec::new())));
         let threads: Vec<_> = (0..10)
             .map(|number| {

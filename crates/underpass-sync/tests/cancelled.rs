@@ -21,8 +21,8 @@ struct Everything {
 }
 
 #[test]
-fn whoever_is_cancelled_leaves_all_in_order() {
-    let _watchdog = watchdog("whoever_is_cancelled_leaves_all_in_order");
+fn a_cancelled_waiter_leaves_all_in_order() {
+    let _watchdog = watchdog("a_cancelled_waiter_leaves_all_in_order");
     for seed in 0..SEEDS {
         println!("seed {seed}");
         let all = Arc::new(Everything {
@@ -103,8 +103,8 @@ fn whoever_is_cancelled_leaves_all_in_order() {
 }
 
 #[test]
-fn a_barrier_is_not_left_by_one_who_is_cancelled() {
-    let _watchdog = watchdog("a_barrier_is_not_left_by_one_who_is_cancelled");
+fn a_cancelled_thread_does_not_leave_a_barrier() {
+    let _watchdog = watchdog("a_cancelled_thread_does_not_leave_a_barrier");
     for seed in 0..SEEDS {
         let (barrier, before) = (Arc::new(Barrier::new(4)), Arc::new(AtomicU64::new(0)));
         let (with, counted) = (barrier.clone(), before.clone());

@@ -94,7 +94,7 @@ fn threads_that_lock_each_other_out_are_named_unasked() {
 }
 
 #[test]
-fn who_joins_a_thread_that_waits_for_his_lock_is_named() {
+fn a_thread_that_joins_a_waiter_for_its_own_lock_is_named() {
     let _dog = watchdog("joins and locks");
     let lock: Arc<Mutex<()>> = Arc::default();
     let inner = lock.clone();
@@ -136,7 +136,7 @@ fn writers_of_two_locks_are_named() {
 }
 
 #[test]
-fn who_gives_up_or_goes_on_is_in_no_deadlock() {
+fn a_thread_that_gives_up_or_goes_on_is_in_no_deadlock() {
     let _dog = watchdog("no deadlock");
     // Two that would lock each other out, but for a deadline.
     let (a, b): (Arc<Mutex<()>>, Arc<Mutex<()>>) = Default::default();

@@ -10,7 +10,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use std::time::Duration;
-use underpass_sync::{Barrier, Condvar, Mutex, Once, RwLock, Select, Semaphore, Spin, mpmc, stand_on};
+use underpass_sync::{Barrier, Condvar, Mutex, Once, RwLock, Select, Semaphore, SpinLock, mpmc, stand_on};
 
 const SOON: Duration = Duration::from_secs(1);
 
@@ -31,7 +31,7 @@ fn together<const N: usize>(bodies: [Box<dyn FnOnce() + Send>; N]) {
 }
 
 /// A counter under a spin lock; loom checks that nobody else is in the cell.
-type Counter = Arc<(Spin, loom::cell::UnsafeCell<u32>)>;
+type Counter = Arc<(SpinLock, loom::cell::UnsafeCell<u32>)>;
 
 fn count(counter: &Counter) {
     let mut inside = counter.0.enter();
@@ -90,7 +90,7 @@ fn the_right_to_a_spin_lock_goes_to_another() {
 }
 
 #[test]
-fn a_spin_lock_is_anothers_by_the_flag_of_one_who_was_back() {
+fn a_spin_lock_passes_to_another_by_the_flag_of_a_returned_owner() {
     bounded(4, || {
         let counter = biased_counter();
         // The first loses its right, is back, and so gives its flag up to the other.
@@ -144,7 +144,7 @@ fn the_right_to_a_mutex_goes_to_another() {
 }
 
 #[test]
-fn a_biased_mutex_wakes_who_waits() {
+fn a_biased_mutex_wakes_its_waiter() {
     bounded(2, || {
         let mutex = biased_mutex();
         let held = mutex.lock().unwrap();
@@ -162,7 +162,7 @@ fn a_biased_mutex_wakes_who_waits() {
 }
 
 #[test]
-fn who_moves_with_a_biased_mutex_releases_it() {
+fn a_thread_that_moves_with_a_biased_mutex_releases_it() {
     bounded(3, || {
         let mutex = biased_mutex();
         let mut held = mutex.lock().unwrap();
@@ -209,7 +209,7 @@ fn a_mutex_excludes_three() {
 }
 
 #[test]
-fn who_gives_a_mutex_up_holds_up_nobody() {
+fn a_waiter_that_gives_up_a_mutex_holds_up_nobody() {
     bounded(3, || {
         let sum = Arc::new(Mutex::new(0));
         let (a, b) = (sum.clone(), sum.clone());
@@ -351,7 +351,7 @@ fn a_permit_is_handed_on() {
 }
 
 #[test]
-fn a_permit_is_not_lost_on_one_who_gives_up() {
+fn a_permit_is_not_lost_on_a_waiter_that_gives_up() {
     bounded(3, || {
         let semaphore = Arc::new(Semaphore::new(0));
         let (a, b) = (semaphore.clone(), semaphore.clone());
@@ -458,7 +458,7 @@ fn a_full_channel_makes_room_in_order() {
 }
 
 #[test]
-fn who_waits_hears_that_the_other_end_is_gone() {
+fn a_waiter_hears_that_the_other_end_is_gone() {
     bounded(3, || {
         let (sender, receiver) = mpmc::bounded::<u32>(0);
         let others = [receiver.clone(), receiver];

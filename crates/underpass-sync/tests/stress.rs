@@ -13,8 +13,8 @@ use underpass_sync::{Condvar, Mutex, Once, RwLock, Select, Semaphore, TryLockErr
 const SEEDS: u64 = 8;
 
 #[test]
-fn a_mutex_is_held_by_one_whoever_gives_up() {
-    let _watchdog = watchdog("a_mutex_is_held_by_one_whoever_gives_up");
+fn a_mutex_has_one_holder_while_waiters_give_up() {
+    let _watchdog = watchdog("a_mutex_has_one_holder_while_waiters_give_up");
     for seed in 0..SEEDS {
         let shared = Arc::new((Mutex::new(0_u64), AtomicU64::new(0)));
         let of_all = shared.clone();
@@ -42,8 +42,8 @@ fn a_mutex_is_held_by_one_whoever_gives_up() {
 }
 
 #[test]
-fn readers_and_writers_exclude_each_other_whoever_gives_up() {
-    let _watchdog = watchdog("readers_and_writers_exclude_each_other_whoever_gives_up");
+fn readers_and_writers_exclude_each_other_while_waiters_give_up() {
+    let _watchdog = watchdog("readers_and_writers_exclude_each_other_while_waiters_give_up");
     for seed in 0..SEEDS {
         let shared = Arc::new((RwLock::new(0_u64), AtomicU64::new(0)));
         let of_all = shared.clone();
@@ -221,8 +221,8 @@ fn what_is_sent_is_received_once() {
 }
 
 #[test]
-fn who_is_blocked_hears_that_the_others_are_gone() {
-    let _watchdog = watchdog("who_is_blocked_hears_that_the_others_are_gone");
+fn a_blocked_thread_hears_that_the_others_are_gone() {
+    let _watchdog = watchdog("a_blocked_thread_hears_that_the_others_are_gone");
     for seed in 0..SEEDS * 4 {
         let bound = (seed % 3) as usize;
         // Receivers that wait for more than there is.

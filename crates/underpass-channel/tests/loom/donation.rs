@@ -184,7 +184,7 @@ fn of_two_donors_one_finds_the_listener() {
 }
 
 #[test]
-fn who_withdraws_has_the_processor_or_nobody_gives_it() {
+fn a_listener_that_withdraws_has_the_processor_or_nobody_gives_it() {
     loom::model(|| {
         let word = Arc::new(Futex::new());
         let donation = Donation::new(&word.word);
@@ -204,7 +204,7 @@ fn who_withdraws_has_the_processor_or_nobody_gives_it() {
 }
 
 #[test]
-fn who_settles_for_another_has_its_call_served() {
+fn a_thread_that_settles_for_another_has_its_call_served() {
     bounded(3, || {
         let (client, server) = pair(2);
         let client = Arc::new(client);
@@ -232,7 +232,7 @@ fn who_settles_for_another_has_its_call_served() {
 }
 
 #[test]
-fn who_gives_way_and_then_sleeps_has_its_reply() {
+fn a_donor_that_gives_way_and_then_sleeps_has_its_reply() {
     loom::model(|| {
         let (client, server) = pair(1);
         let server = Arc::new(server);

@@ -54,7 +54,7 @@ impl Both {
 
     fn is_untaken(&self) -> bool {
         let taken = TakenCount::new(&self.taken).count();
-        self.requests.lock().unwrap().is_behind(0, taken)
+        self.requests.lock().unwrap().is_untaken(0, taken)
     }
 }
 

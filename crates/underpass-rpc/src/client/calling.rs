@@ -12,7 +12,7 @@ use underpass_channel::{Cell, Ids, PayloadPlace, Slot};
 use underpass_os::failpoint;
 use underpass_processor::{Line, lines};
 use underpass_seam::atomic::Ordering;
-use underpass_sync::Inside;
+use underpass_sync::SpinGuard;
 use underpass_threads::{Woken, alone, force, rouse_all, wait_on};
 use underpass_wire::{Decode, Encode};
 
@@ -200,7 +200,7 @@ impl ClientEnd {
     #[inline(always)]
     fn post<T>(
         &self,
-        inside: Inside<'_>,
+        inside: SpinGuard<'_>,
         cell: &Cell,
         server_is_away: impl FnOnce(),
         at_ease: impl FnOnce() -> T,
@@ -209,7 +209,7 @@ impl ClientEnd {
         // which follows on the store, under the lock.
         let others = if self.closed.load(Ordering::Relaxed) { u32::MAX } else { self.slots.leased() - 1 };
         let away = self.channel.post_and_look(cell, others);
-        let alone = inside.is_plain();
+        let alone = inside.is_biased();
         // After the post, so that either this sees the close or the close sees the call (see
         // `close`); and likewise with `put_away` of the lines.
         let settled = !(self.closed.load(Ordering::Relaxed) | self.dormant.load(Ordering::Relaxed));

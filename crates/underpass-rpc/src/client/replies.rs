@@ -13,7 +13,7 @@ use underpass_channel::{Cell, Head, PayloadPlace, PeekedCell};
 use underpass_os::{barrier, failpoint};
 use underpass_processor::Spin;
 use underpass_seam::atomic::Ordering;
-use underpass_sync::Inside;
+use underpass_sync::SpinGuard;
 use underpass_threads::{Control, Opens, Wakes};
 
 /// Replies that are taken under the lock at once.
@@ -76,7 +76,7 @@ impl ClientEnd {
     #[inline(always)]
     pub(crate) fn watch_for(&self, reply: &Reply<'_>) -> Option<bool> {
         let landing = self.is_next(reply).filter(|_| !self.is_left())?;
-        let inside = self.lock.try_enter_plainly()?;
+        let inside = self.lock.try_enter_biased()?;
         Some(self.look_inside(inside, reply, landing, Spin::row()))
     }
 
@@ -89,7 +89,7 @@ impl ClientEnd {
 
     /// So many looks, until something has come.
     #[inline(always)]
-    fn look_inside(&self, inside: Inside<'_>, reply: &Reply<'_>, landing: &Landing, looks: u32) -> bool {
+    fn look_inside(&self, inside: SpinGuard<'_>, reply: &Reply<'_>, landing: &Landing, looks: u32) -> bool {
         if looks > 1 {
             // What was posted a moment ago takes two lines to be answered, and who looks now takes
             // the second from its writer (decision 0050).
@@ -124,7 +124,7 @@ impl ClientEnd {
     #[inline(always)]
     fn catch(
         &self,
-        inside: Inside<'_>,
+        inside: SpinGuard<'_>,
         coming: &PeekedCell<'_>,
         answer: &Answer<'_>,
         linkage: &Linkage,
@@ -158,7 +158,7 @@ impl ClientEnd {
 
     /// Takes replies as long as there are some and `enter` gives the lock; says whether any came.
     #[inline]
-    pub(super) fn take_replies<'a>(&'a self, enter: impl Fn() -> Option<Inside<'a>>) -> bool {
+    pub(super) fn take_replies<'a>(&'a self, enter: impl Fn() -> Option<SpinGuard<'a>>) -> bool {
         if self.is_closed() {
             return false;
         }

@@ -10,13 +10,13 @@ use underpass_channel::{Cell, Payload};
 use underpass_os::{Stamp, failpoint};
 use underpass_processor::{Keeper, Line, Spin};
 use underpass_seam::atomic::{AtomicU32, Ordering};
-use underpass_sync::Inside;
+use underpass_sync::SpinGuard;
 use underpass_threads::short_of_e_stacks;
 
 impl ServerEnd {
     /// Runs the next call, if one has come by the last of so many looks; says whether one had.
     #[inline(always)]
-    fn serve_inside(&self, inside: Inside<'_>, by: u64, looks: u32) -> bool {
+    fn serve_inside(&self, inside: SpinGuard<'_>, by: u64, looks: u32) -> bool {
         // Inside: see `close`.
         if !self.may_begin() {
             drop(inside);
@@ -102,7 +102,7 @@ impl Line for ServerEnd {
         // Several that are served so soon have their next lines taken away before they are written
         // (decision 0049).
         let alone = self.channel.untaken() <= 1 && self.begins_freely();
-        let inside = alone.then(|| self.lock.try_enter_plainly()).flatten()?;
+        let inside = alone.then(|| self.lock.try_enter_biased()).flatten()?;
         Some(self.serve_inside(inside, by, Spin::row()))
     }
 

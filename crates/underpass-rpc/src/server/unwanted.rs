@@ -11,7 +11,7 @@ use crate::abandon::Abandon;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use underpass_channel::{Cell, Head, Payload};
 use underpass_seam::atomic::Ordering;
-use underpass_sync::Inside;
+use underpass_sync::SpinGuard;
 use underpass_threads::critical;
 
 /// What frees the calls that are made for the call of `slot`, the `number`th over it.
@@ -100,7 +100,7 @@ impl ServerEnd {
 
     /// A cell has come that no honest client writes. Leaves the lock; says that nothing was served.
     #[cold]
-    pub(super) fn takes_nonsense(&self, inside: Inside<'_>) -> bool {
+    pub(super) fn takes_nonsense(&self, inside: SpinGuard<'_>) -> bool {
         self.began_nothing(inside);
         self.violated();
         false
@@ -108,7 +108,7 @@ impl ServerEnd {
 
     /// A call has come over a slot that is not simply free. Leaves the lock.
     #[cold]
-    pub(super) fn takes_odd(&self, inside: Inside<'_>, head: Head, payload: Payload, by: u64) -> bool {
+    pub(super) fn takes_odd(&self, inside: SpinGuard<'_>, head: Head, payload: Payload, by: u64) -> bool {
         let Some(slot) = self.slots.get(usize::from(head.slot())).filter(|slot| !slot.is_busy()) else {
             // A slot that there isn't, or that has a call under way.
             return self.takes_nonsense(inside);

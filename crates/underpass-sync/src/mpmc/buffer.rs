@@ -18,7 +18,7 @@ pub(crate) enum Buffer<T> {
 pub(crate) type Chunk<T> = VecDeque<T>;
 
 /// Why a message was not taken.
-pub(crate) enum Refused<T> {
+pub(crate) enum PushError<T> {
     /// The buffer has as many as it may have.
     Full(T),
     /// It needs another [`Chunk`] first.
@@ -42,11 +42,11 @@ impl<T> Buffer<T> {
 
     /// Adds a message.
     #[inline]
-    pub(crate) fn push(&mut self, message: T) -> Result<(), Refused<T>> {
+    pub(crate) fn push(&mut self, message: T) -> Result<(), PushError<T>> {
         match self {
             Self::Bounded { capacity, messages } => {
                 if messages.len() >= *capacity {
-                    return Err(Refused::Full(message));
+                    return Err(PushError::Full(message));
                 }
                 messages.push_back(message);
             }
@@ -55,7 +55,7 @@ impl<T> Buffer<T> {
                 if !room {
                     match spare.take() {
                         Some(spare) => chunks.push_back(spare),
-                        None => return Err(Refused::NoRoom(message)),
+                        None => return Err(PushError::NoRoom(message)),
                     }
                 }
                 if let Some(last) = chunks.back_mut() {
@@ -109,8 +109,8 @@ mod tests {
     fn push(buffer: &mut Buffer<u32>, message: u32) -> bool {
         match buffer.push(message) {
             Ok(()) => true,
-            Err(Refused::Full(_)) => false,
-            Err(Refused::NoRoom(message)) => {
+            Err(PushError::Full(_)) => false,
+            Err(PushError::NoRoom(message)) => {
                 assert!(buffer.supply(Buffer::chunk()).is_none(), "it has no spare one");
                 buffer.push(message).is_ok()
             }

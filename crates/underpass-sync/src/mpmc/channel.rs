@@ -1,10 +1,10 @@
 //! What senders and receivers share.
 
-use super::buffer::{Buffer, Chunk, Refused};
-use crate::queue::{Held, Place, Queue, Verdict};
-use crate::token::Token;
-use crate::waiter::{Control, Patience, Woken, me, wake};
-use crate::waiting::{Waiting, nobody};
+use super::buffer::{Buffer, Chunk, PushError};
+use crate::queue_wait::{QueueWait, nobody};
+use crate::runtime::{Control, WaitLimit, Woken, me, wake};
+use crate::select_token::SelectToken;
+use crate::wait_queue::{ListEnd, QueueGuard, Verdict, WaitQueue};
 use std::sync::Arc;
 use underpass_seam::atomic::{AtomicUsize, Ordering};
 
@@ -23,9 +23,9 @@ const BATCH: usize = 16;
 /// | `capacity` | nobody, once it is made |
 /// | `inside` | see there |
 /// | `senders`, `receivers` | who makes or drops a sender or a receiver |
-pub(crate) struct Channel<T> {
+pub(crate) struct ChannelCore<T> {
     capacity: Option<usize>,
-    inside: Queue<State<T>, Party<T>, 2>,
+    inside: WaitQueue<State<T>, ChannelWaiter<T>, 2>,
     senders: AtomicUsize,
     receivers: AtomicUsize,
 }
@@ -41,14 +41,14 @@ struct State<T> {
 /// Who takes a sender out takes its message too, unless the receivers are gone; who takes a
 /// receiver out leaves it a message, unless the senders are gone. So after its wake each finds in
 /// `message` what has happened.
-struct Party<T> {
+struct ChannelWaiter<T> {
     message: Option<T>,
     /// Of a select: its token, and which case this is.
-    select: Option<(Arc<Token>, usize)>,
+    select: Option<(Arc<SelectToken>, usize)>,
 }
 
 /// Why a message could not be sent, with it.
-pub(crate) enum Unsent<T> {
+pub(crate) enum SendFailure<T> {
     Late(T),
     Gone(T),
     Cancelled(T),
@@ -56,7 +56,7 @@ pub(crate) enum Unsent<T> {
 
 /// Why no message was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missed {
+pub(crate) enum RecvFailure {
     Late,
     Gone,
     Cancelled,
@@ -72,9 +72,9 @@ pub(crate) enum Enrolled<T> {
     Passed(Option<T>),
 }
 
-type Inside<'a, T> = Held<'a, State<T>, Party<T>, 2>;
+type Guard<'a, T> = QueueGuard<'a, State<T>, ChannelWaiter<T>, 2>;
 
-impl<T> Party<T> {
+impl<T> ChannelWaiter<T> {
     /// Whether it may be taken: a select's may once.
     fn claim(&self) -> bool {
         self.select.as_ref().is_none_or(|(token, case)| token.claim(*case))
@@ -89,12 +89,12 @@ impl<T> Party<T> {
     }
 }
 
-impl<T> Channel<T> {
+impl<T> ChannelCore<T> {
     /// With one sender and one receiver.
     pub(crate) fn new(capacity: Option<usize>) -> Arc<Self> {
         let state = State { buffer: Buffer::new(capacity), senders_gone: false, receivers_gone: false };
         let (senders, receivers) = (AtomicUsize::new(1), AtomicUsize::new(1));
-        Arc::new(Self { capacity, inside: Queue::new(state), senders, receivers })
+        Arc::new(Self { capacity, inside: WaitQueue::new(state), senders, receivers })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -105,14 +105,14 @@ impl<T> Channel<T> {
         self.capacity
     }
 
-    /// Sends a message; waits up to `patience` for room or for a receiver.
+    /// Sends a message; waits up to `limit` for room or for a receiver.
     #[inline]
-    pub(crate) fn send(&self, message: T, patience: Patience) -> Result<(), Unsent<T>> {
+    pub(crate) fn send(&self, message: T, limit: WaitLimit) -> Result<(), SendFailure<T>> {
         let mut message = message;
         loop {
             let mut held = self.inside.lock();
             if held.receivers_gone {
-                return Err(Unsent::Gone(message));
+                return Err(SendFailure::Gone(message));
             }
             match Self::offer(&mut held, message) {
                 Ok(receiver) => {
@@ -120,20 +120,22 @@ impl<T> Channel<T> {
                     receiver.inspect(|who| wake(who));
                     return Ok(());
                 }
-                Err(Refused::NoRoom(back)) => {
+                Err(PushError::NoRoom(back)) => {
                     drop(held);
                     self.make_room();
                     message = back;
                 }
-                Err(Refused::Full(back)) if patience == Patience::None => return Err(Unsent::Late(back)),
-                Err(Refused::Full(back)) => return self.wait_to_send(held, back, patience),
+                Err(PushError::Full(back)) if limit == WaitLimit::None => {
+                    return Err(SendFailure::Late(back));
+                }
+                Err(PushError::Full(back)) => return self.wait_to_send(held, back, limit),
             }
         }
     }
 
-    /// Receives a message; waits up to `patience` for one.
+    /// Receives a message; waits up to `limit` for one.
     #[inline]
-    pub(crate) fn receive(&self, patience: Patience) -> Result<T, Missed> {
+    pub(crate) fn receive(&self, limit: WaitLimit) -> Result<T, RecvFailure> {
         let mut held = self.inside.lock();
         if let Some((message, sender, spent)) = Self::accept(&mut held) {
             drop(held);
@@ -142,17 +144,17 @@ impl<T> Channel<T> {
             return Ok(message);
         }
         if held.senders_gone {
-            return Err(Missed::Gone);
+            return Err(RecvFailure::Gone);
         }
-        if patience == Patience::None {
-            return Err(Missed::Late);
+        if limit == WaitLimit::None {
+            return Err(RecvFailure::Late);
         }
-        self.wait_to_receive(held, patience)
+        self.wait_to_receive(held, limit)
     }
 
     /// Gives the message to a receiver, which is to be woken, or to the buffer.
     #[inline]
-    fn offer(held: &mut Inside<'_, T>, message: T) -> Result<Option<&'static Control>, Refused<T>> {
+    fn offer(held: &mut Guard<'_, T>, message: T) -> Result<Option<&'static Control>, PushError<T>> {
         let mut message = Some(message);
         let taken = held.take(RECEIVERS, |_, _, party| party.take(|party| party.message = message.take()));
         match (taken, message) {
@@ -165,7 +167,7 @@ impl<T> Channel<T> {
     /// Takes a message from the buffer or from a sender, which is to be woken.
     #[inline]
     #[allow(clippy::type_complexity)] // Named parts would be no clearer.
-    fn accept(held: &mut Inside<'_, T>) -> Option<(T, Option<&'static Control>, Option<Chunk<T>>)> {
+    fn accept(held: &mut Guard<'_, T>) -> Option<(T, Option<&'static Control>, Option<Chunk<T>>)> {
         let oldest = held.buffer.pop();
         let sender = held.take(SENDERS, |_, _, party| party.take(|party| party.message.take()));
         let (who, waiting) = sender.unzip();
@@ -190,37 +192,37 @@ impl<T> Channel<T> {
         drop(unused);
     }
 
-    fn wait_to_send(&self, held: Inside<'_, T>, message: T, patience: Patience) -> Result<(), Unsent<T>> {
+    fn wait_to_send(&self, held: Guard<'_, T>, message: T, limit: WaitLimit) -> Result<(), SendFailure<T>> {
         let me = me();
-        let party = Party { message: Some(message), select: None };
-        let (woken, party) = held.enlist(me, SENDERS, Place::Back, party, |entry| {
-            Waiting::new(entry, "room in a channel", self, &nobody).suspend(me, patience, true)
+        let party = ChannelWaiter { message: Some(message), select: None };
+        let (woken, party) = held.enlist(me, SENDERS, ListEnd::Back, party, |entry| {
+            QueueWait::new(entry, "room in a channel", self, &nobody).suspend(me, limit, true)
         });
         let Some(message) = party.message else { return Ok(()) };
         Err(match woken {
-            Woken::Woken => Unsent::Gone(message),
-            Woken::Late => Unsent::Late(message),
-            Woken::Cancelled => Unsent::Cancelled(message),
+            Woken::Woken => SendFailure::Gone(message),
+            Woken::Late => SendFailure::Late(message),
+            Woken::Cancelled => SendFailure::Cancelled(message),
         })
     }
 
-    fn wait_to_receive(&self, held: Inside<'_, T>, patience: Patience) -> Result<T, Missed> {
+    fn wait_to_receive(&self, held: Guard<'_, T>, limit: WaitLimit) -> Result<T, RecvFailure> {
         let me = me();
-        let party = Party { message: None, select: None };
-        let (woken, party) = held.enlist(me, RECEIVERS, Place::Back, party, |entry| {
-            Waiting::new(entry, "a message", self, &nobody).suspend(me, patience, true)
+        let party = ChannelWaiter { message: None, select: None };
+        let (woken, party) = held.enlist(me, RECEIVERS, ListEnd::Back, party, |entry| {
+            QueueWait::new(entry, "a message", self, &nobody).suspend(me, limit, true)
         });
         party.message.ok_or(match woken {
-            Woken::Woken => Missed::Gone,
-            Woken::Late => Missed::Late,
-            Woken::Cancelled => Missed::Cancelled,
+            Woken::Woken => RecvFailure::Gone,
+            Woken::Late => RecvFailure::Late,
+            Woken::Cancelled => RecvFailure::Cancelled,
         })
     }
 
     /// Waits for a message as case `case` of a select, as long as `then` runs.
     pub(crate) fn enroll_receiver(
         &self,
-        token: &Arc<Token>,
+        token: &Arc<SelectToken>,
         case: usize,
         then: &mut dyn FnMut(),
     ) -> Enrolled<T> {
@@ -233,7 +235,7 @@ impl<T> Channel<T> {
     pub(crate) fn enroll_sender(
         &self,
         message: T,
-        token: &Arc<Token>,
+        token: &Arc<SelectToken>,
         case: usize,
         then: &mut dyn FnMut(),
     ) -> (Enrolled<T>, Option<T>) {
@@ -248,7 +250,7 @@ impl<T> Channel<T> {
 
     /// Whether somebody waits in `list` but the select of `token` itself. One whose own select is
     /// decided may be counted: then the caller tries in vain once, and passes over it.
-    fn others(held: &mut Inside<'_, T>, list: usize, token: &Arc<Token>) -> bool {
+    fn others(held: &mut Guard<'_, T>, list: usize, token: &Arc<SelectToken>) -> bool {
         let mut found = false;
         held.take::<()>(list, |_, _, party| match &party.select {
             Some((of, _)) if Arc::ptr_eq(of, token) => Verdict::Skip,
@@ -262,18 +264,18 @@ impl<T> Channel<T> {
 
     fn enroll(
         &self,
-        held: Inside<'_, T>,
+        held: Guard<'_, T>,
         ready: bool,
         list: usize,
         message: Option<T>,
-        (token, case): (&Arc<Token>, usize),
+        (token, case): (&Arc<SelectToken>, usize),
         then: &mut dyn FnMut(),
     ) -> Enrolled<T> {
         if ready {
             return Enrolled::Ready;
         }
-        let party = Party { message, select: Some((Arc::clone(token), case)) };
-        let ((), party) = held.enlist(me(), list, Place::Back, party, |_| then());
+        let party = ChannelWaiter { message, select: Some((Arc::clone(token), case)) };
+        let ((), party) = held.enlist(me(), list, ListEnd::Back, party, |_| then());
         match token.chosen() == Some(case) {
             true => Enrolled::Chosen(party.message),
             false => Enrolled::Passed(party.message),

@@ -26,7 +26,7 @@ mod errors;
 mod receiver;
 mod sender;
 
-pub(crate) use channel::{Channel, Enrolled};
+pub(crate) use channel::{ChannelCore, Enrolled};
 pub use errors::{RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError};
 pub use receiver::{IntoIter, Iter, Receiver, TryIter};
 pub use sender::Sender;
@@ -48,18 +48,18 @@ pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
 }
 
 fn ends<T>(capacity: Option<usize>) -> (Sender<T>, Receiver<T>) {
-    let channel = Channel::new(capacity);
+    let channel = ChannelCore::new(capacity);
     (Sender { channel: Arc::clone(&channel) }, Receiver { channel })
 }
 
 impl<T> Sender<T> {
-    pub(crate) fn channel(&self) -> &Channel<T> {
+    pub(crate) fn channel(&self) -> &ChannelCore<T> {
         &self.channel
     }
 }
 
 impl<T> Receiver<T> {
-    pub(crate) fn channel(&self) -> &Channel<T> {
+    pub(crate) fn channel(&self) -> &ChannelCore<T> {
         &self.channel
     }
 }

@@ -1,8 +1,8 @@
 //! The end of a channel that receives.
 
-use super::channel::{Channel, Missed};
+use super::channel::{ChannelCore, RecvFailure};
 use super::{RecvError, RecvTimeoutError, TryRecvError};
-use crate::waiter::Patience;
+use crate::runtime::WaitLimit;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Receives messages from a channel; each message goes to one of its clones. When the last one is
 /// dropped, what is left is dropped too, and sending fails.
 pub struct Receiver<T> {
-    pub(super) channel: Arc<Channel<T>>,
+    pub(super) channel: Arc<ChannelCore<T>>,
 }
 
 impl<T> Receiver<T> {
@@ -20,10 +20,10 @@ impl<T> Receiver<T> {
     /// If all senders are gone and nothing is left, or the thread is cancelled while it waits.
     #[inline]
     pub fn recv(&self) -> Result<T, RecvError> {
-        self.channel.receive(Patience::Endless).map_err(|missed| match missed {
-            Missed::Gone => RecvError::Disconnected,
+        self.channel.receive(WaitLimit::Endless).map_err(|missed| match missed {
+            RecvFailure::Gone => RecvError::Disconnected,
             // Without a deadline it is never late.
-            Missed::Cancelled | Missed::Late => RecvError::Cancelled,
+            RecvFailure::Cancelled | RecvFailure::Late => RecvError::Cancelled,
         })
     }
 
@@ -33,10 +33,10 @@ impl<T> Receiver<T> {
     /// If not, or if all senders are gone and nothing is left.
     #[inline]
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
-        self.channel.receive(Patience::None).map_err(|missed| match missed {
-            Missed::Gone => TryRecvError::Disconnected,
+        self.channel.receive(WaitLimit::None).map_err(|missed| match missed {
+            RecvFailure::Gone => TryRecvError::Disconnected,
             // Who doesn't wait isn't cancelled.
-            Missed::Late | Missed::Cancelled => TryRecvError::Empty,
+            RecvFailure::Late | RecvFailure::Cancelled => TryRecvError::Empty,
         })
     }
 
@@ -46,7 +46,7 @@ impl<T> Receiver<T> {
     /// If the time is over, all senders are gone and nothing is left, or the thread is cancelled
     /// while it waits.
     pub fn recv_timeout(&self, span: Duration) -> Result<T, RecvTimeoutError> {
-        self.recv_for(Patience::of(span))
+        self.recv_for(WaitLimit::of(span))
     }
 
     /// Waits for a message, but not beyond `deadline`.
@@ -54,14 +54,14 @@ impl<T> Receiver<T> {
     /// # Errors
     /// As [`recv_timeout`](Self::recv_timeout).
     pub fn recv_deadline(&self, deadline: Instant) -> Result<T, RecvTimeoutError> {
-        self.recv_for(Patience::until(deadline))
+        self.recv_for(WaitLimit::until(deadline))
     }
 
-    fn recv_for(&self, patience: Patience) -> Result<T, RecvTimeoutError> {
-        self.channel.receive(patience).map_err(|missed| match missed {
-            Missed::Late => RecvTimeoutError::Timeout,
-            Missed::Gone => RecvTimeoutError::Disconnected,
-            Missed::Cancelled => RecvTimeoutError::Cancelled,
+    fn recv_for(&self, limit: WaitLimit) -> Result<T, RecvTimeoutError> {
+        self.channel.receive(limit).map_err(|missed| match missed {
+            RecvFailure::Late => RecvTimeoutError::Timeout,
+            RecvFailure::Gone => RecvTimeoutError::Disconnected,
+            RecvFailure::Cancelled => RecvTimeoutError::Cancelled,
         })
     }
 

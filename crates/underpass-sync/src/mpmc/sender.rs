@@ -1,8 +1,8 @@
 //! The end of a channel that sends.
 
-use super::channel::{Channel, Unsent};
+use super::channel::{ChannelCore, SendFailure};
 use super::{SendError, SendTimeoutError, TrySendError};
-use crate::waiter::Patience;
+use crate::runtime::WaitLimit;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Sends messages into a channel; cloned for each thread that does. The channel is disconnected
 /// when the last one is dropped.
 pub struct Sender<T> {
-    pub(super) channel: Arc<Channel<T>>,
+    pub(super) channel: Arc<ChannelCore<T>>,
 }
 
 impl<T> Sender<T> {
@@ -21,10 +21,10 @@ impl<T> Sender<T> {
     /// error.
     #[inline]
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
-        self.channel.send(message, Patience::Endless).map_err(|unsent| match unsent {
-            Unsent::Gone(message) => SendError::Disconnected(message),
+        self.channel.send(message, WaitLimit::Endless).map_err(|unsent| match unsent {
+            SendFailure::Gone(message) => SendError::Disconnected(message),
             // Without a deadline it is never late.
-            Unsent::Cancelled(message) | Unsent::Late(message) => SendError::Cancelled(message),
+            SendFailure::Cancelled(message) | SendFailure::Late(message) => SendError::Cancelled(message),
         })
     }
 
@@ -34,10 +34,10 @@ impl<T> Sender<T> {
     /// If not, or if all receivers are gone. The message is in the error.
     #[inline]
     pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
-        self.channel.send(message, Patience::None).map_err(|unsent| match unsent {
-            Unsent::Gone(message) => TrySendError::Disconnected(message),
+        self.channel.send(message, WaitLimit::None).map_err(|unsent| match unsent {
+            SendFailure::Gone(message) => TrySendError::Disconnected(message),
             // Who doesn't wait isn't cancelled.
-            Unsent::Late(message) | Unsent::Cancelled(message) => TrySendError::Full(message),
+            SendFailure::Late(message) | SendFailure::Cancelled(message) => TrySendError::Full(message),
         })
     }
 
@@ -47,7 +47,7 @@ impl<T> Sender<T> {
     /// If the time is over, all receivers are gone, or the thread is cancelled while it waits. The
     /// message is in the error.
     pub fn send_timeout(&self, message: T, span: Duration) -> Result<(), SendTimeoutError<T>> {
-        self.send_for(message, Patience::of(span))
+        self.send_for(message, WaitLimit::of(span))
     }
 
     /// Sends a message; does not wait beyond `deadline`.
@@ -55,14 +55,14 @@ impl<T> Sender<T> {
     /// # Errors
     /// As [`send_timeout`](Self::send_timeout).
     pub fn send_deadline(&self, message: T, deadline: Instant) -> Result<(), SendTimeoutError<T>> {
-        self.send_for(message, Patience::until(deadline))
+        self.send_for(message, WaitLimit::until(deadline))
     }
 
-    fn send_for(&self, message: T, patience: Patience) -> Result<(), SendTimeoutError<T>> {
-        self.channel.send(message, patience).map_err(|unsent| match unsent {
-            Unsent::Late(message) => SendTimeoutError::Timeout(message),
-            Unsent::Gone(message) => SendTimeoutError::Disconnected(message),
-            Unsent::Cancelled(message) => SendTimeoutError::Cancelled(message),
+    fn send_for(&self, message: T, limit: WaitLimit) -> Result<(), SendTimeoutError<T>> {
+        self.channel.send(message, limit).map_err(|unsent| match unsent {
+            SendFailure::Late(message) => SendTimeoutError::Timeout(message),
+            SendFailure::Gone(message) => SendTimeoutError::Disconnected(message),
+            SendFailure::Cancelled(message) => SendTimeoutError::Cancelled(message),
         })
     }
 

@@ -2,9 +2,9 @@
 //!
 //! All unsafe code about nodes is here. The proof is in `README.md`.
 
-use crate::cell::UnsafeCell;
-use crate::spin::{self, Spin};
-use crate::waiter::{Control, const_fn, wake};
+use crate::lock_cell::UnsafeCell;
+use crate::runtime::{Control, const_fn, wake};
+use crate::spin_lock::{self, SpinLock};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
@@ -19,15 +19,15 @@ const BATCH: usize = 16;
 /// |---|---|
 /// | `spin` | see there; its hints say which lists have waiters |
 /// | `inside` | who is inside `spin` |
-pub(crate) struct Queue<D, P, const LISTS: usize> {
-    spin: Spin,
-    inside: UnsafeCell<Inside<D, P, LISTS>>,
+pub(crate) struct WaitQueue<D, P, const LISTS: usize> {
+    spin: SpinLock,
+    inside: UnsafeCell<Contents<D, P, LISTS>>,
     /// To loom, spinning is endless: here it has the others wait. It tries the spin lock by itself.
     #[cfg(underpass_loom)]
     order: loom::sync::Mutex<()>,
 }
 
-struct Inside<D, P, const LISTS: usize> {
+struct Contents<D, P, const LISTS: usize> {
     data: D,
     lists: [List<P>; LISTS],
     tickets: u64,
@@ -62,9 +62,9 @@ struct Body<P> {
 // SAFETY: `inside` is reached only with the lock held, and nodes are too while they are linked; so
 // data, and payloads, which others look into, move between threads at the most. Nodes refer to
 // nothing else.
-unsafe impl<D: Send, P: Send, const LISTS: usize> Sync for Queue<D, P, LISTS> {}
+unsafe impl<D: Send, P: Send, const LISTS: usize> Sync for WaitQueue<D, P, LISTS> {}
 // SAFETY: a linked node's owner borrows the queue: one that can be moved has none.
-unsafe impl<D: Send, P: Send, const LISTS: usize> Send for Queue<D, P, LISTS> {}
+unsafe impl<D: Send, P: Send, const LISTS: usize> Send for WaitQueue<D, P, LISTS> {}
 
 /// What to do with a waiter.
 pub(crate) enum Verdict<R> {
@@ -80,7 +80,7 @@ pub(crate) enum Verdict<R> {
 
 /// Where a waiter is put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ListEnd {
     Front,
     Back,
 }
@@ -102,13 +102,13 @@ impl<D, P, R, F: FnOnce(&Entry<'_, D, P, LISTS>) -> R, const LISTS: usize> Then<
     }
 }
 
-impl<D, P, const LISTS: usize> Queue<D, P, LISTS> {
+impl<D, P, const LISTS: usize> WaitQueue<D, P, LISTS> {
     const_fn! {
-        pub(crate) fn new(data: D) -> Queue<D, P, LISTS> {
+        pub(crate) fn new(data: D) -> WaitQueue<D, P, LISTS> {
             let lists = [const { List { head: ptr::null(), tail: ptr::null() } }; LISTS];
-            Queue {
-                spin: Spin::new(),
-                inside: UnsafeCell::new(Inside { data, lists, tickets: 0 }),
+            WaitQueue {
+                spin: SpinLock::new(),
+                inside: UnsafeCell::new(Contents { data, lists, tickets: 0 }),
                 #[cfg(underpass_loom)]
                 order: loom::sync::Mutex::new(()),
             }
@@ -118,16 +118,16 @@ impl<D, P, const LISTS: usize> Queue<D, P, LISTS> {
     /// Whether no list had waiters when somebody last left. Who must not miss a waiter learned of
     /// it by something that synchronizes, such as the mutex of a condition.
     #[inline]
-    pub(crate) fn deserted(&self) -> bool {
+    pub(crate) fn looks_empty(&self) -> bool {
         self.spin.hints() == 0
     }
 
     /// Goes inside. Nothing may be waited for there, and nothing of a user's run.
     #[inline]
-    pub(crate) fn lock(&self) -> Held<'_, D, P, LISTS> {
+    pub(crate) fn lock(&self) -> QueueGuard<'_, D, P, LISTS> {
         #[cfg(underpass_loom)]
         let order = self.order.lock().unwrap();
-        Held {
+        QueueGuard {
             queue: self,
             inside: self.spin.enter(),
             #[cfg(underpass_loom)]
@@ -138,7 +138,7 @@ impl<D, P, const LISTS: usize> Queue<D, P, LISTS> {
 }
 
 #[cfg(all(test, not(underpass_loom)))]
-impl<D, P, const LISTS: usize> Queue<D, P, LISTS> {
+impl<D, P, const LISTS: usize> WaitQueue<D, P, LISTS> {
     /// How many wait in `list`.
     pub(crate) fn waiting(&self, list: usize) -> usize {
         let mut waiting = 0;
@@ -151,18 +151,18 @@ impl<D, P, const LISTS: usize> Queue<D, P, LISTS> {
 }
 
 /// The inside of a queue, until dropped.
-pub(crate) struct Held<'q, D, P, const LISTS: usize> {
-    queue: &'q Queue<D, P, LISTS>,
-    inside: spin::Inside<'q>,
+pub(crate) struct QueueGuard<'q, D, P, const LISTS: usize> {
+    queue: &'q WaitQueue<D, P, LISTS>,
+    inside: spin_lock::SpinGuard<'q>,
     #[cfg(underpass_loom)]
     #[allow(dead_code)]
     order: loom::sync::MutexGuard<'q, ()>,
     stays: PhantomData<*mut ()>,
 }
 
-impl<'q, D, P, const LISTS: usize> Held<'q, D, P, LISTS> {
+impl<'q, D, P, const LISTS: usize> QueueGuard<'q, D, P, LISTS> {
     #[inline]
-    fn with<R>(&mut self, with: impl FnOnce(&mut Inside<D, P, LISTS>) -> R) -> R {
+    fn with<R>(&mut self, with: impl FnOnce(&mut Contents<D, P, LISTS>) -> R) -> R {
         // SAFETY: the lock is held as long as this value lives, and it is borrowed mutably.
         self.queue.inside.with_mut(|inside| with(unsafe { &mut *inside }))
     }
@@ -253,7 +253,7 @@ impl<'q, D, P, const LISTS: usize> Held<'q, D, P, LISTS> {
         self,
         who: &'static Control,
         list: usize,
-        place: Place,
+        place: ListEnd,
         payload: P,
         then: impl FnOnce(&Entry<'_, D, P, LISTS>) -> R,
     ) -> (R, P) {
@@ -266,7 +266,7 @@ impl<'q, D, P, const LISTS: usize> Held<'q, D, P, LISTS> {
         mut self,
         who: &'static Control,
         list: usize,
-        place: Place,
+        place: ListEnd,
         payload: P,
         then: impl Then<D, P, R, LISTS>,
     ) -> (R, P) {
@@ -287,7 +287,7 @@ impl<'q, D, P, const LISTS: usize> Held<'q, D, P, LISTS> {
     }
 }
 
-impl<D, P, const LISTS: usize> Deref for Held<'_, D, P, LISTS> {
+impl<D, P, const LISTS: usize> Deref for QueueGuard<'_, D, P, LISTS> {
     type Target = D;
     #[inline]
     fn deref(&self) -> &D {
@@ -296,7 +296,7 @@ impl<D, P, const LISTS: usize> Deref for Held<'_, D, P, LISTS> {
     }
 }
 
-impl<D, P, const LISTS: usize> DerefMut for Held<'_, D, P, LISTS> {
+impl<D, P, const LISTS: usize> DerefMut for QueueGuard<'_, D, P, LISTS> {
     #[inline]
     fn deref_mut(&mut self) -> &mut D {
         // SAFETY: as above, and this value is borrowed mutably.
@@ -304,7 +304,7 @@ impl<D, P, const LISTS: usize> DerefMut for Held<'_, D, P, LISTS> {
     }
 }
 
-impl<D, P, const LISTS: usize> Drop for Held<'_, D, P, LISTS> {
+impl<D, P, const LISTS: usize> Drop for QueueGuard<'_, D, P, LISTS> {
     #[inline]
     fn drop(&mut self) {
         let hints = self.with(|inside| {
@@ -318,10 +318,10 @@ impl<D, P, const LISTS: usize> Drop for Held<'_, D, P, LISTS> {
 impl<P> List<P> {
     /// With the lock held, and `node` in no list.
     #[inline]
-    fn link(&mut self, node: &Node<P>, place: Place) {
+    fn link(&mut self, node: &Node<P>, place: ListEnd) {
         let (prev, next) = match place {
-            Place::Back => (self.tail, ptr::null()),
-            Place::Front => (ptr::null(), self.head),
+            ListEnd::Back => (self.tail, ptr::null()),
+            ListEnd::Front => (ptr::null(), self.head),
         };
         Self::set(ptr::from_ref(node), |body| (body.prev, body.next) = (prev, next));
         self.join(prev, node);
@@ -363,7 +363,7 @@ impl<P> List<P> {
 
 /// A waiter that is, or was, in a list; out of it for certain once this is dropped.
 pub(crate) struct Entry<'a, D, P, const LISTS: usize> {
-    queue: &'a Queue<D, P, LISTS>,
+    queue: &'a WaitQueue<D, P, LISTS>,
     node: &'a Node<P>,
 }
 

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 #[cfg(not(underpass_loom))]
-pub(crate) use crate::wakes::{suspend, wake};
+pub(crate) use crate::suspend::{suspend, wake};
 #[cfg(not(underpass_loom))]
 pub(crate) use underpass_threads::{
     Awaited, Brief, Control, Critical, Wait, Woken, brief, critical, me, panicking, yield_now,
@@ -30,7 +30,7 @@ pub(crate) use stand_in::*;
 
 /// For how long to wait for something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum WaitLimit {
     /// Not at all.
     None,
     /// Until this point of `underpass_os::clock`.
@@ -39,7 +39,7 @@ pub(crate) enum Patience {
     Endless,
 }
 
-impl Patience {
+impl WaitLimit {
     /// As long as `span`, from now.
     pub(crate) fn of(span: Duration) -> Self {
         Self::Until(underpass_os::clock::deadline_ns(span))

@@ -41,14 +41,14 @@ impl<T> TryLock<T> {
 
     /// The value, unless somebody has it.
     #[inline]
-    pub fn try_lock(&self) -> Option<Held<'_, T>> {
+    pub fn try_lock(&self) -> Option<TryLockGuard<'_, T>> {
         // A look first: a line that others hold is only read.
         if self.taken.load(Ordering::Relaxed) {
             return None;
         }
-        // SYNC with `taken` store in `Held::drop`: what the last holder did to the value.
+        // SYNC with `taken` store in `TryLockGuard::drop`: what the last holder did to the value.
         match self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed) {
-            Ok(_) => Some(Held { lock: self, stays: PhantomData }),
+            Ok(_) => Some(TryLockGuard { lock: self, stays: PhantomData }),
             Err(_) => None,
         }
     }
@@ -62,15 +62,15 @@ impl<T> std::fmt::Debug for TryLock<T> {
 
 /// The value of a [`TryLock`], until dropped.
 #[derive(Debug)]
-pub struct Held<'a, T> {
+pub struct TryLockGuard<'a, T> {
     lock: &'a TryLock<T>,
-    /// It gives out `&mut T`: what a shared `Held` could be used for is not worked out, so none is
+    /// It gives out `&mut T`: what a shared `TryLockGuard` could be used for is not worked out, so none is
     /// shared or sent.
     stays: PhantomData<*mut T>,
 }
 
 #[cfg(not(underpass_loom))]
-impl<T> Deref for Held<'_, T> {
+impl<T> Deref for TryLockGuard<'_, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
@@ -80,7 +80,7 @@ impl<T> Deref for Held<'_, T> {
 }
 
 #[cfg(not(underpass_loom))]
-impl<T> DerefMut for Held<'_, T> {
+impl<T> DerefMut for TryLockGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as above, and `&mut self` makes this the only borrow.
@@ -89,7 +89,7 @@ impl<T> DerefMut for Held<'_, T> {
 }
 
 #[cfg(underpass_loom)]
-impl<T> Deref for Held<'_, T> {
+impl<T> Deref for TryLockGuard<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
         // SAFETY: this value exists only while `taken` is ours; loom checks that claim.
@@ -98,14 +98,14 @@ impl<T> Deref for Held<'_, T> {
 }
 
 #[cfg(underpass_loom)]
-impl<T> DerefMut for Held<'_, T> {
+impl<T> DerefMut for TryLockGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as above, and `&mut self` makes this the only borrow.
         self.lock.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<T> Drop for TryLockGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         // SYNC with `taken` compare_exchange in `try_lock`: what we did to the value.

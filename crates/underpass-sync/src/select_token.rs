@@ -11,9 +11,9 @@ const ABANDONED: usize = 1;
 const FIRST: usize = 2;
 
 /// One select's decision, taken once.
-pub(crate) struct Token(AtomicUsize);
+pub(crate) struct SelectToken(AtomicUsize);
 
-impl Token {
+impl SelectToken {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self(AtomicUsize::new(OPEN)))
     }

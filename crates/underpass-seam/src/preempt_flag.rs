@@ -8,12 +8,12 @@
 mod here {
     // Zero: none. One: begun. Two more: a signal came.
     core::arch::global_asm!(
-        ".pushsection .tbss.underpass_brief,\"awT\",@nobits",
-        ".hidden underpass_brief",
-        ".globl underpass_brief",
-        ".type underpass_brief, @tls_object",
-        ".size underpass_brief, 1",
-        "underpass_brief:",
+        ".pushsection .tbss.underpass_preempt_flag,\"awT\",@nobits",
+        ".hidden underpass_preempt_flag",
+        ".globl underpass_preempt_flag",
+        ".type underpass_preempt_flag, @tls_object",
+        ".size underpass_preempt_flag, 1",
+        "underpass_preempt_flag:",
         ".zero 1",
         ".popsection",
     );
@@ -24,7 +24,7 @@ mod here {
         // SAFETY: it writes our own byte of this kernel thread.
         unsafe {
             core::arch::asm!(
-                "mov {at}, qword ptr [rip + underpass_brief@GOTTPOFF]",
+                "mov {at}, qword ptr [rip + underpass_preempt_flag@GOTTPOFF]",
                 "mov byte ptr fs:[{at}], 1",
                 at = out(reg) _,
                 options(nostack, preserves_flags),
@@ -39,7 +39,7 @@ mod here {
         // SAFETY: as above; and it is one instruction, so a signal comes before or after it.
         unsafe {
             core::arch::asm!(
-                "mov {at}, qword ptr [rip + underpass_brief@GOTTPOFF]",
+                "mov {at}, qword ptr [rip + underpass_preempt_flag@GOTTPOFF]",
                 "dec byte ptr fs:[{at}]",
                 "jnz {came}",
                 at = out(reg) _,
@@ -56,7 +56,7 @@ mod here {
         // SAFETY: as above.
         unsafe {
             core::arch::asm!(
-                "mov {at}, qword ptr [rip + underpass_brief@GOTTPOFF]",
+                "mov {at}, qword ptr [rip + underpass_preempt_flag@GOTTPOFF]",
                 "mov byte ptr fs:[{at}], 0",
                 at = out(reg) _,
                 options(nostack, preserves_flags),
@@ -69,7 +69,7 @@ mod here {
         // SAFETY: as above.
         unsafe {
             core::arch::asm!(
-                "mov {at}, qword ptr [rip + underpass_brief@GOTTPOFF]",
+                "mov {at}, qword ptr [rip + underpass_preempt_flag@GOTTPOFF]",
                 "mov {flag}, byte ptr fs:[{at}]",
                 at = out(reg) _,
                 flag = out(reg_byte) flag,
@@ -94,7 +94,7 @@ mod here {
             // SAFETY: as above; the section that was interrupted does nothing meanwhile.
             unsafe {
                 core::arch::asm!(
-                    "mov {at}, qword ptr [rip + underpass_brief@GOTTPOFF]",
+                    "mov {at}, qword ptr [rip + underpass_preempt_flag@GOTTPOFF]",
                     "or byte ptr fs:[{at}], 2",
                     at = out(reg) _,
                     options(nostack),

@@ -2,9 +2,9 @@
 
 use crate::bias::Bias;
 use crate::holder::{self, FREE_BITS};
-use crate::queue::{Place, Queue, Verdict};
-use crate::waiter::{Patience, Woken, const_fn, me, wake};
-use crate::waiting::Waiting;
+use crate::queue_wait::QueueWait;
+use crate::runtime::{WaitLimit, Woken, const_fn, me, wake};
+use crate::wait_queue::{ListEnd, Verdict, WaitQueue};
 use underpass_seam::atomic::{AtomicUsize, Ordering};
 use underpass_seam::spin_hint;
 
@@ -20,7 +20,7 @@ const _: () = assert!(FREE_BITS & BITS == BITS);
 
 /// So often others may get in ahead of a waiter that was woken for the lock; then it is handed
 /// over.
-const PATIENCE: u32 = 4;
+const HANDOVER_AFTER: u32 = 4;
 /// Looks at a lock that another has before it is waited for: somebody on another processor may
 /// release it at any moment. Loom looks at all moments anyhow.
 const LOOKS: u32 = if cfg!(underpass_loom) { 0 } else { 20 };
@@ -33,14 +33,14 @@ const LOOKS: u32 = if cfg!(underpass_loom) { 0 } else { 20 };
 /// | `word` | anybody; while it says `BIASED`, as is said there |
 /// | `bias` | its "inside by the lock's word" is: to have the lock, while `word` does not say `BIASED`; or to be inside `waiters`, while it does |
 /// | `waiters` | see there; `WAITED` is set only with it locked |
-pub(crate) struct Lock {
+pub(crate) struct RawMutex {
     word: AtomicUsize,
     bias: Bias,
-    waiters: Queue<(), Turn, 1>,
+    waiters: WaitQueue<(), MutexWaiter, 1>,
 }
 
 /// What a waiter and who wakes it tell each other.
-struct Turn {
+struct MutexWaiter {
     /// So often others were faster.
     passed: u32,
     /// Who waits, as `word` will say it.
@@ -49,24 +49,24 @@ struct Turn {
     handed: bool,
 }
 
-impl Lock {
+impl RawMutex {
     const_fn! {
-        pub(crate) fn new() -> Lock {
-            Lock { word: AtomicUsize::new(0), bias: Bias::new(), waiters: Queue::new(()) }
+        pub(crate) fn new() -> RawMutex {
+            RawMutex { word: AtomicUsize::new(0), bias: Bias::new(), waiters: WaitQueue::new(()) }
         }
     }
 
     #[inline(always)]
-    pub(crate) fn acquire(&self, patience: Patience) -> bool {
+    pub(crate) fn acquire(&self, limit: WaitLimit) -> bool {
         let mark = holder::mark() | LOCKED;
-        self.acquire_plainly(mark)
+        self.acquire_biased(mark)
             // SYNC with `word` swap in `release_by_word`: what the last holder did.
             || self.word.compare_exchange(0, mark, Ordering::Acquire, Ordering::Relaxed).is_ok()
-            || self.acquire_slow(mark, patience)
+            || self.acquire_slow(mark, limit)
     }
 
     #[inline(always)]
-    fn acquire_plainly(&self, mark: usize) -> bool {
+    fn acquire_biased(&self, mark: usize) -> bool {
         let Some(_inside) = self.bias.enter() else { return false };
         // Relaxed: the last holder was on this kernel thread, or came by the word and granted the
         // right here.
@@ -80,15 +80,15 @@ impl Lock {
 
     #[inline(always)]
     pub(crate) fn release(&self) {
-        if !self.release_plainly() {
+        if !self.release_biased() {
             self.release_by_word();
         }
     }
 
     #[inline(always)]
-    fn release_plainly(&self) -> bool {
+    fn release_biased(&self) -> bool {
         let Some(_inside) = self.bias.enter() else { return false };
-        // Relaxed: as in `acquire_plainly`.
+        // Relaxed: as in `acquire_biased`.
         let biased = self.word.load(Ordering::Relaxed) & BIASED != 0;
         if biased {
             // SYNC with `word` load in `unbias`: what we did.
@@ -106,7 +106,7 @@ impl Lock {
             let _inside = self.waiters.lock();
             self.unbias();
         }
-        if self.bias.counts() && self.grant() {
+        if self.bias.count_use() && self.grant() {
             return;
         }
         // SYNC with `word` compare_exchange in `acquire`, `try_acquire` and `hand_over`: what we
@@ -127,7 +127,7 @@ impl Lock {
         // SYNC with `word` load in `unbias`: that the right was granted, and what we did.
         let granted = self.word.compare_exchange(word, BIASED, Ordering::Release, Ordering::Relaxed).is_ok();
         if !granted {
-            self.bias.refuse();
+            self.bias.take_back();
         }
         granted
     }
@@ -139,7 +139,7 @@ impl Lock {
         // SYNC with `word` compare_exchange in `grant`: that it was granted; and with the plain
         // stores: what their threads did.
         if self.word.load(Ordering::Acquire) & BIASED != 0 {
-            self.bias.withdraw();
+            self.bias.revoke();
             // SYNC with `word` in `acquire` and `try_acquire`: what was done by those who had it
             // plainly.
             self.word.fetch_and(!BIASED, Ordering::AcqRel);
@@ -190,7 +190,7 @@ impl Lock {
     }
 
     #[cold]
-    fn acquire_slow(&self, mark: usize, patience: Patience) -> bool {
+    fn acquire_slow(&self, mark: usize, limit: WaitLimit) -> bool {
         // Relaxed: a guess.
         if self.word.load(Ordering::Relaxed) & (LOCKED | BIASED) == BIASED {
             let _inside = self.waiters.lock();
@@ -199,7 +199,7 @@ impl Lock {
         if self.try_acquire(mark) {
             return true;
         }
-        if patience == Patience::None {
+        if limit == WaitLimit::None {
             return false;
         }
         for _ in 0..LOOKS {
@@ -211,10 +211,10 @@ impl Lock {
                 _ => break,
             }
         }
-        self.wait(mark, patience)
+        self.wait(mark, limit)
     }
 
-    fn wait(&self, mark: usize, patience: Patience) -> bool {
+    fn wait(&self, mark: usize, limit: WaitLimit) -> bool {
         let me = me();
         let mut passed = 0;
         loop {
@@ -222,11 +222,11 @@ impl Lock {
             // Inside, so that who finds the bit finds the waiter too.
             if self.announce(false) {
                 // Woken, but not soon enough: it keeps its place.
-                let place = if passed == 0 { Place::Back } else { Place::Front };
-                let turn = Turn { passed, mark, handed: false };
+                let place = if passed == 0 { ListEnd::Back } else { ListEnd::Front };
+                let turn = MutexWaiter { passed, mark, handed: false };
                 let (woken, turn) = held.enlist(me, 0, place, turn, |entry| {
                     let holder = || self.holder();
-                    Waiting::new(entry, "a mutex", self, &holder).suspend(me, patience, false)
+                    QueueWait::new(entry, "a mutex", self, &holder).suspend(me, limit, false)
                 });
                 match woken {
                     Woken::Woken if turn.handed => return true,
@@ -247,7 +247,7 @@ impl Lock {
     fn wake_one(&self) {
         let mut held = self.waiters.lock();
         let woken = held.take(0, |_, _, turn| {
-            if turn.passed >= PATIENCE {
+            if turn.passed >= HANDOVER_AFTER {
                 turn.handed = self.hand_over(turn.mark);
                 // Else somebody was faster still, and looks here when it releases the lock.
                 return if turn.handed { Verdict::Take(()) } else { Verdict::Stop };

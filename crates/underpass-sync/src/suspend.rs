@@ -11,8 +11,8 @@ pub(crate) fn suspend(
     deadline_ns: Option<u64>,
     cancellable: bool,
 ) -> Woken {
-    // SAFETY: `Queue::enlist` has put the calling thread into the list, with the lock held, and
-    // `Waiting` and `Token` take it out, or decide, such that exactly one does: whoever else takes
+    // SAFETY: `WaitQueue::enlist` has put the calling thread into the list, with the lock held, and
+    // `QueueWait` and `SelectToken` take it out, or decide, such that exactly one does: whoever else takes
     // it wakes it.
     unsafe { underpass_threads::suspend(me, wait, deadline_ns, cancellable) }
 }
@@ -20,6 +20,6 @@ pub(crate) fn suspend(
 /// Wakes one that was taken out of a list, or for which a token was decided.
 #[inline]
 pub(crate) fn wake(who: &'static Control) {
-    // SAFETY: `Held::take` gives each place in a list out once, and a token is decided once.
+    // SAFETY: `QueueGuard::take` gives each place in a list out once, and a token is decided once.
     unsafe { who.wake() };
 }

@@ -1,8 +1,8 @@
 //! A spin lock for a few instructions, or for some looks in a row by who alone uses it, beside
 //! which lie some hints.
 
-use crate::bias::{Bias, Plainly};
-use crate::waiter::{Critical, const_fn, critical};
+use crate::bias::{Bias, BiasedEntry};
+use crate::runtime::{Critical, const_fn, critical};
 use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_seam::spin_hint;
 
@@ -21,15 +21,15 @@ const SPINS: u32 = 64;
 /// | `hints` | who is inside |
 /// | `bias` | see there |
 #[repr(C)] // What each use touches lies together.
-pub struct Spin {
+pub struct SpinLock {
     word: AtomicU32,
     hints: AtomicU32,
     bias: Bias,
 }
 
 /// The inside, until dropped. Preemption is held off.
-pub struct Inside<'a> {
-    spin: &'a Spin,
+pub struct SpinGuard<'a> {
+    spin: &'a SpinLock,
     way: Way<'a>,
 }
 
@@ -39,42 +39,42 @@ enum Way<'a> {
     #[allow(dead_code)] // Dropped after `drop` has left.
     Word(Critical),
     #[allow(dead_code)] // Dropped.
-    Plain(Plainly<'a>),
+    Biased(BiasedEntry<'a>),
 }
 
-impl Spin {
+impl SpinLock {
     const_fn! {
         /// A free one, with no hints.
-        pub fn new() -> Spin {
-            Spin { word: AtomicU32::new(0), hints: AtomicU32::new(0), bias: Bias::new() }
+        pub fn new() -> SpinLock {
+            SpinLock { word: AtomicU32::new(0), hints: AtomicU32::new(0), bias: Bias::new() }
         }
     }
 
     /// Goes inside.
     #[inline(always)]
-    pub fn enter(&self) -> Inside<'_> {
+    pub fn enter(&self) -> SpinGuard<'_> {
         let way = match self.bias.enter() {
-            Some(plainly) => Way::Plain(plainly),
+            Some(entry) => Way::Biased(entry),
             None => self.enter_by_word(),
         };
-        Inside { spin: self, way }
+        SpinGuard { spin: self, way }
     }
 
     /// Goes inside, unless somebody else is there by the word. For who is there plainly it waits.
     #[inline(always)]
-    pub fn try_enter(&self) -> Option<Inside<'_>> {
+    pub fn try_enter(&self) -> Option<SpinGuard<'_>> {
         let way = match self.bias.enter() {
-            Some(plainly) => Way::Plain(plainly),
+            Some(entry) => Way::Biased(entry),
             None => self.try_enter_by_word()?,
         };
-        Some(Inside { spin: self, way })
+        Some(SpinGuard { spin: self, way })
     }
 
     /// Goes inside plainly, if the caller's kernel thread has the right to: who does may stay for
     /// longer, as nobody else comes here much.
     #[inline(always)]
-    pub fn try_enter_plainly(&self) -> Option<Inside<'_>> {
-        self.bias.enter().map(|plainly| Inside { spin: self, way: Way::Plain(plainly) })
+    pub fn try_enter_biased(&self) -> Option<SpinGuard<'_>> {
+        self.bias.enter().map(|entry| SpinGuard { spin: self, way: Way::Biased(entry) })
     }
 
     #[inline]
@@ -85,7 +85,7 @@ impl Spin {
         }
         let critical = critical();
         self.try_take().then(|| {
-            self.bias.withdraw();
+            self.bias.revoke();
             Way::Word(critical)
         })
     }
@@ -96,7 +96,7 @@ impl Spin {
         if !self.try_take() {
             self.enter_slow();
         }
-        self.bias.withdraw();
+        self.bias.revoke();
         Way::Word(critical)
     }
 
@@ -120,11 +120,11 @@ impl Spin {
         }
     }
 
-    // Not into those who leave plainly: what drops an `Inside` is to be small enough to go into
+    // Not into those who leave plainly: what drops an `SpinGuard` is to be small enough to go into
     // them.
     #[inline(never)]
     fn leave_by_word(&self) {
-        if self.bias.counts() {
+        if self.bias.count_use() {
             self.bias.grant();
         }
         // SYNC with `word` compare_exchange in `try_enter`: what was done inside.
@@ -139,12 +139,12 @@ impl Spin {
     }
 }
 
-impl Inside<'_> {
+impl SpinGuard<'_> {
     /// Whether the caller's kernel thread is the one that has the right to enter plainly: nobody
     /// else uses this lock much, then.
     #[inline(always)]
-    pub fn is_plain(&self) -> bool {
-        matches!(self.way, Way::Plain(_))
+    pub fn is_biased(&self) -> bool {
+        matches!(self.way, Way::Biased(_))
     }
 
     /// Leaves hints for those who will look.
@@ -155,7 +155,7 @@ impl Inside<'_> {
     }
 }
 
-impl Drop for Inside<'_> {
+impl Drop for SpinGuard<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         if let Way::Word(_) = self.way {
@@ -164,14 +164,14 @@ impl Drop for Inside<'_> {
     }
 }
 
-impl Default for Spin {
+impl Default for SpinLock {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl std::fmt::Debug for Spin {
+impl std::fmt::Debug for SpinLock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Spin").field("hints", &self.hints()).finish_non_exhaustive()
+        f.debug_struct("SpinLock").field("hints", &self.hints()).finish_non_exhaustive()
     }
 }

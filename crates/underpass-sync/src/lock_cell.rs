@@ -1,9 +1,9 @@
 //! A value that a lock keeps. All unsafe code about values is here; that about waiters is in
 //! `queue.rs`.
 
-use crate::lock::Lock;
-use crate::share::Share;
-use crate::waiter::{Control, Patience, const_fn, me};
+use crate::raw_mutex::RawMutex;
+use crate::raw_rwlock::RawRwLock;
+use crate::runtime::{Control, WaitLimit, const_fn, me};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
@@ -58,9 +58,9 @@ impl<T: ?Sized> UnsafeCell<T> {
 /// # Safety
 /// From when `acquire` gave `true` until `release`, it gives `true` to nobody else; what was done
 /// before `release` happens before what is done after the next `true`.
-pub(crate) unsafe trait Excludes {
-    /// Takes the lock; `false` if `patience` ended first.
-    fn acquire(&self, patience: Patience) -> bool;
+pub(crate) unsafe trait ExclusiveLock {
+    /// Takes the lock; `false` if `limit` ended first.
+    fn acquire(&self, limit: WaitLimit) -> bool;
     /// Gives it up, by who has it.
     fn release(&self);
 }
@@ -68,73 +68,73 @@ pub(crate) unsafe trait Excludes {
 /// A lock that many may share.
 ///
 /// # Safety
-/// As [`Excludes`], and while somebody has it by `acquire_shared`, nobody has it by `acquire`.
-pub(crate) unsafe trait Shares: Excludes {
-    fn acquire_shared(&self, patience: Patience) -> bool;
+/// As [`ExclusiveLock`], and while somebody has it by `acquire_shared`, nobody has it by `acquire`.
+pub(crate) unsafe trait SharedLock: ExclusiveLock {
+    fn acquire_shared(&self, limit: WaitLimit) -> bool;
     fn release_shared(&self);
     /// Turns the caller's own into a shared one.
     fn downgrade(&self);
 }
 
 // SAFETY: `README.md` proves it, and `tests/loom.rs` tries it.
-unsafe impl Excludes for Lock {
+unsafe impl ExclusiveLock for RawMutex {
     #[inline]
-    fn acquire(&self, patience: Patience) -> bool {
-        Lock::acquire(self, patience)
+    fn acquire(&self, limit: WaitLimit) -> bool {
+        RawMutex::acquire(self, limit)
     }
 
     #[inline]
     fn release(&self) {
-        Lock::release(self);
+        RawMutex::release(self);
     }
 }
 
 // SAFETY: as above.
-unsafe impl Excludes for Share {
+unsafe impl ExclusiveLock for RawRwLock {
     #[inline]
-    fn acquire(&self, patience: Patience) -> bool {
-        Share::acquire(self, patience)
+    fn acquire(&self, limit: WaitLimit) -> bool {
+        RawRwLock::acquire(self, limit)
     }
 
     #[inline]
     fn release(&self) {
-        Share::release(self);
+        RawRwLock::release(self);
     }
 }
 
 // SAFETY: as above.
-unsafe impl Shares for Share {
+unsafe impl SharedLock for RawRwLock {
     #[inline]
-    fn acquire_shared(&self, patience: Patience) -> bool {
-        Share::acquire_shared(self, patience)
+    fn acquire_shared(&self, limit: WaitLimit) -> bool {
+        RawRwLock::acquire_shared(self, limit)
     }
 
     #[inline]
     fn release_shared(&self) {
-        Share::release_shared(self);
+        RawRwLock::release_shared(self);
     }
 
     #[inline]
     fn downgrade(&self) {
-        Share::downgrade(self);
+        RawRwLock::downgrade(self);
     }
 }
 
 /// A value, and the lock whose holders may touch it.
-pub(crate) struct Locked<L, T: ?Sized> {
+pub(crate) struct LockCell<L, T: ?Sized> {
     lock: L,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: whoever has the lock has the value to itself, so it moves between threads at the most.
-unsafe impl<T: ?Sized + Send> Sync for Locked<Lock, T> {}
+unsafe impl<T: ?Sized + Send> Sync for LockCell<RawMutex, T> {}
 // SAFETY: as above, and sharers read it at the same time.
-unsafe impl<T: ?Sized + Send + Sync> Sync for Locked<Share, T> {}
+unsafe impl<T: ?Sized + Send + Sync> Sync for LockCell<RawRwLock, T> {}
 
-impl<L, T> Locked<L, T> {
+impl<L, T> LockCell<L, T> {
     const_fn! {
-        pub(crate) fn new(lock: L, value: T) -> Locked<L, T> {
-            Locked { lock, value: UnsafeCell::new(value) }
+        pub(crate) fn new(lock: L, value: T) -> LockCell<L, T> {
+            LockCell { lock, value: UnsafeCell::new(value) }
         }
     }
 
@@ -143,7 +143,7 @@ impl<L, T> Locked<L, T> {
     }
 }
 
-impl<L, T: ?Sized> Locked<L, T> {
+impl<L, T: ?Sized> LockCell<L, T> {
     #[inline]
     pub(crate) fn lock(&self) -> &L {
         &self.lock
@@ -154,66 +154,66 @@ impl<L, T: ?Sized> Locked<L, T> {
     }
 }
 
-impl<L: Excludes, T: ?Sized> Locked<L, T> {
-    /// The value, to itself; nothing if `patience` ended first.
+impl<L: ExclusiveLock, T: ?Sized> LockCell<L, T> {
+    /// The value, to itself; nothing if `limit` ended first.
     #[inline]
-    pub(crate) fn acquire(&self, patience: Patience) -> Option<Exclusive<'_, L, T>> {
+    pub(crate) fn acquire(&self, limit: WaitLimit) -> Option<ExclusiveAccess<'_, L, T>> {
         // Not `then_some`: a value that isn't handed out would be dropped, and release the lock.
-        self.lock.acquire(patience).then(|| Exclusive { of: self, stays: PhantomData })
+        self.lock.acquire(limit).then(|| ExclusiveAccess { of: self, stays: PhantomData })
     }
 
     /// The value, to itself, after any wait.
     #[inline]
-    pub(crate) fn acquire_at_last(&self) -> Exclusive<'_, L, T> {
-        let acquired = self.lock.acquire(Patience::Endless);
+    pub(crate) fn acquire_blocking(&self) -> ExclusiveAccess<'_, L, T> {
+        let acquired = self.lock.acquire(WaitLimit::Endless);
         assert!(acquired, "only a deadline ends the wait for a lock");
-        Exclusive { of: self, stays: PhantomData }
+        ExclusiveAccess { of: self, stays: PhantomData }
     }
 }
 
-impl<L: Shares, T: ?Sized> Locked<L, T> {
+impl<L: SharedLock, T: ?Sized> LockCell<L, T> {
     /// The value, together with other readers.
     #[inline]
-    pub(crate) fn acquire_shared(&self, patience: Patience) -> Option<Shared<'_, L, T>> {
-        self.lock.acquire_shared(patience).then(|| Shared { of: self, stays: PhantomData })
+    pub(crate) fn acquire_shared(&self, limit: WaitLimit) -> Option<SharedAccess<'_, L, T>> {
+        self.lock.acquire_shared(limit).then(|| SharedAccess { of: self, stays: PhantomData })
     }
 
     /// The value, together with other readers, after any wait.
     #[inline]
-    pub(crate) fn acquire_shared_at_last(&self) -> Shared<'_, L, T> {
-        let acquired = self.lock.acquire_shared(Patience::Endless);
+    pub(crate) fn acquire_shared_blocking(&self) -> SharedAccess<'_, L, T> {
+        let acquired = self.lock.acquire_shared(WaitLimit::Endless);
         assert!(acquired, "only a deadline ends the wait for a lock");
-        Shared { of: self, stays: PhantomData }
+        SharedAccess { of: self, stays: PhantomData }
     }
 }
 
 /// The value of a lock that the owner of this has, until dropped.
 #[must_use]
-pub(crate) struct Exclusive<'a, L: Excludes, T: ?Sized> {
-    of: &'a Locked<L, T>,
+pub(crate) struct ExclusiveAccess<'a, L: ExclusiveLock, T: ?Sized> {
+    of: &'a LockCell<L, T>,
     stays: PhantomData<*mut T>,
 }
 
 // SAFETY: it gives others `&T`, no more.
-unsafe impl<L: Excludes + Sync, T: ?Sized + Sync> Sync for Exclusive<'_, L, T> {}
+unsafe impl<L: ExclusiveLock + Sync, T: ?Sized + Sync> Sync for ExclusiveAccess<'_, L, T> {}
 
-impl<'a, L: Excludes, T: ?Sized> Exclusive<'a, L, T> {
+impl<'a, L: ExclusiveLock, T: ?Sized> ExclusiveAccess<'a, L, T> {
     /// Keeps the lock, without the value.
-    pub(crate) fn leave(self) -> &'a Locked<L, T> {
+    pub(crate) fn leave(self) -> &'a LockCell<L, T> {
         std::mem::ManuallyDrop::new(self).of
     }
 }
 
-impl<'a, L: Shares, T: ?Sized> Exclusive<'a, L, T> {
+impl<'a, L: SharedLock, T: ?Sized> ExclusiveAccess<'a, L, T> {
     /// Lets other readers in.
-    pub(crate) fn downgrade(self) -> Shared<'a, L, T> {
+    pub(crate) fn downgrade(self) -> SharedAccess<'a, L, T> {
         let of = self.leave();
         of.lock.downgrade();
-        Shared { of, stays: PhantomData }
+        SharedAccess { of, stays: PhantomData }
     }
 }
 
-impl<L: Excludes, T: ?Sized> Deref for Exclusive<'_, L, T> {
+impl<L: ExclusiveLock, T: ?Sized> Deref for ExclusiveAccess<'_, L, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
@@ -222,7 +222,7 @@ impl<L: Excludes, T: ?Sized> Deref for Exclusive<'_, L, T> {
     }
 }
 
-impl<L: Excludes, T: ?Sized> DerefMut for Exclusive<'_, L, T> {
+impl<L: ExclusiveLock, T: ?Sized> DerefMut for ExclusiveAccess<'_, L, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as above, and this value is borrowed mutably.
@@ -230,7 +230,7 @@ impl<L: Excludes, T: ?Sized> DerefMut for Exclusive<'_, L, T> {
     }
 }
 
-impl<L: Excludes, T: ?Sized> Drop for Exclusive<'_, L, T> {
+impl<L: ExclusiveLock, T: ?Sized> Drop for ExclusiveAccess<'_, L, T> {
     #[inline]
     fn drop(&mut self) {
         self.of.lock.release();
@@ -239,15 +239,15 @@ impl<L: Excludes, T: ?Sized> Drop for Exclusive<'_, L, T> {
 
 /// The value of a lock that the owner of this shares, until dropped.
 #[must_use]
-pub(crate) struct Shared<'a, L: Shares, T: ?Sized> {
-    of: &'a Locked<L, T>,
+pub(crate) struct SharedAccess<'a, L: SharedLock, T: ?Sized> {
+    of: &'a LockCell<L, T>,
     stays: PhantomData<*mut T>,
 }
 
 // SAFETY: it gives others `&T`, no more.
-unsafe impl<L: Shares + Sync, T: ?Sized + Sync> Sync for Shared<'_, L, T> {}
+unsafe impl<L: SharedLock + Sync, T: ?Sized + Sync> Sync for SharedAccess<'_, L, T> {}
 
-impl<L: Shares, T: ?Sized> Deref for Shared<'_, L, T> {
+impl<L: SharedLock, T: ?Sized> Deref for SharedAccess<'_, L, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
@@ -256,7 +256,7 @@ impl<L: Shares, T: ?Sized> Deref for Shared<'_, L, T> {
     }
 }
 
-impl<L: Shares, T: ?Sized> Drop for Shared<'_, L, T> {
+impl<L: SharedLock, T: ?Sized> Drop for SharedAccess<'_, L, T> {
     #[inline]
     fn drop(&mut self) {
         self.of.lock.release_shared();

@@ -1,9 +1,9 @@
 //! The lock of an [`RwLock`](crate::RwLock), without its value.
 
 use crate::holder;
-use crate::queue::{Held, Place, Queue, Verdict};
-use crate::waiter::{Control, Patience, Woken, const_fn, me, wake};
-use crate::waiting::Waiting;
+use crate::queue_wait::QueueWait;
+use crate::runtime::{Control, WaitLimit, Woken, const_fn, me, wake};
+use crate::wait_queue::{ListEnd, QueueGuard, Verdict, WaitQueue};
 use underpass_seam::atomic::{AtomicUsize, Ordering};
 
 /// In `word`: a writer has it.
@@ -20,7 +20,7 @@ const WRITERS: usize = 1;
 /// Threads that are woken for each time inside.
 const BATCH: usize = 16;
 
-type Waiters = Queue<Phase, (), 2>;
+type Waiters = WaitQueue<Phase, (), 2>;
 
 /// A lock for many readers or one writer. It is handed from phase to phase: who releases it takes
 /// it for those that are next.
@@ -30,7 +30,7 @@ type Waiters = Queue<Phase, (), 2>;
 /// | `word` | anybody; while `WAITED` is set: its holders to give it up, and who is inside `waiters` |
 /// | `writer` | who has it as a writer |
 /// | `waiters` | see there |
-pub(crate) struct Share {
+pub(crate) struct RawRwLock {
     word: AtomicUsize,
     writer: AtomicUsize,
     waiters: Waiters,
@@ -41,19 +41,19 @@ struct Phase {
     readers_before: u64,
 }
 
-impl Share {
+impl RawRwLock {
     const_fn! {
-        pub(crate) fn new() -> Share {
-            let waiters = Queue::new(Phase { readers_before: 0 });
-            Share { word: AtomicUsize::new(0), writer: AtomicUsize::new(0), waiters }
+        pub(crate) fn new() -> RawRwLock {
+            let waiters = WaitQueue::new(Phase { readers_before: 0 });
+            RawRwLock { word: AtomicUsize::new(0), writer: AtomicUsize::new(0), waiters }
         }
     }
 
     #[inline]
-    pub(crate) fn acquire(&self, patience: Patience) -> bool {
+    pub(crate) fn acquire(&self, limit: WaitLimit) -> bool {
         // SYNC with `word` in `release`, `release_shared` and `admit`: what the last holders did.
         let acquired = self.word.compare_exchange(0, WRITER, Ordering::Acquire, Ordering::Relaxed).is_ok()
-            || (patience != Patience::None && self.wait(WRITERS, patience));
+            || (limit != WaitLimit::None && self.wait(WRITERS, limit));
         if acquired {
             // Relaxed: for people, and for guesses that are checked.
             self.writer.store(holder::mark(), Ordering::Relaxed);
@@ -72,8 +72,8 @@ impl Share {
     }
 
     #[inline]
-    pub(crate) fn acquire_shared(&self, patience: Patience) -> bool {
-        self.enter() || (patience != Patience::None && self.wait(READERS, patience))
+    pub(crate) fn acquire_shared(&self, limit: WaitLimit) -> bool {
+        self.enter() || (limit != WaitLimit::None && self.wait(READERS, limit))
     }
 
     #[inline]
@@ -115,16 +115,16 @@ impl Share {
     }
 
     #[cold]
-    fn wait(&self, list: usize, patience: Patience) -> bool {
+    fn wait(&self, list: usize, limit: WaitLimit) -> bool {
         let me = me();
         let held = self.waiters.lock();
         if !self.announce(list) {
             return true;
         }
         let kind = if list == READERS { "a lock to read" } else { "a lock to write" };
-        let (woken, ()) = held.enlist(me, list, Place::Back, (), |entry| {
+        let (woken, ()) = held.enlist(me, list, ListEnd::Back, (), |entry| {
             let holder = || self.holder();
-            Waiting::new(entry, kind, self, &holder).suspend(me, patience, false)
+            QueueWait::new(entry, kind, self, &holder).suspend(me, limit, false)
         });
         if woken != Woken::Woken {
             // Who waited behind us may be next now.
@@ -169,7 +169,7 @@ impl Share {
     }
 
     /// Lets in who is next, and wakes them.
-    fn admit<'a>(&'a self, mut held: Held<'a, Phase, (), 2>) {
+    fn admit<'a>(&'a self, mut held: QueueGuard<'a, Phase, (), 2>) {
         loop {
             let mut some = [None; BATCH];
             for one in &mut some {
@@ -186,7 +186,7 @@ impl Share {
     }
 
     /// Takes the lock for one waiter, if it may have it.
-    fn admit_one(&self, held: &mut Held<'_, Phase, (), 2>) -> Option<&'static Control> {
+    fn admit_one(&self, held: &mut QueueGuard<'_, Phase, (), 2>) -> Option<&'static Control> {
         // Relaxed: with waiters there, and inside, only readers that leave change it, and the last
         // of them comes here.
         let word = self.word.load(Ordering::Relaxed);
@@ -214,7 +214,7 @@ impl Share {
     }
 
     /// Lets everybody in past the lists, if they are empty.
-    fn settle(&self, held: &mut Held<'_, Phase, (), 2>) {
+    fn settle(&self, held: &mut QueueGuard<'_, Phase, (), 2>) {
         if held.is_empty(READERS) && held.is_empty(WRITERS) {
             // Relaxed: it makes nothing visible.
             self.word.fetch_and(!WAITED, Ordering::Relaxed);
