@@ -1,9 +1,9 @@
-//! Data transfer: the pair-wise shared memory of a binding, its two rings, its A-stacks and its two
-//! bells.
+//! Data transfer: the pair-wise shared memory of a binding, with two rings, the A-stacks and two
+//! doorbells.
 //!
 //! *Decides:* the layout of a region ([`layout`]), what a cell holds ([`Cell`]), how cells and
-//! bytes cross without either side trusting the other, and when a bell must ring. It is passive: it
-//! says that a ring is empty or a pool is exhausted, and never waits.
+//! bytes cross without either side trusting the other, and when a poster must ring the doorbell. It
+//! is passive: it reports that a ring is empty or that a pool is exhausted, and never waits.
 //!
 //! *Must not know:* threads, processors, bindings, calls.
 //!

@@ -1,10 +1,10 @@
-//! Where the words of a ring live: mapped memory in production, a box under loom, in tests and
-//! under fuzzing.
+//! The memory of a ring: mapped memory in production; a heap allocation under loom, in tests and in
+//! fuzz targets.
 
 use crate::layout::LINE_WORDS;
 use underpass_seam::atomic::AtomicU64;
 
-/// The words of one line.
+/// The words of one cache line.
 pub type CacheLine = [AtomicU64; LINE_WORDS];
 
 /// Memory seen as 64-bit words.
@@ -15,26 +15,28 @@ pub trait RingMemory {
     /// If the memory ends before it.
     fn word(&self, index: usize) -> &AtomicU64;
 
-    /// So many lines, of which the first begins with the word at `index`: the same ones each time.
+    /// The `lines` lines of which the first begins with the word at `index`. Returns the same lines
+    /// each time.
     ///
     /// # Panics
-    /// If the memory ends before they do.
+    /// If the memory ends before the lines do.
     fn lines(&self, index: usize, lines: usize) -> &[CacheLine];
 
-    /// Asks for a line early, to write it: a hint.
+    /// Prefetches a line that will be written: a hint.
     #[inline]
     fn prefetch_for_write(_line: &CacheLine) {}
 
-    /// Asks for a line early, to read it: a hint.
+    /// Prefetches a line that will be read: a hint.
     #[inline]
     fn prefetch_for_read(_line: &CacheLine) {}
 
-    /// Sends a line that was written on towards who reads it on another processor: a hint.
+    /// Moves a line that was written to the cache that all processors share, towards a reader on
+    /// another one: a hint.
     #[inline]
     fn demote(_line: &CacheLine) {}
 }
 
-/// Words in a box of their own.
+/// Words on the heap.
 #[derive(Debug)]
 pub struct HeapMemory {
     words: Box<[AtomicU64]>,

@@ -1,32 +1,32 @@
-//! How far messages go round before they come to the same line again, and how each says where the
-//! next lies.
+//! The ring window: how many lines of the ring messages use before they come to the same line
+//! again, and how each message says on which line the next one lies.
 //!
-//! The fewer lines messages go round, the sooner each is there: a processor that polls has the line
-//! still, and has learnt to expect what comes (decision 0049). But a line may be written again only
-//! when its last message has been taken. So a poster goes round no more lines than that asks for,
-//! and the proof is in `README.md`.
+//! A small window is faster: a processor that polls still has the line in its cache, and its
+//! predictors have learnt what comes (decision 0049). But a line may be written again only after
+//! its last message was taken. So a poster uses the smallest window that is large enough for the
+//! messages under way. The proof is in `README.md`.
 
 use underpass_seam::atomic::{AtomicU32, Ordering};
 
-/// Messages between two laps of all lines, so that no line has a head of which the sequence could
-/// come again: a quarter of all sequences.
+/// The most messages between two passes over the full ring: a quarter of all sequence numbers. So
+/// no line keeps a head so old that its sequence number could come again.
 const FULL_PASS_EVERY: u32 = 1 << 14;
 
-/// Where the message behind one lies: two bits of its head, and what all of their values mean.
+/// Where the next message lies. These are two bits of a head, and every value has a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Advance {
-    /// On the next of all lines.
+    /// On the next line of the full ring.
     Full,
-    /// On the next of a sixteenth of them.
+    /// On the next line of the same sixteenth of the ring.
     Short,
-    /// On the next of a quarter of them.
+    /// On the next line of the same quarter of the ring.
     Middle,
-    /// At the beginning of the next quarter.
+    /// On the first line of the next quarter: the window has become too small.
     Widen,
 }
 
 impl Advance {
-    /// These two bits.
+    /// The meaning of the two low bits of `bits`.
     #[inline(always)]
     pub(crate) fn of(bits: u32) -> Self {
         match bits & 3 {
@@ -37,7 +37,8 @@ impl Advance {
         }
     }
 
-    /// One less than the lines of a lap, of all of which `mask` is one less than the number.
+    /// The number of lines of this window less one. `mask` is the number of lines of the ring less
+    /// one.
     #[inline(always)]
     fn window_mask(self, mask: u32) -> u32 {
         match self {
@@ -47,7 +48,7 @@ impl Advance {
         }
     }
 
-    /// The line that follows `line`, both counted in the order of a whole lap.
+    /// The line that follows `line`. Both are numbered in the order of the full ring.
     #[inline(always)]
     pub(crate) fn after(self, line: u32, mask: u32) -> u32 {
         let next = line.wrapping_add(1);
@@ -61,8 +62,9 @@ impl Advance {
         }
     }
 
-    /// Messages before one that may be untaken when it is posted, exclusive: those of a lap but
-    /// two, the one itself and the one that is to have the line of the oldest.
+    /// The window has room for a message if fewer than this many predecessors may be untaken. That
+    /// is the number of its lines less one: one line is for the message itself, and one for its
+    /// successor.
     fn limit(self, mask: u32) -> u32 {
         match self {
             Self::Full => u32::MAX,
@@ -71,30 +73,30 @@ impl Advance {
         }
     }
 
-    /// The shortest lap that has room for one behind so many.
+    /// The smallest window with room for a message of which `behind` predecessors may be untaken.
     fn shortest(behind: u32, mask: u32) -> Self {
         [Self::Short, Self::Middle].into_iter().find(|lap| behind < lap.limit(mask)).unwrap_or(Self::Full)
     }
 }
 
-/// What a poster knows of its laps. Under the lock of its end.
+/// The poster's private state of its window. The lock of its end guards it.
 #[derive(Debug)]
 pub(crate) struct Window {
-    /// The lap that it is in.
+    /// The window in use.
     current: AtomicU32,
-    /// The room of that.
+    /// `limit` of that window.
     limit: AtomicU32,
-    /// The most that was behind since it last thought about it, and the messages before it does so
-    /// again.
+    /// `most_behind`: the largest `behind` since the last review. `until_review`: messages until
+    /// the next one.
     most_behind: AtomicU32,
     until_review: AtomicU32,
-    /// How many messages had been posted when a lap of all lines last ended.
+    /// How many messages had been posted when a pass over the full ring last ended.
     last_full_pass: AtomicU32,
 }
 
-// Relaxed, all: the lock orders it.
+// Relaxed, all: the lock orders them.
 impl Window {
-    /// Of so many lines but one.
+    /// The state for a fresh ring of `mask` + 1 lines.
     pub(crate) fn new(mask: u32) -> Self {
         let first = Advance::shortest(0, mask);
         Self {
@@ -106,7 +108,8 @@ impl Window {
         }
     }
 
-    /// Where the message goes on that is about to be posted behind so many that may be untaken.
+    /// Where the successor lies of the message that is about to be posted. Up to `behind`
+    /// predecessors of the message may be untaken.
     #[inline(always)]
     pub(crate) fn advance(&self, behind: u32, mask: u32) -> Advance {
         if behind >= self.limit.load(Ordering::Relaxed) {
@@ -115,15 +118,16 @@ impl Window {
         Advance::of(self.current.load(Ordering::Relaxed))
     }
 
-    /// A lap has become too short: from here on all lines have their turn, and one that was in that
-    /// lap not before many others.
+    /// The window has become too small: goes on through the full ring. So a line of the old window
+    /// is used again only after three quarters of the ring.
     #[cold]
     fn widen(&self, mask: u32) -> Advance {
         self.enter(Advance::Full, mask);
         Advance::Widen
     }
 
-    /// It was posted, behind so many that may be untaken, the last of `posted`.
+    /// Notes a post. Up to `behind` of its predecessors may have been untaken, and `posted`
+    /// messages have been posted with it.
     #[inline(always)]
     pub(crate) fn posted(&self, behind: u32, posted: u32, mask: u32) {
         if behind > self.most_behind.load(Ordering::Relaxed) {
@@ -136,7 +140,7 @@ impl Window {
         }
     }
 
-    /// As many messages as there are lines went the same way.
+    /// Chooses the next window, after as many messages in one window as the ring has lines.
     #[cold]
     fn review(&self, posted: u32, mask: u32) {
         let now = Advance::of(self.current.load(Ordering::Relaxed));
@@ -148,7 +152,7 @@ impl Window {
             && posted.wrapping_sub(self.last_full_pass.load(Ordering::Relaxed)) >= FULL_PASS_EVERY
         {
             self.enter(now, mask);
-            // The next leaps.
+            // The next message widens the window.
             self.limit.store(0, Ordering::Relaxed);
         } else if shortest.window_mask(mask) <= now.window_mask(mask) {
             self.enter(shortest, mask);
