@@ -69,7 +69,7 @@ fn ring(steps: &[Step]) {
                 let mut payload = Payload::new();
                 let (pending, backlog) = (receiving.pending(), receiving.backlog());
                 let taken = receiving.take(&mut payload);
-                let cell = taken.ok().flatten().map(|head| Cell::came(head, payload));
+                let cell = taken.ok().flatten().map(|head| Cell::from_parts(head, payload));
                 assert!(cell.is_none_or(|cell| cell.bytes().len() <= INLINE));
                 if damaged {
                     continue;
@@ -113,7 +113,7 @@ fn bells(attention: u32, donation: u32) {
     let (attention, donation) = (Attention::new(&a), Donation::new(&d));
     attention.after_post(Fence::Full);
     attention.park(true);
-    attention.knock();
+    attention.wake_spare();
     attention.set_unpolled();
     attention.look();
     attention.retire();

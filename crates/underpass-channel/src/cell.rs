@@ -147,7 +147,7 @@ impl Cell {
 
     /// A message that has come.
     #[inline(always)]
-    pub fn came(head: Head, payload: Payload) -> Self {
+    pub fn from_parts(head: Head, payload: Payload) -> Self {
         let mut cell = Self { payload, ..Self::of(head) };
         if cell.place != PayloadPlace::Inline {
             cell.length = cell.payload.word(0) as u32;
@@ -189,7 +189,7 @@ impl Head {
 
     /// The head that was `word`.
     #[inline(always)]
-    pub fn again(word: u64) -> Self {
+    pub fn from_word(word: u64) -> Self {
         debug_assert!(Self::new(word).is_some());
         Self(word)
     }
@@ -317,7 +317,7 @@ mod tests {
             let (head, first) = cell.head(u32::MAX, 0, Advance::Short);
             let mut payload = Payload::new();
             payload.set_word(0, first);
-            let read = Cell::came(Head::new(head).unwrap(), payload);
+            let read = Cell::from_parts(Head::new(head).unwrap(), payload);
             assert_eq!((read.ids, read.place), (cell.ids, cell.place));
             assert_eq!(
                 (read.length, read.bounded, first),

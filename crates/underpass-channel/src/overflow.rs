@@ -95,7 +95,7 @@ const FEW: usize = 16;
 /// Reads bytes out of an annex, each once.
 #[derive(Debug)]
 pub struct OverflowSource<A> {
-    annex: Arc<A>,
+    buffer: Arc<A>,
     at: usize,
     end: usize,
     /// Bytes copied out already; those from `used` on are the ones at `at`.
@@ -110,16 +110,16 @@ impl<A: AsRef<OverflowBuffer>> OverflowSource<A> {
     ///
     /// # Errors
     /// It has less: no honest peer says so.
-    pub fn new(annex: Arc<A>, len: usize) -> Result<Self, DecodeError> {
-        match len <= (*annex).as_ref().room() {
-            true => Ok(Self { annex, at: 0, end: len, chunk: Vec::new(), used: 0, small: 0 }),
+    pub fn new(buffer: Arc<A>, len: usize) -> Result<Self, DecodeError> {
+        match len <= (*buffer).as_ref().room() {
+            true => Ok(Self { buffer, at: 0, end: len, chunk: Vec::new(), used: 0, small: 0 }),
             false => Err(DecodeError::Truncated),
         }
     }
 
     /// Whether the system has refused a page of it: what was read may be any bytes then.
     pub fn is_damaged(&self) -> bool {
-        (*self.annex).as_ref().is_damaged()
+        (*self.buffer).as_ref().is_damaged()
     }
 
     /// The next `len` bytes, left where they lie.
@@ -129,7 +129,7 @@ impl<A: AsRef<OverflowBuffer>> OverflowSource<A> {
     pub fn view(&mut self, len: usize) -> Result<OverflowView<A>, DecodeError> {
         let at = self.at;
         self.next(len)?;
-        Ok(OverflowView { annex: self.annex.clone(), at, len })
+        Ok(OverflowView { buffer: self.buffer.clone(), at, len })
     }
 
     /// Fills `out`, for which the chunk has not enough.
@@ -146,7 +146,7 @@ impl<A: AsRef<OverflowBuffer>> OverflowSource<A> {
             let more = (CHUNK - left).min(self.remaining() - left);
             self.chunk.resize(left + more, 0);
             let from = self.at + left;
-            RegionSource::over(&(*self.annex).as_ref().memory, from, more)?.take(&mut self.chunk[left..])?;
+            RegionSource::over(&(*self.buffer).as_ref().memory, from, more)?.take(&mut self.chunk[left..])?;
             return self.take(out);
         }
         self.small += usize::from(out.len() < CHUNK);
@@ -169,21 +169,21 @@ impl<A: AsRef<OverflowBuffer>> OverflowSource<A> {
         self.at += len;
         self.chunk.clear();
         self.used = 0;
-        RegionSource::over(&(*self.annex).as_ref().memory, at, len)
+        RegionSource::over(&(*self.buffer).as_ref().memory, at, len)
     }
 }
 
 /// Bytes of an annex that stay where they lie, and keep it.
 #[derive(Debug)]
 pub struct OverflowView<A> {
-    annex: Arc<A>,
+    buffer: Arc<A>,
     at: usize,
     len: usize,
 }
 
 impl<A> Clone for OverflowView<A> {
     fn clone(&self) -> Self {
-        Self { annex: self.annex.clone(), at: self.at, len: self.len }
+        Self { buffer: self.buffer.clone(), at: self.at, len: self.len }
     }
 }
 
@@ -194,7 +194,7 @@ impl<A: AsRef<OverflowBuffer>> OverflowView<A> {
     /// Never: they were in bounds when this was made.
     #[inline]
     pub fn bytes(&self) -> RegionView<'_> {
-        let source = RegionSource::over(&(*self.annex).as_ref().memory, self.at, self.len);
+        let source = RegionSource::over(&(*self.buffer).as_ref().memory, self.at, self.len);
         source.and_then(|mut source| source.view(self.len)).expect("it was in bounds when it was made")
     }
 }
@@ -274,14 +274,15 @@ mod tests {
 
     #[test]
     fn small_values_come_in_chunks_and_large_ones_do_not() {
-        let (annex, _file) = OverflowBuffer::create(1 << 20).unwrap().unwrap();
+        let (buffer, _file) = OverflowBuffer::create(1 << 20).unwrap().unwrap();
         let all: Vec<u8> = (0..1 << 20).map(|n: u32| (n * 7 + n / 251) as u8).collect();
-        annex.sink().put(&all);
-        let annex = Arc::new(Own(annex));
+        buffer.sink().put(&all);
+        let buffer = Arc::new(Own(buffer));
         for lengths in
             [&[1, 9, 3][..], &[100, 0, 1, 4095, 4096, 4097, 7], &[3, CHUNK - 1, 2 * CHUNK], &[5000, 8]]
         {
-            let (mut source, mut read) = (OverflowSource::new(annex.clone(), all.len()).unwrap(), Vec::new());
+            let (mut source, mut read) =
+                (OverflowSource::new(buffer.clone(), all.len()).unwrap(), Vec::new());
             for (turn, &length) in lengths.iter().cycle().enumerate() {
                 let length = length.min(source.remaining());
                 if turn % 3 == 0 {
@@ -303,10 +304,10 @@ mod tests {
 
     #[test]
     fn what_stays_where_it_lies_is_what_comes_next() {
-        let (annex, _file) = OverflowBuffer::create(1 << 16).unwrap().unwrap();
+        let (buffer, _file) = OverflowBuffer::create(1 << 16).unwrap().unwrap();
         let all: Vec<u8> = (0..1 << 16).map(|n: u32| (n * 7) as u8).collect();
-        annex.sink().put(&all);
-        let mut source = OverflowSource::new(Arc::new(Own(annex)), 6000).unwrap();
+        buffer.sink().put(&all);
+        let mut source = OverflowSource::new(Arc::new(Own(buffer)), 6000).unwrap();
         // So many that a chunk is there.
         for _ in 0..2 * FEW {
             source.take(&mut [0]).unwrap();
@@ -320,13 +321,13 @@ mod tests {
     }
 
     #[test]
-    fn an_annex_has_room_for_little_more_than_is_asked_for() {
+    fn a_buffer_has_room_for_little_more_than_is_asked_for() {
         let rooms = [1, 64 << 10, (64 << 10) + 1, 64 << 20, (64 << 20) + 1, usize::MAX].map(room_for);
         let kib = |kib: usize| Some(kib << 10);
         assert_eq!(rooms, [kib(64), kib(64), kib(128), kib(64 << 10), None, None]);
-        let (annex, _file) = OverflowBuffer::create(1).unwrap().unwrap();
-        let mut sink = annex.sink();
-        sink.put(&vec![1; annex.room()]);
+        let (buffer, _file) = OverflowBuffer::create(1).unwrap().unwrap();
+        let mut sink = buffer.sink();
+        sink.put(&vec![1; buffer.room()]);
         assert!(!sink.overflowed());
         sink.put(&[1]);
         assert!(sink.overflowed());

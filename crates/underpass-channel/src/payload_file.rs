@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blob_shorter_than_announced_is_refused() {
+    fn a_payload_file_shorter_than_announced_is_refused() {
         let blob = Blob::create("test").unwrap();
         blob.write(b"abc", 0).unwrap();
         assert!(PayloadFileSource::new(blob, 4).is_err());

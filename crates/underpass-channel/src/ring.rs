@@ -266,7 +266,7 @@ mod tests {
 
     fn next(receiving: &Receiving<HeapMemory>) -> Option<Cell> {
         let mut payload = Payload::new();
-        receiving.take(&mut payload).unwrap().map(|head| Cell::came(head, payload))
+        receiving.take(&mut payload).unwrap().map(|head| Cell::from_parts(head, payload))
     }
 
     #[test]
@@ -324,14 +324,14 @@ mod tests {
     }
 
     /// Posts and takes messages, and returns how many lines the last `window` of them used. Message
-    /// `n` is posted with `on_the_way(n)` untaken predecessors; the poster is told that there may
+    /// `n` is posted with `under_way(n)` untaken predecessors; the poster is told that there may
     /// be `more` in addition.
-    fn goes_round(lines: u32, cells: u32, window: u32, on_the_way: impl Fn(u32) -> u32, more: u32) -> usize {
+    fn lines_used(lines: u32, cells: u32, window: u32, under_way: impl Fn(u32) -> u32, more: u32) -> usize {
         let (sending, receiving) = ring(lines);
         let mut used = std::collections::BTreeMap::new();
         let mut taken = 0;
         for n in 0..cells {
-            let behind = on_the_way(n).min(n - taken);
+            let behind = under_way(n).min(n - taken);
             while n - taken > behind {
                 assert_eq!(next(&receiving).map(|cell| cell.what()), Some(taken as u16), "{n}");
                 taken += 1;
@@ -344,16 +344,16 @@ mod tests {
     }
 
     #[test]
-    fn few_messages_go_round_few_lines() {
+    fn few_messages_use_few_lines() {
         // 90,000 is more than the number of sequence numbers, and ends between two passes over the
         // full ring.
         for (behind, lines) in [(0, 8), (6, 8), (7, 32), (30, 32), (31, 128), (64, 128)] {
-            assert_eq!(goes_round(128, 90_000, 1_000, |_| behind, 0), lines, "{behind}");
+            assert_eq!(lines_used(128, 90_000, 1_000, |_| behind, 0), lines, "{behind}");
         }
     }
 
     #[test]
-    fn no_message_is_written_over_whatever_is_on_the_way() {
+    fn no_message_is_overwritten_whatever_is_under_way() {
         let hash = |n: u32| n.wrapping_mul(0x9e37_79b9) >> 20;
         for lines in [2, 4, 8, 16, 32, 64, 128] {
             let most = lines / 2;
@@ -361,11 +361,11 @@ mod tests {
             // them mixed.
             for phase in [1, 2, 3, 5, 8, 30, 129, 1_000, 20_000] {
                 for more in [0, 1, 5, u32::MAX] {
-                    goes_round(lines, 50_000, 0, |n| hash(n / phase) % (most + 1), more);
-                    goes_round(lines, 50_000, 0, |n| if n / phase % 2 == 0 { 0 } else { most }, more);
+                    lines_used(lines, 50_000, 0, |n| hash(n / phase) % (most + 1), more);
+                    lines_used(lines, 50_000, 0, |n| if n / phase % 2 == 0 { 0 } else { most }, more);
                 }
             }
-            goes_round(
+            lines_used(
                 lines,
                 200_000,
                 0,
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_cell_is_told() {
+    fn a_malformed_cell_is_an_error() {
         for head in [1 | 1 << 63 | 57 << 48, 1 | 1 << 63 | 1 << 48 | 1 << 54] {
             let words = Arc::new(HeapMemory::new(4 * LINE_WORDS));
             let receiving = Receiving::new(words.clone(), 0, 4);

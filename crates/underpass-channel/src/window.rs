@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lap_stays_within_its_lines() {
+    fn a_window_stays_within_its_lines() {
         let goes = |advance: Advance, from: u32| advance.after(from, 127);
         assert_eq!([5, 7, 127].map(|from| goes(Advance::Short, from)), [6, 0, 120]);
         assert_eq!([5, 31, 127].map(|from| goes(Advance::Middle, from)), [6, 0, 96]);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lap_has_room_for_all_but_one() {
+    fn a_window_has_room_for_all_but_one() {
         let shortest = |behind| Advance::shortest(behind, 127);
         assert_eq!([0, 6].map(shortest), [Advance::Short; 2]);
         assert_eq!([7, 30].map(shortest), [Advance::Middle; 2]);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn all_lines_have_their_turn_before_sequences_come_again() {
+    fn all_lines_are_used_before_sequence_numbers_come_again() {
         let window = Window::new(127);
         let (mut line, mut last) = (0, [0u32; 128]);
         for n in 1..=200_000u32 {

@@ -65,7 +65,7 @@ fn send(sending: &Sender, cell: &Cell) {
 fn try_take(receiving: &Receiver) -> Option<Cell> {
     let mut payload = Payload::new();
     let came = receiving.try_lock().ok()?.take(&mut payload).unwrap();
-    came.map(|head| Cell::came(head, payload))
+    came.map(|head| Cell::from_parts(head, payload))
 }
 
 /// Whether nothing has come, for sure.
@@ -153,7 +153,7 @@ fn a_slot_is_room_for_a_request_and_for_a_reply() {
 }
 
 #[test]
-fn a_short_lap_is_room_for_what_is_on_the_way() {
+fn a_small_window_has_room_for_the_messages_under_way() {
     // Eight lines, of which a middle lap has two: the third call has the line of the first, and so
     // has its reply. The fourth is posted beside the third, and leaps: the fifth lies behind that.
     bounded(2, || {
@@ -166,7 +166,7 @@ fn a_short_lap_is_room_for_what_is_on_the_way() {
                 let (head, request) = loop {
                     let mut payload = Payload::new();
                     match incoming.lock().unwrap().take(&mut payload).unwrap() {
-                        Some(head) => break (head, Cell::came(head, payload)),
+                        Some(head) => break (head, Cell::from_parts(head, payload)),
                         None => thread::yield_now(),
                     }
                 };
@@ -194,7 +194,7 @@ fn a_short_lap_is_room_for_what_is_on_the_way() {
 }
 
 #[test]
-fn cells_come_in_order_whatever_the_lap_before_left() {
+fn cells_come_in_order_whatever_the_round_before_left() {
     // Each of the two lines holds a whole cell of the lap before, with a payload that looks like
     // the head of the next.
     bounded(3, || {
@@ -296,7 +296,7 @@ fn of_two_posters_the_one_that_clears_the_bit_rings() {
 }
 
 #[test]
-fn a_knock_is_not_lost_on_a_spare() {
+fn a_wake_up_is_not_lost_on_a_spare() {
     loom::model(|| {
         let (sending, receiving) = ring(2);
         let futex = Arc::new(Futex::new());

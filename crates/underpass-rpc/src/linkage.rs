@@ -235,7 +235,7 @@ impl Linkage {
     #[inline(always)]
     fn head(&self) -> Head {
         // Relaxed: the state brought it.
-        Head::again(self.head.load(Ordering::Relaxed))
+        Head::from_word(self.head.load(Ordering::Relaxed))
     }
 
     /// The outcome that the reply says, if it is here and not yet taken.
@@ -259,7 +259,7 @@ impl Linkage {
             // Relaxed: the state brought them.
             payload.set_word(i, word.load(Ordering::Relaxed));
         }
-        Some(Cell::came(self.head(), payload))
+        Some(Cell::from_parts(self.head(), payload))
     }
 }
 

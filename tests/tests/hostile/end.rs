@@ -101,7 +101,7 @@ impl End {
     pub fn take(&self) -> Option<Cell> {
         let mut payload = Payload::new();
         let came = self.channel.receiving().take(&mut payload);
-        came.expect("an honest peer damages nothing").map(|head| Cell::came(head, payload))
+        came.expect("an honest peer damages nothing").map(|head| Cell::from_parts(head, payload))
     }
 
     /// Puts `bytes` into the A-stack of `slot`.

@@ -259,7 +259,7 @@ impl<'a> Liar<'a> {
             let mut payload = Payload::new();
             // It may have damaged the ring of its peer.
             let Ok(Some(head)) = self.end.channel.receiving().take(&mut payload) else { break };
-            let cell = Cell::came(head, payload);
+            let cell = Cell::from_parts(head, payload);
             nothing_of_others(cell.bytes());
             if self.replies && self.asked.len() < SLOTS as usize {
                 self.asked.push(cell.slot());

@@ -57,7 +57,7 @@ impl ServerEnd {
             call.comes(head.ids(), Bytes::Stack(source));
             call.length = length;
         } else {
-            self.run_other(&Cell::came(head, payload), slot);
+            self.run_other(&Cell::from_parts(head, payload), slot);
             return true;
         }
         self.run(&mut call, &mut failure, slot);

@@ -116,7 +116,7 @@ impl ServerEnd {
         slot.begins(by, head.ids().what());
         self.one_more_under_way();
         drop(inside);
-        let mut cell = Cell::came(head, payload);
+        let mut cell = Cell::from_parts(head, payload);
         // Refused like a bounded one, once what came along with it is taken.
         cell.bounded |= self.channel.cancel_word(cell.slot()).read().is_cancelled();
         self.run_other(&cell, slot);
