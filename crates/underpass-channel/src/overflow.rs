@@ -1,5 +1,6 @@
-//! Memory for the arguments and results of one slot that its A-stack has no room for: made by the
-//! client when they first come, mapped by both sides, and kept for those that come later.
+//! The overflow buffer of a slot: memory for arguments and results that its A-stack has no room
+//! for. The client makes it when it first needs one, both sides map it, and it is kept for later
+//! calls.
 
 use crate::layout::OVERFLOW_SIZES;
 use crate::region::{RegionSink, RegionSource, RegionView};
@@ -9,16 +10,16 @@ use std::sync::Arc;
 use underpass_os::Memory;
 use underpass_wire::{DecodeError, Source};
 
-/// One side's mapping of an annex. The peer may be writing it: bytes cross as they do with the
-/// region.
+/// One side's mapping of an overflow buffer. The peer may be writing it, so bytes cross by opaque
+/// copies, as with the region.
 #[derive(Debug)]
 pub struct OverflowBuffer {
     memory: Memory,
 }
 
 impl OverflowBuffer {
-    /// A fresh one with room for `bytes`, and the file to pass on; nothing if none is made so
-    /// large.
+    /// A fresh buffer with room for `bytes`, and the file to pass to the server. `None` if `bytes`
+    /// is more than the largest buffer holds.
     ///
     /// # Errors
     /// As [`Memory::create`].
@@ -28,8 +29,8 @@ impl OverflowBuffer {
         Ok(Some((Self { memory }, file)))
     }
 
-    /// The one in `file`, which came from a client and has `room` bytes as
-    /// [`room_in`](Self::room_in) says.
+    /// The buffer in `file`, which came from a client. Its `room` is what
+    /// [`room_in`](Self::room_in) returned.
     ///
     /// # Errors
     /// As [`Memory::adopt`].
@@ -37,31 +38,32 @@ impl OverflowBuffer {
         Ok(Self { memory: Memory::adopt(file, room)? })
     }
 
-    /// How many bytes the annex in `file` has.
+    /// How many bytes the buffer in `file` has.
     ///
     /// # Errors
-    /// `InvalidData` if no honest client makes such; else what `fstat` says.
+    /// `InvalidData` if no honest client makes a buffer of this size; otherwise the error of
+    /// `fstat`.
     pub fn room_in(file: BorrowedFd<'_>) -> io::Result<usize> {
         let length = usize::try_from(Memory::length_of(file)?).ok();
         length.filter(|&length| room_for(length) == Some(length)).ok_or(io::ErrorKind::InvalidData.into())
     }
 
-    /// Bytes that it has room for.
+    /// How many bytes it holds.
     pub fn room(&self) -> usize {
         self.memory.len()
     }
 
-    /// Whether the system has refused a page of it: as [`Memory::is_damaged`].
+    /// Whether the kernel has refused a page of it: see [`Memory::is_damaged`].
     pub fn is_damaged(&self) -> bool {
         self.memory.is_damaged()
     }
 
-    /// Writes from its beginning.
+    /// Writes from the beginning of the buffer.
     pub fn sink(&self) -> RegionSink<'_> {
         RegionSink::over(&self.memory)
     }
 
-    /// Bytes of the pages of it that are in memory now, whoever touched them.
+    /// Bytes of its pages that are in memory now, whichever side touched them.
     ///
     /// # Errors
     /// As [`Memory::resident`].
@@ -69,47 +71,47 @@ impl OverflowBuffer {
         self.memory.resident()
     }
 
-    /// Gives its pages back to the system: what is read is zeros then, and what is written takes
-    /// fresh ones. Nobody may have use for what is in it.
+    /// Gives its pages back to the kernel. Afterwards they read as zeros, and a write takes fresh
+    /// pages. Neither side may still need the contents.
     pub fn give_back(&self) {
         self.memory.give_back();
     }
 }
 
-/// Bytes of the annex that is made for arguments or results of so many; nothing if none is made so
-/// large. A power of two: whose arguments grow slowly gets few of them. Only pages that were
-/// touched take memory.
+/// The size of the buffer that is made for `bytes` bytes. `None` if `bytes` is more than the
+/// largest buffer holds. Sizes are powers of two, so that a caller whose arguments grow slowly gets
+/// only a few buffers. Only pages that were touched take memory.
 pub fn room_for(bytes: usize) -> Option<usize> {
     let room = bytes.checked_next_power_of_two()?.max(*OVERFLOW_SIZES.start());
     (room <= *OVERFLOW_SIZES.end()).then_some(room)
 }
 
-/// Bytes that are copied at once where many small values follow each other: they stay in the
+/// Bytes that are copied at once where many small values follow each other. They fit into the
 /// first-level cache.
 const CHUNK: usize = 4096;
 
-/// So many small values are copied one by one. What lies behind them may be left where it lies, and
-/// then has not been copied.
+/// This many small values are copied one by one before chunks are used. Bytes after them may be
+/// meant for a view, and then need no copy.
 const FEW: usize = 16;
 
-/// Reads bytes out of an annex, each once.
+/// Reads bytes out of an overflow buffer, each of them once.
 #[derive(Debug)]
 pub struct OverflowSource<A> {
     buffer: Arc<A>,
     at: usize,
     end: usize,
-    /// Bytes copied out already; those from `used` on are the ones at `at`.
+    /// Bytes that were copied out already. Those from `used` on are the ones at `at`.
     chunk: Vec<u8>,
     used: usize,
-    /// Small values taken one by one.
+    /// How many small values were taken one by one.
     small: usize,
 }
 
 impl<A: AsRef<OverflowBuffer>> OverflowSource<A> {
-    /// Reads `len` bytes from the beginning.
+    /// Reads the first `len` bytes.
     ///
     /// # Errors
-    /// It has less: no honest peer says so.
+    /// The buffer holds less. No honest peer announces that.
     pub fn new(buffer: Arc<A>, len: usize) -> Result<Self, DecodeError> {
         match len <= (*buffer).as_ref().room() {
             true => Ok(Self { buffer, at: 0, end: len, chunk: Vec::new(), used: 0, small: 0 }),
@@ -117,12 +119,13 @@ impl<A: AsRef<OverflowBuffer>> OverflowSource<A> {
         }
     }
 
-    /// Whether the system has refused a page of it: what was read may be any bytes then.
+    /// Whether the kernel has refused a page of the buffer. If so, the bytes that were read may
+    /// have any values.
     pub fn is_damaged(&self) -> bool {
         (*self.buffer).as_ref().is_damaged()
     }
 
-    /// The next `len` bytes, left where they lie.
+    /// A view of the next `len` bytes, without a copy.
     ///
     /// # Errors
     /// [`DecodeError::Truncated`] if fewer are left.
@@ -132,14 +135,14 @@ impl<A: AsRef<OverflowBuffer>> OverflowSource<A> {
         Ok(OverflowView { buffer: self.buffer.clone(), at, len })
     }
 
-    /// Fills `out`, for which the chunk has not enough.
+    /// Fills `out` where the chunk doesn't hold enough.
     #[inline(never)]
     fn take_more(&mut self, out: &mut [u8]) -> Result<(), DecodeError> {
         if out.len() > self.remaining() {
             return Err(DecodeError::Truncated);
         }
         let left = self.chunk.len() - self.used;
-        // What is wanted may begin in the chunk, which then begins with that.
+        // The chunk may hold the beginning of the wanted bytes: it moves to the front.
         if out.len() < CHUNK && self.small >= FEW {
             self.chunk.drain(..self.used);
             self.used = 0;
@@ -160,7 +163,7 @@ impl<A: AsRef<OverflowBuffer>> OverflowSource<A> {
         self.next(later.len())?.take(later)
     }
 
-    /// The next bytes, which are not taken out of the chunk.
+    /// The next `len` bytes of the buffer. Empties the chunk.
     fn next(&mut self, len: usize) -> Result<RegionSource<'_>, DecodeError> {
         if len > self.remaining() {
             return Err(DecodeError::Truncated);
@@ -173,7 +176,7 @@ impl<A: AsRef<OverflowBuffer>> OverflowSource<A> {
     }
 }
 
-/// Bytes of an annex that stay where they lie, and keep it.
+/// Bytes of an overflow buffer, without a copy. It keeps the buffer alive.
 #[derive(Debug)]
 pub struct OverflowView<A> {
     buffer: Arc<A>,
@@ -188,10 +191,10 @@ impl<A> Clone for OverflowView<A> {
 }
 
 impl<A: AsRef<OverflowBuffer>> OverflowView<A> {
-    /// They themselves.
+    /// The bytes in the buffer.
     ///
     /// # Panics
-    /// Never: they were in bounds when this was made.
+    /// Never: they were in bounds when this view was made.
     #[inline]
     pub fn bytes(&self) -> RegionView<'_> {
         let source = RegionSource::over(&(*self.buffer).as_ref().memory, self.at, self.len);
@@ -308,7 +311,7 @@ mod tests {
         let all: Vec<u8> = (0..1 << 16).map(|n: u32| (n * 7) as u8).collect();
         buffer.sink().put(&all);
         let mut source = OverflowSource::new(Arc::new(Own(buffer)), 6000).unwrap();
-        // So many that a chunk is there.
+        // Enough values that a chunk is in use.
         for _ in 0..2 * FEW {
             source.take(&mut [0]).unwrap();
         }

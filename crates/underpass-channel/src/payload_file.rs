@@ -1,4 +1,5 @@
-//! Arguments out of band: streamed through a file in memory, one copy on each side, nothing mapped.
+//! Out-of-band payloads: a message is streamed through a file in memory, with one copy on each
+//! side. Nothing is mapped.
 
 use crate::copy_counts;
 use crate::layout::LARGEST;
@@ -6,10 +7,10 @@ use std::io;
 use underpass_os::Blob;
 use underpass_wire::{DecodeError, Sink, Source};
 
-/// Small values gather here, so that a system call moves many.
+/// Small values are gathered in a chunk of this size, so that one system call moves many of them.
 const CHUNK: usize = 64 * 1024;
 
-/// Writes a message into a blob.
+/// Writes a message into a payload file.
 #[derive(Debug)]
 pub struct PayloadFileSink {
     blob: Blob,
@@ -24,10 +25,10 @@ impl PayloadFileSink {
         Self { blob, written: 0, chunk: Vec::with_capacity(CHUNK), failed: None }
     }
 
-    /// The blob, when all is written, and its length.
+    /// The payload file after all was written, and its length.
     ///
     /// # Errors
-    /// No memory, at any of the writes.
+    /// Any of the writes failed: no memory.
     pub fn finish(mut self) -> io::Result<(Blob, u64)> {
         let chunk = std::mem::take(&mut self.chunk);
         self.write(&chunk);
@@ -63,8 +64,8 @@ impl Sink for PayloadFileSink {
     }
 }
 
-/// Reads a message out of a blob that a peer wrote, and may still be writing: each byte is read
-/// once.
+/// Reads a message from a payload file. A peer wrote it, and may still be writing, so each byte is
+/// read once.
 #[derive(Debug)]
 pub struct PayloadFileSource {
     blob: Blob,
@@ -78,7 +79,7 @@ impl PayloadFileSource {
     /// Reads `len` bytes from the beginning of `blob`.
     ///
     /// # Errors
-    /// [`DecodeError`] if the blob has less; the binding is to be closed.
+    /// [`DecodeError`] if the file has fewer bytes. The caller has to close the binding.
     pub fn new(blob: Blob, len: u64) -> Result<Self, DecodeError> {
         let there = blob.size().map_err(|_| DecodeError::Truncated)?;
         let left = usize::try_from(len).map_err(|_| DecodeError::TooLong)?;
