@@ -1,17 +1,17 @@
-//! What the two sides of a call tell one another beside its messages: how many requests were taken,
-//! and whether a call is wanted still.
+//! Two words beside the messages. By one the server tells how many requests it has taken. By the
+//! other a client tells until when it wants a call, and that it has given the call up.
 //!
-//! Neither word is more than its writer's word. The proof that both together tell whether a call
-//! was started is in `README.md`, *Not started*.
+//! What the peer wrote in either word is untrusted. The proof that both words together tell whether
+//! a call was started is in `README.md`, *Not started*.
 
 use crate::attention::Fence;
 use underpass_seam::atomic::{AtomicU64, Ordering, fence};
 
-/// No more: no clock goes so far.
+/// The call was given up. No deadline has this value.
 const CANCELLED: u64 = u64::MAX;
 
-/// How many requests the server has taken, modulo 2³². Written by the server, under the lock of its
-/// end; read by the client when the binding, or a call, ends.
+/// How many requests the server has taken, modulo 2³². The server writes it under the lock of its
+/// end. The client reads it at the end of a binding or of a call.
 #[derive(Debug)]
 pub struct TakenCount<'a> {
     word: &'a AtomicU64,
@@ -24,18 +24,20 @@ impl<'a> TakenCount<'a> {
         Self { word }
     }
 
-    /// *Take, T2:* so many have been taken. Before anything is done for the last of them.
+    /// *Take, T2:* `count` requests have been taken. Call it before anything is done for the last
+    /// of them.
     #[inline(always)]
     pub fn note(&self, count: u32) {
-        // Relaxed, and a fence that orders the compiler alone on the processors that we know: what
-        // the procedure does comes after it.
+        // Relaxed, then a fence: what the procedure does comes after the store. On x86-64 the fence
+        // orders the compiler only.
         self.word.store(count.into(), Ordering::Relaxed);
         fence(Ordering::Release);
     }
 
-    /// How many the server says.
+    /// The count, as the server says.
     pub fn count(&self) -> u32 {
-        // SYNC with the fence in `note`: what a started procedure did is seen only with its count.
+        // SYNC with the fence in `note`: if this side sees what a started procedure did, it sees
+        // the count as well.
         self.word.load(Ordering::Acquire) as u32
     }
 }
@@ -59,9 +61,9 @@ impl Wanted {
     }
 }
 
-/// How long the client of a bounded call wants it: for ever, until a time of its monotonic clock in
-/// ns, or no more. Written by the client, while the slot is leased; read by the server when it
-/// takes the call, and by the call's handler.
+/// The word in which the client says until when it wants the call of a slot. The client writes it
+/// while the slot is leased. The server reads it when it takes the call, and the call's handler
+/// whenever it asks.
 #[derive(Debug)]
 pub struct CancelWord<'a> {
     word: &'a AtomicU64,
@@ -74,7 +76,7 @@ impl<'a> CancelWord<'a> {
         Self { word }
     }
 
-    /// Before the post: until when.
+    /// Before the post: until when the client wants the call.
     #[inline]
     pub fn set_deadline(&self, deadline_ns: Option<u64>) {
         // Relaxed: the post publishes it.
@@ -82,18 +84,18 @@ impl<'a> CancelWord<'a> {
             .store(deadline_ns.map_or(0, |deadline| deadline.clamp(1, CANCELLED - 1)), Ordering::Relaxed);
     }
 
-    /// *Give up, G1:* no more.
+    /// *Give up, G1:* the client doesn't want the call any more.
     pub fn cancel(&self) {
-        // SYNC with the fence of a server's view of an earlier call of the slot: whose end had been
-        // seen here. The barrier that follows orders the rest.
+        // SYNC with the fence of the server's view of an earlier call of the slot: this side had
+        // seen that call's end. The barrier that follows orders the rest.
         self.word.store(CANCELLED, Ordering::Release);
     }
 
-    /// Until when, if there is an end; nothing if it is wanted no more.
+    /// Until when the client wants the call.
     #[inline]
     pub fn read(&self) -> Wanted {
-        // Relaxed: the post brought what was written before it, and what comes later is heard
-        // sooner or later.
+        // Relaxed: the post published what was written before it. The handler sees later changes
+        // some time after they were made.
         match self.word.load(Ordering::Relaxed) {
             CANCELLED => Wanted::NoMore,
             0 => Wanted::Forever,
@@ -101,12 +103,11 @@ impl<'a> CancelWord<'a> {
         }
     }
 
-    /// *Take, T3:* as [`ask`](Self::ask), after the call was noted as taken: where the client has
-    /// found it untaken, this finds it wanted no more.
+    /// *Take, T3:* as [`read`](Self::read), after the call was counted as taken. If the client has
+    /// found a cancelled call untaken, this returns [`Wanted::NoMore`].
     #[inline]
     pub fn read_after_take(&self, with: Fence) -> Wanted {
-        // Pairs with the barrier of the client, G2, between its `no_more` and its look at the
-        // count.
+        // Pairs with the client's barrier G2, between `cancel` and its read of the count.
         with.pass();
         self.read()
     }
