@@ -13,22 +13,22 @@ use std::arch::asm;
 pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     match len {
         // SAFETY: the caller's promise.
-        MUCH.. => unsafe { copy_much(from, to, len) },
+        LARGE.. => unsafe { copy_large(from, to, len) },
         // SAFETY: as above.
-        16.. => unsafe { copy_some(from, to, len) },
+        16.. => unsafe { copy_medium(from, to, len) },
         // SAFETY: as above, and there are fewer than sixteen.
-        _ => unsafe { copy_little(from, to, len) },
+        _ => unsafe { copy_small(from, to, len) },
     }
 }
 
 /// From this length on, `rep movsb` is as fast as any other way once it has begun. To begin takes
 /// at least as long as a hundred bytes by `copy_medium` (decision 0037).
-const MUCH: usize = 4096;
+const LARGE: usize = 4096;
 
 /// # Safety
 /// As [`copy`].
 #[inline(always)]
-unsafe fn copy_much(from: *const u8, to: *mut u8, len: usize) {
+unsafe fn copy_large(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: the caller's promise; the direction flag is clear at every `asm!`.
     unsafe {
         asm!(
@@ -48,7 +48,7 @@ unsafe fn copy_much(from: *const u8, to: *mut u8, len: usize) {
 /// # Safety
 /// As [`copy`].
 #[inline(always)]
-unsafe fn copy_some(mut from: *const u8, mut to: *mut u8, len: usize) {
+unsafe fn copy_medium(mut from: *const u8, mut to: *mut u8, len: usize) {
     // SAFETY: the caller's promise. The loop moves 64 bytes as often as `len` contains 64; then
     // each move takes as many bytes as its bit of `len` stands for.
     unsafe {
@@ -98,7 +98,7 @@ unsafe fn copy_some(mut from: *const u8, mut to: *mut u8, len: usize) {
         );
     }
     // SAFETY: the caller's promise; the moves above have left this many bytes.
-    unsafe { copy_little(from, to, len & 15) }
+    unsafe { copy_small(from, to, len & 15) }
 }
 
 /// Moves eight bytes, four, two and one.
@@ -106,7 +106,7 @@ unsafe fn copy_some(mut from: *const u8, mut to: *mut u8, len: usize) {
 /// # Safety
 /// As [`copy`], and `len` is below sixteen.
 #[inline(always)]
-unsafe fn copy_little(from: *const u8, to: *mut u8, len: usize) {
+unsafe fn copy_small(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: the caller's promise. Each move takes as many bytes as its bit of `len` stands for,
     // behind those of the moves before.
     unsafe {
@@ -152,8 +152,8 @@ mod tests {
 
     #[test]
     fn any_number_of_bytes_is_copied_from_anywhere_to_anywhere() {
-        let from: Vec<u8> = (0..2 * MUCH).map(|n| n as u8 ^ (n >> 8) as u8 | 1).collect();
-        let lengths = (0..300).chain([MUCH - 1, MUCH, MUCH + 1]);
+        let from: Vec<u8> = (0..2 * LARGE).map(|n| n as u8 ^ (n >> 8) as u8 | 1).collect();
+        let lengths = (0..300).chain([LARGE - 1, LARGE, LARGE + 1]);
         for len in lengths {
             for (begin, end) in [(0, 0), (1, 0), (0, 1), (3, 14), (15, 15)] {
                 let mut to = vec![0; len + 32];

@@ -19,7 +19,7 @@ use underpass_wire::{DecodeError, Sink, Source};
 
 /// Bytes at the beginning of a message in an A-stack whose lines are prefetched together, for
 /// writing: the reader of the message writes there next.
-const SOON: usize = 8 * LINE;
+const PREFETCHED: usize = 8 * LINE;
 
 /// A mapped region, laid out as [`layout`] says.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl Region {
             return Err(DecodeError::Truncated);
         }
         let from = self.stack(slot);
-        for offset in (0..len.min(SOON)).step_by(LINE) {
+        for offset in (0..len.min(PREFETCHED)).step_by(LINE) {
             prefetch_for_write(from.wrapping_add(offset));
         }
         Ok(RegionSource { from, left: len, memory: &self.memory })
