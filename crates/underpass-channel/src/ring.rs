@@ -132,7 +132,7 @@ impl<W: RingMemory> Sending<W> {
             // may write anything there.
             let head = self.lines.line(line)[0].load(Ordering::Relaxed);
             // Sequence numbers compare modulo 2¹⁶ (serial-number arithmetic): half of them come
-            // after `taken`. No head in the ring is older than the other half (`README.md`, W4).
+            // after `taken`. No head in the ring is older than the other half (`README.md`, R4).
             let is_behind = |sequence: u16| (1..1 << 15).contains(&sequence.wrapping_sub(taken as u16));
             sequence_of(head).is_some_and(is_behind)
                 && Head::new(head).is_some_and(|head| head.slot() == slot)

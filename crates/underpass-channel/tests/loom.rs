@@ -1,5 +1,5 @@
-//! Every interleaving of the rings and the bells, for small cases. Run as CONTRIBUTING.md says;
-//! empty otherwise.
+//! Loom models of the rings and the doorbells: every interleaving of small cases. CONTRIBUTING.md
+//! says how to run them. Without `--cfg underpass_loom` this file is empty.
 #![cfg(underpass_loom)]
 
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
@@ -17,8 +17,7 @@ use underpass_channel::{
     Attention, Cell, Doorbell, Fence, HeapMemory, INLINE, Payload, Receiving, Sending, Slots,
 };
 
-/// The kernel's side of a futex: whether to sleep is decided under the same lock under which one is
-/// woken.
+/// The kernel's side of a futex. The decision to sleep is taken under the lock that a waker holds.
 struct Futex {
     word: AtomicU32,
     bells: Mutex<u32>,
@@ -35,8 +34,8 @@ impl Futex {
         self.rung.notify_all();
     }
 
-    /// Sleeps as the kernel does: not at all if the word differs. A wake-up that nobody sleeps for
-    /// is forgotten.
+    /// Sleeps as the kernel does: not at all if the word differs from `expected`. A wake-up without
+    /// a sleeper is forgotten.
     fn sleep(&self, expected: u32) {
         let mut bells = self.bells.lock().unwrap();
         let before = *bells;
@@ -49,7 +48,7 @@ impl Futex {
     }
 }
 
-/// One end, under the lock that its domain has for it.
+/// One end of a ring, under the lock that its domain has for it.
 type Sender = Mutex<Sending<HeapMemory>>;
 type Receiver = Mutex<Receiving<HeapMemory>>;
 
@@ -68,12 +67,12 @@ fn try_take(receiving: &Receiver) -> Option<Cell> {
     came.map(|head| Cell::from_parts(head, payload))
 }
 
-/// Whether nothing has come, for sure.
+/// Whether the ring is certainly empty.
 fn is_empty(receiving: &Receiver) -> bool {
     receiving.try_lock().is_ok_and(|receiving| !receiving.pending())
 }
 
-/// Takes the next cell, waiting for it.
+/// Waits for the next cell and takes it.
 fn take(receiving: &Receiver) -> Cell {
     loop {
         match try_take(receiving) {
@@ -128,7 +127,7 @@ fn two_takers_take_each_cell_once() {
 
 #[test]
 fn a_slot_is_room_for_a_request_and_for_a_reply() {
-    // One slot, so two lines, and no lap but the whole one: the third call has the line of the
+    // One slot, so two lines, and no window but the full ring: the third call has the line of the
     // first.
     bounded(3, || {
         let (requests, incoming) = ring(2);
@@ -154,8 +153,9 @@ fn a_slot_is_room_for_a_request_and_for_a_reply() {
 
 #[test]
 fn a_small_window_has_room_for_the_messages_under_way() {
-    // Eight lines, of which a middle lap has two: the third call has the line of the first, and so
-    // has its reply. The fourth is posted beside the third, and leaps: the fifth lies behind that.
+    // Eight lines, of which the middle window has two. The third call has the line of the first,
+    // and so has its reply. The fourth is posted while the third is under way, and widens the
+    // window. The fifth lies behind the fourth.
     bounded(2, || {
         let (requests, incoming) = ring(8);
         let (replies, outgoing) = ring(8);
@@ -195,8 +195,8 @@ fn a_small_window_has_room_for_the_messages_under_way() {
 
 #[test]
 fn cells_come_in_order_whatever_the_round_before_left() {
-    // Each of the two lines holds a whole cell of the lap before, with a payload that looks like
-    // the head of the next.
+    // Each of the two lines still holds a whole cell of the round before, with a payload that looks
+    // like the head of the next cell.
     bounded(3, || {
         let (sending, receiving) = ring(2);
         for sequence in [3, 4] {
@@ -214,7 +214,7 @@ fn cells_come_in_order_whatever_the_round_before_left() {
     });
 }
 
-/// P1 to P3 of the proof.
+/// Steps P1 to P3 of the proof.
 fn post(sending: &Sender, futex: &Futex, cell: &Cell) {
     send(sending, cell);
     match Attention::new(&futex.word).after_post(Fence::Full) {
@@ -224,7 +224,7 @@ fn post(sending: &Sender, futex: &Futex, cell: &Cell) {
     }
 }
 
-/// S1 to S4 of the proof, until a cell has come.
+/// Steps S1 to S4 of the proof, until a cell has come.
 fn take_or_sleep(receiving: &Receiver, futex: &Futex) -> Cell {
     loop {
         if let Some(cell) = try_take(receiving) {
@@ -240,7 +240,8 @@ fn take_or_sleep(receiving: &Receiver, futex: &Futex) -> Cell {
     }
 }
 
-/// Explores with at most so many preemptions, where all of them would take too long.
+/// Explores the model with at most `preemptions` preemptions, where all schedules would take too
+/// long.
 fn bounded(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -301,8 +302,8 @@ fn a_wake_up_is_not_lost_on_a_spare() {
         let (sending, receiving) = ring(2);
         let futex = Arc::new(Futex::new());
         let other = futex.clone();
-        // The client has posted while a processor of the server's ran; now it is about to sleep,
-        // and knocks.
+        // The client posted while a processor of the server ran. Now the client is about to sleep,
+        // and wakes a spare.
         let client = thread::spawn(move || {
             send(&sending, &Cell::new(0, 7));
             fence(Ordering::SeqCst);
@@ -310,7 +311,7 @@ fn a_wake_up_is_not_lost_on_a_spare() {
                 other.wake();
             }
         });
-        // A spare processor goes to sleep: it finds the cell, or the knock finds it.
+        // A spare processor goes to sleep. It finds the cell, or the wake-up finds it.
         let expected = Attention::new(&futex.word).spare();
         fence(Ordering::SeqCst);
         if is_empty(&receiving) {
@@ -321,15 +322,15 @@ fn a_wake_up_is_not_lost_on_a_spare() {
     });
 }
 
-/// A line that one side puts away while the other posts on it. The flag is the list of active
-/// lines, under its lock.
+/// A line that one side makes dormant while the other side posts on it. `active` stands for the
+/// list of active lines, under its lock.
 struct Dormancy {
     word: AtomicU32,
     active: Mutex<bool>,
 }
 
 impl Dormancy {
-    /// As `lines::put_away` does it: A1, A2, the barrier, A4.
+    /// As `lines::put_away` does it: steps A1, A2, the barrier and A4.
     fn put_away(&self, receiving: &Receiver) {
         let mut active = self.active.lock().unwrap();
         *active = false;
@@ -341,7 +342,7 @@ impl Dormancy {
         }
     }
 
-    /// As the clerk does it when the socket rings.
+    /// As the clerk does it when a byte comes over the socket.
     fn activate(&self) {
         let mut active = self.active.lock().unwrap();
         if !*active {
@@ -363,8 +364,7 @@ fn a_post_on_a_line_that_is_put_away_makes_it_active() {
                 theirs.activate();
             }
         });
-        // A processor that has not seen yet that the line was put away sleeps on its word once
-        // more.
+        // A processor that has not seen yet that the line is dormant sleeps on its word once more.
         let late = line.clone();
         let sleeper = thread::spawn(move || {
             let attention = Attention::new(&late.word);
@@ -380,8 +380,8 @@ fn a_post_on_a_line_that_is_put_away_makes_it_active() {
 
 #[test]
 fn a_call_of_a_line_that_is_put_away_makes_it_active() {
-    // The client's side: what it asks is whether a call is under way, and the caller finds by
-    // itself that nobody looks.
+    // The client's side. Making the line dormant asks whether a call is under way; the caller asks
+    // whether the line is dormant.
     loom::model(|| {
         let slots = Arc::new(Slots::default());
         let dormant = Arc::new(AtomicBool::new(false));

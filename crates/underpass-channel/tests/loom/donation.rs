@@ -1,4 +1,5 @@
-//! Donation: D1 to D6 against L1 to L6 of the proof, and the races that it names.
+//! Loom models of donation: steps D1 to D6 against L1 to L6 of the proof, and the races that it
+//! names.
 
 use super::{Futex, Receiver, Sender, bounded, is_empty, post, ring, send, take, try_take};
 use loom::sync::Arc;
@@ -6,7 +7,7 @@ use loom::sync::atomic::{AtomicBool, Ordering, fence};
 use loom::thread;
 use underpass_channel::{Attention, Cell, Donation, Donee, Doorbell, Fence, Owed};
 
-/// What a listener shares with its donors, and its ends of the rings.
+/// What a listener shares with its donors, and the server's ends of the rings.
 struct Server {
     word: Arc<Futex>,
     client: Arc<Futex>,
@@ -14,7 +15,7 @@ struct Server {
     replies: Sender,
 }
 
-/// A client's ends, and the words.
+/// The client's ends of the rings, and the two words.
 struct Client {
     attention: Arc<Futex>,
     word: Arc<Futex>,
@@ -23,7 +24,7 @@ struct Client {
     replies: Receiver,
 }
 
-/// A client and a server whose natives sleep.
+/// A client, and a server whose natives sleep.
 fn pair(slots: u32) -> (Client, Server) {
     let [attention, word, own] = [(); 3].map(|()| Arc::new(Futex::new()));
     let ((requests, incoming), (outgoing, replies)) = (ring(2 * slots), ring(2 * slots));
@@ -37,17 +38,16 @@ fn answer(request: &Cell) -> Cell {
 }
 
 impl Server {
-    /// L1.
+    /// Step L1.
     fn listen(&self) -> u32 {
         Donation::new(&self.word.word).listen(false)
     }
 
-    /// L3 to L6, once.
+    /// Steps L3 to L6, once.
     fn serve(&self, expected: u32) {
         let donation = Donation::new(&self.word.word);
         self.word.sleep(expected);
-        // The kernel's lock is no part of what the protocol may rely on, so `came` has to
-        // synchronize.
+        // The protocol may not rely on the kernel's lock, so `came` has to synchronize.
         if donation.came() {
             while let Some(request) = try_take(&self.requests) {
                 send(&self.replies, &answer(&request));
@@ -56,7 +56,7 @@ impl Server {
         }
     }
 
-    /// L6.
+    /// Step L6.
     fn recall(&self) {
         if Attention::new(&self.client.word).recall() == Doorbell::Wake {
             self.client.wake();
@@ -65,14 +65,14 @@ impl Server {
 }
 
 impl Client {
-    /// D1.
+    /// Step D1.
     fn post(&self, slot: u16) {
         send(&self.requests, &Cell::new(slot, slot));
         assert!(Attention::new(&self.attention.word).is_away(Fence::Full), "nobody looks");
     }
 
-    /// D3 to D6, without a barrier; what D5 rings for is in `native`. Says whether anything is owed
-    /// still.
+    /// Steps D3 to D6, without a barrier. `native` stands for what D5 rings for. Returns whether
+    /// the server is still owed a call.
     fn donate(&self, native: impl FnOnce()) -> bool {
         let attention = Attention::new(&self.own.word);
         let expected = attention.park(false);
@@ -89,7 +89,7 @@ impl Client {
         !quiet
     }
 
-    /// S1 to S4.
+    /// Steps S1 to S4.
     fn sleep(&self) {
         let attention = Attention::new(&self.own.word);
         let expected = attention.park(false);
@@ -113,7 +113,7 @@ fn a_processor_is_donated_and_comes_back() {
         let other = server.clone();
         let listener = thread::spawn(move || other.serve(other.listen()));
         client.post(7);
-        // Where the listener is not there yet a native serves.
+        // If no listener is there yet, a native serves.
         let mut rang = false;
         assert!(!client.donate(|| rang = true), "nobody else replies");
         if rang {
@@ -123,7 +123,7 @@ fn a_processor_is_donated_and_comes_back() {
         let reply = try_take(&client.replies);
         assert_eq!(reply.expect("who wakes has the reply").what(), 107);
         if rang {
-            // So that the listener ends.
+            // Ends the listener.
             while Donation::new(&client.word.word).donate().is_none() {
                 thread::yield_now();
             }
@@ -236,19 +236,19 @@ fn a_donor_that_gives_way_and_then_sleeps_has_its_reply() {
     loom::model(|| {
         let (client, server) = pair(1);
         let server = Arc::new(server);
-        // It has returned a processor before.
+        // The listener has returned a processor before.
         assert!(!Donation::new(&server.word.word).give_back(true));
         let other = server.clone();
         let listener = thread::spawn(move || {
             let donation = Donation::new(&other.word.word);
             if !donation.came() {
-                // H4, and nothing has come: L1.
+                // Step H4 found nothing, so L1 follows.
                 other.word.sleep(donation.listen(true));
             }
             assert!(donation.came(), "the donor is the only one who wakes it");
             let request = try_take(&other.requests).expect("the post comes before the processor");
             send(&other.replies, &answer(&request));
-            // H3
+            // Step H3.
             let bell = match donation.give_back(true) {
                 true => Attention::new(&other.client.word).after_post(Fence::Full),
                 false => Attention::new(&other.client.word).recall(),

@@ -1,4 +1,5 @@
-//! Whether a call was started: T1 to T4 against C1 to C3 and G1 to G3 of the proof.
+//! Loom models of whether a call was started: steps T1 to T4 against C1 to C3 and G1 to G3 of the
+//! proof.
 
 use super::{Receiver, Sender, ring, send, try_take};
 use loom::sync::Arc;
@@ -13,7 +14,7 @@ struct Both {
     taken: AtomicU64,
     wanted: AtomicU64,
     closed: AtomicBool,
-    /// The procedure was run.
+    /// Whether the procedure was run.
     executed: AtomicBool,
 }
 
@@ -30,7 +31,7 @@ impl Both {
         send(&self.requests, &Cell { bounded: true, ..Cell::new(0, 7) });
     }
 
-    /// T1 to T4, once.
+    /// Steps T1 to T4, once.
     fn serve(&self) {
         let Ok(incoming) = self.incoming.try_lock() else { return };
         if self.closed.load(Ordering::Relaxed) {
@@ -46,7 +47,7 @@ impl Both {
         }
     }
 
-    /// C1 and C2.
+    /// Steps C1 and C2.
     fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         drop(self.incoming.lock().unwrap());
@@ -71,7 +72,7 @@ fn a_call_that_was_given_up_untaken_is_not_started() {
         fence(Ordering::SeqCst);
         let untaken = both.is_untaken();
         server.join().unwrap();
-        // What was not taken until now is not executed later either.
+        // A call that was not taken until now is not executed later either.
         both.serve();
         assert!(!(untaken && both.executed.load(Ordering::Relaxed)));
     });
@@ -96,7 +97,7 @@ fn what_a_closed_end_has_not_taken_it_never_takes() {
 
 #[test]
 fn what_has_an_effect_was_counted() {
-    // A domain that dies: what is in memory is what it did, in its order.
+    // A domain that dies. Memory holds what its instructions stored, in their order.
     loom::model(|| {
         let both = Both::new();
         both.post();
@@ -114,7 +115,7 @@ fn what_has_an_effect_was_counted() {
 
 #[test]
 fn a_taker_takes_from_what_was_posted() {
-    // The models above could be empty: here the call is executed.
+    // Shows that the models above are not empty: here the call is executed.
     loom::model(|| {
         let both = Both::new();
         both.post();

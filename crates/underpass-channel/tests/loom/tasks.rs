@@ -1,5 +1,5 @@
-//! Tasks that wait for replies: the steps W1 to W5 of `README.md`, with the rings and the attention
-//! that ship. What the client keeps under its lock is here in small.
+//! Loom models of tasks that wait for replies: steps W1 to W5 of `README.md`, over the real rings
+//! and attention words. The state under the client's lock is modelled here in small.
 
 use super::{Receiver, Sender, bounded, ring, send};
 use loom::sync::atomic::{AtomicU32, Ordering, fence};
@@ -7,19 +7,19 @@ use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use underpass_channel::{Attention, Cell, Doorbell, Fence, Payload};
 
-/// A linkage record, and the waker that the vigil has for it.
+/// A linkage record, and the waker that the waker table has for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Call {
     Idle,
     Expected,
-    /// By which poll of the task.
+    /// The number of the task's poll that left the waker.
     Watched(u32),
     Abandoned,
     Answered,
 }
 
-/// The kernel's side of a bell over the socket, and an executor's of a waker: what comes before the
-/// wait ends it.
+/// The kernel's side of a byte over the socket, and an executor's side of a waker: a ring before
+/// the wait ends the wait.
 #[derive(Default)]
 struct Rings {
     rung: Mutex<Option<u32>>,
@@ -43,18 +43,18 @@ impl Rings {
     }
 }
 
-/// The client's end.
+/// The client's end of the channel.
 struct Client {
     word: AtomicU32,
     receiving: Receiver,
-    /// The lock, and what is under it.
+    /// The lock and the state under it.
     calls: Mutex<[Call; 2]>,
     tasks: AtomicU32,
     executors: [Rings; 2],
     socket: Rings,
 }
 
-/// What the clerk hears at the end of a model.
+/// What the clerk receives at the end of a model.
 const END: u32 = 0;
 const BELL: u32 = 1;
 
@@ -72,7 +72,7 @@ impl Client {
         (sending, Arc::new(client))
     }
 
-    /// Takes what has come, as `take_replies` does.
+    /// Takes the replies that have come, as `take_replies` does.
     fn poll(&self) {
         loop {
             let mut calls = self.calls.lock().unwrap();
@@ -100,7 +100,7 @@ impl Client {
         }
     }
 
-    /// *W2 and W3.* `false` if the reply is here.
+    /// Steps W2 and W3. `false` if the reply has come.
     fn watch_and_arm(&self, slot: usize, poll: u32) -> bool {
         let mut calls = self.calls.lock().unwrap();
         match calls[slot] {
@@ -121,7 +121,7 @@ impl Client {
         self.calls.lock().unwrap()[slot] != Call::Answered
     }
 
-    /// *W4.* The clerk has heard a bell; or somebody has cleared the bits.
+    /// Step W5: the clerk has heard the doorbell, or another thread has cleared the bits.
     fn rearm(&self) {
         if self.tasks.load(Ordering::SeqCst) > 0 {
             Attention::new(&self.word).set_unpolled();
@@ -144,7 +144,7 @@ impl Client {
         }
     }
 
-    /// A task that waits for the reply of `slot`, polled for the first time with another waker.
+    /// A task that waits for the reply of `slot`, with another waker at each of its `polls`.
     fn task(&self, slot: usize, polls: u32) {
         let mut waits = true;
         for poll in 0..polls {
@@ -158,7 +158,7 @@ impl Client {
     }
 }
 
-/// The server replies to these, and rings where it is to.
+/// The server: replies to the calls of `slots`, and notifies the client as it must.
 fn reply(sending: &Sender, client: &Client, slots: &[u16]) {
     for &slot in slots {
         send(sending, &Cell::new(slot, 7));
@@ -191,20 +191,20 @@ fn model(
     });
 }
 
-// Fails if the waker is kept after the look whether the call is settled; without the fence or the
-// poll of W3.
+// Fails if the waker is stored after the check whether the call is settled. Fails without the fence
+// of W3, and without its poll.
 #[test]
 fn a_task_is_woken_by_the_waker_of_its_last_poll() {
     model(3, [Call::Expected, Call::Idle], &[0], |client| client.task(0, 2));
 }
 
-// Fails if the clerk, having heard the bell for the first reply, does not arm for the second.
+// Fails if the clerk has heard the doorbell for the first reply, and does not arm for the second.
 #[test]
 fn a_task_is_woken_though_the_bell_was_anothers() {
     model(2, [Call::Abandoned, Call::Expected], &[0, 1], |client| client.task(1, 1));
 }
 
-// Fails if who has cleared the bits does not look for tasks after a fence.
+// Fails if the thread that has cleared the bits does not look for tasks after a fence.
 #[test]
 fn a_processor_that_wakes_takes_no_tasks_bell() {
     model(2, [Call::Expected, Call::Idle], &[0], |client| {
