@@ -279,10 +279,10 @@ impl Channel {
         self.region.word(MAPPED_OVERFLOW / 8 + usize::from(slot))
     }
 
-    /// For a client: whether the server has not taken the request of `slot`, whose call is under
-    /// way. The server *never will* take it in two cases only: it takes no requests any more, or
-    /// the call was cancelled and the barrier after that has been passed (see `README.md`, *Not
-    /// started*).
+    /// For a client: whether the server has not taken the request of `slot`. The call of `slot`
+    /// must be under way. The server *never will* take it in two cases only: it takes no requests
+    /// any more, or the call was cancelled and the barrier after that has been passed (see
+    /// `README.md`, *Not started*).
     pub fn is_untaken(&self, slot: u16) -> bool {
         self.sending.is_untaken(slot, self.taken().count())
     }

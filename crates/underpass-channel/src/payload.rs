@@ -47,7 +47,7 @@ impl Default for Payload {
 
 /// Writes a message of known size into a payload, whole words at a time. The post then reads the
 /// payload by words. If a word had been written in pieces, that load would wait until all earlier
-/// stores are in memory. One of them is the previous message, whose line the peer may hold
+/// stores are in memory. One of them is the previous message, and the peer may hold its line
 /// (decision 0021).
 #[derive(Debug)]
 pub struct PayloadSink<'a> {
