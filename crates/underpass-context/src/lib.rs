@@ -1,10 +1,11 @@
-//! Execution contexts: stacks with guard pages, and the switch between them.
+//! Execution contexts: stacks with guard pages, and the switch between stacks.
 //!
-//! *Decides:* how a stack is had, kept warm and given back ([`Stacks`]), how a closure runs on
-//! another one ([`run_on`]), and what a switch is ([`Context`]): an indirect jump of our own on
-//! x86-64, `corosensei` elsewhere, under sanitizers, and with `--cfg underpass_portable`.
+//! *Decides:* how stacks are allocated, kept warm and given back ([`Stacks`]), how a closure runs
+//! on another stack ([`run_on`]), and what a switch is ([`Context`]). On x86-64 a switch is an
+//! indirect jump of our own. On other processors, under sanitizers and with `--cfg
+//! underpass_portable` it is `corosensei`'s.
 //!
-//! *Must not know:* threads and why they pause.
+//! *Must not know:* threads, and why they pause.
 //!
 //! *Read first:* `context.rs`, then `switch.rs`.
 

@@ -1,5 +1,4 @@
-//! URPC's nonspinning lock (section 3.2.1): if it is free, take it, or else go on to something
-//! else.
+//! URPC's nonspinning lock (section 3.2.1): take it if it is free, or else do something else.
 
 use crate::atomic::{AtomicBool, Ordering};
 use std::marker::PhantomData;
@@ -10,9 +9,9 @@ use core::cell::UnsafeCell;
 #[cfg(underpass_loom)]
 use loom::cell::UnsafeCell;
 
-/// A test-and-set lock that nobody ever waits for.
+/// A test-and-set lock for which no thread ever waits.
 ///
-/// It is private to one domain: a peer's death can't leave it held.
+/// It is private to one domain, so a peer's death can't leave it held.
 ///
 /// # Examples
 /// ```
@@ -27,8 +26,8 @@ pub struct TryLock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: `taken` lets at most one thread at a time reach `value`, so moving `T` between threads is
-// all it takes.
+// SAFETY: `taken` lets at most one thread at a time reach `value`. So `T` has to be movable between
+// threads, and no more.
 unsafe impl<T: Send> Sync for TryLock<T> {}
 // SAFETY: it owns its value.
 unsafe impl<T: Send> Send for TryLock<T> {}
@@ -39,10 +38,10 @@ impl<T> TryLock<T> {
         Self { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// The value, unless somebody has it.
+    /// The value. `None` if another thread holds the lock.
     #[inline]
     pub fn try_lock(&self) -> Option<TryLockGuard<'_, T>> {
-        // A look first: a line that others hold is only read.
+        // Read first: a line that others hold is not written.
         if self.taken.load(Ordering::Relaxed) {
             return None;
         }
@@ -60,12 +59,12 @@ impl<T> std::fmt::Debug for TryLock<T> {
     }
 }
 
-/// The value of a [`TryLock`], until dropped.
+/// The guard of a [`TryLock`]. The lock is released when this is dropped.
 #[derive(Debug)]
 pub struct TryLockGuard<'a, T> {
     lock: &'a TryLock<T>,
-    /// It gives out `&mut T`: what a shared `TryLockGuard` could be used for is not worked out, so none is
-    /// shared or sent.
+    /// It gives out `&mut T`. Whether a shared guard would be sound has not been worked out, so it
+    /// is neither shared nor sent.
     stays: PhantomData<*mut T>,
 }
 
