@@ -1,4 +1,4 @@
-//! Waiting for what a mutex guards to change.
+//! A condition variable: waiting for a change of what a mutex guards.
 
 use crate::mutex::MutexGuard;
 use crate::queue_wait::{QueueWait, nobody};
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 /// `std`'s condition variable for user-level threads.
 ///
-/// A wait ends by a notification, by its deadline if it has one, or because the thread was
-/// cancelled: so ask for what was waited for again, and in a loop also whether the thread is
-/// `cancelled()`. The methods with `_while` ask by themselves, and don't return early when the
-/// thread is cancelled.
+/// A wait ends by a notification, by its deadline, or because the thread was cancelled. So check
+/// the condition again after it. In a loop also check whether the thread is `cancelled()`. The
+/// methods with `_while` check the condition themselves, and don't return early when the thread is
+/// cancelled.
 ///
 /// # Examples
 /// ```
@@ -36,12 +36,12 @@ pub struct Condvar {
     waiters: WaitQueue<(), (), 1>,
 }
 
-/// Whether a wait ended by its deadline.
+/// The result of a wait with a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitTimeoutResult(bool);
 
 impl WaitTimeoutResult {
-    /// Whether the deadline passed, rather than that somebody notified.
+    /// Whether the deadline passed without a notification.
     pub fn timed_out(&self) -> bool {
         self.0
     }
@@ -49,7 +49,7 @@ impl WaitTimeoutResult {
 
 impl Condvar {
     const_fn! {
-        /// One that nobody waits for.
+        /// A condition variable without waiters.
         pub fn new() -> Condvar {
             Condvar { waiters: WaitQueue::new(()) }
         }
@@ -58,9 +58,8 @@ impl Condvar {
     /// Unlocks the mutex, waits for a notification and locks the mutex again.
     ///
     /// # Errors
-    /// If the mutex is poisoned by then; the guard is in the error.
-    // Into the caller, down to the switch: the processor foretells returns after a switch wrongly
-    // (decision 0016).
+    /// If the mutex is poisoned by then. The guard is in the error.
+    // Inlined down to the switch: the processor mispredicts returns after a switch (decision 0016).
     #[inline(always)]
     pub fn wait<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
         self.wait_with(guard, WaitLimit::Endless, true).0
@@ -106,7 +105,7 @@ impl Condvar {
         self.wait_result(guard, WaitLimit::until(deadline))
     }
 
-    /// Waits as long as `condition` holds, but no longer than `span`: it has timed out if
+    /// Waits as long as `condition` holds, but no longer than `span`. The wait has timed out if
     /// `condition` still holds. Cancellation does not end it.
     ///
     /// # Errors
@@ -145,8 +144,8 @@ impl Condvar {
     /// Ends the wait of the thread that has waited longest.
     #[inline]
     pub fn notify_one(&self) {
-        // Who waits for a change that the caller made under the mutex was in the list before the
-        // caller had the mutex.
+        // A thread that waits for a change that the caller made under the mutex was in the list
+        // before the caller had the mutex. So the caller sees it here.
         if self.waiters.looks_empty() {
             return;
         }
@@ -156,7 +155,7 @@ impl Condvar {
         }
     }
 
-    /// Ends the waits of all.
+    /// Ends the waits of all threads.
     #[inline]
     pub fn notify_all(&self) {
         if !self.waiters.looks_empty() {
@@ -189,8 +188,8 @@ impl Condvar {
         let wait = Unlocked { condvar: self, lock: mutex.lock(), me, limit, cancellable };
         let (woken, ()) = self.waiters.lock().enlist_then(me, 0, ListEnd::Back, (), wait);
         if woken == Woken::Cancelled {
-            // A loop that doesn't ask whether it is cancelled must not keep out those who would end
-            // it.
+            // A loop that doesn't check for cancellation must not keep the processor from the
+            // threads that would end it.
             yield_now();
         }
         (mutex.lock_again(), woken)
@@ -209,7 +208,8 @@ struct Unlocked<'a> {
 impl Then<(), (), Woken, 1> for Unlocked<'_> {
     #[inline(always)]
     fn then(self, entry: &Entry<'_, (), (), 1>) -> Woken {
-        // In the list already: who changes something from here on finds us.
+        // This thread is in the list already. So a thread that changes the condition from here on
+        // finds it.
         self.lock.release();
         let waiting = QueueWait::new(entry, "a condition", self.condvar, &nobody);
         waiting.suspend(self.me, self.limit, self.cancellable)

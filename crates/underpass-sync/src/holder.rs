@@ -1,4 +1,4 @@
-//! Who holds a lock, as its word says it.
+//! The mark by which the word of a lock tells its holder.
 
 use crate::lock_cell;
 use crate::runtime::Control;
@@ -6,7 +6,7 @@ use crate::runtime::Control;
 /// Low bits that are zero in every mark.
 pub(crate) const FREE_BITS: usize = align_of::<Control>() - 1;
 
-/// The calling thread, as the word of a lock that it takes will say it.
+/// The mark of the calling thread.
 #[inline]
 pub(crate) fn mark() -> usize {
     lock_cell::mark()

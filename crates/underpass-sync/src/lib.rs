@@ -1,14 +1,14 @@
 //! Locks, conditions, semaphores, barriers and channels, with the names and shapes of `std::sync`.
 //!
-//! Everything may be used by user-level threads and plain kernel threads, and by both at once: a
-//! user-level thread that waits blocks itself and no other; a kernel thread sleeps in the kernel.
+//! User-level threads and plain kernel threads may use all of it, also both at once. A user-level
+//! thread that waits blocks only itself. A kernel thread that waits sleeps in the kernel.
 //!
-//! *Decides:* who waits in which order, who is woken, and what a cancelled wait says.
+//! *Decides:* in which order threads wait, which one is woken, and what a cancelled wait returns.
 //!
 //! *Must not know:* how a thread is suspended and woken, activations, processors. What it needs of
-//! that is in `waiter.rs`.
+//! these is in `runtime.rs`.
 //!
-//! *Read first:* the proof below, then `queue.rs`, then `lock.rs`.
+//! *Read first:* the proof below, then `wait_queue.rs`, then `raw_mutex.rs`.
 #![doc = include_str!("README.md")]
 #![deny(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! A value that a lock keeps. All unsafe code about values is here; that about waiters is in
-//! `queue.rs`.
+//! A value under a lock. All unsafe code about values is here; that about waiters is in
+//! `wait_queue.rs`.
 
 use crate::raw_mutex::RawMutex;
 use crate::raw_rwlock::RawRwLock;
@@ -13,7 +13,7 @@ use core::cell::UnsafeCell as UnsafeInner;
 #[cfg(underpass_loom)]
 use loom::cell::UnsafeCell as UnsafeInner;
 
-/// `core`'s `UnsafeCell` with the face of loom's, or loom's.
+/// Loom's `UnsafeCell` in models; otherwise `core`'s with the interface of loom's.
 pub(crate) struct UnsafeCell<T: ?Sized>(UnsafeInner<T>);
 
 impl<T> UnsafeCell<T> {
@@ -53,30 +53,31 @@ impl<T: ?Sized> UnsafeCell<T> {
     }
 }
 
-/// A lock that one has at a time.
+/// A lock with one holder at a time.
 ///
 /// # Safety
-/// From when `acquire` gave `true` until `release`, it gives `true` to nobody else; what was done
-/// before `release` happens before what is done after the next `true`.
+/// From the moment when `acquire` returns `true` until `release`, `acquire` returns `true` to no
+/// other thread. What was done before `release` happens before what is done after the next `true`.
 pub(crate) unsafe trait ExclusiveLock {
-    /// Takes the lock; `false` if `limit` ended first.
+    /// Takes the lock. `false` if `limit` ended first.
     fn acquire(&self, limit: WaitLimit) -> bool;
-    /// Gives it up, by who has it.
+    /// Gives the lock up. Only its holder may call this.
     fn release(&self);
 }
 
-/// A lock that many may share.
+/// A lock with one writer or many readers.
 ///
 /// # Safety
-/// As [`ExclusiveLock`], and while somebody has it by `acquire_shared`, nobody has it by `acquire`.
+/// As [`ExclusiveLock`]. While a thread has the lock by `acquire_shared`, no thread has it by
+/// `acquire`.
 pub(crate) unsafe trait SharedLock: ExclusiveLock {
     fn acquire_shared(&self, limit: WaitLimit) -> bool;
     fn release_shared(&self);
-    /// Turns the caller's own into a shared one.
+    /// Turns the caller's exclusive hold into a shared one.
     fn downgrade(&self);
 }
 
-// SAFETY: `README.md` proves it, and `tests/loom.rs` tries it.
+// SAFETY: `README.md` proves it, and `tests/loom.rs` checks it.
 unsafe impl ExclusiveLock for RawMutex {
     #[inline]
     fn acquire(&self, limit: WaitLimit) -> bool {
@@ -120,15 +121,16 @@ unsafe impl SharedLock for RawRwLock {
     }
 }
 
-/// A value, and the lock whose holders may touch it.
+/// A value, and the lock whose holders may access it.
 pub(crate) struct LockCell<L, T: ?Sized> {
     lock: L,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: whoever has the lock has the value to itself, so it moves between threads at the most.
+// SAFETY: a holder has the value to itself. So the value has to be movable between threads, and no
+// more.
 unsafe impl<T: ?Sized + Send> Sync for LockCell<RawMutex, T> {}
-// SAFETY: as above, and sharers read it at the same time.
+// SAFETY: as above; and several readers refer to it at the same time.
 unsafe impl<T: ?Sized + Send + Sync> Sync for LockCell<RawRwLock, T> {}
 
 impl<L, T> LockCell<L, T> {
@@ -155,14 +157,15 @@ impl<L, T: ?Sized> LockCell<L, T> {
 }
 
 impl<L: ExclusiveLock, T: ?Sized> LockCell<L, T> {
-    /// The value, to itself; nothing if `limit` ended first.
+    /// Exclusive access to the value. `None` if `limit` ended first.
     #[inline]
     pub(crate) fn acquire(&self, limit: WaitLimit) -> Option<ExclusiveAccess<'_, L, T>> {
-        // Not `then_some`: a value that isn't handed out would be dropped, and release the lock.
+        // Not `then_some`: that would construct the value even if the lock was not acquired, and
+        // its drop would release the lock.
         self.lock.acquire(limit).then(|| ExclusiveAccess { of: self, stays: PhantomData })
     }
 
-    /// The value, to itself, after any wait.
+    /// Waits for exclusive access to the value.
     #[inline]
     pub(crate) fn acquire_blocking(&self) -> ExclusiveAccess<'_, L, T> {
         let acquired = self.lock.acquire(WaitLimit::Endless);
@@ -172,13 +175,13 @@ impl<L: ExclusiveLock, T: ?Sized> LockCell<L, T> {
 }
 
 impl<L: SharedLock, T: ?Sized> LockCell<L, T> {
-    /// The value, together with other readers.
+    /// Access to the value together with other readers. `None` if `limit` ended first.
     #[inline]
     pub(crate) fn acquire_shared(&self, limit: WaitLimit) -> Option<SharedAccess<'_, L, T>> {
         self.lock.acquire_shared(limit).then(|| SharedAccess { of: self, stays: PhantomData })
     }
 
-    /// The value, together with other readers, after any wait.
+    /// Waits for access to the value together with other readers.
     #[inline]
     pub(crate) fn acquire_shared_blocking(&self) -> SharedAccess<'_, L, T> {
         let acquired = self.lock.acquire_shared(WaitLimit::Endless);
@@ -187,18 +190,18 @@ impl<L: SharedLock, T: ?Sized> LockCell<L, T> {
     }
 }
 
-/// The value of a lock that the owner of this has, until dropped.
+/// Exclusive access to the value of a lock. The lock is released when this is dropped.
 #[must_use]
 pub(crate) struct ExclusiveAccess<'a, L: ExclusiveLock, T: ?Sized> {
     of: &'a LockCell<L, T>,
     stays: PhantomData<*mut T>,
 }
 
-// SAFETY: it gives others `&T`, no more.
+// SAFETY: a shared reference to this gives out `&T` only.
 unsafe impl<L: ExclusiveLock + Sync, T: ?Sized + Sync> Sync for ExclusiveAccess<'_, L, T> {}
 
 impl<'a, L: ExclusiveLock, T: ?Sized> ExclusiveAccess<'a, L, T> {
-    /// Keeps the lock, without the value.
+    /// Keeps the lock held, and gives up the access to the value.
     pub(crate) fn leave(self) -> &'a LockCell<L, T> {
         std::mem::ManuallyDrop::new(self).of
     }
@@ -237,14 +240,14 @@ impl<L: ExclusiveLock, T: ?Sized> Drop for ExclusiveAccess<'_, L, T> {
     }
 }
 
-/// The value of a lock that the owner of this shares, until dropped.
+/// Shared access to the value of a lock. The lock is released when this is dropped.
 #[must_use]
 pub(crate) struct SharedAccess<'a, L: SharedLock, T: ?Sized> {
     of: &'a LockCell<L, T>,
     stays: PhantomData<*mut T>,
 }
 
-// SAFETY: it gives others `&T`, no more.
+// SAFETY: a shared reference to this gives out `&T` only.
 unsafe impl<L: SharedLock + Sync, T: ?Sized + Sync> Sync for SharedAccess<'_, L, T> {}
 
 impl<L: SharedLock, T: ?Sized> Deref for SharedAccess<'_, L, T> {
@@ -263,14 +266,14 @@ impl<L: SharedLock, T: ?Sized> Drop for SharedAccess<'_, L, T> {
     }
 }
 
-/// The calling thread as a number with `holder::FREE_BITS` free, for a lock's word.
+/// The calling thread as a number whose `holder::FREE_BITS` are zero, for the word of a lock.
 #[inline]
 pub(crate) fn mark() -> usize {
     ptr::from_ref(me()).expose_provenance()
 }
 
-/// Whom [`mark`] gave this number for.
+/// The thread for which [`mark`] returned this number.
 pub(crate) fn marked(mark: usize) -> Option<&'static Control> {
-    // SAFETY: null, or exposed by `mark`; and control blocks are never freed.
+    // SAFETY: null, or exposed by `mark`. Control blocks are never freed.
     unsafe { ptr::with_exposed_provenance::<Control>(mark).as_ref() }
 }

@@ -1,10 +1,10 @@
-//! A waiter in a queue, as the runtime sees it.
+//! A wait in a queue, as the runtime sees it.
 
 use crate::runtime::{Awaited, Control, Wait, WaitLimit, Woken, suspend};
 use crate::wait_queue::Entry;
 use std::ptr;
 
-/// One suspension for a place in a list.
+/// One suspension of a thread that is in a list.
 pub(crate) struct QueueWait<'a, D, P, const LISTS: usize> {
     entry: &'a Entry<'a, D, P, LISTS>,
     kind: &'static str,
@@ -13,7 +13,7 @@ pub(crate) struct QueueWait<'a, D, P, const LISTS: usize> {
 }
 
 impl<'a, D, P, const LISTS: usize> QueueWait<'a, D, P, LISTS> {
-    /// Waits for `what`, a `kind`.
+    /// A wait for `what`. `kind` names it in dumps.
     #[inline]
     pub(crate) fn new<W>(
         entry: &'a Entry<'a, D, P, LISTS>,
@@ -24,7 +24,7 @@ impl<'a, D, P, const LISTS: usize> QueueWait<'a, D, P, LISTS> {
         Self { entry, kind, address: ptr::from_ref(what).addr(), holder }
     }
 
-    /// Suspends `me`, whose place it is.
+    /// Suspends `me`, the thread in the list.
     #[inline(always)]
     pub(crate) fn suspend(&self, me: &'static Control, limit: WaitLimit, cancellable: bool) -> Woken {
         suspend(me, self, limit.deadline_ns(), cancellable)
@@ -41,7 +41,7 @@ impl<D, P, const LISTS: usize> Wait for QueueWait<'_, D, P, LISTS> {
     }
 }
 
-/// Nobody holds what is waited for.
+/// For things without a holder.
 pub(crate) fn nobody() -> Option<u64> {
     None
 }

@@ -8,30 +8,30 @@ use crate::wait_queue::{ListEnd, Verdict, WaitQueue};
 use underpass_seam::atomic::{AtomicUsize, Ordering};
 use underpass_seam::spin_hint;
 
-/// In `word`: somebody has it; the rest of the word says who.
+/// In `word`: a thread holds the lock. The rest of the word is its mark.
 const LOCKED: usize = 1;
-/// In `word`: somebody may wait, so who releases it looks.
+/// In `word`: there may be waiters, so the thread that releases the lock looks for them.
 const WAITED: usize = 2;
-/// In `word`: nobody touches it but the kernel thread that has the right, plainly, or who withdraws
-/// that. Never with `WAITED`.
+/// In `word`: the lock is biased. Only the owner changes the word, and the thread that revokes the
+/// bias. Never set together with `WAITED`.
 const BIASED: usize = 4;
 const BITS: usize = LOCKED | WAITED | BIASED;
 const _: () = assert!(FREE_BITS & BITS == BITS);
 
-/// So often others may get in ahead of a waiter that was woken for the lock; then it is handed
-/// over.
+/// How often others may overtake a waiter that was woken for the lock. After that the lock is
+/// handed over to it.
 const HANDOVER_AFTER: u32 = 4;
-/// Looks at a lock that another has before it is waited for: somebody on another processor may
-/// release it at any moment. Loom looks at all moments anyhow.
+/// How often a thread reads a held lock before it waits: its holder may run on another processor,
+/// and release it at any moment. In models there is no need, since loom tries all moments.
 const LOOKS: u32 = if cfg!(underpass_loom) { 0 } else { 20 };
 
-/// A lock, taken by one compare-and-exchange and released by one swap; or plainly, by the kernel
-/// thread that has the right.
+/// A lock that is taken by one compare-and-exchange and released by one swap. If it is biased, its
+/// owner takes and releases it without locked instructions.
 ///
-/// | field | who writes it |
+/// | field | written by |
 /// |---|---|
-/// | `word` | anybody; while it says `BIASED`, as is said there |
-/// | `bias` | its "inside by the lock's word" is: to have the lock, while `word` does not say `BIASED`; or to be inside `waiters`, while it does |
+/// | `word` | any thread; while it says `BIASED`, as that constant says |
+/// | `bias` | the thread that has entered by the lock word. While `word` does not say `BIASED` that is the holder of the lock; else the thread inside `waiters` |
 /// | `waiters` | see there; `WAITED` is set only with it locked |
 pub(crate) struct RawMutex {
     word: AtomicUsize,
@@ -39,13 +39,13 @@ pub(crate) struct RawMutex {
     waiters: WaitQueue<(), MutexWaiter, 1>,
 }
 
-/// What a waiter and who wakes it tell each other.
+/// What a waiter and its waker tell each other.
 struct MutexWaiter {
-    /// So often others were faster.
+    /// How often others overtook it.
     passed: u32,
-    /// Who waits, as `word` will say it.
+    /// The waiter's mark for `word`.
     mark: usize,
-    /// The lock is the waiter's already.
+    /// The waiter holds the lock already.
     handed: bool,
 }
 
@@ -68,8 +68,8 @@ impl RawMutex {
     #[inline(always)]
     fn acquire_biased(&self, mark: usize) -> bool {
         let Some(_inside) = self.bias.enter() else { return false };
-        // Relaxed: the last holder was on this kernel thread, or came by the word and granted the
-        // right here.
+        // Relaxed: the last holder was on this kernel thread; or it took the lock by the word and
+        // granted the bias here.
         let free = self.word.load(Ordering::Relaxed) == BIASED;
         if free {
             // SYNC with `word` load in `unbias`: see `Bias::grant`.
@@ -99,10 +99,10 @@ impl RawMutex {
 
     #[inline]
     fn release_by_word(&self) {
-        // SYNC with `word` fetch_and in `unbias`: who withdrew the right while we had the lock has
-        // written who is counted. `BIASED` isn't set from here on.
+        // SYNC with `word` fetch_and in `unbias`: a thread that revoked the bias while we held the
+        // lock has written `last_user`. `BIASED` isn't set from here on.
         if self.word.load(Ordering::Acquire) & BIASED != 0 {
-            // The thread has moved, or the right is being withdrawn.
+            // The thread has moved to another kernel thread, or the bias is being revoked.
             let _inside = self.waiters.lock();
             self.unbias();
         }
@@ -116,7 +116,7 @@ impl RawMutex {
         }
     }
 
-    /// Releases it and gives the caller's kernel thread the right to it, unless somebody waits.
+    /// Releases the lock and makes the caller's kernel thread its owner, unless a thread waits.
     #[cold]
     fn grant(&self) -> bool {
         let word = self.word.load(Ordering::Relaxed);
@@ -124,7 +124,7 @@ impl RawMutex {
             return false;
         }
         self.bias.grant();
-        // SYNC with `word` load in `unbias`: that the right was granted, and what we did.
+        // SYNC with `word` load in `unbias`: the grant, and what we did.
         let granted = self.word.compare_exchange(word, BIASED, Ordering::Release, Ordering::Relaxed).is_ok();
         if !granted {
             self.bias.take_back();
@@ -132,28 +132,28 @@ impl RawMutex {
         granted
     }
 
-    /// Withdraws the right, if somebody has it, by who is inside `waiters`. Unless there is
-    /// `WAITED`, who has the lock may grant it again.
+    /// Revokes the bias, if there is one. The caller is inside `waiters`. Unless `WAITED` is set,
+    /// the holder may grant the bias again.
     #[cold]
     fn unbias(&self) {
-        // SYNC with `word` compare_exchange in `grant`: that it was granted; and with the plain
-        // stores: what their threads did.
+        // SYNC with `word` compare_exchange in `grant`: the grant. SYNC with the stores of the
+        // owner: what its threads did.
         if self.word.load(Ordering::Acquire) & BIASED != 0 {
             self.bias.revoke();
-            // SYNC with `word` in `acquire` and `try_acquire`: what was done by those who had it
-            // plainly.
+            // SYNC with `word` in `acquire` and `try_acquire`: what the threads did that held it by
+            // the bias.
             self.word.fetch_and(!BIASED, Ordering::AcqRel);
         }
     }
 
-    /// The number of the thread that has it, if it can be told.
+    /// The number of the thread that holds it, if that can be told.
     pub(crate) fn holder(&self) -> Option<u64> {
-        // Relaxed: for people, and for guesses that are checked.
+        // Relaxed: it is for people, and for guesses that are checked.
         let word = self.word.load(Ordering::Relaxed);
         holder::number(if word & LOCKED == 0 { 0 } else { word & !BITS })
     }
 
-    /// Takes it if it is free and not biased, leaving the bit `WAITED` as it is.
+    /// Takes the lock if it is free and not biased. Leaves the bit `WAITED` as it is.
     fn try_acquire(&self, mark: usize) -> bool {
         // Relaxed: a guess.
         let mut word = self.word.load(Ordering::Relaxed);
@@ -168,8 +168,8 @@ impl RawMutex {
         false
     }
 
-    /// Sets `WAITED`, if the lock is not free or `always`; `false` if not. The caller is inside
-    /// `waiters`.
+    /// Sets `WAITED` if the lock is held, or if `always`. Returns whether it did. The caller is
+    /// inside `waiters`.
     fn announce(&self, always: bool) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
@@ -181,7 +181,7 @@ impl RawMutex {
             if word & LOCKED == 0 && !always {
                 return false;
             }
-            // Relaxed: whoever sees it goes inside `waiters`, which synchronizes.
+            // Relaxed: a thread that sees the bit enters `waiters`, which synchronizes.
             match self.word.compare_exchange(word, word | WAITED, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(found) => word = found,
@@ -204,7 +204,7 @@ impl RawMutex {
         }
         for _ in 0..LOOKS {
             spin_hint();
-            // Relaxed: a guess. Who finds others waiting waits too.
+            // Relaxed: a guess. If others wait already, this thread waits too.
             match self.word.load(Ordering::Relaxed) & BITS {
                 LOCKED => {}
                 0 if self.try_acquire(mark) => return true,
@@ -219,9 +219,9 @@ impl RawMutex {
         let mut passed = 0;
         loop {
             let held = self.waiters.lock();
-            // Inside, so that who finds the bit finds the waiter too.
+            // Inside `waiters`, so that a thread that finds the bit finds the waiter too.
             if self.announce(false) {
-                // Woken, but not soon enough: it keeps its place.
+                // After a wake-up that came too late, the waiter keeps its place.
                 let place = if passed == 0 { ListEnd::Back } else { ListEnd::Front };
                 let turn = MutexWaiter { passed, mark, handed: false };
                 let (woken, turn) = held.enlist(me, 0, place, turn, |entry| {
@@ -242,14 +242,16 @@ impl RawMutex {
         }
     }
 
-    /// After a release that found `WAITED`: sees to it that the longest waiter gets on.
+    /// After a release that found `WAITED`: wakes the thread that has waited longest, or hands the
+    /// lock over to it.
     #[cold]
     fn wake_one(&self) {
         let mut held = self.waiters.lock();
         let woken = held.take(0, |_, _, turn| {
             if turn.passed >= HANDOVER_AFTER {
                 turn.handed = self.hand_over(turn.mark);
-                // Else somebody was faster still, and looks here when it releases the lock.
+                // If another thread was faster even now, it looks for waiters when it releases the
+                // lock.
                 return if turn.handed { Verdict::Take(()) } else { Verdict::Stop };
             }
             Verdict::Take(())
@@ -263,7 +265,8 @@ impl RawMutex {
         }
     }
 
-    /// Takes it for a waiter, or makes sure that who has it will look for waiters.
+    /// Takes the lock for a waiter. If another thread has it, makes sure that this one will look
+    /// for waiters.
     fn hand_over(&self, mark: usize) -> bool {
         loop {
             if self.try_acquire(mark) {

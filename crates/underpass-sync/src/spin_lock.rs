@@ -15,10 +15,10 @@ const SPINS: u32 = 64;
 /// Entered by one compare-and-exchange and left by one store; or plainly, by the kernel thread that
 /// has the right.
 ///
-/// | field | who writes it |
+/// | field | written by |
 /// |---|---|
-/// | `word` | who takes it by compare-and-exchange, and then this one |
-/// | `hints` | who is inside |
+/// | `word` | any thread, to take it by compare-and-exchange; then that thread |
+/// | `hints` | the thread inside |
 /// | `bias` | see there |
 #[repr(C)] // What each use touches lies together.
 pub struct SpinLock {

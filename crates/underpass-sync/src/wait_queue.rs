@@ -15,10 +15,10 @@ const BATCH: usize = 16;
 
 /// Data `D` and lists of waiters, each with a payload `P`, under a spin lock.
 ///
-/// | field | who may touch it |
+/// | field | accessed by |
 /// |---|---|
 /// | `spin` | see there; its hints say which lists have waiters |
-/// | `inside` | who is inside `spin` |
+/// | `inside` | the thread that holds `spin` |
 pub(crate) struct WaitQueue<D, P, const LISTS: usize> {
     spin: SpinLock,
     inside: UnsafeCell<Contents<D, P, LISTS>>,
@@ -40,11 +40,11 @@ struct List<P> {
 
 /// A waiter's place in a list.
 ///
-/// | field | who may touch it |
+/// | field | accessed by |
 /// |---|---|
-/// | `who`, `list` | anybody; they never change |
-/// | `linked` | set by its owner before it is linked; cleared once, with the lock held, by who takes it out, as the last thing |
-/// | `body` | while `linked`: who has the lock; else its owner |
+/// | `who`, `list` | any thread; they never change |
+/// | `linked` | set by its owner before it is linked; cleared once, with the lock held, as the last access of the thread that takes it out |
+/// | `body` | while `linked`: the thread that holds the lock; else its owner |
 struct Node<P> {
     who: &'static Control,
     list: usize,
