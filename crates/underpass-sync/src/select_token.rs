@@ -1,16 +1,17 @@
-//! What the several places of one selecting thread agree by which of them counts.
+//! The token of a select. A selecting thread waits in several lists; the token decides once which
+//! of these waits counts.
 
 use std::sync::Arc;
 use underpass_seam::atomic::{AtomicUsize, Ordering};
 
-/// Nobody has decided.
+/// Nothing is decided.
 const OPEN: usize = 0;
 /// The thread has given up.
 const ABANDONED: usize = 1;
-/// The first case; the others follow.
+/// The number of the first case. The others follow.
 const FIRST: usize = 2;
 
-/// One select's decision, taken once.
+/// The decision of one select, which is taken once.
 pub(crate) struct SelectToken(AtomicUsize);
 
 impl SelectToken {
@@ -18,24 +19,25 @@ impl SelectToken {
         Arc::new(Self(AtomicUsize::new(OPEN)))
     }
 
-    /// Decides for a case, and so owes the thread its wake; `false` if it is decided.
+    /// Decides for `case`. `false` if it was decided before. Otherwise the caller owes the thread
+    /// its wake-up.
     pub(crate) fn claim(&self, case: usize) -> bool {
         self.decide(FIRST + case)
     }
 
-    /// Decides for none; `false` if a wake is under way.
+    /// Decides for no case. `false` if it was decided before: then a wake-up is under way.
     pub(crate) fn abandon(&self) -> bool {
         self.decide(ABANDONED)
     }
 
     fn decide(&self, decision: usize) -> bool {
-        // Relaxed: what goes with the decision is under the lock of the case's channel.
+        // Relaxed: the lock of the case's channel guards what goes with the decision.
         self.0.compare_exchange(OPEN, decision, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// The case that it was decided for.
+    /// The case that was chosen.
     pub(crate) fn chosen(&self) -> Option<usize> {
-        // Relaxed: asked by the thread after its wake, or of its own decision.
+        // Relaxed: the thread calls it after its wake-up, or after its own decision.
         self.0.load(Ordering::Relaxed).checked_sub(FIRST)
     }
 }

@@ -1,4 +1,4 @@
-//! A number of permits.
+//! A counting semaphore.
 
 use crate::queue_wait::{QueueWait, nobody};
 use crate::runtime::{WaitLimit, Woken, const_fn, me, wake};
@@ -7,11 +7,12 @@ use std::error::Error;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// Threads that are woken for each time inside.
+/// How many threads are woken in each visit to the queue.
 const BATCH: usize = 16;
 
-/// A number of permits, which threads take and give back, or add. First come, first served: permits
-/// go to who has waited longest, and nobody who comes later gets in before, even if it wants fewer.
+/// A number of permits, which threads take, give back, and add. It is first come, first served:
+/// permits go to the thread that has waited longest. No later one gets in before, even if it wants
+/// fewer permits.
 ///
 /// # Examples
 /// ```
@@ -23,11 +24,11 @@ const BATCH: usize = 16;
 /// # drop(other);
 /// ```
 pub struct Semaphore {
-    /// Permits that are there, and waiters with the number that each wants.
+    /// The number of free permits, and the waiters with the numbers that they want.
     waiters: WaitQueue<usize, usize, 1>,
 }
 
-/// Permits of a [`Semaphore`], given back when dropped.
+/// Permits of a [`Semaphore`]. They are given back when this is dropped.
 #[must_use = "permits are given back as soon as this is dropped"]
 #[derive(Debug)]
 pub struct Permit<'a> {
@@ -53,10 +54,10 @@ impl fmt::Debug for Cancelled {
     }
 }
 
-/// Why there was no permit in time.
+/// Why no permit was taken in time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum AcquireTimeoutError {
-    /// The time is over: try again, or with more patience.
+    /// The time is over: try again, or wait longer.
     Timeout,
     /// The thread was asked to end while it waited: let it end.
     Cancelled,
@@ -83,7 +84,7 @@ impl fmt::Debug for AcquireTimeoutError {
 
 impl Semaphore {
     const_fn! {
-        /// One with that many permits.
+        /// A semaphore with `permits` permits.
         pub fn new(permits: usize) -> Semaphore {
             Semaphore { waiters: WaitQueue::new(permits) }
         }
@@ -98,7 +99,7 @@ impl Semaphore {
         self.acquire_many(1)
     }
 
-    /// Waits for so many permits at once.
+    /// Waits for `permits` permits at once.
     ///
     /// # Errors
     /// If the thread is cancelled.
@@ -106,18 +107,18 @@ impl Semaphore {
     pub fn acquire_many(&self, permits: usize) -> Result<Permit<'_>, Cancelled> {
         match self.take(permits, WaitLimit::Endless) {
             Ok(permit) => Ok(permit),
-            // Without a deadline it can't be late.
+            // Without a deadline the wait can't end late.
             Err(_) => Err(Cancelled),
         }
     }
 
-    /// A permit, if one is free and nobody waits.
+    /// Takes a permit, if one is free and no thread waits.
     #[inline]
     pub fn try_acquire(&self) -> Option<Permit<'_>> {
         self.try_acquire_many(1)
     }
 
-    /// So many permits, if they are free and nobody waits.
+    /// Takes `permits` permits, if they are free and no thread waits.
     #[inline]
     pub fn try_acquire_many(&self, permits: usize) -> Option<Permit<'_>> {
         let mut held = self.waiters.lock();
@@ -132,7 +133,7 @@ impl Semaphore {
         self.take(1, WaitLimit::of(span))
     }
 
-    /// Waits for so many permits, but not beyond `deadline`.
+    /// Waits for `permits` permits, but not beyond `deadline`.
     ///
     /// # Errors
     /// If they are not free in time, or the thread is cancelled.
@@ -147,7 +148,7 @@ impl Semaphore {
     /// Adds permits, or gives back ones that were [forgotten](Permit::forget).
     ///
     /// # Panics
-    /// If there were more than `usize::MAX`.
+    /// If there would be more than `usize::MAX`.
     #[inline]
     pub fn release(&self, permits: usize) {
         let mut held = self.waiters.lock();
@@ -161,12 +162,12 @@ impl Semaphore {
         self.hand_out(held);
     }
 
-    /// Permits that are free at this moment.
+    /// How many permits are free now.
     pub fn available(&self) -> usize {
         *self.waiters.lock()
     }
 
-    /// Takes permits that are there, unless others wait.
+    /// Takes free permits, unless others wait.
     #[inline]
     fn free(held: &mut QueueGuard<'_, usize, usize, 1>, permits: usize) -> bool {
         let free = **held >= permits && held.is_empty(0);
@@ -200,12 +201,12 @@ impl Semaphore {
             Woken::Late => AcquireTimeoutError::Timeout,
             Woken::Cancelled => AcquireTimeoutError::Cancelled,
         };
-        // Who waited behind us may want fewer.
+        // Waiters behind us may want fewer permits.
         self.hand_out(self.waiters.lock());
         Err(error)
     }
 
-    /// Gives what is there to who has waited longest.
+    /// Gives free permits to the threads that have waited longest.
     #[inline]
     fn hand_out<'a>(&'a self, mut held: QueueGuard<'a, usize, usize, 1>) {
         while !held.is_empty(0) {
@@ -231,7 +232,7 @@ impl Semaphore {
 }
 
 impl Permit<'_> {
-    /// Keeps the permits for ever, or until [`Semaphore::release`].
+    /// Keeps the permits for ever, or until [`Semaphore::release`] adds them again.
     ///
     /// # Examples
     /// ```
@@ -245,7 +246,7 @@ impl Permit<'_> {
         self.permits = 0;
     }
 
-    /// How many they are.
+    /// How many permits these are.
     pub fn permits(&self) -> usize {
         self.permits
     }
@@ -280,7 +281,8 @@ mod tests {
             .map(|number| {
                 let other = shared.clone();
                 let thread = spawn(move || {
-                    // The last wants fewer than those before, and gets them no sooner.
+                    // The last thread wants fewer permits than those before it, and gets them no
+                    // sooner.
                     other.0.acquire_many(if number == 9 { 1 } else { 2 }).unwrap().forget();
                     other.1.lock().unwrap().push(number);
                 });
@@ -293,7 +295,7 @@ mod tests {
         for number in 0..9 {
             assert!(shared.0.try_acquire().is_none(), "others wait");
             shared.0.release(1);
-            // The last one is content with that, and may have run by now.
+            // That is enough for the last thread, which may have run by now.
             let served = shared.1.lock().unwrap().len();
             assert!(served == number || number == 9, "one isn't enough for who is next");
             shared.0.release(1);
@@ -301,7 +303,7 @@ mod tests {
                 yield_now();
             }
         }
-        // One is enough for the last.
+        // One more is enough for the last thread.
         shared.0.release(1);
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(*shared.1.lock().unwrap(), (0..10).collect::<Vec<_>>());

@@ -1,19 +1,19 @@
-//! A spin lock for a few instructions, or for some looks in a row by who alone uses it, beside
-//! which lie some hints.
+//! A spin lock for sections of a few instructions. If one thread uses it alone, that thread may
+//! poll for some time inside. Beside the lock lie hints for threads that don't enter.
 
 use crate::bias::{Bias, BiasedEntry};
 use crate::runtime::{Critical, const_fn, critical};
 use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_seam::spin_hint;
 
-/// In `word`: somebody is inside by it, or about to be once nobody is there plainly.
+/// In `word`: a thread is inside by the word; or it will be, once the owner of the bias has left.
 const LOCKED: u32 = 1;
-/// Spins before the processor is given away: whoever is inside stays for a few instructions, or
-/// looks, unless its kernel thread was interrupted.
+/// How often to spin before the processor is given away. A thread stays inside for a few
+/// instructions, or polls, unless its kernel thread was interrupted.
 const SPINS: u32 = 64;
 
-/// Entered by one compare-and-exchange and left by one store; or plainly, by the kernel thread that
-/// has the right.
+/// A lock that is entered by one compare-and-exchange and left by one store. If it is biased, its
+/// owner enters it without locked instructions.
 ///
 /// | field | written by |
 /// |---|---|
@@ -27,15 +27,15 @@ pub struct SpinLock {
     bias: Bias,
 }
 
-/// The inside, until dropped. Preemption is held off.
+/// The caller is inside, and preemption is off. It leaves when this is dropped.
 pub struct SpinGuard<'a> {
     spin: &'a SpinLock,
     way: Way<'a>,
 }
 
-/// By which way somebody is inside.
+/// By which way a thread is inside.
 enum Way<'a> {
-    /// By the word: others can go nowhere.
+    /// By the word: then no other thread can enter.
     #[allow(dead_code)] // Dropped after `drop` has left.
     Word(Critical),
     #[allow(dead_code)] // Dropped.
@@ -44,13 +44,13 @@ enum Way<'a> {
 
 impl SpinLock {
     const_fn! {
-        /// A free one, with no hints.
+        /// A free lock without hints.
         pub fn new() -> SpinLock {
             SpinLock { word: AtomicU32::new(0), hints: AtomicU32::new(0), bias: Bias::new() }
         }
     }
 
-    /// Goes inside.
+    /// Enters the lock.
     #[inline(always)]
     pub fn enter(&self) -> SpinGuard<'_> {
         let way = match self.bias.enter() {
@@ -60,7 +60,8 @@ impl SpinLock {
         SpinGuard { spin: self, way }
     }
 
-    /// Goes inside, unless somebody else is there by the word. For who is there plainly it waits.
+    /// Enters the lock, unless another thread is inside by the word. If the owner is inside by its
+    /// bias, waits for it.
     #[inline(always)]
     pub fn try_enter(&self) -> Option<SpinGuard<'_>> {
         let way = match self.bias.enter() {
@@ -70,8 +71,8 @@ impl SpinLock {
         Some(SpinGuard { spin: self, way })
     }
 
-    /// Goes inside plainly, if the caller's kernel thread has the right to: who does may stay for
-    /// longer, as nobody else comes here much.
+    /// Enters the lock by the bias, if the caller's kernel thread is the owner. Such a caller may
+    /// stay longer, since no other thread uses this lock much.
     #[inline(always)]
     pub fn try_enter_biased(&self) -> Option<SpinGuard<'_>> {
         self.bias.enter().map(|entry| SpinGuard { spin: self, way: Way::Biased(entry) })
@@ -120,8 +121,8 @@ impl SpinLock {
         }
     }
 
-    // Not into those who leave plainly: what drops an `SpinGuard` is to be small enough to go into
-    // them.
+    // Not inlined, so that the drop of a `SpinGuard` is small enough to be inlined where the lock
+    // is left by the bias.
     #[inline(never)]
     fn leave_by_word(&self) {
         if self.bias.count_use() {
@@ -131,8 +132,8 @@ impl SpinLock {
         self.word.store(0, Ordering::Release);
     }
 
-    /// What the last one left. Relaxed: who must not miss something learned of it by what
-    /// synchronizes.
+    /// The hints that the last thread inside has left. Relaxed: a caller that must not miss
+    /// something has learned of it in a way that synchronizes.
     #[inline]
     pub fn hints(&self) -> u32 {
         self.hints.load(Ordering::Relaxed)
@@ -140,14 +141,13 @@ impl SpinLock {
 }
 
 impl SpinGuard<'_> {
-    /// Whether the caller's kernel thread is the one that has the right to enter plainly: nobody
-    /// else uses this lock much, then.
+    /// Whether the caller entered by the bias. If so, no other thread uses this lock much.
     #[inline(always)]
     pub fn is_biased(&self) -> bool {
         matches!(self.way, Way::Biased(_))
     }
 
-    /// Leaves hints for those who will look.
+    /// Leaves hints for threads that will read them.
     #[inline(always)]
     pub fn hint(&mut self, hints: u32) {
         // Relaxed: see `hints`.

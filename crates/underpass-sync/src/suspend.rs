@@ -1,9 +1,9 @@
-//! Suspending and waking: what this crate promises to the runtime, in one place. The proof is in
-//! `README.md`.
+//! Suspending and waking threads: what this crate promises to the runtime, in one place. The proof
+//! is in `README.md`.
 
 use underpass_threads::{Control, Wait, Woken};
 
-/// Suspends the caller, `me`, who has a place in a list from which `wait` takes it out.
+/// Suspends the caller, `me`, which is in a list. `wait` can take it out.
 #[inline(always)]
 pub(crate) fn suspend(
     me: &'static Control,
@@ -11,15 +11,15 @@ pub(crate) fn suspend(
     deadline_ns: Option<u64>,
     cancellable: bool,
 ) -> Woken {
-    // SAFETY: `WaitQueue::enlist` has put the calling thread into the list, with the lock held, and
-    // `QueueWait` and `SelectToken` take it out, or decide, such that exactly one does: whoever else takes
-    // it wakes it.
+    // SAFETY: `WaitQueue::enlist` has put the calling thread into the list, with the lock held.
+    // `QueueWait` takes it out, and `SelectToken` decides, in such a way that exactly one thread
+    // does. If that is another thread, it wakes this one.
     unsafe { underpass_threads::suspend(me, wait, deadline_ns, cancellable) }
 }
 
-/// Wakes one that was taken out of a list, or for which a token was decided.
+/// Wakes a thread that was taken out of a list, or for which a token was decided.
 #[inline]
 pub(crate) fn wake(who: &'static Control) {
-    // SAFETY: `QueueGuard::take` gives each place in a list out once, and a token is decided once.
+    // SAFETY: `QueueGuard::take` returns each waiter of a list once, and a token is decided once.
     unsafe { who.wake() };
 }

@@ -1,4 +1,4 @@
-//! What senders and receivers share.
+//! The part of a channel that senders and receivers share.
 
 use super::buffer::{Buffer, Chunk, PushError};
 use crate::queue_wait::{QueueWait, nobody};
@@ -8,15 +8,15 @@ use crate::wait_queue::{ListEnd, QueueGuard, Verdict, WaitQueue};
 use std::sync::Arc;
 use underpass_seam::atomic::{AtomicUsize, Ordering};
 
-/// The lists of waiters.
+/// The numbers of the lists of waiters.
 const RECEIVERS: usize = 0;
 const SENDERS: usize = 1;
 
-/// Threads that are woken for each time inside.
+/// How many threads are woken in each visit to the queue.
 const BATCH: usize = 16;
 
-/// A channel: as long as a receiver waits nothing lies in the buffer, and as long as a sender waits
-/// it is full, but for waiters whose select is decided elsewhere, which are passed over.
+/// A channel. As long as a receiver waits, the buffer is empty; as long as a sender waits, it is
+/// full. Waiters whose select is decided elsewhere don't count: they are passed over.
 ///
 /// | field | who writes it |
 /// |---|---|
@@ -38,16 +38,16 @@ struct State<T> {
 
 /// A waiting sender with its message, or a waiting receiver with room for one.
 ///
-/// Who takes a sender out takes its message too, unless the receivers are gone; who takes a
-/// receiver out leaves it a message, unless the senders are gone. So after its wake each finds in
-/// `message` what has happened.
+/// A thread that takes a sender out takes its message too, unless the receivers are gone. A thread
+/// that takes a receiver out leaves it a message, unless the senders are gone. So a waiter finds in
+/// `message`, after its wake-up, what has happened.
 struct ChannelWaiter<T> {
     message: Option<T>,
-    /// Of a select: its token, and which case this is.
+    /// For a select: its token and the number of this case.
     select: Option<(Arc<SelectToken>, usize)>,
 }
 
-/// Why a message could not be sent, with it.
+/// Why a message could not be sent. It contains the message.
 pub(crate) enum SendFailure<T> {
     Late(T),
     Gone(T),
@@ -62,25 +62,25 @@ pub(crate) enum RecvFailure {
     Cancelled,
 }
 
-/// What became of a place in a list that belongs to a select.
+/// The end of a wait that belongs to a select.
 pub(crate) enum Enrolled<T> {
-    /// It could be done at once: try it.
+    /// The case is ready: try it.
     Ready,
-    /// The select was decided for this case, which now has this.
+    /// The select was decided for this case. This is its message.
     Chosen(Option<T>),
-    /// It was decided otherwise: this is what the case had.
+    /// The select was decided otherwise. This is the message that the case had.
     Passed(Option<T>),
 }
 
 type Guard<'a, T> = QueueGuard<'a, State<T>, ChannelWaiter<T>, 2>;
 
 impl<T> ChannelWaiter<T> {
-    /// Whether it may be taken: a select's may once.
+    /// Whether the waiter may be taken. A waiter of a select may be taken once.
     fn claim(&self) -> bool {
         self.select.as_ref().is_none_or(|(token, case)| token.claim(*case))
     }
 
-    /// Takes it with what `with` makes of it, unless its select is decided.
+    /// Takes the waiter by calling `with`, unless its select is decided.
     fn take<R>(&mut self, with: impl FnOnce(&mut Self) -> R) -> Verdict<R> {
         match self.claim() {
             true => Verdict::Take(with(self)),
@@ -90,7 +90,7 @@ impl<T> ChannelWaiter<T> {
 }
 
 impl<T> ChannelCore<T> {
-    /// With one sender and one receiver.
+    /// A channel with one sender and one receiver.
     pub(crate) fn new(capacity: Option<usize>) -> Arc<Self> {
         let state = State { buffer: Buffer::new(capacity), senders_gone: false, receivers_gone: false };
         let (senders, receivers) = (AtomicUsize::new(1), AtomicUsize::new(1));
@@ -152,7 +152,7 @@ impl<T> ChannelCore<T> {
         self.wait_to_receive(held, limit)
     }
 
-    /// Gives the message to a receiver, which is to be woken, or to the buffer.
+    /// Gives the message to the buffer, or to a receiver. The caller has to wake that receiver.
     #[inline]
     fn offer(held: &mut Guard<'_, T>, message: T) -> Result<Option<&'static Control>, PushError<T>> {
         let mut message = Some(message);
@@ -164,7 +164,7 @@ impl<T> ChannelCore<T> {
         }
     }
 
-    /// Takes a message from the buffer or from a sender, which is to be woken.
+    /// Takes a message from the buffer or from a sender. The caller has to wake that sender.
     #[inline]
     #[allow(clippy::type_complexity)] // Named parts would be no clearer.
     fn accept(held: &mut Guard<'_, T>) -> Option<(T, Option<&'static Control>, Option<Chunk<T>>)> {
@@ -248,8 +248,9 @@ impl<T> ChannelCore<T> {
         (self.enroll(held, false, SENDERS, Some(message), (token, case), then), None)
     }
 
-    /// Whether somebody waits in `list` but the select of `token` itself. One whose own select is
-    /// decided may be counted: then the caller tries in vain once, and passes over it.
+    /// Whether another thread than the select of `token` waits in `list`. It may count a waiter
+    /// whose own select is decided. Then the caller tries once in vain, and passes that waiter
+    /// over.
     fn others(held: &mut Guard<'_, T>, list: usize, token: &Arc<SelectToken>) -> bool {
         let mut found = false;
         held.take::<()>(list, |_, _, party| match &party.select {
@@ -283,7 +284,7 @@ impl<T> ChannelCore<T> {
     }
 
     pub(crate) fn add_sender(&self) {
-        // Relaxed, as in `Arc`: who adds one has one.
+        // Relaxed, as in `Arc`: the caller has a sender already.
         self.senders.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -293,7 +294,7 @@ impl<T> ChannelCore<T> {
     }
 
     pub(crate) fn drop_sender(&self) {
-        // Relaxed: only the count matters, and the rest is done inside.
+        // Relaxed: only the count matters. The rest is done under the lock.
         if self.senders.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.inside.lock().senders_gone = true;
             self.wake_all(RECEIVERS);
@@ -305,7 +306,7 @@ impl<T> ChannelCore<T> {
         if self.receivers.fetch_sub(1, Ordering::Relaxed) == 1 {
             let mut held = self.inside.lock();
             held.receivers_gone = true;
-            // Nothing is sent any more, so that it has no room does not matter.
+            // Nothing is sent any more, so it doesn't matter that the new buffer has no room.
             let unread = std::mem::replace(&mut held.buffer, Buffer::new(None));
             drop(held);
             self.wake_all(SENDERS);
@@ -313,7 +314,7 @@ impl<T> ChannelCore<T> {
         }
     }
 
-    /// Tells all in `list` that the other side is gone: nobody joins them any more.
+    /// Wakes all waiters in `list`, because the other side is gone. No thread joins them any more.
     fn wake_all(&self, list: usize) {
         loop {
             let mut held = self.inside.lock();

@@ -33,11 +33,11 @@ pub use sender::Sender;
 
 use std::sync::Arc;
 
-/// A channel for up to `capacity` messages, for which memory is set aside. With 0, each message
-/// goes straight from a sender to a receiver, which wait for each other (rendezvous).
+/// A channel for up to `capacity` messages, whose memory is allocated at once. With 0, each message
+/// goes straight from a sender to a receiver, and the two wait for each other (rendezvous).
 ///
 /// # Panics
-/// If there is no address space for so many messages.
+/// If the address space is too small for `capacity` messages.
 pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     ends(Some(capacity))
 }
