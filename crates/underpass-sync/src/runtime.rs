@@ -62,7 +62,8 @@ impl WaitLimit {
     }
 }
 
-/// Defines a `const fn`, except under loom, whose atomics can't be made at compile time.
+/// Defines a `const fn`. Under loom it is an ordinary function, since loom's atomics can't be made
+/// at compile time.
 macro_rules! const_fn {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),*) -> $result:ty $body:block) => {
         #[cfg(not(underpass_loom))]
@@ -135,7 +136,7 @@ mod stand_in {
     }
 
     #[derive(Clone, Copy, Debug)]
-    #[allow(dead_code)] // For people, who don't look at models.
+    #[allow(dead_code)] // Dumps show it, and there are none of models.
     pub struct Awaited {
         pub kind: &'static str,
         pub address: usize,

@@ -35,7 +35,7 @@ fn waits(name: &str) -> bool {
     dump().threads.iter().any(|thread| thread.name.as_deref() == Some(name) && thread.awaited.is_some())
 }
 
-/// The body of the child process: three philosophers, one of whom is a kernel thread.
+/// The body of the child process: three philosophers. One of them is a kernel thread.
 fn philosophers() {
     let forks: [Arc<Mutex<u32>>; 3] = std::array::from_fn(|_| Arc::default());
     let (met, all_met) = mpsc::channel();

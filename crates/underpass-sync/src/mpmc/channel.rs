@@ -248,8 +248,8 @@ impl<T> ChannelCore<T> {
         (self.enroll(held, false, SENDERS, Some(message), (token, case), then), None)
     }
 
-    /// Whether another thread than the select of `token` waits in `list`. It may count a waiter
-    /// whose own select is decided. Then the caller tries once in vain, and passes that waiter
+    /// Whether another thread than the select of `token` waits in `list`. It may count a waiter of
+    /// a select that is decided already. Then the caller tries once in vain, and passes that waiter
     /// over.
     fn others(held: &mut Guard<'_, T>, list: usize, token: &Arc<SelectToken>) -> bool {
         let mut found = false;

@@ -33,7 +33,7 @@ pub use sender::Sender;
 
 use std::sync::Arc;
 
-/// A channel for up to `capacity` messages, whose memory is allocated at once. With 0, each message
+/// A channel for up to `capacity` messages. Its memory is allocated at once. With 0, each message
 /// goes straight from a sender to a receiver, and the two wait for each other (rendezvous).
 ///
 /// # Panics
