@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_no_honest_peer_writes_is_none() {
+    fn a_malformed_head_is_refused() {
         for head in [1 << 48 | 3 << 54, 1 << 48 | 1 << 54, (INLINE as u64 + 1) << 48] {
             assert_eq!(Head::new(PRESENT | head), None);
         }

@@ -225,7 +225,7 @@ mod tests {
         assert!(donation.give_back(true));
         assert_eq!(donation.give_way(), Some(Donee::StandsBy));
         let expected = donation.listen(true);
-        assert_ne!(word.load(Ordering::Relaxed), expected, "it came in between");
+        assert_ne!(word.load(Ordering::Relaxed), expected, "a donation came in between");
     }
 
     #[test]

@@ -130,9 +130,12 @@ const _: () = {
     assert!(STACKS.is_multiple_of(PAGE) && REGION.is_multiple_of(PAGE), "A-stacks are pages of their own");
     assert!(
         stack_of(STACK) == STACK && stack_of(usize::MAX) == LARGEST_STACK,
-        "the sizes themselves are some"
+        "the default and the largest size are valid sizes"
     );
-    assert!(DONATIONS >= CLIENT_ATTENTION + 2 * LINE, "donations disturb no attention");
+    assert!(
+        DONATIONS >= CLIENT_ATTENTION + 2 * LINE,
+        "no donation word shares cache lines with an attention word"
+    );
     assert!(
         TAKEN.is_multiple_of(2 * LINE) && CANCEL_WORDS.is_multiple_of(2 * LINE),
         "the count has a pair of lines of its own"

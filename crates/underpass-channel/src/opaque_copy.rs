@@ -160,7 +160,10 @@ mod tests {
                 // SAFETY: both have at least `len` bytes.
                 unsafe { copy(from[begin..].as_ptr(), to[end..].as_mut_ptr(), len) };
                 assert_eq!(to[end..end + len], from[begin..begin + len], "{len}");
-                assert!(to[..end].iter().chain(&to[end + len..]).all(|&byte| byte == 0), "{len}: no more");
+                assert!(
+                    to[..end].iter().chain(&to[end + len..]).all(|&byte| byte == 0),
+                    "{len}: nothing beyond was written"
+                );
             }
         }
     }

@@ -256,7 +256,7 @@ mod tests {
     fn what_one_side_writes_the_other_reads() {
         let (ours, file) = OverflowBuffer::create(100_000).unwrap().unwrap();
         assert_eq!(ours.room(), 128 << 10);
-        assert!(OverflowBuffer::adopt(file.as_fd(), 64 << 10).is_err(), "another size than it has");
+        assert!(OverflowBuffer::adopt(file.as_fd(), 64 << 10).is_err(), "the buffer has another size");
         let theirs = Arc::new(Own(OverflowBuffer::adopt(file.as_fd(), ours.room()).unwrap()));
         let all: Vec<u8> = (0..100_000).map(|n| n as u8).collect();
         ours.sink().put(&all);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_where_it_lies_is_what_comes_next() {
+    fn a_view_shows_the_bytes_that_come_next() {
         let (buffer, _file) = OverflowBuffer::create(1 << 16).unwrap().unwrap();
         let all: Vec<u8> = (0..1 << 16).map(|n: u32| (n * 7) as u8).collect();
         buffer.sink().put(&all);
@@ -315,7 +315,7 @@ mod tests {
         for _ in 0..2 * FEW {
             source.take(&mut [0]).unwrap();
         }
-        assert!(!source.chunk.is_empty(), "else this shows nothing");
+        assert!(!source.chunk.is_empty(), "otherwise this test shows nothing");
         let view = source.view(100).unwrap();
         assert_eq!((0..100).map(|at| view.bytes().get(at).unwrap()).collect::<Vec<_>>(), all[32..132]);
         assert_eq!(source.take_vec(200).unwrap(), all[132..332]);

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_ends_in_zeros() {
+    fn a_partial_word_ends_in_zeros() {
         for length in 0..INLINE {
             let mut payload = Payload::new();
             let mut sink = PayloadSink::new(&mut payload, length);

@@ -451,7 +451,7 @@ mod tests {
             assert_eq!(region.stack_source(slot, 64).unwrap().take_vec(64).unwrap(), [slot as u8; 64]);
         }
         assert!(region.stack_source(0, 65).is_err());
-        assert!(Region::adopt(file.as_fd(), layout::STACK).is_err(), "another size than ours");
+        assert!(Region::adopt(file.as_fd(), layout::STACK).is_err(), "the region has another size");
         // A-stacks of no bytes have no room.
         let (none, _file) = Region::create(0).unwrap();
         assert_eq!(none.memory.len(), layout::STACKS);

@@ -336,7 +336,7 @@ mod tests {
                 assert_eq!(next(&receiving).map(|cell| cell.what()), Some(taken as u16), "{n}");
                 taken += 1;
             }
-            assert!(n > taken || !receiving.pending(), "a head of long ago, {n}");
+            assert!(n > taken || !receiving.pending(), "an old head was taken for a new one, {n}");
             used.insert(sending.next.get().line, n);
             sending.post(&Cell::inline(0, n as u16, &n.to_le_bytes()).unwrap(), behind.saturating_add(more));
         }

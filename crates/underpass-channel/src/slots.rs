@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_are_touched_than_are_leased_at_once() {
+    fn no_more_slots_are_touched_than_are_leased_at_once() {
         let slots = Slots::default();
         for n in 0..1000 {
             let mut held: Vec<_> = (0..3).map(|_| lease(&slots)).collect();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_leased_once_and_so_many_at_the_most() {
+    fn each_slot_is_leased_once_and_no_more_than_the_limit() {
         let slots = Slots::default();
         let held: Vec<_> = std::iter::from_fn(|| slots.lease(5)).collect();
         assert_eq!((held.len(), slots.lease(0), slots.leased()), (5, None, 5));

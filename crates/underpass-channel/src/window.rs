@@ -191,7 +191,7 @@ mod tests {
         assert_eq!([0, 6].map(shortest), [Advance::Short; 2]);
         assert_eq!([7, 30].map(shortest), [Advance::Middle; 2]);
         assert_eq!([31, u32::MAX].map(shortest), [Advance::Full; 2]);
-        assert_eq!(Advance::shortest(0, 3), Advance::Full, "a lap of one line has room for none");
+        assert_eq!(Advance::shortest(0, 3), Advance::Full, "a window of one line has no room");
     }
 
     #[test]

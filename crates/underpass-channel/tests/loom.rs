@@ -220,7 +220,7 @@ fn post(sending: &Sender, futex: &Futex, cell: &Cell) {
     match Attention::new(&futex.word).after_post(Fence::Full) {
         Doorbell::None => {}
         Doorbell::Wake => futex.wake(),
-        Doorbell::Socket => panic!("nobody has put the ring aside"),
+        Doorbell::Socket => panic!("no receiver has left the ring unpolled"),
     }
 }
 
@@ -331,7 +331,7 @@ struct Dormancy {
 
 impl Dormancy {
     /// As `lines::put_away` does it: steps A1, A2, the barrier and A4.
-    fn put_away(&self, receiving: &Receiver) {
+    fn make_dormant(&self, receiving: &Receiver) {
         let mut active = self.active.lock().unwrap();
         *active = false;
         Attention::new(&self.word).retire();
@@ -353,7 +353,7 @@ impl Dormancy {
 }
 
 #[test]
-fn a_post_on_a_line_that_is_put_away_makes_it_active() {
+fn a_post_on_a_line_that_becomes_dormant_makes_it_active() {
     loom::model(|| {
         let (sending, receiving) = ring(2);
         let line = Arc::new(Dormancy { word: AtomicU32::new(0), active: Mutex::new(true) });
@@ -371,15 +371,15 @@ fn a_post_on_a_line_that_is_put_away_makes_it_active() {
             attention.park(false);
             attention.look();
         });
-        line.put_away(&receiving);
+        line.make_dormant(&receiving);
         poster.join().unwrap();
         sleeper.join().unwrap();
-        assert!(*line.active.lock().unwrap(), "somebody looks at what was posted");
+        assert!(*line.active.lock().unwrap(), "a processor looks at what was posted");
     });
 }
 
 #[test]
-fn a_call_of_a_line_that_is_put_away_makes_it_active() {
+fn a_call_on_a_line_that_becomes_dormant_makes_it_active() {
     // The client's side. Making the line dormant asks whether a call is under way; the caller asks
     // whether the line is dormant.
     loom::model(|| {
@@ -409,7 +409,7 @@ fn a_call_of_a_line_that_is_put_away_makes_it_active() {
         }
         drop(list);
         let slot = caller.join().unwrap();
-        assert!(*active.lock().unwrap(), "somebody looks for the reply");
+        assert!(*active.lock().unwrap(), "a processor looks for the reply");
         slots.give_back(slot);
     });
 }

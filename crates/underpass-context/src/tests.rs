@@ -91,7 +91,7 @@ program!(of_the_oracle, portable::Base, portable::Context);
 program!(of_ours, crate::Base, crate::Context);
 
 #[test]
-fn our_switch_does_what_the_oracle_does() {
+fn our_switch_does_what_corosensei_does() {
     for seed in 1..40 {
         let (ours, oracle) = (of_ours(seed, 7, 60), of_the_oracle(seed, 7, 60));
         assert!(ours.len() > 7 * 60, "it did something");

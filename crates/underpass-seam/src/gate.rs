@@ -68,7 +68,7 @@ impl<T> Gate<T> {
         match self.to.compare_exchange(ptr::null_mut(), to, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => true,
             Err(found) => {
-                assert!(found == opened(), "two threads wait for one thing that only one can have");
+                assert!(found == opened(), "two threads wait at one gate");
                 false
             }
         }

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_is_told_of_a_section_and_the_section_of_it() {
+    fn a_signal_finds_the_section_and_marks_it() {
         assert!(!defer() && !is_on());
         begin();
         assert!(is_on());

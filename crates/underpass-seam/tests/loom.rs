@@ -46,7 +46,7 @@ fn a_holder_of_the_lock_sees_what_the_last_one_did() {
             .collect();
         let mine = lock.try_lock().map(|mut held| *held += 1).is_some();
         let had: u32 = others.into_iter().map(|other| u32::from(other.join().unwrap())).sum();
-        assert!(had + u32::from(mine) > 0, "the first who asks has it");
+        assert!(had + u32::from(mine) > 0, "the first thread that asks has the lock");
         assert_eq!(*lock.try_lock().unwrap(), had + u32::from(mine));
     });
 }
@@ -134,7 +134,7 @@ fn a_thread_that_finds_the_gate_open_sees_what_came_before() {
                 _ => gate.pass(),
             };
             assert!(!open || cargo.unload() == 5);
-            assert_eq!(opener.join().unwrap(), way == 0 && !open, "who waited is told");
+            assert_eq!(opener.join().unwrap(), way == 0 && !open, "the waiter is told");
             assert_eq!(gate.is_open(), way != 2 || !open);
         });
     }
@@ -143,7 +143,7 @@ fn a_thread_that_finds_the_gate_open_sees_what_came_before() {
 // Fails if `open` counts: two openings are one to a thread that passes afterwards, and exactly one
 // of them tells the waiter.
 #[test]
-fn of_two_that_open_it_one_tells() {
+fn of_two_threads_that_open_the_gate_one_tells_the_waiter() {
     loom::model(|| {
         let gate = Arc::new(Gate::new());
         let me = Cargo::new();

@@ -181,9 +181,9 @@ impl Bias {
     pub(crate) fn grant(&self) {
         let Some(flag) = self.free_flag() else { return };
         if cfg!(any(debug_assertions, underpass_loom)) {
-            assert!(here().is_multiple_of(FLAGS), "these bits of a kernel thread's name are free");
+            assert!(here().is_multiple_of(FLAGS), "the low bits of a kernel thread's mark are free");
             let other = self.holders.iter().find(|holder| holder.load(Ordering::Relaxed) == here());
-            assert!(other.is_none(), "each has one flag");
+            assert!(other.is_none(), "each kernel thread has one flag");
         }
         // Relaxed: other threads read them inside.
         self.granted.store(now_us(), Ordering::Relaxed);

@@ -40,7 +40,7 @@ pub struct Mutex<T: ?Sized> {
 #[must_use = "a mutex is unlocked as soon as its guard is dropped"]
 pub struct MutexGuard<'a, T: ?Sized> {
     // Dropped in this order: the mutex is poisoned before it is unlocked.
-    stake: PoisonOnPanic<'a>,
+    poison_on_panic: PoisonOnPanic<'a>,
     value: ExclusiveAccess<'a, RawMutex, T>,
 }
 
@@ -155,7 +155,7 @@ pub(crate) struct UnguardedMutex<'a, T: ?Sized> {
 impl<'a, T: ?Sized> UnguardedMutex<'a, T> {
     #[inline]
     fn guard(&self, value: ExclusiveAccess<'a, RawMutex, T>) -> LockResult<MutexGuard<'a, T>> {
-        self.poison.judge(MutexGuard { stake: self.poison.enter(), value })
+        self.poison.judge(MutexGuard { poison_on_panic: self.poison.enter(), value })
     }
 
     /// The lock, to be released once.
@@ -172,7 +172,7 @@ impl<'a, T: ?Sized> UnguardedMutex<'a, T> {
 impl<'a, T: ?Sized> MutexGuard<'a, T> {
     /// Keeps the mutex locked, for a caller that will release the lock and take it again.
     pub(crate) fn into_unguarded(self) -> UnguardedMutex<'a, T> {
-        UnguardedMutex { poison: self.stake.poison(), locked: self.value.leave() }
+        UnguardedMutex { poison: self.poison_on_panic.poison(), locked: self.value.leave() }
     }
 }
 

@@ -72,7 +72,7 @@ impl RawMutex {
         // granted the bias here.
         let free = self.word.load(Ordering::Relaxed) == BIASED;
         if free {
-            // SYNC with `word` load in `unbias`: see `Bias::grant`.
+            // SYNC with `word` load in `revoke_bias`: see `Bias::grant`.
             self.word.store(BIASED | mark, Ordering::Release);
         }
         free
@@ -91,7 +91,7 @@ impl RawMutex {
         // Relaxed: as in `acquire_biased`.
         let biased = self.word.load(Ordering::Relaxed) & BIASED != 0;
         if biased {
-            // SYNC with `word` load in `unbias`: what we did.
+            // SYNC with `word` load in `revoke_bias`: what we did.
             self.word.store(BIASED, Ordering::Release);
         }
         biased
@@ -99,12 +99,12 @@ impl RawMutex {
 
     #[inline]
     fn release_by_word(&self) {
-        // SYNC with `word` fetch_and in `unbias`: a thread that revoked the bias while we held the
+        // SYNC with `word` fetch_and in `revoke_bias`: a thread that revoked the bias while we held the
         // lock has written `last_user`. `BIASED` isn't set from here on.
         if self.word.load(Ordering::Acquire) & BIASED != 0 {
             // The thread has moved to another kernel thread, or the bias is being revoked.
             let _inside = self.waiters.lock();
-            self.unbias();
+            self.revoke_bias();
         }
         if self.bias.count_use() && self.grant() {
             return;
@@ -124,7 +124,7 @@ impl RawMutex {
             return false;
         }
         self.bias.grant();
-        // SYNC with `word` load in `unbias`: the grant, and what we did.
+        // SYNC with `word` load in `revoke_bias`: the grant, and what we did.
         let granted = self.word.compare_exchange(word, BIASED, Ordering::Release, Ordering::Relaxed).is_ok();
         if !granted {
             self.bias.take_back();
@@ -135,7 +135,7 @@ impl RawMutex {
     /// Revokes the bias, if there is one. The caller is inside `waiters`. Unless `WAITED` is set,
     /// the holder may grant the bias again.
     #[cold]
-    fn unbias(&self) {
+    fn revoke_bias(&self) {
         // SYNC with `word` compare_exchange in `grant`: the grant. SYNC with the stores of the
         // owner: what its threads did.
         if self.word.load(Ordering::Acquire) & BIASED != 0 {
@@ -158,7 +158,7 @@ impl RawMutex {
         // Relaxed: a guess.
         let mut word = self.word.load(Ordering::Relaxed);
         while word & (LOCKED | BIASED) == 0 {
-            // SYNC with `word` swap in `release_by_word` and fetch_and in `unbias`: what the last
+            // SYNC with `word` swap in `release_by_word` and fetch_and in `revoke_bias`: what the last
             // holder did.
             match self.word.compare_exchange(word, word | mark, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return true,
@@ -174,7 +174,7 @@ impl RawMutex {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             if word & BIASED != 0 {
-                self.unbias();
+                self.revoke_bias();
                 word = self.word.load(Ordering::Relaxed);
                 continue;
             }
@@ -194,7 +194,7 @@ impl RawMutex {
         // Relaxed: a guess.
         if self.word.load(Ordering::Relaxed) & (LOCKED | BIASED) == BIASED {
             let _inside = self.waiters.lock();
-            self.unbias();
+            self.revoke_bias();
         }
         if self.try_acquire(mark) {
             return true;
@@ -223,13 +223,13 @@ impl RawMutex {
             if self.announce(false) {
                 // After a wake-up that came too late, the waiter keeps its place.
                 let place = if passed == 0 { ListEnd::Back } else { ListEnd::Front };
-                let turn = MutexWaiter { passed, mark, handed: false };
-                let (woken, turn) = held.enlist(me, 0, place, turn, |entry| {
+                let waiter = MutexWaiter { passed, mark, handed: false };
+                let (woken, waiter) = held.enlist(me, 0, place, waiter, |entry| {
                     let holder = || self.holder();
                     QueueWait::new(entry, "a mutex", self, &holder).suspend(me, limit, false)
                 });
                 match woken {
-                    Woken::Woken if turn.handed => return true,
+                    Woken::Woken if waiter.handed => return true,
                     Woken::Woken => passed += 1,
                     Woken::Late | Woken::Cancelled => return false,
                 }
@@ -247,12 +247,12 @@ impl RawMutex {
     #[cold]
     fn wake_one(&self) {
         let mut held = self.waiters.lock();
-        let woken = held.take(0, |_, _, turn| {
-            if turn.passed >= HANDOVER_AFTER {
-                turn.handed = self.hand_over(turn.mark);
+        let woken = held.take(0, |_, _, waiter| {
+            if waiter.passed >= HANDOVER_AFTER {
+                waiter.handed = self.hand_over(waiter.mark);
                 // If another thread was faster even now, it looks for waiters when it releases the
                 // lock.
-                return if turn.handed { Verdict::Take(()) } else { Verdict::Stop };
+                return if waiter.handed { Verdict::Take(()) } else { Verdict::Stop };
             }
             Verdict::Take(())
         });

@@ -41,7 +41,7 @@ pub struct RwLockReadGuard<'a, T: ?Sized> {
 #[must_use = "a lock is released as soon as its guard is dropped"]
 pub struct RwLockWriteGuard<'a, T: ?Sized> {
     // Dropped in this order: the lock is poisoned before it is released.
-    stake: PoisonOnPanic<'a>,
+    poison_on_panic: PoisonOnPanic<'a>,
     value: ExclusiveAccess<'a, RawRwLock, T>,
 }
 
@@ -109,7 +109,7 @@ impl<T: ?Sized> RwLock<T> {
     #[inline]
     pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
         let value = self.locked.acquire_blocking();
-        self.poison.judge(RwLockWriteGuard { stake: self.poison.enter(), value })
+        self.poison.judge(RwLockWriteGuard { poison_on_panic: self.poison.enter(), value })
     }
 
     /// Locks it for writing if no thread has it or waits for it.
@@ -139,7 +139,7 @@ impl<T: ?Sized> RwLock<T> {
 
     fn try_write_with(&self, limit: WaitLimit) -> TryLockResult<RwLockWriteGuard<'_, T>> {
         let value = self.locked.acquire(limit).ok_or(TryLockError::WouldBlock)?;
-        Ok(self.poison.judge(RwLockWriteGuard { stake: self.poison.enter(), value })?)
+        Ok(self.poison.judge(RwLockWriteGuard { poison_on_panic: self.poison.enter(), value })?)
     }
 
     /// Whether a writer panicked.
@@ -176,7 +176,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     /// assert_eq!((*reader, *lock.read().unwrap()), (1, 1));
     /// ```
     pub fn downgrade(this: Self) -> RwLockReadGuard<'a, T> {
-        drop(this.stake);
+        drop(this.poison_on_panic);
         RwLockReadGuard { value: this.value.downgrade() }
     }
 }

@@ -297,7 +297,7 @@ mod tests {
             shared.0.release(1);
             // That is enough for the last thread, which may have run by now.
             let served = shared.1.lock().unwrap().len();
-            assert!(served == number || number == 9, "one isn't enough for who is next");
+            assert!(served == number || number == 9, "one permit isn't enough for the next waiter");
             shared.0.release(1);
             while shared.1.lock().unwrap().len() <= number {
                 yield_now();

@@ -80,7 +80,7 @@ fn a_biased_spin_lock_excludes_two() {
 }
 
 #[test]
-fn the_right_to_a_spin_lock_goes_to_another() {
+fn the_bias_of_a_spin_lock_moves_to_another_thread() {
     bounded(3, || {
         let counter = biased_counter();
         // The second thread enters often enough to get the bias, while the first may be about to
@@ -129,7 +129,7 @@ fn a_biased_mutex_excludes_two() {
 }
 
 #[test]
-fn the_right_to_a_mutex_goes_to_another() {
+fn the_bias_of_a_mutex_moves_to_another_thread() {
     bounded(2, || {
         let mutex = biased_mutex();
         let uses = |on, often: i32| {

@@ -78,7 +78,7 @@ fn readers_and_writers_exclude_each_other_while_waiters_give_up() {
             }
             wrote
         });
-        let mut value = of_all.0.try_write().expect("nobody has it, and nobody is thought to wait");
+        let mut value = of_all.0.try_write().expect("no thread has it, and none seems to wait");
         assert_eq!(*value, wrote.into_iter().sum::<u64>(), "seed {seed}");
         *value = 0;
     }
@@ -333,8 +333,8 @@ fn selects_lose_nothing() {
 }
 
 #[test]
-fn a_panic_poisons_and_is_told() {
-    let _watchdog = watchdog("a_panic_poisons_and_is_told");
+fn a_panic_poisons_and_is_reported() {
+    let _watchdog = watchdog("a_panic_poisons_and_is_reported");
     let mutex = Arc::new(Mutex::new(1));
     let lock = Arc::new(RwLock::new(1));
     let (a, b) = (mutex.clone(), lock.clone());
@@ -365,8 +365,8 @@ fn a_panic_poisons_and_is_told() {
 }
 
 #[test]
-fn a_mutex_that_is_always_wanted_is_had_by_all() {
-    let _watchdog = watchdog("a_mutex_that_is_always_wanted_is_had_by_all");
+fn a_contended_mutex_is_had_by_all() {
+    let _watchdog = watchdog("a_contended_mutex_is_had_by_all");
     // Each thread goes on until every thread has had the lock often enough. If one were passed over
     // for ever, this would not end.
     let turns = Arc::new(Mutex::new([0_u64; 4]));

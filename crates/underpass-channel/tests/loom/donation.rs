@@ -68,7 +68,7 @@ impl Client {
     /// Step D1.
     fn post(&self, slot: u16) {
         send(&self.requests, &Cell::new(slot, slot));
-        assert!(Attention::new(&self.attention.word).is_away(Fence::Full), "nobody looks");
+        assert!(Attention::new(&self.attention.word).is_away(Fence::Full), "all natives sleep");
     }
 
     /// Steps D3 to D6, without a barrier. `native` stands for what D5 rings for. Returns whether
@@ -121,7 +121,7 @@ fn a_processor_is_donated_and_comes_back() {
             send(&server.replies, &answer(&request));
         }
         let reply = try_take(&client.replies);
-        assert_eq!(reply.expect("who wakes has the reply").what(), 107);
+        assert_eq!(reply.expect("a donor that wakes has the reply").what(), 107);
         if rang {
             // Ends the listener.
             while Donation::new(&client.word.word).donate().is_none() {
@@ -197,7 +197,7 @@ fn a_listener_that_withdraws_has_the_processor_or_nobody_gives_it() {
         });
         let withdrawn = donation.withdraw();
         if !withdrawn {
-            assert!(posted.load(Ordering::Relaxed), "what came with the processor is seen");
+            assert!(posted.load(Ordering::Relaxed), "the listener sees what was posted before the donation");
         }
         assert_ne!(donor.join().unwrap(), withdrawn);
     });
@@ -245,7 +245,7 @@ fn a_donor_that_gives_way_and_then_sleeps_has_its_reply() {
                 // Step H4 found nothing, so L1 follows.
                 other.word.sleep(donation.listen(true));
             }
-            assert!(donation.came(), "the donor is the only one who wakes it");
+            assert!(donation.came(), "only the donor wakes the listener");
             let request = try_take(&other.requests).expect("the post comes before the processor");
             send(&other.replies, &answer(&request));
             // Step H3.
@@ -266,12 +266,12 @@ fn a_donor_that_gives_way_and_then_sleeps_has_its_reply() {
         }
         let back = donation.is_back();
         let reply = try_take(&client.replies);
-        assert!(reply.is_some() || !back, "who has the processor back has the reply");
+        assert!(reply.is_some() || !back, "a donor that has its processor back has the reply");
         let reply = reply.or_else(|| {
             client.sleep();
             try_take(&client.replies)
         });
-        assert_eq!(reply.expect("who wakes has the reply").what(), 107);
+        assert_eq!(reply.expect("a donor that wakes has the reply").what(), 107);
         listener.join().unwrap();
     });
 }

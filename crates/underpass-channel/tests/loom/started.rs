@@ -79,7 +79,7 @@ fn a_call_that_was_given_up_untaken_is_not_started() {
 }
 
 #[test]
-fn what_a_closed_end_has_not_taken_it_never_takes() {
+fn a_closed_end_takes_no_more_requests() {
     loom::model(|| {
         let both = Both::new();
         both.post();
@@ -96,7 +96,7 @@ fn what_a_closed_end_has_not_taken_it_never_takes() {
 }
 
 #[test]
-fn what_has_an_effect_was_counted() {
+fn a_call_with_an_effect_was_counted() {
     // A domain that dies. Memory holds what its instructions stored, in their order.
     loom::model(|| {
         let both = Both::new();

@@ -200,13 +200,13 @@ fn a_task_is_woken_by_the_waker_of_its_last_poll() {
 
 // Fails if the clerk has heard the doorbell for the first reply, and does not arm for the second.
 #[test]
-fn a_task_is_woken_though_the_bell_was_anothers() {
+fn a_task_is_woken_though_the_doorbell_was_for_another_call() {
     model(2, [Call::Abandoned, Call::Expected], &[0, 1], |client| client.task(1, 1));
 }
 
 // Fails if the thread that has cleared the bits does not look for tasks after a fence.
 #[test]
-fn a_processor_that_wakes_takes_no_tasks_bell() {
+fn a_processor_that_wakes_leaves_tasks_their_doorbell() {
     model(2, [Call::Expected, Call::Idle], &[0], |client| {
         let other = client.clone();
         let wakes = thread::spawn(move || {
