@@ -195,7 +195,7 @@ impl<'a> Attention<'a> {
                 self.word.fetch_add(WAKE_COUNT, Ordering::Release);
                 Doorbell::Wake
             }
-            bell => bell,
+            doorbell => doorbell,
         }
     }
 

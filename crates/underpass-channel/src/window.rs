@@ -56,8 +56,8 @@ impl Advance {
             Self::Full => next & mask,
             Self::Widen => (line | mask >> 2).wrapping_add(1) & mask,
             Self::Short | Self::Middle => {
-                let lap = self.window_mask(mask);
-                line & !lap | next & lap
+                let window = self.window_mask(mask);
+                line & !window | next & window
             }
         }
     }
@@ -75,7 +75,10 @@ impl Advance {
 
     /// The smallest window with room for a message of which `behind` predecessors may be untaken.
     fn shortest(behind: u32, mask: u32) -> Self {
-        [Self::Short, Self::Middle].into_iter().find(|lap| behind < lap.limit(mask)).unwrap_or(Self::Full)
+        [Self::Short, Self::Middle]
+            .into_iter()
+            .find(|window| behind < window.limit(mask))
+            .unwrap_or(Self::Full)
     }
 }
 
@@ -161,9 +164,9 @@ impl Window {
         }
     }
 
-    fn enter(&self, lap: Advance, mask: u32) {
-        self.current.store(lap as u32, Ordering::Relaxed);
-        self.limit.store(lap.limit(mask), Ordering::Relaxed);
+    fn enter(&self, window: Advance, mask: u32) {
+        self.current.store(window as u32, Ordering::Relaxed);
+        self.limit.store(window.limit(mask), Ordering::Relaxed);
         self.most_behind.store(0, Ordering::Relaxed);
         self.until_review.store(mask + 1, Ordering::Relaxed);
     }

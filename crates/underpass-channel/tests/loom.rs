@@ -20,30 +20,30 @@ use underpass_channel::{
 /// The kernel's side of a futex. The decision to sleep is taken under the lock that a waker holds.
 struct Futex {
     word: AtomicU32,
-    bells: Mutex<u32>,
-    rung: Condvar,
+    wakes: Mutex<u32>,
+    woken: Condvar,
 }
 
 impl Futex {
     fn new() -> Self {
-        Self { word: AtomicU32::new(0), bells: Mutex::new(0), rung: Condvar::new() }
+        Self { word: AtomicU32::new(0), wakes: Mutex::new(0), woken: Condvar::new() }
     }
 
     fn wake(&self) {
-        *self.bells.lock().unwrap() += 1;
-        self.rung.notify_all();
+        *self.wakes.lock().unwrap() += 1;
+        self.woken.notify_all();
     }
 
     /// Sleeps as the kernel does: not at all if the word differs from `expected`. A wake-up without
     /// a sleeper is forgotten.
     fn sleep(&self, expected: u32) {
-        let mut bells = self.bells.lock().unwrap();
-        let before = *bells;
+        let mut wakes = self.wakes.lock().unwrap();
+        let before = *wakes;
         if self.word.load(Ordering::SeqCst) != expected {
             return;
         }
-        while *bells == before {
-            bells = self.rung.wait(bells).unwrap();
+        while *wakes == before {
+            wakes = self.woken.wait(wakes).unwrap();
         }
     }
 }

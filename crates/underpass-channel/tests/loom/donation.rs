@@ -249,11 +249,11 @@ fn a_donor_that_gives_way_and_then_sleeps_has_its_reply() {
             let request = try_take(&other.requests).expect("the post comes before the processor");
             send(&other.replies, &answer(&request));
             // Step H3.
-            let bell = match donation.give_back(true) {
+            let doorbell = match donation.give_back(true) {
                 true => Attention::new(&other.client.word).after_post(Fence::Full),
                 false => Attention::new(&other.client.word).recall(),
             };
-            if bell == Doorbell::Wake {
+            if doorbell == Doorbell::Wake {
                 other.client.wake();
             }
         });

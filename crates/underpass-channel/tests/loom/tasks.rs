@@ -23,13 +23,13 @@ enum Call {
 #[derive(Default)]
 struct Rings {
     rung: Mutex<Option<u32>>,
-    bell: Condvar,
+    rung_condvar: Condvar,
 }
 
 impl Rings {
     fn ring(&self, what: u32) {
         *self.rung.lock().unwrap() = Some(what);
-        self.bell.notify_all();
+        self.rung_condvar.notify_all();
     }
 
     fn wait(&self) -> u32 {
@@ -37,7 +37,7 @@ impl Rings {
         loop {
             match rung.take() {
                 Some(what) => return what,
-                None => rung = self.bell.wait(rung).unwrap(),
+                None => rung = self.rung_condvar.wait(rung).unwrap(),
             }
         }
     }
