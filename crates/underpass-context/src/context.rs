@@ -40,7 +40,7 @@ type Body = Box<dyn FnOnce() -> &'static Base>;
 #[derive(Debug)]
 pub struct Context {
     suspended: Suspended,
-    /// Its own stack, or the stack on which [`run_on`](crate::run_on) runs a closure for it. The
+    /// Its own stack, or the stack on which [`run_on`](crate::run_on()) runs a closure for it. The
     /// code that runs on the context changes it.
     stack: UnsafeCell<Stack>,
 }

@@ -1,7 +1,7 @@
 //! Execution contexts: stacks with guard pages, and the switch between stacks.
 //!
 //! *Decides:* how stacks are allocated, kept warm and given back ([`Stacks`]), how a closure runs
-//! on another stack ([`run_on`]), and what a switch is ([`Context`]). On x86-64 a switch is an
+//! on another stack ([`run_on()`]), and what a switch is ([`Context`]). On x86-64 a switch is an
 //! indirect jump of our own. On other processors, under sanitizers and with `--cfg
 //! underpass_portable` it is `corosensei`'s.
 //!
