@@ -20,7 +20,7 @@ use underpass_threads::{Control, Opens, Wakes};
 const BATCH: u32 = 16;
 
 /// Why the lock is left.
-enum Lap {
+enum BatchEnd {
     /// There are no more replies.
     Over,
     /// There may be.
@@ -32,7 +32,7 @@ enum Lap {
     /// The last, with this head, was nobody's any more.
     Abandoned(Head),
     /// No honest server writes such.
-    Damaged(&'static str),
+    Malformed(&'static str),
 }
 
 impl ClientEnd {
@@ -169,11 +169,11 @@ impl ClientEnd {
             let Some(inside) = enter() else { break };
             let mut wakes = Wakes::begin();
             let most = taken + BATCH;
-            let lap = loop {
+            let batch_end = loop {
                 let coming = match receiving.peek() {
                     Ok(Some(coming)) => coming,
-                    Ok(None) => break Lap::Over,
-                    Err(_) => break Lap::Damaged("a reply that no honest server writes"),
+                    Ok(None) => break BatchEnd::Over,
+                    Err(_) => break BatchEnd::Malformed("a reply that no honest server writes"),
                 };
                 let head = coming.head;
                 let linkage = self.linkage.get(usize::from(head.slot()));
@@ -184,18 +184,18 @@ impl ClientEnd {
                 if let Some(who) = who
                     && !wake_here(&mut wakes, who)
                 {
-                    break Lap::Elsewhere(who);
+                    break BatchEnd::Elsewhere(who);
                 }
                 if taken == most {
-                    break Lap::Full;
+                    break BatchEnd::Full;
                 }
             };
             drop(inside);
             drop(wakes);
             failpoint!("client-delivered");
-            match lap {
-                Lap::Over => break,
-                Lap::Full => {}
+            match batch_end {
+                BatchEnd::Over => break,
+                BatchEnd::Full => {}
                 odd => {
                     if !self.goes_on(odd) {
                         break;
@@ -208,26 +208,28 @@ impl ClientEnd {
 
     /// A reply that no thread waits for. Under the lock.
     #[cold]
-    fn odd(&self, head: Head, delivered: Option<Delivered>) -> Lap {
+    fn odd(&self, head: Head, delivered: Option<Delivered>) -> BatchEnd {
         match delivered {
-            Some(Delivered::Watched) => Lap::Task(self.vigil.take(head.slot())),
-            Some(Delivered::Abandoned) => Lap::Abandoned(head),
-            Some(Delivered::Taken(_) | Delivered::Unexpected) | None => Lap::Damaged("a reply to no call"),
+            Some(Delivered::Watched) => BatchEnd::Task(self.vigil.take(head.slot())),
+            Some(Delivered::Abandoned) => BatchEnd::Abandoned(head),
+            Some(Delivered::Taken(_) | Delivered::Unexpected) | None => {
+                BatchEnd::Malformed("a reply to no call")
+            }
         }
     }
 
-    /// A lap has ended before its time; whether another follows.
+    /// A batch has ended before its time; whether another follows.
     #[cold]
-    fn goes_on(&self, lap: Lap) -> bool {
-        match lap {
-            Lap::Elsewhere(who) => wake(who),
-            Lap::Task(waker) => waker.into_iter().for_each(wake_task),
-            Lap::Abandoned(head) => self.reclaim(&Cell::of(head)),
-            Lap::Damaged(what) => {
+    fn goes_on(&self, batch_end: BatchEnd) -> bool {
+        match batch_end {
+            BatchEnd::Elsewhere(who) => wake(who),
+            BatchEnd::Task(waker) => waker.into_iter().for_each(wake_task),
+            BatchEnd::Abandoned(head) => self.reclaim(&Cell::of(head)),
+            BatchEnd::Malformed(what) => {
                 self.violated(what);
                 return false;
             }
-            Lap::Over | Lap::Full => {}
+            BatchEnd::Over | BatchEnd::Full => {}
         }
         true
     }
