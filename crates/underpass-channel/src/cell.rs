@@ -317,7 +317,7 @@ mod tests {
         let elsewhere = Cell { length: 70_000, place: PayloadPlace::Stack, ..Cell::new(1, 2) };
         let bounded = Cell { bounded: true, ..Cell::new(9, 9) };
         for cell in [Cell::inline(63, 7, b"hello").unwrap(), elsewhere, bounded] {
-            let (head, first) = cell.head(u32::MAX, 0, Advance::Short);
+            let (head, first) = cell.head(u32::MAX, 0, Advance::Small);
             let mut payload = Payload::new();
             payload.set_word(0, first);
             let read = Cell::from_parts(Head::new(head).unwrap(), payload);

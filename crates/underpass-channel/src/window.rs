@@ -18,7 +18,7 @@ pub(crate) enum Advance {
     /// On the next line of the full ring.
     Full,
     /// On the next line of the same sixteenth of the ring.
-    Short,
+    Small,
     /// On the next line of the same quarter of the ring.
     Middle,
     /// On the first line of the next quarter: the window has become too small.
@@ -31,7 +31,7 @@ impl Advance {
     pub(crate) fn of(bits: u32) -> Self {
         match bits & 3 {
             0 => Self::Full,
-            1 => Self::Short,
+            1 => Self::Small,
             2 => Self::Middle,
             _ => Self::Widen,
         }
@@ -42,7 +42,7 @@ impl Advance {
     #[inline(always)]
     fn window_mask(self, mask: u32) -> u32 {
         match self {
-            Self::Short => mask >> 4,
+            Self::Small => mask >> 4,
             Self::Middle => mask >> 2,
             Self::Full | Self::Widen => mask,
         }
@@ -55,7 +55,7 @@ impl Advance {
         match self {
             Self::Full => next & mask,
             Self::Widen => (line | mask >> 2).wrapping_add(1) & mask,
-            Self::Short | Self::Middle => {
+            Self::Small | Self::Middle => {
                 let window = self.window_mask(mask);
                 line & !window | next & window
             }
@@ -68,14 +68,14 @@ impl Advance {
     fn limit(self, mask: u32) -> u32 {
         match self {
             Self::Full => u32::MAX,
-            Self::Short | Self::Middle => self.window_mask(mask),
+            Self::Small | Self::Middle => self.window_mask(mask),
             Self::Widen => 0,
         }
     }
 
     /// The smallest window with room for a message of which `behind` predecessors may be untaken.
-    fn shortest(behind: u32, mask: u32) -> Self {
-        [Self::Short, Self::Middle]
+    fn smallest(behind: u32, mask: u32) -> Self {
+        [Self::Small, Self::Middle]
             .into_iter()
             .find(|window| behind < window.limit(mask))
             .unwrap_or(Self::Full)
@@ -101,7 +101,7 @@ pub(crate) struct Window {
 impl Window {
     /// The state for a fresh ring of `mask` + 1 lines.
     pub(crate) fn new(mask: u32) -> Self {
-        let first = Advance::shortest(0, mask);
+        let first = Advance::smallest(0, mask);
         Self {
             current: AtomicU32::new(first as u32),
             limit: AtomicU32::new(first.limit(mask)),
@@ -150,15 +150,15 @@ impl Window {
         if now == Advance::Full {
             self.last_full_pass.store(posted, Ordering::Relaxed);
         }
-        let shortest = Advance::shortest(self.most_behind.load(Ordering::Relaxed), mask);
+        let smallest = Advance::smallest(self.most_behind.load(Ordering::Relaxed), mask);
         if now != Advance::Full
             && posted.wrapping_sub(self.last_full_pass.load(Ordering::Relaxed)) >= FULL_PASS_EVERY
         {
             self.enter(now, mask);
             // The next message widens the window.
             self.limit.store(0, Ordering::Relaxed);
-        } else if shortest.window_mask(mask) <= now.window_mask(mask) {
-            self.enter(shortest, mask);
+        } else if smallest.window_mask(mask) <= now.window_mask(mask) {
+            self.enter(smallest, mask);
         } else {
             self.enter(now, mask);
         }
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_window_stays_within_its_lines() {
         let goes = |advance: Advance, from: u32| advance.after(from, 127);
-        assert_eq!([5, 7, 127].map(|from| goes(Advance::Short, from)), [6, 0, 120]);
+        assert_eq!([5, 7, 127].map(|from| goes(Advance::Small, from)), [6, 0, 120]);
         assert_eq!([5, 31, 127].map(|from| goes(Advance::Middle, from)), [6, 0, 96]);
         assert_eq!([5, 31, 127].map(|from| goes(Advance::Full, from)), [6, 32, 0]);
         assert_eq!([5, 31, 127].map(|from| goes(Advance::Widen, from)), [32, 32, 0]);
@@ -190,11 +190,11 @@ mod tests {
 
     #[test]
     fn a_window_has_room_for_all_but_one() {
-        let shortest = |behind| Advance::shortest(behind, 127);
-        assert_eq!([0, 6].map(shortest), [Advance::Short; 2]);
-        assert_eq!([7, 30].map(shortest), [Advance::Middle; 2]);
-        assert_eq!([31, u32::MAX].map(shortest), [Advance::Full; 2]);
-        assert_eq!(Advance::shortest(0, 3), Advance::Full, "a window of one line has no room");
+        let smallest = |behind| Advance::smallest(behind, 127);
+        assert_eq!([0, 6].map(smallest), [Advance::Small; 2]);
+        assert_eq!([7, 30].map(smallest), [Advance::Middle; 2]);
+        assert_eq!([31, u32::MAX].map(smallest), [Advance::Full; 2]);
+        assert_eq!(Advance::smallest(0, 3), Advance::Full, "a window of one line has no room");
     }
 
     #[test]
