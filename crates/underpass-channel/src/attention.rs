@@ -9,7 +9,7 @@ const PARKED: u32 = 1;
 /// socket.
 const UNPOLLED: u32 = 2;
 /// A spare processor of the receiver sleeps on this word while another one runs. If that one is
-/// slow, the client wakes the spare.
+/// slow, the peer wakes the spare.
 const SPARE: u32 = 4;
 /// The line is dormant. As `UNPOLLED`, but it stays set when processors of the receiver sleep and
 /// wake. It goes when a poster rings, or when the receiver makes the line active.
@@ -24,7 +24,7 @@ const AWAY: u32 = PARKED | UNPOLLED | DORMANT;
 /// The fence between a post and the read of the peer's attention word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fence {
-    /// None: the sleeper's barrier reaches this processor (`membarrier`).
+    /// A fence for the compiler alone: the sleeper's barrier (`membarrier`) reaches this processor.
     Light,
     /// A full fence at each post.
     Full,

@@ -17,7 +17,7 @@ mod bias;
 mod condvar;
 mod holder;
 mod lazy_lock;
-#[allow(unsafe_code)] // The values that locks keep.
+#[allow(unsafe_code)] // The values under locks.
 mod lock_cell;
 pub mod mpmc;
 pub mod mpsc;
@@ -35,7 +35,7 @@ mod select_token;
 mod semaphore;
 mod spin_lock;
 #[cfg(not(underpass_loom))]
-#[allow(unsafe_code)] // What is promised to the runtime.
+#[allow(unsafe_code)] // The promises to the runtime.
 mod suspend;
 mod unwind_safe;
 #[allow(unsafe_code)] // Waiters' nodes on their own stacks.
@@ -52,6 +52,6 @@ pub use runtime::stand_on;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use select::Select;
 pub use semaphore::{AcquireTimeoutError, Cancelled, Permit, Semaphore};
-#[doc(hidden)] // For calls.
+#[doc(hidden)] // For the calls of `underpass-rpc`.
 pub use spin_lock::{SpinGuard, SpinLock};
 pub use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};

@@ -24,7 +24,7 @@ pub(crate) fn light() {
     std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
 }
 
-#[cfg(underpass_loom)] // For its models.
+#[cfg(underpass_loom)] // For the models of this crate.
 pub use stand_in::stand_on;
 #[cfg(underpass_loom)]
 pub(crate) use stand_in::*;

@@ -20,7 +20,7 @@ const SPINS: u32 = 64;
 /// | `word` | any thread, to take it by compare-and-exchange; then that thread |
 /// | `hints` | the thread inside |
 /// | `bias` | see there |
-#[repr(C)] // What each use touches lies together.
+#[repr(C)] // The fields that each use accesses lie together.
 pub struct SpinLock {
     word: AtomicU32,
     hints: AtomicU32,
@@ -38,7 +38,7 @@ enum Way<'a> {
     /// By the word: then no other thread can enter.
     #[allow(dead_code)] // Dropped after `drop` has left.
     Word(Critical),
-    #[allow(dead_code)] // Dropped.
+    #[allow(dead_code)] // As above.
     Biased(BiasedEntry<'a>),
 }
 

@@ -18,11 +18,11 @@ const BATCH: usize = 16;
 /// A channel. As long as a receiver waits, the buffer is empty; as long as a sender waits, it is
 /// full. Waiters whose select is decided elsewhere don't count: they are passed over.
 ///
-/// | field | who writes it |
+/// | field | written by |
 /// |---|---|
-/// | `capacity` | nobody, once it is made |
+/// | `capacity` | no thread, once the channel is made |
 /// | `inside` | see there |
-/// | `senders`, `receivers` | who makes or drops a sender or a receiver |
+/// | `senders`, `receivers` | the thread that makes or drops a sender or a receiver |
 pub(crate) struct ChannelCore<T> {
     capacity: Option<usize>,
     inside: WaitQueue<State<T>, ChannelWaiter<T>, 2>,
@@ -166,7 +166,7 @@ impl<T> ChannelCore<T> {
 
     /// Takes a message from the buffer or from a sender. The caller has to wake that sender.
     #[inline]
-    #[allow(clippy::type_complexity)] // Named parts would be no clearer.
+    #[allow(clippy::type_complexity)] // A struct with named fields would be no clearer.
     fn accept(held: &mut Guard<'_, T>) -> Option<(T, Option<&'static Control>, Option<Chunk<T>>)> {
         let oldest = held.buffer.pop();
         let sender = held.take(SENDERS, |_, _, party| party.take(|party| party.message.take()));

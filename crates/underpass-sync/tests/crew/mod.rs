@@ -1,5 +1,5 @@
 //! Threads of both kinds, repeatable random numbers, and a watchdog.
-#![allow(dead_code)] // Each test uses some of it.
+#![allow(dead_code)] // Each test uses a part of it.
 
 use std::sync::mpsc;
 use std::time::Duration;
