@@ -76,8 +76,8 @@ impl End {
         self.ring(self.channel.claim());
     }
 
-    fn ring(&self, bell: Doorbell) {
-        match bell {
+    fn ring(&self, doorbell: Doorbell) {
+        match doorbell {
             Doorbell::None => {}
             Doorbell::Wake => self.channel.wake_peer(),
             // A full socket has bells enough in it; a peer that has hung up needs none.
