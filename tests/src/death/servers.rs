@@ -76,7 +76,8 @@ fn one(
     let client = loop {
         match WitnessClient::import_within(NAME, GLANCE) {
             Ok(client) => break Some(client),
-            Err(ImportError::NotExported(_) | ImportError::Dead(_)) => {}
+            // One that is slow, or dies in the middle of it.
+            Err(ImportError::NotExported(_) | ImportError::Dead(_) | ImportError::NoAnswer(..)) => {}
             Err(e) => return Err(format!("an import was told: {e}").into()),
         }
         if server.try_wait()?.is_some() {

@@ -1,7 +1,7 @@
 //! Who hears of the replies that only tasks wait for, and which task is to be woken.
 //!
 //! A task looks for itself while it is polled. Before it lets its executor's thread go it has its
-//! waker kept here, and the channel *armed*: its attention says `ASIDE`, so that the next reply
+//! waker kept here, and the channel *armed*: its attention says `UNPOLLED`, so that the next reply
 //! rings over the socket, where the clerk hears it. The steps and their proof are in
 //! `underpass-channel/src/README.md`, *Tasks*.
 
@@ -135,8 +135,8 @@ impl ClientEnd {
         fence(Ordering::SeqCst);
         let attention = self.channel.own_attention();
         // Who has set it takes what has come afterwards, and so has whoever clears it the clerk do.
-        if !attention.is_aside() {
-            attention.set_aside();
+        if !attention.is_unpolled() {
+            attention.set_unpolled();
             barrier::heavy();
             self.kernel.entered(1);
             self.poll_all();
