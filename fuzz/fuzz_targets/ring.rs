@@ -113,7 +113,7 @@ fn bells(attention: u32, donation: u32) {
     let (attention, donation) = (Attention::new(&a), Donation::new(&d));
     attention.after_post(Fence::Full);
     attention.park(true);
-    attention.knock();
+    attention.wake_spare();
     attention.set_aside();
     attention.look();
     attention.retire();

@@ -175,7 +175,7 @@ impl<'a> Attention<'a> {
 
     /// *Knock:* whether a spare processor of the receiver sleeps there; if so, the word has changed
     /// for it.
-    pub fn knock(&self) -> bool {
+    pub fn wake_spare(&self) -> bool {
         if self.word.load(Ordering::Relaxed) & SPARE == 0 {
             return false;
         }
@@ -244,11 +244,11 @@ mod tests {
     fn a_knock_changes_the_word_that_a_spare_sleeps_on() {
         let word = AtomicU32::new(0);
         let attention = Attention::new(&word);
-        assert!(!attention.knock());
+        assert!(!attention.wake_spare());
         let expected = attention.spare();
-        assert!(attention.knock());
+        assert!(attention.wake_spare());
         assert_ne!(word.load(Ordering::Relaxed), expected);
-        assert!(!attention.knock());
+        assert!(!attention.wake_spare());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::words::Words;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use underpass_os::Stamp;
+use underpass_os::WakeTimestamp;
 use underpass_os::futex::{self, Scope};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_wire::DecodeError;
@@ -210,25 +210,27 @@ impl Channel {
     }
 
     /// When and from where the peer last woke a processor of this side, as it says.
-    pub fn called(&self) -> Stamp {
-        Stamp::of(self.region.word((self.own_attention + CALLED) / 8).load(Ordering::Relaxed))
+    pub fn called(&self) -> WakeTimestamp {
+        WakeTimestamp::of(self.region.word((self.own_attention + CALLED) / 8).load(Ordering::Relaxed))
     }
 
     /// Wakes one processor of the peer that sleeps on its attention: what [`Bell::Wake`] asks for.
     pub fn wake_peer(&self) {
         // Relaxed, here and in `called`: a measurement.
-        self.region.word((self.peer_attention + CALLED) / 8).store(Stamp::shared().bits(), Ordering::Relaxed);
+        self.region
+            .word((self.peer_attention + CALLED) / 8)
+            .store(WakeTimestamp::shared().bits(), Ordering::Relaxed);
         futex::wake(self.region.attention(self.peer_attention), Scope::Shared, 1);
     }
 
     /// Calls a spare processor of the peer, if one sleeps while the other is slow; says whether it
     /// did.
-    pub fn knock(&self) -> bool {
-        let knocked = self.peer().knock();
-        if knocked {
+    pub fn wake_spare(&self) -> bool {
+        let woken = self.peer().wake_spare();
+        if woken {
             self.wake_peer();
         }
-        knocked
+        woken
     }
 
     /// How many requests the server says it has taken.

@@ -304,7 +304,7 @@ fn a_knock_is_not_lost_on_a_spare() {
         let client = thread::spawn(move || {
             send(&sending, &Cell::new(0, 7));
             fence(Ordering::SeqCst);
-            if Attention::new(&other.word).knock() {
+            if Attention::new(&other.word).wake_spare() {
                 other.wake();
             }
         });

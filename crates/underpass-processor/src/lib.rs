@@ -15,85 +15,47 @@
 #![forbid(unsafe_code)]
 
 #[cfg(not(underpass_loom))]
-mod activation;
-#[cfg(not(underpass_loom))]
-mod bell;
-#[cfg(not(underpass_loom))]
-mod census;
-#[cfg(not(underpass_loom))]
-mod company;
-mod crowd;
-#[cfg(not(underpass_loom))]
-mod deferral;
-#[cfg(not(underpass_loom))]
-mod handover;
-#[cfg(not(underpass_loom))]
-mod keeper;
-#[cfg(not(underpass_loom))]
-mod line;
+mod idle;
 #[cfg(not(underpass_loom))]
 pub mod lines;
 #[cfg(not(underpass_loom))]
-mod maximum;
+mod metrics;
 #[cfg(not(underpass_loom))]
 mod monitor;
+mod park;
 #[cfg(not(underpass_loom))]
-mod notes;
-mod parker;
+mod permits;
 #[cfg(not(underpass_loom))]
 mod pool;
 #[cfg(not(underpass_loom))]
-pub mod preempt;
-#[cfg(not(underpass_loom))]
-mod roster;
-#[cfg(not(underpass_loom))]
-mod seat;
-#[cfg(not(underpass_loom))]
-mod sleep;
-#[cfg(not(underpass_loom))]
-mod slots;
-#[cfg(not(underpass_loom))]
-mod spin;
-#[cfg(not(underpass_loom))]
-mod steward;
-#[cfg(not(underpass_loom))]
-mod tally;
-#[cfg(not(underpass_loom))]
-mod turns;
-#[cfg(not(underpass_loom))]
-mod world;
+mod start;
 
-/// The steps of deferral, for its models.
-#[cfg(underpass_loom)]
-pub mod deferral;
 /// The protocol apart from kernel threads, for its models.
 #[cfg(underpass_loom)]
-pub mod seat;
-/// The word of the slots, for its models.
-#[cfg(underpass_loom)]
-pub mod slots;
-/// The protocol apart from kernel threads, for its models.
-#[cfg(underpass_loom)]
-pub mod turns;
+pub mod permits;
 
 #[cfg(not(underpass_loom))]
-pub use activation::Activation;
+pub use idle::donate::{give_way, stand_by};
 #[cfg(not(underpass_loom))]
-pub use census::Census;
+pub use idle::sleep::{Donee, PROMPT, Role, patience, prompt_patience, sleep, sleep_and_donate};
 #[cfg(not(underpass_loom))]
-pub use handover::{give_way, stand_by};
+pub use idle::spin::{AdaptiveSpin, Spin};
 #[cfg(not(underpass_loom))]
-pub use keeper::Keeper;
+pub use lines::line::Line;
 #[cfg(not(underpass_loom))]
-pub use line::Line;
-pub use parker::Parker;
+pub use lines::owner::LineOwner;
+#[cfg(not(underpass_loom))]
+pub use metrics::{Metrics, metrics};
+pub use park::parker::Parker;
+#[cfg(not(underpass_loom))]
+pub use park::wake_up_cost::{set_wake_up_cost, wake_up_cost};
+#[cfg(not(underpass_loom))]
+pub use pool::activation::Activation;
+#[cfg(not(underpass_loom))]
+pub use pool::activation_counts::ActivationCounts;
+#[cfg(not(underpass_loom))]
+pub use pool::preempt;
+#[cfg(not(underpass_loom))]
+pub use pool::registry::MOST_ACTIVATIONS;
 #[cfg(not(underpass_loom))]
 pub use pool::{Pool, Upcall};
-#[cfg(not(underpass_loom))]
-pub use roster::MOST_ACTIVATIONS;
-#[cfg(not(underpass_loom))]
-pub use sleep::{Donee, PROMPT, Role, patience, prompt_patience, sleep, sleep_and_donate};
-#[cfg(not(underpass_loom))]
-pub use spin::{Habit, Spin, set_wake_up_cost, wake_up_cost};
-#[cfg(not(underpass_loom))]
-pub use tally::{Tally, tally};

@@ -5,7 +5,10 @@
 //! or a call of this domain's own finds it so; then it is active again. The steps A1 to A4 and
 //! their proof are in `underpass-channel/src/README.md`.
 
-use crate::{Line, preempt, tally};
+pub(crate) mod line;
+pub(crate) mod owner;
+
+use crate::{Line, metrics, preempt};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use underpass_os::barrier;
@@ -118,7 +121,7 @@ pub fn activate(line: &Arc<dyn Line>) -> bool {
     list.push(line.clone());
     let many = list.len().is_multiple_of(MOST_ACTIVE);
     publish(&mut lines, list);
-    tally().activated();
+    metrics().activated();
     drop(lines);
     if many {
         // A domain of plain kernel threads has no processors that pass over the lines.
@@ -182,7 +185,7 @@ fn sweep() -> bool {
 fn put_away(idle: &[Arc<dyn Line>]) -> Vec<Arc<dyn Line>> {
     idle.iter().for_each(|line| line.retire());
     barrier::heavy();
-    tally().entered_kernel(1);
+    metrics().entered_kernel(1);
     idle.iter().filter(|line| !line.rests() && line.revive()).cloned().collect()
 }
 

@@ -4,11 +4,13 @@
 //! takes neither lock nor memory after its start: who was preempted may hold any lock, the
 //! allocator's among them, and the monitor is who gives it a processor again.
 
-use crate::notes::{Note, Seen};
-use crate::pool::BELL;
-use crate::roster::MOST_ACTIVATIONS;
-use crate::seat::state;
-use crate::{Activation, Pool, Upcall, lines, maximum, preempt, tally, turns};
+mod observation;
+
+use crate::permits::{protocol, state};
+use crate::pool::registry::MOST_ACTIVATIONS;
+use crate::pool::{MONITOR, maximum};
+use crate::{Activation, Pool, Upcall, lines, metrics, preempt};
+use observation::{History, Observation};
 use std::sync::atomic::Ordering;
 use underpass_os::barrier;
 use underpass_os::clock::now_ns;
@@ -28,11 +30,11 @@ pub(crate) struct Monitor {
     pool: &'static Pool,
     upcall: &'static dyn Upcall,
     /// By the number of the activation.
-    notes: Box<[Note]>,
+    histories: Box<[History]>,
     /// What a tick sees. Room for all.
-    seen: Vec<Seen>,
+    seen: Vec<Observation>,
     /// The number of who was called up to take over for unstarted work, or is being started for
-    /// that, and how often it had come to a slot then.
+    /// that, and how often it had come to a permit then.
     helper: Option<(usize, u32)>,
     /// For how many ticks there has been unstarted work.
     unstarted: u32,
@@ -45,7 +47,7 @@ impl Monitor {
         Self {
             pool,
             upcall,
-            notes: std::iter::repeat_with(Note::default).take(MOST_ACTIVATIONS).collect(),
+            histories: std::iter::repeat_with(History::default).take(MOST_ACTIVATIONS).collect(),
             seen: Vec::with_capacity(MOST_ACTIVATIONS),
             helper: None,
             unstarted: 0,
@@ -66,10 +68,10 @@ impl Monitor {
                 self.tick();
             }
             if self.quiet < QUIET {
-                BELL.tick(next);
+                MONITOR.sleep_until(next);
                 continue;
             }
-            BELL.doze(|| !busy(self.pool, self.upcall));
+            MONITOR.sleep_until_unparked(|| !busy(self.pool, self.upcall));
             self.quiet = 0;
             next = now_ns() + TICK;
             self.start_again();
@@ -81,12 +83,12 @@ impl Monitor {
         self.unstarted = 0;
         let _ = lines::stalls();
         for activation in self.pool.activations() {
-            self.note(activation).start_again(activation);
+            self.history(activation).start_again(activation);
         }
     }
 
-    fn note(&mut self, activation: &Activation) -> &mut Note {
-        &mut self.notes[activation.number()]
+    fn history(&mut self, activation: &Activation) -> &mut History {
+        &mut self.histories[activation.number()]
     }
 
     /// The affinity and the quotas may have changed.
@@ -94,7 +96,7 @@ impl Monitor {
         if now - self.reviewed >= REVIEW {
             self.reviewed = now;
             if maximum::varies() {
-                self.pool.births.call_review();
+                self.pool.starts.call_review();
             }
         }
     }
@@ -103,20 +105,20 @@ impl Monitor {
         self.upcall.tick();
         let unstarted = self.upcall.unstarted();
         if unstarted {
-            turns::request(self.pool);
+            protocol::request(self.pool);
         }
         let stalled = self.calls_stall();
-        if self.pool.counts().waiting > 0 && turns::detach(self.pool) {
-            turns::free(self.pool);
+        if self.pool.counts().waiting > 0 && protocol::detach(self.pool) {
+            protocol::free(self.pool);
         }
         let mut seen = std::mem::take(&mut self.seen);
-        seen.extend(self.pool.activations().map(|activation| self.note(activation).look(activation)));
-        let owed = !self.pool.counts().free() && seen.iter().any(|seen| seen.at == state::STUCK);
+        seen.extend(self.pool.activations().map(|activation| self.history(activation).look(activation)));
+        let owed = !self.pool.counts().free() && seen.iter().any(|seen| seen.at == state::BLOCKED);
         for seen in &seen {
             self.see_to(seen, unstarted || stalled, owed);
         }
         if stalled {
-            turns::serve(self.pool);
+            protocol::serve(self.pool);
         }
         self.unstarted = if unstarted { self.unstarted + 1 } else { 0 };
         self.preempt(&mut seen);
@@ -129,7 +131,7 @@ impl Monitor {
     /// before it is known for whom those work that were found blocked: else one user's calls might
     /// be given all processors.
     fn calls_stall(&self) -> bool {
-        // Relaxed: the bell, or D2, makes it visible. Cleared first, so that what comes meanwhile
+        // Relaxed: the parker, or D2, makes it visible. Cleared first, so that what comes meanwhile
         // is not lost.
         if !self.pool.calls.swap(false, Ordering::Relaxed) {
             return false;
@@ -142,13 +144,13 @@ impl Monitor {
     }
 
     /// Unannounced blocking, its end, and slices that are used up. Something is `wanted` that any
-    /// could do. Where a slot is `owed`, an activation that blocked will want one when it goes on:
-    /// a holder that blocks too gives its slot up, so that the monitor need not watch for that.
-    fn see_to(&mut self, seen: &Seen, wanted: bool, owed: bool) {
+    /// could do. Where a permit is `owed`, an activation that blocked will want one when it goes on:
+    /// a holder that blocks too gives its permit up, so that the monitor need not watch for that.
+    fn see_to(&mut self, seen: &Observation, wanted: bool, owed: bool) {
         let activation = seen.activation;
-        let seat = activation.seat();
+        let state = activation.state();
         match seen.at {
-            state::STUCK if self.note(activation).runs(activation) == Some(true) => {
+            state::BLOCKED if self.history(activation).runs(activation) == Some(true) => {
                 self.ended_blocking(activation)
             }
             state::RUNNING | state::PREEMPTING if seen.still > 0 => {
@@ -156,8 +158,8 @@ impl Monitor {
                 if !wanted && !owed {
                     return;
                 }
-                if self.note(activation).runs(activation) == Some(false) {
-                    if seat.advance(seen.at, state::STUCK) {
+                if self.history(activation).runs(activation) == Some(false) {
+                    if state.advance(seen.at, state::BLOCKED) {
                         self.began_blocking(activation);
                     }
                     return;
@@ -165,48 +167,48 @@ impl Monitor {
                 if !wanted {
                     return;
                 }
-                if seen.still >= SLICE && self.note(activation).first_finding() {
+                if seen.still >= SLICE && self.history(activation).first_report() {
                     self.upcall.found_computing(activation);
                 }
                 if seen.at == state::PREEMPTING {
                     // It was asked, and came to no scheduling point.
-                    self.note(activation).interrupt(activation);
+                    self.history(activation).interrupt(activation);
                 }
             }
             _ => {}
         }
     }
 
-    /// Its slot is in hand.
+    /// Its permit is in hand.
     fn began_blocking(&mut self, activation: &'static Activation) {
-        tally().compensated();
-        self.pool.births.began_blocking();
-        // Before its slot is another's, who may begin one more call of the same user.
+        metrics().compensated();
+        self.pool.starts.began_blocking();
+        // Before its permit is another's, who may begin one more call of the same user.
         self.upcall.found_blocking(activation);
-        turns::see_to_listeners(self.pool);
-        turns::free(self.pool);
+        protocol::ensure_listeners(self.pool);
+        protocol::free(self.pool);
         barrier::heavy();
-        tally().entered_kernel(1);
+        metrics().entered_kernel(1);
         if self.upcall.unstarted() {
-            turns::request(self.pool);
+            protocol::request(self.pool);
         }
     }
 
-    /// It runs without a slot: it gets one, or the handler has it wait.
+    /// It runs without a permit: it gets one, or the handler has it wait.
     fn ended_blocking(&mut self, activation: &'static Activation) {
-        if self.pool.slots.take() {
-            match activation.seat().seat(state::STUCK) {
+        if self.pool.permits.take() {
+            match activation.state().give_permit(state::BLOCKED) {
                 true => self.upcall.ended_blocking(),
-                false => turns::free(self.pool),
+                false => protocol::free(self.pool),
             }
         } else {
-            self.note(activation).interrupt(activation);
+            self.history(activation).interrupt(activation);
         }
     }
 
     /// Asks as many to give way as others wait, of those that have had a slice, those first that
     /// have had most.
-    fn preempt(&mut self, seen: &mut Vec<Seen>) {
+    fn preempt(&mut self, seen: &mut Vec<Observation>) {
         seen.retain(|seen| seen.at == state::RUNNING && seen.held >= SLICE);
         seen.sort_unstable_by_key(|seen| std::cmp::Reverse(seen.held));
         let hogs = seen.iter().any(|seen| seen.still >= SLICE);
@@ -216,15 +218,15 @@ impl Monitor {
             self.call_up();
         }
         let counts = self.pool.counts();
-        let asked = self.pool.activations().filter(|a| a.seat().hint() == state::PREEMPTING).count();
+        let asked = self.pool.activations().filter(|a| a.state().hint() == state::PREEMPTING).count();
         let excess = counts.running.saturating_sub(counts.maximum);
         let wanted = ((excess + counts.waiting) as usize).saturating_sub(asked);
         for seen in seen.iter().take(wanted) {
             let activation = seen.activation;
             // Who has switched threads will again in a moment; who has not for a tick may not for
             // long.
-            if activation.seat().advance(state::RUNNING, state::PREEMPTING) && seen.still > 0 {
-                self.note(activation).interrupt(activation);
+            if activation.state().advance(state::RUNNING, state::PREEMPTING) && seen.still > 0 {
+                self.history(activation).interrupt(activation);
             }
         }
     }
@@ -232,26 +234,27 @@ impl Monitor {
     /// Sees to somebody who takes over for unstarted work: one that sleeps, or one that is started
     /// and waits by the next tick.
     fn call_up(&mut self) {
-        self.helper = turns::call_up(self.pool).map(|seat| (seat.number(), seat.gains())).or_else(|| {
-            let number = self.pool.roster.len();
-            self.pool.births.ask_for_helper(self.pool.living()).then_some((number, 0))
-        });
+        self.helper =
+            protocol::call_up(self.pool).map(|state| (state.number(), state.gains())).or_else(|| {
+                let number = self.pool.registry.len();
+                self.pool.starts.request(self.pool.living()).then_some((number, 0))
+            });
     }
 
     /// Whether who was called up for unstarted work has not come to its turn yet.
     fn helped(&self) -> bool {
-        self.helper.is_some_and(|(number, gains)| match self.pool.roster.get(number) {
+        self.helper.is_some_and(|(number, gains)| match self.pool.registry.get(number) {
             Some(activation) => {
-                let seat = activation.seat();
-                let born = gains == 0 && seat.hint() == state::ASLEEP;
-                seat.gains() == gains && (born || seat.hint() == state::WAITING)
+                let state = activation.state();
+                let started = gains == 0 && state.hint() == state::ASLEEP;
+                state.gains() == gains && (started || state.hint() == state::WAITING)
             }
-            None => self.pool.births.expected(),
+            None => self.pool.starts.expected(),
         })
     }
 }
 
-impl Note {
+impl History {
     /// Sends the signal, once for each time.
     fn interrupt(&mut self, activation: &Activation) {
         if !self.interrupted {
@@ -268,11 +271,11 @@ fn busy(pool: &Pool, upcall: &dyn Upcall) -> bool {
         || upcall.unstarted()
         // Relaxed: D2's barrier is what counts.
         || pool.calls.load(Ordering::Relaxed)
-        || pool.activations().any(|activation| match activation.seat().hint() {
+        || pool.activations().any(|activation| match activation.state().hint() {
             state::RUNNING => upcall.ready(activation),
             state::PREEMPTING => true,
             // When it comes back while all processors run, it is one too many.
-            state::STUCK => !counts.free(),
+            state::BLOCKED => !counts.free(),
             _ => false,
         })
 }

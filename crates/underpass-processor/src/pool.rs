@@ -1,11 +1,18 @@
-//! The activations of a domain, and the slots in which they run.
+//! The activations of a domain, and the permits in which they run.
 
-use crate::bell::Bell;
-use crate::monitor::Monitor;
-use crate::roster::{MOST_ACTIVATIONS, Roster};
-use crate::slots::{Counts, Slots};
-use crate::steward::{self, Births};
-use crate::{Activation, Census, maximum, preempt, tally, turns};
+pub(crate) mod activation;
+pub(crate) mod activation_counts;
+mod environment;
+pub(crate) mod launcher;
+pub(crate) mod maximum;
+pub mod preempt;
+pub(crate) mod registry;
+
+use crate::park::MonitorParker;
+use crate::permits::{Counts, Permits, fence_after_change, protocol};
+use crate::{Activation, ActivationCounts, metrics};
+use launcher::Starts;
+use registry::{MOST_ACTIVATIONS, Registry};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use underpass_os::barrier;
@@ -71,10 +78,10 @@ const KNOWN: u32 = 2;
 
 /// The activations of this domain.
 pub struct Pool {
-    pub(crate) slots: Slots,
-    pub(crate) roster: Roster,
+    pub(crate) permits: Permits,
+    pub(crate) registry: Registry,
     pub(crate) upcall: &'static dyn Upcall,
-    pub(crate) births: Births,
+    pub(crate) starts: Starts,
     /// Whether somebody has begun a blocking call: [`UNUSED`], [`USED`] or [`KNOWN`].
     brackets: AtomicU32,
     /// Listeners that run on donated processors.
@@ -86,9 +93,9 @@ pub struct Pool {
     pub(crate) calls: AtomicBool,
 }
 
-static POOL: OnceLock<Pool> = OnceLock::new();
+pub(crate) static POOL: OnceLock<Pool> = OnceLock::new();
 /// The monitor's.
-pub(crate) static BELL: Bell = Bell::new();
+pub(crate) static MONITOR: MonitorParker = MonitorParker::new();
 
 impl Pool {
     /// Asks for `processors` at the most, instead of as many as this domain may use.
@@ -105,40 +112,13 @@ impl Pool {
         pool.is_none()
     }
 
-    /// This domain's; starts the activations, the monitor and the steward if they aren't yet.
-    ///
-    /// The maximum is [`configure`](Self::configure)d, else `$UNDERPASS_PROCESSORS`, else that of
-    /// the CPUs in the affinity of the kernel thread that comes here first, or what the control
-    /// groups grant if that is less; the last two are read again about once a second while there is
-    /// more to do than processors.
-    ///
-    /// # Panics
-    /// If the kernel gives no kernel thread.
-    pub fn start(upcall: &'static dyn Upcall) -> &'static Pool {
-        let mut new = false;
-        let pool = POOL.get_or_init(|| {
-            new = true;
-            Self::new(upcall)
-        });
-        if new {
-            // Nobody has to do this later, where there may be no locks.
-            barrier::register();
-            pool.fill();
-            let begun = pool.roster.len() > 0
-                && steward::start("underpass-monitor", move || Monitor::new(pool, upcall).run())
-                && steward::start("underpass-steward", move || steward::run(pool));
-            assert!(begun, "the kernel gives no kernel thread for an activation; see `ulimit -u`");
-        }
-        pool
-    }
-
-    fn new(upcall: &'static dyn Upcall) -> Self {
+    pub(crate) fn new(upcall: &'static dyn Upcall) -> Self {
         let maximum = maximum::wanted().min(MOST_ACTIVATIONS);
         Self {
-            slots: Slots::new(maximum as u32),
-            roster: Roster::new(),
+            permits: Permits::new(maximum as u32),
+            registry: Registry::new(),
             upcall,
-            births: Births::new(maximum),
+            starts: Starts::new(maximum),
             brackets: AtomicU32::new(UNUSED),
             lent: AtomicU32::new(0),
             changes: Mutex::new(()),
@@ -164,27 +144,27 @@ impl Pool {
     /// Something became ready that can't run at once: wakes the monitor if it dozes. Two loads if
     /// not. After what became ready was made visible.
     #[inline]
-    pub fn heed() {
+    pub fn wake_monitor() {
         barrier::light();
-        if BELL.dozes() {
-            BELL.ring();
+        if MONITOR.dozes() {
+            MONITOR.unpark();
         }
     }
 
-    /// Processor slots: the most activations that run at once.
+    /// Processor permits: the most activations that run at once.
     pub fn maximum(&self) -> usize {
-        self.slots.counts().maximum as usize
+        self.permits.counts().maximum as usize
     }
 
-    /// Slots that are taken, those of who is in a blocking call among them until somebody else
+    /// Permits that are taken, those of who is in a blocking call among them until somebody else
     /// wants them.
     pub fn running(&self) -> usize {
-        self.slots.counts().running as usize
+        self.permits.counts().running as usize
     }
 
     /// All activations.
     pub fn activations(&self) -> impl Iterator<Item = &'static Activation> {
-        self.roster.iter()
+        self.registry.iter()
     }
 
     /// OThreads' `ActivationRequest`: work waits that any activation may do. If a processor is free
@@ -194,70 +174,70 @@ impl Pool {
     /// processors run.
     #[inline]
     pub fn request(&self) {
-        if self.slots.counts().free() || self.is_bracketed() {
+        if self.permits.counts().free() || self.is_bracketed() {
             self.request_now();
         }
         // H2 is the caller's barrier.
-        if BELL.dozes() {
-            BELL.ring();
+        if MONITOR.dozes() {
+            MONITOR.unpark();
         }
     }
 
     fn request_now(&self) {
         let _held = preempt::critical();
-        turns::request(self);
+        protocol::request(self);
     }
 
     /// Calls have come, and whoever looks may not be enough for them: calls an activation that
     /// sleeps, if a processor is free for it.
     pub fn invite(&self) {
-        if self.slots.counts().free() {
+        if self.permits.counts().free() {
             let _held = preempt::critical();
-            turns::invite(self);
+            protocol::invite(self);
         }
     }
 
     /// Calls wait, and their caller says that nobody has taken them. Calls an activation that
     /// sleeps, as [`invite`](Self::invite); if no processor is free for it, has the monitor look
     /// whether those that hold them are blocked.
-    pub fn insist(&self) {
-        if self.slots.counts().free() {
+    pub fn invite_or_check(&self) {
+        if self.permits.counts().free() {
             return self.invite();
         }
-        // Relaxed: the barrier, or the bell, makes it visible. H1 to H3.
+        // Relaxed: the barrier, or the parker, makes it visible. H1 to H3.
         self.calls.store(true, Ordering::Relaxed);
-        Self::heed();
+        Self::wake_monitor();
     }
 
     /// Activations that may be blocked without having said so, in calls of one user: half of all
     /// that there may be, so that the others' calls are served.
     pub fn most_blocked(&self) -> usize {
-        self.births.limit() / 2
+        self.starts.limit() / 2
     }
 
     /// Has a listener started for each CPU, if none was: to serve calls on processors that other
     /// domains donate.
     pub fn listen(&self) {
-        self.births.want_listeners();
+        self.starts.want_listeners();
     }
 
     /// Before it sleeps an activation looks for work that it would take; it sees that others do
     /// what it wouldn't.
     pub(crate) fn leave_work(&self, activation: &Activation) {
-        // Who saw the slot taken that was released just now has made its work visible to us.
-        crate::slots::fence_after_change();
+        // Who saw the permit taken that was released just now has made its work visible to us.
+        fence_after_change();
         if self.upcall.unstarted() && !self.upcall.takes(activation) {
-            turns::request(self);
+            protocol::request(self);
         }
     }
 
     /// Who does what at this moment.
-    pub fn census(&self) -> Census {
-        Census::take(self)
+    pub fn activation_counts(&self) -> ActivationCounts {
+        ActivationCounts::take(self)
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        self.slots.counts()
+        self.permits.counts()
     }
 
     #[inline]
@@ -281,7 +261,7 @@ impl Pool {
         // barrier too many.
         self.brackets.store(USED, Ordering::Relaxed);
         barrier::heavy();
-        tally().entered_kernel(1);
+        metrics().entered_kernel(1);
         // SYNC with `brackets` load in `announce_brackets`: the barrier.
         self.brackets.store(KNOWN, Ordering::Release);
     }
@@ -295,19 +275,19 @@ impl Pool {
         if maximum == self.maximum() {
             return;
         }
-        self.births.set_limit(maximum);
-        for _ in 0..self.slots.set_maximum(maximum as u32) {
-            turns::grant(self);
+        self.starts.set_limit(maximum);
+        for _ in 0..self.permits.set_maximum(maximum as u32) {
+            protocol::grant(self);
         }
         drop(changing);
         // It asks those who run beyond the maximum, and sees to work that waits.
-        BELL.ring();
-        self.births.call();
+        MONITOR.unpark();
+        self.starts.call();
     }
 }
 
 impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pool").field("census", &self.census()).finish_non_exhaustive()
+        f.debug_struct("Pool").field("activations", &self.activation_counts()).finish_non_exhaustive()
     }
 }

@@ -4,7 +4,7 @@ mod fake;
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
-use underpass_processor::tally;
+use underpass_processor::metrics;
 
 #[test]
 fn what_a_blocked_thread_waits_for_can_start() {
@@ -18,6 +18,6 @@ fn what_a_blocked_thread_waits_for_can_start() {
         });
         fake::rests();
     }
-    assert!(tally().compensations() > 0);
+    assert!(metrics().compensations() > 0);
     assert!(fake::BLOCKING.load(Ordering::Relaxed) > 0);
 }

@@ -39,7 +39,7 @@ fn running_is_the_lesser_of_what_can_run_and_what_may() {
     }
 }
 
-/// Who requests for work that somebody has taken by then has nobody born for it.
+/// Who requests for work that somebody has taken by then has nobody started for it.
 fn work_that_others_have_taken(pool: &Pool) {
     let before = pool.activations().count();
     for _ in 0..1_000 {
@@ -47,9 +47,9 @@ fn work_that_others_have_taken(pool: &Pool) {
         std::thread::yield_now();
     }
     fake::rests();
-    let born = pool.activations().count() - before;
+    let started = pool.activations().count() - before;
     // The monitor may have found some blocked, on a busy machine.
-    assert!(born < 8, "{born} were born");
+    assert!(started < 8, "{started} were started");
 }
 
 /// Quiescent points with threads that block and threads that compute.
@@ -59,8 +59,10 @@ fn blocked_and_computing() {
         let gate = gate.clone();
         fake::spawn(move || fake::bracket(|| gate.pass()));
     }
-    // All are in their calls, and nobody runs: whose slots nobody wanted have them still.
-    fake::settles(|census| census.out + census.detached == 5 && census.computing + census.waiting == 0);
+    // All are in their calls, and nobody runs: whose permits nobody wanted have them still.
+    fake::settles(|counts| {
+        counts.in_blocking_call + counts.detached == 5 && counts.computing + counts.waiting == 0
+    });
 
     let stop = Arc::new(AtomicBool::new(false));
     let compute = || {
@@ -72,14 +74,14 @@ fn blocked_and_computing() {
         });
     };
     compute();
-    fake::settles(|census| {
-        census.computing == 1 && census.waiting == 0 && census.listeners() + census.running == 2
+    fake::settles(|counts| {
+        counts.computing == 1 && counts.waiting == 0 && counts.listeners() + counts.running == 2
     });
     compute();
-    fake::settles(|census| census.running == 2 && census.computing == 2 && census.detached == 5);
+    fake::settles(|counts| counts.running == 2 && counts.computing == 2 && counts.detached == 5);
     compute();
     // More than may run: all have begun in the end, and two run.
-    fake::settles(|census| census.running == 2 && census.ready + census.preempted == 1);
+    fake::settles(|counts| counts.running == 2 && counts.ready + counts.preempted == 1);
     // Who comes back from a call waits for its turn.
     gate.open();
     stop.store(true, Ordering::Release);

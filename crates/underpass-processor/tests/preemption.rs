@@ -5,7 +5,7 @@ mod fake;
 use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use underpass_processor::tally;
+use underpass_processor::metrics;
 
 #[test]
 fn unstarted_work_runs_though_all_processors_compute() {
@@ -21,7 +21,7 @@ fn unstarted_work_runs_though_all_processors_compute() {
     });
     fake::until(|| seen.load(Ordering::Acquire));
     fake::rests();
-    assert!(tally().preemptions() > 0);
+    assert!(metrics().preemptions() > 0);
     assert!(fake::COMPUTING.load(Ordering::Relaxed) > 0);
 
     // Each computes until all have begun: they take turns.

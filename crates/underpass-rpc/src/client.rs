@@ -24,12 +24,12 @@ use self::watch::Watch;
 use crate::abandon::Abandon;
 use crate::counters::{Counted, Counters, KernelCount, bequeath};
 use crate::handshake::Meeting;
-use crate::insisted::Insisted;
 use crate::leasing::Leasing;
 use crate::linkage::Linkage;
 use crate::mailbox::Mailbox;
+use crate::notify_retries::NotifyRetries;
 use crate::queue::Queue;
-use crate::unrung::Unrung;
+use crate::unnotified::Unnotified;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use underpass_channel::layout::SLOTS;
@@ -49,7 +49,7 @@ use underpass_sync::{Inside, Spin};
 /// | `sleepers` | plain kernel threads around a sleep on this line |
 /// | `aside` | who puts the line aside, because it can't sleep on its word |
 /// | `dormant`, `seen` | under the lock of the lines |
-/// | `unrung` | callers |
+/// | `unnotified` | callers |
 /// | `quarantined` | under `lock` |
 /// | `quarantine` | the user |
 /// | `untold`, `tells_again` | callers that give up, and the clerk |
@@ -71,7 +71,7 @@ pub(crate) struct ClientEnd {
     why: Mutex<Option<Ending>>,
     sleepers: AtomicU32,
     aside: AtomicBool,
-    unrung: Unrung,
+    unnotified: Unnotified,
     /// Slots that the server holds though nobody waits for their calls, and how many it may.
     quarantined: AtomicU32,
     quarantine: AtomicU32,
@@ -82,7 +82,7 @@ pub(crate) struct ClientEnd {
     owed: Owed,
     /// A processor has been donated since the server was called last: a procedure may stay on it.
     lent: AtomicBool,
-    insisted: Insisted,
+    retries: NotifyRetries,
     lag: Lag,
     meeting: Meeting,
     kernel: KernelCount,
@@ -135,14 +135,14 @@ impl ClientEnd {
                 why: Mutex::new(None),
                 sleepers: AtomicU32::new(0),
                 aside: AtomicBool::new(false),
-                unrung: Unrung::default(),
+                unnotified: Unnotified::default(),
                 quarantined: AtomicU32::new(0),
                 quarantine: AtomicU32::new(QUARANTINE),
                 untold: AtomicU64::new(0),
                 tells_again: AtomicBool::new(false),
                 owed: Owed::default(),
                 lent: AtomicBool::new(false),
-                insisted: Insisted::default(),
+                retries: NotifyRetries::default(),
                 lag: Lag::default(),
                 meeting,
                 kernel: KernelCount::default(),

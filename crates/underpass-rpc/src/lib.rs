@@ -43,7 +43,6 @@ mod handshake;
 mod hang_up;
 mod import;
 mod incoming;
-mod insisted;
 mod later;
 mod leasing;
 mod limits;
@@ -52,6 +51,7 @@ mod mailbox;
 mod message;
 mod name;
 mod news;
+mod notify_retries;
 mod parcel;
 mod passed_file;
 mod peer;
@@ -68,7 +68,7 @@ mod service;
 mod shared;
 mod stub;
 mod summons;
-mod unrung;
+mod unnotified;
 #[allow(unsafe_code)]
 mod waiting;
 

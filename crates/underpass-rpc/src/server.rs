@@ -19,17 +19,17 @@ use crate::mailbox::Mailbox;
 use crate::message::{Bytes, LATE, NO_FILE, Unread, fill};
 use crate::news::{Hears, News};
 use crate::service::Service;
-use crate::unrung::Unrung;
+use crate::unnotified::Unnotified;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, Weak};
 use underpass_channel::layout::SLOTS;
 use underpass_channel::{Bell, Cell, Channel, INLINE, Place};
 use underpass_os::failpoint;
-use underpass_processor::{Keeper, Line, lines};
+use underpass_processor::{Line, LineOwner, lines};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_sync::Spin;
-use underpass_threads::{insist, invite, lent_by, on_user_thread, panic_message, rouse_all};
+use underpass_threads::{invite, invite_or_check, lent_by, on_user_thread, panic_message, wake_all_idle};
 use underpass_wire::Descriptor;
 
 /// A number of calls that none come to at once: a new line counts as used.
@@ -102,8 +102,8 @@ pub(crate) struct ServerEnd {
     further: bool,
     /// Its user's room for it.
     seat: Seat,
-    keeper: Keeper,
-    unrung: Unrung,
+    owner: LineOwner,
+    unnotified: Unnotified,
     /// Processors on loan from this client.
     lent: AtomicU32,
     /// The CPUs, as bits, whose listeners have said in the region that they listen. Each listener's
@@ -165,8 +165,8 @@ impl ServerEnd {
                 family,
                 further,
                 seat,
-                keeper: Keeper::default(),
-                unrung: Unrung::default(),
+                owner: LineOwner::default(),
+                unnotified: Unnotified::default(),
                 lent: AtomicU32::new(0),
                 listening: AtomicU64::new(0),
                 kernel: KernelCount::default(),
@@ -259,12 +259,12 @@ impl ServerEnd {
         failpoint!("server-heard");
         let own = self.own.upgrade().map(|own| own as Arc<dyn Line>);
         match own.is_some_and(|own| lines::activate(&own)) {
-            true => rouse_all(),
+            true => wake_all_idle(),
             false => invite(),
         }
         // Whoever was called may find no processor free: all may be blocked.
         if self.pending() {
-            insist();
+            invite_or_check();
         }
     }
 
@@ -397,7 +397,7 @@ impl ServerEnd {
     fn posted(&self, bell: Option<Bell>) {
         failpoint!("server-replied");
         match bell {
-            Some(Bell::Silent) if self.unrung.note() => self.knock_now(),
+            Some(Bell::Silent) if self.unnotified.note() => self.wake_spare_now(),
             None | Some(Bell::Silent) => {}
             Some(bell) => self.ring(bell),
         }
@@ -408,14 +408,14 @@ impl ServerEnd {
     pub(crate) fn answer(&self, reply: &Cell) {
         let slot = &self.slots[usize::from(reply.slot())];
         self.send(reply, slot);
-        if !on_user_thread() && self.unrung.take() {
-            self.knock_now();
+        if !on_user_thread() && self.unnotified.take() {
+            self.wake_spare_now();
         }
     }
 
     #[cold]
-    fn knock_now(&self) {
-        if self.channel.knock() {
+    fn wake_spare_now(&self) {
+        if self.channel.wake_spare() {
             self.kernel.woke();
         }
     }

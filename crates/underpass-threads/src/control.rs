@@ -290,7 +290,7 @@ impl Control {
             None => {
                 // SYNC with `woken` swap in `take_woken`: what the waker did.
                 self.woken.store(1, Ordering::Release);
-                self.parker.call();
+                self.parker.unpark();
             }
         }
     }

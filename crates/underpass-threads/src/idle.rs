@@ -112,7 +112,7 @@ impl Scheduler {
                 line.call();
             }
         });
-        self.insist_in_time(&lines);
+        self.notify_again_in_time(&lines);
         if self.dispatcher.get().is_none()
             && self.calls_pending()
             && (self.activation().is_lent() || self.may_dispatch(&lines))
@@ -123,11 +123,11 @@ impl Scheduler {
 
     /// Threads keep this activation busy, so that it does not sleep over calls that no peer takes:
     /// it asks now and then.
-    fn insist_in_time(&self, lines: &Lines) {
+    fn notify_again_in_time(&self, lines: &Lines) {
         let now = now_ns();
-        if now - self.insisted.get() >= PROMPT {
-            self.insisted.set(now);
-            lines.iter().for_each(|line| line.insist_if_late());
+        if now - self.notified_again.get() >= PROMPT {
+            self.notified_again.set(now);
+            lines.iter().for_each(|line| line.notify_again_if_late());
         }
     }
 
@@ -172,7 +172,7 @@ impl Scheduler {
     pub(crate) fn passed(&self, times: u32) {
         if lines::passed(times) {
             // Nobody holds on to a dormant line in its sleep.
-            outside::rouse_all();
+            outside::wake_all_idle();
         }
     }
 
@@ -187,7 +187,7 @@ impl Scheduler {
         if let Some(cpu) = self.activation().listens_on() {
             return self.idle_listener(cpu);
         }
-        let mut spin = Spin::new(&self.habit);
+        let mut spin = Spin::new(&self.adaptive_spin);
         self.fire();
         self.carriers.reclaim(|| self.wanted_soon());
         loop {
@@ -227,7 +227,7 @@ impl Scheduler {
         if self.ended.get() {
             return;
         }
-        self.habit.slept(now_ns() - since);
+        self.adaptive_spin.slept(now_ns() - since);
         self.passed(lines::SLEEP);
         // More than one call has come: another processor may help. It looks in the same way whether
         // there are more.
@@ -331,7 +331,7 @@ pub(crate) fn persists(line: &dyn Line) -> bool {
     let taken = line.taken();
     // Where somebody serves a line with all its might, calls wait always: it is held up only if it
     // takes none.
-    let kept = line.keeper().is_some_and(|keeper| keeper.get().is_some());
+    let kept = line.owner().is_some_and(|owner| owner.get().is_some());
     (0..LOOKS).all(|_| {
         std::hint::spin_loop();
         line.pending() && !(kept && line.taken() != taken)

@@ -167,7 +167,7 @@ impl<'a> Liar<'a> {
             28 => drop(self.end.channel.donate(self.numbers.below(4))),
             29 => self.end.channel.wake_peer(),
             30 => {
-                self.end.channel.knock();
+                self.end.channel.wake_spare();
             }
             31 if self.numbers.below(8) == 0 => self.clever(),
             32..36 => self.scribble(),

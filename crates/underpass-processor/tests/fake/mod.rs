@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use underpass_os::barrier;
 use underpass_processor::{
-    Activation, Census, Line, MOST_ACTIVATIONS, Pool, Role, Upcall, preempt, sleep, tally,
+    Activation, ActivationCounts, Line, MOST_ACTIVATIONS, Pool, Role, Upcall, metrics, preempt, sleep,
 };
 
 pub type Job = Box<dyn FnOnce() + Send>;
@@ -133,7 +133,7 @@ pub fn start(maximum: u32) -> &'static Pool {
         while Instant::now() < end {
             std::thread::park_timeout(Duration::from_secs(1));
         }
-        eprintln!("the test hangs: {}; {:?}", pool.census(), tally());
+        eprintln!("the test hangs: {}; {:?}", pool.activation_counts(), metrics());
         for activation in pool.activations() {
             eprintln!("{activation:?}");
         }
@@ -153,8 +153,8 @@ pub fn spawn(job: impl FnOnce() + Send + 'static) {
 pub fn spawn_at(activation: &'static Activation, job: impl FnOnce() + Send + 'static) {
     ALIVE.fetch_add(1, Ordering::AcqRel);
     PINNED[activation.number()].put(Box::new(job));
-    activation.parker().call();
-    Pool::heed();
+    activation.parker().unpark();
+    Pool::wake_monitor();
 }
 
 fn pool() -> &'static Pool {
@@ -183,12 +183,12 @@ pub fn until(so: impl Fn() -> bool) {
     }
 }
 
-/// Waits until the census is so, and adds up, twice in a row.
-pub fn settles(what: impl Fn(&Census) -> bool) -> Census {
+/// Waits until the counts is so, and adds up, twice in a row.
+pub fn settles(what: impl Fn(&ActivationCounts) -> bool) -> ActivationCounts {
     loop {
-        let census = pool().census();
-        if census.adds_up() && what(&census) && census == pool().census() {
-            return census;
+        let counts = pool().activation_counts();
+        if counts.adds_up() && what(&counts) && counts == pool().activation_counts() {
+            return counts;
         }
         std::thread::yield_now();
     }
@@ -197,6 +197,6 @@ pub fn settles(what: impl Fn(&Census) -> bool) -> Census {
 /// Waits until all jobs have ended and everybody is idle; the local invariant holds then.
 pub fn rests() {
     until(|| ALIVE.load(Ordering::Acquire) == 0);
-    let census = settles(|census| census.running == 0 && census.asleep == census.activations);
-    assert_eq!(census.listeners(), census.maximum);
+    let counts = settles(|counts| counts.running == 0 && counts.asleep == counts.activations);
+    assert_eq!(counts.listeners(), counts.maximum);
 }

@@ -1,14 +1,14 @@
 //! A signal at every instruction of who holds preemption off: none is lost, and none interrupts a
 //! critical section.
 
-use crate::slots::Place;
+use crate::permits::Place;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 use std::cell::Cell;
-use underpass_processor::deferral::{self, UNMARKED, Word};
-use underpass_processor::seat::state;
-use underpass_processor::turns;
+use underpass_processor::permits::deferral::{self, UNMARKED, Word};
+use underpass_processor::permits::protocol;
+use underpass_processor::permits::state;
 use underpass_seam::LocalWord;
 
 /// The word of an activation that is interrupted between two of its instructions whenever the
@@ -24,8 +24,8 @@ struct Interrupted {
 impl Interrupted {
     /// The kernel's part: the handler runs whole, on top of the thread.
     fn deliver(&self) {
-        let seat = &self.place.seats[0];
-        let asked = || matches!(seat.hint(), state::PREEMPTING | state::STUCK);
+        let state = &self.place.states[0];
+        let asked = || matches!(state.hint(), state::PREEMPTING | state::BLOCKED);
         if self.signal.swap(false, Ordering::AcqRel) && asked() {
             deferral::on_signal(&self.word, || self.give_way());
         }
@@ -33,7 +33,7 @@ impl Interrupted {
 
     fn give_way(&self) {
         assert!(!self.held.get(), "preempted in a critical section");
-        turns::give_way(&*self.place, &self.place.seats[0]);
+        protocol::give_way(&*self.place, &self.place.states[0]);
     }
 
     fn leave(&self) {
@@ -80,7 +80,7 @@ fn model(times: u32, sections: impl Fn(&Interrupted) + Send + Sync + 'static) {
             let (place, signal) = (place.clone(), signal.clone());
             thread::spawn(move || {
                 for _ in 0..times {
-                    if place.seats[0].advance(state::RUNNING, state::PREEMPTING) {
+                    if place.states[0].advance(state::RUNNING, state::PREEMPTING) {
                         // Not a store: loom takes a store that happened before a swap for one that
                         // may come after it.
                         signal.swap(true, Ordering::AcqRel);
@@ -94,7 +94,7 @@ fn model(times: u32, sections: impl Fn(&Interrupted) + Send + Sync + 'static) {
         // It comes at last.
         own.deliver();
         assert_eq!(own.word.get(), UNMARKED, "no section is left, and no mark");
-        assert_eq!(own.place.seats[0].get(), state::RUNNING, "it has given way, and come back");
+        assert_eq!(own.place.states[0].get(), state::RUNNING, "it has given way, and come back");
         own.place.adds_up();
     });
 }

@@ -1,15 +1,15 @@
 //! Blocked activations that are counted, and those that end when the others have come back.
 
-use crate::slots::{Place, model};
+use crate::permits::{Place, model};
 use loom::sync::atomic::Ordering;
 use loom::thread;
-use underpass_processor::seat::state;
-use underpass_processor::turns::{self, World};
+use underpass_processor::permits::protocol::{self, Environment};
+use underpass_processor::permits::state;
 
-/// As the clerk counts: what was told, and then whether that seat is stuck.
+/// As the clerk counts: what was told, and then whether that state is stuck.
 fn count(place: &Place, number: usize) -> (u32, bool) {
     let told = place.told.load(Ordering::Acquire);
-    (told, place.seats[number].get() == state::STUCK)
+    (told, place.states[number].get() == state::BLOCKED)
 }
 
 #[test]
@@ -19,9 +19,9 @@ fn a_count_after_the_last_change_that_was_told_is_right() {
         let monitor = {
             let place = place.clone();
             thread::spawn(move || {
-                if place.seats[0].advance(state::RUNNING, state::STUCK) {
-                    place.unstuck();
-                    turns::free(&*place);
+                if place.states[0].advance(state::RUNNING, state::BLOCKED) {
+                    place.blocking_ended();
+                    protocol::free(&*place);
                 }
             })
         };
@@ -30,8 +30,8 @@ fn a_count_after_the_last_change_that_was_told_is_right() {
             thread::spawn(move || count(&place, 0))
         };
         // The thread comes to a scheduling point, whether it was found blocked or not.
-        if place.seats[0].get() == state::STUCK {
-            turns::regain(&*place, &place.seats[0], state::STUCK);
+        if place.states[0].get() == state::BLOCKED {
+            protocol::regain(&*place, &place.states[0], state::BLOCKED);
         }
         monitor.join().unwrap();
         let (told, stuck) = clerk.join().unwrap();
@@ -48,12 +48,12 @@ fn work_finds_one_that_ends_or_has_another_started() {
             let place = place.clone();
             thread::spawn(move || place.make_work())
         };
-        let ended = turns::end_for_good(&*place, &place.seats[0]);
+        let ended = protocol::end_for_good(&*place, &place.states[0]);
         other.join().unwrap();
         place.adds_up();
-        let unborn = place.unborn.load(Ordering::SeqCst);
+        let starting = place.starting.load(Ordering::SeqCst);
         let at = if ended { state::ENDED } else { state::RUNNING };
-        assert_eq!((place.seats[0].get(), unborn), (at, u32::from(ended)));
+        assert_eq!((place.states[0].get(), starting), (at, u32::from(ended)));
     });
 }
 
@@ -63,14 +63,14 @@ fn calls_that_nobody_takes_find_one_that_ends_or_have_another_started() {
         let place = Place::new(1, 0, &[state::ASLEEP]);
         let monitor = {
             let place = place.clone();
-            thread::spawn(move || turns::serve(&*place))
+            thread::spawn(move || protocol::serve(&*place))
         };
-        let ended = turns::end_for_good(&*place, &place.seats[0]);
+        let ended = protocol::end_for_good(&*place, &place.states[0]);
         monitor.join().unwrap();
         place.adds_up();
         let at = if ended { state::ENDED } else { state::RUNNING };
-        assert_eq!(place.seats[0].get(), at);
-        assert_eq!(place.unborn.load(Ordering::SeqCst), u32::from(ended));
+        assert_eq!(place.states[0].get(), at);
+        assert_eq!(place.starting.load(Ordering::SeqCst), u32::from(ended));
     });
 }
 
@@ -80,12 +80,12 @@ fn of_two_that_sleep_the_one_that_stays_listens() {
         let place = Place::new(1, 1, &[state::ASLEEP]);
         let other = {
             let place = place.clone();
-            thread::spawn(move || turns::end_for_good(&*place, &place.seats[1]))
+            thread::spawn(move || protocol::end_for_good(&*place, &place.states[1]))
         };
-        let last = turns::retire(&*place, &place.seats[0], state::ASLEEP);
+        let last = protocol::retire(&*place, &place.states[0], state::ASLEEP);
         assert!(other.join().unwrap(), "nobody has called it");
         // It knows that it is the last, or was called to find out.
-        assert!(last || place.seats[0].get() == state::RUNNING);
+        assert!(last || place.states[0].get() == state::RUNNING);
         place.adds_up();
     });
 }
@@ -96,32 +96,32 @@ fn who_ends_as_the_last_leaves_the_lines_to_another() {
         let place = Place::new(1, 0, &[state::ASLEEP, state::ASLEEP]);
         let other = {
             let place = place.clone();
-            thread::spawn(move || turns::invite(&*place))
+            thread::spawn(move || protocol::invite(&*place))
         };
-        let ended = turns::end_for_good(&*place, &place.seats[1]);
+        let ended = protocol::end_for_good(&*place, &place.states[1]);
         other.join().unwrap();
         place.adds_up();
         assert!(ended, "the other is found first");
-        assert_eq!(place.seats[0].get(), state::RUNNING);
+        assert_eq!(place.states[0].get(), state::RUNNING);
     });
 }
 
 #[test]
 fn the_monitor_and_a_stuck_one_that_comes_back() {
     model(|| {
-        let place = Place::new(1, 0, &[state::STUCK]);
+        let place = Place::new(1, 0, &[state::BLOCKED]);
         let monitor = {
             let place = place.clone();
             thread::spawn(move || {
-                if place.slots.take() && !place.seats[0].seat(state::STUCK) {
-                    turns::free(&*place);
+                if place.permits.take() && !place.states[0].give_permit(state::BLOCKED) {
+                    protocol::free(&*place);
                 }
             })
         };
-        turns::regain(&*place, &place.seats[0], state::STUCK);
-        assert_eq!(place.seats[0].get(), state::RUNNING);
+        protocol::regain(&*place, &place.states[0], state::BLOCKED);
+        assert_eq!(place.states[0].get(), state::RUNNING);
         monitor.join().unwrap();
         place.adds_up();
-        assert_eq!(place.slots.counts().running, 1);
+        assert_eq!(place.permits.counts().running, 1);
     });
 }

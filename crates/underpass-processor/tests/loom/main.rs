@@ -3,5 +3,5 @@
 
 mod deferral;
 mod ends;
+mod permits;
 mod sleep;
-mod slots;

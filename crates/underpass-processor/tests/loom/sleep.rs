@@ -26,7 +26,7 @@ impl Place {
         }
     }
 
-    fn call(&self) {
+    fn unpark(&self) {
         if self.parker.announce() {
             *self.bells.lock().unwrap() += 1;
             self.rung.notify_all();
@@ -60,7 +60,7 @@ fn a_call_ends_a_sleep_or_keeps_it_from_beginning() {
             let place = place.clone();
             thread::spawn(move || {
                 place.work.store(true, Ordering::Relaxed);
-                place.call();
+                place.unpark();
             })
         };
         while !place.work.load(Ordering::Relaxed) {
@@ -75,12 +75,12 @@ fn who_leaves_work_calls_a_sleeper_or_is_seen() {
     loom::model(|| {
         let place = Arc::new(Place::new());
         let other = place.clone();
-        // As `rouse` does it: only who seems to sleep is called.
+        // As `unpark` does it: only who seems to sleep is called.
         let submitter = thread::spawn(move || {
             other.work.store(true, Ordering::Relaxed);
             fence(Ordering::SeqCst);
             if other.parker.asleep() {
-                other.call();
+                other.unpark();
             }
         });
         place.sleep();
@@ -95,7 +95,7 @@ fn of_two_callers_one_wakes() {
         let callers: Vec<_> = (0..2)
             .map(|_| {
                 let place = place.clone();
-                thread::spawn(move || place.call())
+                thread::spawn(move || place.unpark())
             })
             .collect();
         place.sleep();

@@ -7,8 +7,8 @@ use crate::message::Bytes;
 use std::any::Any;
 use std::sync::Arc;
 use underpass_channel::{Cell, Payload};
-use underpass_os::{Stamp, failpoint};
-use underpass_processor::{Keeper, Line, Spin};
+use underpass_os::{WakeTimestamp, failpoint};
+use underpass_processor::{Line, LineOwner, Spin};
 use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_sync::Inside;
 use underpass_threads::short_of_e_stacks;
@@ -128,7 +128,7 @@ impl Line for ServerEnd {
         self.channel.own_attention().word()
     }
 
-    fn called(&self) -> Option<Stamp> {
+    fn called(&self) -> Option<WakeTimestamp> {
         Some(self.channel.called())
     }
 
@@ -140,11 +140,11 @@ impl Line for ServerEnd {
         self.channel.own_attention().set_aside();
     }
 
-    fn knock(&self) {
+    fn wake_spare(&self) {
         // One processor of the client's may be busy with a thread, while another sleeps whose
         // threads wait for replies.
-        if self.unrung.take() {
-            self.knock_now();
+        if self.unnotified.take() {
+            self.wake_spare_now();
         }
     }
 
@@ -156,12 +156,12 @@ impl Line for ServerEnd {
 
     fn retire(&self) {
         self.channel.own_attention().retire();
-        self.unrung.retire();
+        self.unnotified.retire();
     }
 
     fn rests(&self) -> bool {
-        if self.unrung.take_left() {
-            self.knock_now();
+        if self.unnotified.take_left() {
+            self.wake_spare_now();
         }
         self.has_none()
     }
@@ -171,7 +171,7 @@ impl Line for ServerEnd {
             return false;
         }
         self.channel.own_attention().revive();
-        self.unrung.revive();
+        self.unnotified.revive();
         // Its next sweep finds it used.
         self.seen.store(self.channel.receiving().position().wrapping_sub(1), Ordering::Relaxed);
         true
@@ -222,8 +222,8 @@ impl Line for ServerEnd {
         failpoint!("server-returned");
     }
 
-    fn keeper(&self) -> Option<&Keeper> {
-        Some(&self.keeper)
+    fn owner(&self) -> Option<&LineOwner> {
+        Some(&self.owner)
     }
 
     fn spun(&self, paid: bool) {

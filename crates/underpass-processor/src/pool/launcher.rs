@@ -1,10 +1,11 @@
 //! The steward: one kernel thread that does what takes locks and memory, so that the monitor
 //! needn't: it starts activations, and looks what processors this domain may use.
 
-use crate::bell::Bell;
-use crate::roster::MOST_ACTIVATIONS;
-use crate::seat::{Seat, state};
-use crate::{Activation, Pool, maximum, tally, turns};
+use crate::park::MonitorParker;
+use crate::permits::{ActivationState, protocol, state};
+use crate::pool::maximum;
+use crate::pool::registry::MOST_ACTIVATIONS;
+use crate::{Activation, Pool, metrics};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,12 +17,12 @@ const LINGER: u64 = 1_000_000_000;
 
 /// What the steward is asked to do.
 #[derive(Debug)]
-pub(crate) struct Births {
+pub(crate) struct Starts {
     /// Activations to be started.
     asked: AtomicU32,
-    /// Slots in hand for activations that are being started: whoever takes one from here has it in
+    /// Permits in hand for activations that are being started: whoever takes one from here has it in
     /// hand.
-    slots: AtomicU32,
+    permits: AtomicU32,
     /// The most activations that there may be.
     limit: AtomicUsize,
     /// Activations that go into the kernel now and then.
@@ -30,40 +31,40 @@ pub(crate) struct Births {
     review: AtomicBool,
     /// Listeners are wanted.
     listeners: AtomicBool,
-    /// There are more activations than are needed while none is blocked. Under the lock of births.
+    /// There are more activations than are needed while none is blocked. Under the lock of starts.
     grown: AtomicBool,
     /// Since when there are too many, as far as somebody has looked, in ns of the clock; or 0.
     surplus_since: AtomicU64,
-    bell: Bell,
-    /// The lock of births and of ends, and activations without a kernel thread: none could be had,
+    parker: MonitorParker,
+    /// The lock of starts and of ends, and activations without a kernel thread: none could be had,
     /// or it has ended.
     spare: Mutex<Vec<&'static Activation>>,
 }
 
-impl Births {
+impl Starts {
     pub(crate) fn new(maximum: usize) -> Self {
         Self {
             asked: AtomicU32::new(0),
-            slots: AtomicU32::new(0),
+            permits: AtomicU32::new(0),
             limit: AtomicUsize::new(limit(maximum)),
             substitutes: AtomicUsize::new(0),
             review: AtomicBool::new(false),
             listeners: AtomicBool::new(false),
             grown: AtomicBool::new(false),
             surplus_since: AtomicU64::new(0),
-            bell: Bell::new(),
+            parker: MonitorParker::new(),
             spare: Mutex::default(),
         }
     }
 
     /// The steward is to look at what it was asked.
     pub(crate) fn call(&self) {
-        self.bell.ring();
+        self.parker.unpark();
     }
 
     /// The steward is to look at the maximum.
     pub(crate) fn call_review(&self) {
-        // Relaxed, as `limit` and `asked`: the bell synchronizes.
+        // Relaxed, as `limit` and `asked`: the parker synchronizes.
         self.review.store(true, Ordering::Relaxed);
         self.call();
     }
@@ -109,20 +110,20 @@ impl Births {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for an activation for the slot that the caller has in hand; `false` if there are too
+    /// Asks for an activation for the permit that the caller has in hand; `false` if there are too
     /// many: then it has it still.
-    pub(crate) fn beget(&self, now: usize) -> bool {
+    pub(crate) fn request_with_permit(&self, now: usize) -> bool {
         let possible = self.possible(now);
         if possible {
-            self.put_slot();
+            self.put_permit();
             self.ask();
         }
         possible
     }
 
-    /// Asks for an activation that gets its slot when it is its turn; `false` if there are too
+    /// Asks for an activation that gets its permit when it is its turn; `false` if there are too
     /// many.
-    pub(crate) fn ask_for_helper(&self, now: usize) -> bool {
+    pub(crate) fn request(&self, now: usize) -> bool {
         let possible = self.possible(now);
         if possible {
             self.ask();
@@ -144,23 +145,23 @@ impl Births {
         self.call();
     }
 
-    /// Puts the slot in hand there for who is born.
-    fn put_slot(&self) {
-        // SYNC with `slots` fetch_update in `take_slot`: what was done under the slot before.
-        self.slots.fetch_add(1, Ordering::AcqRel);
+    /// Puts the permit in hand there for who is started.
+    fn put_permit(&self) {
+        // SYNC with `permits` fetch_update in `take_permit`: what was done under the permit before.
+        self.permits.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Takes a slot that was put there in hand.
-    pub(crate) fn take_slot(&self) -> bool {
-        let less = |slots: u32| slots.checked_sub(1);
-        // SYNC with `slots` fetch_add in `put_slot`.
-        self.slots.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).is_ok()
+    /// Takes a permit that was put there in hand.
+    pub(crate) fn take_permit(&self) -> bool {
+        let less = |permits: u32| permits.checked_sub(1);
+        // SYNC with `permits` fetch_add in `put_permit`.
+        self.permits.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).is_ok()
     }
 
-    /// How many slots lie there.
-    pub(crate) fn slots(&self) -> usize {
+    /// How many permits lie there.
+    pub(crate) fn permits(&self) -> usize {
         // Relaxed: who takes one looks again.
-        self.slots.load(Ordering::Relaxed) as usize
+        self.permits.load(Ordering::Relaxed) as usize
     }
 }
 
@@ -168,12 +169,12 @@ impl Pool {
     /// Starts activations as long as those that aren't blocked in the kernel are too few to run or
     /// listen on all processors.
     pub(crate) fn fill(&'static self) {
-        while self.natives() < self.births.enough(self.maximum()) || turns::short(self) {
-            if self.slots.take() {
-                self.births.put_slot();
+        while self.natives() < self.starts.enough(self.maximum()) || protocol::too_few_able(self) {
+            if self.permits.take() {
+                self.starts.put_permit();
             }
-            if !self.give_birth(None) {
-                return self.bury();
+            if !self.start_activation_on(None) {
+                return self.release_unused_permit();
             }
         }
     }
@@ -181,71 +182,71 @@ impl Pool {
     /// Activations that are no listeners.
     fn natives(&self) -> usize {
         let natives = |activation: &&Activation| activation.listens_on().is_none() && !activation.has_ended();
-        self.roster.iter().filter(|activation| natives(activation)).count()
+        self.registry.iter().filter(|activation| natives(activation)).count()
     }
 
     /// Starts those that were asked for.
-    fn give_births(&'static self) {
-        while self.births.expected() {
-            self.give_one_birth();
-            // Relaxed: the bell synchronizes. Only the steward lowers it.
-            self.births.asked.fetch_sub(1, Ordering::Relaxed);
+    fn start_requested(&'static self) {
+        while self.starts.expected() {
+            self.start_one_requested();
+            // Relaxed: the parker synchronizes. Only the steward lowers it.
+            self.starts.asked.fetch_sub(1, Ordering::Relaxed);
         }
         self.fill();
     }
 
-    fn give_one_birth(&'static self) {
+    fn start_one_requested(&'static self) {
         // By now somebody may sleep.
-        if self.births.take_slot() {
-            if turns::hand_to_sleeper(self) {
+        if self.starts.take_permit() {
+            if protocol::hand_to_sleeper(self) {
                 return;
             }
-            self.births.put_slot();
+            self.starts.put_permit();
         }
-        if !self.give_birth(None) {
-            self.bury();
+        if !self.start_activation_on(None) {
+            self.release_unused_permit();
         }
     }
 
     /// Starts a listener for each CPU that this kernel thread may use, once.
-    fn give_listeners(&'static self, begun: &mut bool) {
-        if !self.births.listeners.load(Ordering::Relaxed) || std::mem::replace(begun, true) {
+    fn start_listeners(&'static self, begun: &mut bool) {
+        if !self.starts.listeners.load(Ordering::Relaxed) || std::mem::replace(begun, true) {
             return;
         }
         // Without them calls are served all the same, on processors of our own.
         for cpu in underpass_os::cpu::allowed().unwrap_or_default() {
-            if !self.give_birth(Some(cpu)) {
+            if !self.start_activation_on(Some(cpu)) {
                 return;
             }
         }
     }
 
-    /// Starts an activation, which takes a slot that lies there, or waits for its turn; or a
+    /// Starts an activation, which takes a permit that lies there, or waits for its turn; or a
     /// listener of `cpu`. `false` if there are too many, or the kernel gives no kernel thread.
-    fn give_birth(&'static self, cpu: Option<usize>) -> bool {
-        let mut spare = self.births.spares();
-        if self.living() >= self.births.limit() {
+    fn start_activation_on(&'static self, cpu: Option<usize>) -> bool {
+        let mut spare = self.starts.spares();
+        if self.living() >= self.starts.limit() {
             return false;
         }
         let kept = spare.iter().position(|spare| spare.listens_on() == cpu).map(|at| spare.swap_remove(at));
-        let activation = kept.unwrap_or_else(|| Activation::leak(self.roster.len(), cpu, self));
+        let activation = kept.unwrap_or_else(|| Activation::leak(self.registry.len(), cpu, self));
         let (number, upcall) = (activation.number(), self.upcall);
         let name = cpu.map_or_else(|| format!("activation-{number}"), |cpu| format!("listener-{cpu}"));
         let begun = start(&name, move || {
             activation.begin();
             upcall.activate(activation);
             // The last that this kernel thread does with it.
-            self.births.spares().push(activation);
+            self.starts.spares().push(activation);
         });
         if !begun {
             spare.push(activation);
         } else {
-            tally().started();
-            match self.roster.get(number) {
-                None => self.roster.push(activation),
+            metrics().started();
+            match self.registry.get(number) {
+                None => self.registry.push(activation),
                 // It counts from now on, as a new one does. Its kernel thread may have come here
                 // first; it can't have ended again, for that takes this lock.
-                Some(_) => drop(activation.seat().advance(state::ENDED, state::ASLEEP)),
+                Some(_) => drop(activation.state().advance(state::ENDED, state::ASLEEP)),
             }
             self.note_growth();
         }
@@ -254,13 +255,13 @@ impl Pool {
 
     /// Activations that have not ended.
     pub(crate) fn living(&self) -> usize {
-        self.roster.iter().filter(|activation| !activation.has_ended()).count()
+        self.registry.iter().filter(|activation| !activation.has_ended()).count()
     }
 
     /// Whether an activation could end, and those that aren't blocked would be enough still.
     pub(crate) fn has_surplus(&self) -> bool {
-        let blocked = self.roster.iter().filter(|activation| activation.is_blocked()).count();
-        self.natives() > self.births.enough(self.maximum()) + blocked
+        let blocked = self.registry.iter().filter(|activation| activation.is_blocked()).count();
+        self.natives() > self.starts.enough(self.maximum()) + blocked
     }
 
     /// When activations that are too many may end, if there are any: when there have been for
@@ -268,12 +269,12 @@ impl Pool {
     #[inline]
     pub(crate) fn surplus_ends_at(&self) -> Option<u64> {
         // Relaxed, here and below: whoever asks asks again.
-        if self.births.grown.load(Ordering::Relaxed) { self.surplus_ends() } else { None }
+        if self.starts.grown.load(Ordering::Relaxed) { self.surplus_ends() } else { None }
     }
 
     #[cold]
     fn surplus_ends(&self) -> Option<u64> {
-        let since = &self.births.surplus_since;
+        let since = &self.starts.surplus_since;
         if !self.has_surplus() {
             since.store(0, Ordering::Relaxed);
             return None;
@@ -284,37 +285,37 @@ impl Pool {
         Some(if begun == 0 { now } else { begun } + LINGER)
     }
 
-    /// Ends an activation that sleeps, unless it is needed. Under the lock of births: of two only
+    /// Ends an activation that sleeps, unless it is needed. Under the lock of starts: of two only
     /// one is the last that is too many.
     pub(crate) fn end(&self, activation: &Activation) -> bool {
-        let _spare = self.births.spares();
-        let ended = self.has_surplus() && turns::end_for_good(self, activation.seat());
+        let _spare = self.starts.spares();
+        let ended = self.has_surplus() && protocol::end_for_good(self, activation.state());
         self.note_growth();
         ended
     }
 
-    /// Under the lock of births.
+    /// Under the lock of starts.
     fn note_growth(&self) {
-        let grown = self.natives() > self.births.enough(self.maximum());
-        self.births.grown.store(grown, Ordering::Relaxed);
+        let grown = self.natives() > self.starts.enough(self.maximum());
+        self.starts.grown.store(grown, Ordering::Relaxed);
     }
 
-    /// The slot of one that could not be started, if nobody has taken it, is given to others.
-    fn bury(&self) {
-        if self.births.take_slot() && !turns::hand_to_sleeper(self) {
+    /// The permit of one that could not be started, if nobody has taken it, is given to others.
+    fn release_unused_permit(&self) {
+        if self.starts.take_permit() && !protocol::hand_to_sleeper(self) {
             // Not `free`: for work it would ask for the next that can't be started.
-            turns::release(self);
+            protocol::release(self);
         }
     }
 
-    /// One that has just been started comes to a slot: one that lies there for it, else as one that
+    /// One that has just been started comes to a permit: one that lies there for it, else as one that
     /// wakes.
-    pub(crate) fn welcome(&self, seat: &Seat) {
-        if self.births.take_slot() && !seat.seat(state::ASLEEP) {
+    pub(crate) fn admit(&self, state: &ActivationState) {
+        if self.starts.take_permit() && !state.give_permit(state::ASLEEP) {
             // It was handed one, or called up.
-            turns::free(self);
+            protocol::free(self);
         }
-        turns::resume(self, seat);
+        protocol::resume(self, state);
     }
 }
 
@@ -327,12 +328,12 @@ fn limit(maximum: usize) -> usize {
 pub(crate) fn run(pool: &'static Pool) -> ! {
     let mut listening = false;
     loop {
-        pool.give_births();
-        pool.give_listeners(&mut listening);
-        if pool.births.review.swap(false, Ordering::Relaxed) {
+        pool.start_requested();
+        pool.start_listeners(&mut listening);
+        if pool.starts.review.swap(false, Ordering::Relaxed) {
             pool.update_maximum();
         }
-        pool.births.bell.doze(|| true);
+        pool.starts.parker.sleep_until_unparked(|| true);
     }
 }
 

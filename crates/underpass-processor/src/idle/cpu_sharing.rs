@@ -12,7 +12,7 @@ use std::cell::Cell;
 const BRIEF: (u64, u64) = (1_500, 100_000);
 
 /// So many spells in a row are no accident.
-const CROWDED: u32 = 8;
+const SHARED: u32 = 8;
 
 /// For how long a processor that has left a CPU does not leave another, in ns; twice as long each
 /// time, unless it did not want to meanwhile. Where there is no CPU to spare, leaving leads to
@@ -21,7 +21,7 @@ const PAUSE: (u64, u64) = (1_000_000, 1_000_000_000);
 
 /// What one processor knows of it.
 #[derive(Debug)]
-pub(crate) struct Crowd {
+pub(crate) struct CpuSharing {
     /// Spells in a row in which what was waited for came when this processor gave way.
     met: Cell<u32>,
     /// It may leave.
@@ -31,14 +31,14 @@ pub(crate) struct Crowd {
     pause: Cell<u64>,
 }
 
-impl Crowd {
+impl CpuSharing {
     pub(crate) const fn new(leaves: bool) -> Self {
         Self { met: Cell::new(0), leaves, left: Cell::new(0), pause: Cell::new(PAUSE.0) }
     }
 
     /// Whether the peer came last when this processor gave way.
     #[inline]
-    pub(crate) fn is_met(&self) -> bool {
+    pub(crate) fn peer_shares(&self) -> bool {
         self.met.get() > 0
     }
 
@@ -54,13 +54,13 @@ impl Crowd {
     /// A spell ended well, with giving way or without.
     pub(crate) fn came(&self, by_giving_way: bool) {
         // Who may not leave meets its peer for as long as it likes.
-        self.met.set(if by_giving_way { CROWDED.min(self.met.get() + 1) } else { 0 });
+        self.met.set(if by_giving_way { SHARED.min(self.met.get() + 1) } else { 0 });
     }
 
     /// Whether to leave this CPU now; if so, it is not asked again soon.
-    pub(crate) fn is_to_leave(&self, now: u64) -> bool {
+    pub(crate) fn should_leave(&self, now: u64) -> bool {
         let last = now - self.left.get();
-        if !self.leaves || self.met.get() < CROWDED || last < self.pause.get() {
+        if !self.leaves || self.met.get() < SHARED || last < self.pause.get() {
             return false;
         }
         self.met.set(0);
@@ -75,54 +75,54 @@ impl Crowd {
 mod tests {
     use super::*;
 
-    fn meet(crowd: &Crowd, times: u32) {
-        (0..times).for_each(|_| crowd.came(true));
+    fn meet(sharing: &CpuSharing, times: u32) {
+        (0..times).for_each(|_| sharing.came(true));
     }
 
     #[test]
     fn who_meets_its_peer_by_giving_way_again_and_again_leaves_once() {
-        let crowd = Crowd::new(true);
+        let sharing = CpuSharing::new(true);
         let mut now = 100 * PAUSE.1;
-        meet(&crowd, CROWDED - 1);
-        crowd.came(false);
-        meet(&crowd, CROWDED - 1);
-        assert!(!crowd.is_to_leave(now), "in a row");
-        meet(&crowd, 1);
-        assert!(crowd.is_to_leave(now) && !crowd.is_to_leave(now));
+        meet(&sharing, SHARED - 1);
+        sharing.came(false);
+        meet(&sharing, SHARED - 1);
+        assert!(!sharing.should_leave(now), "in a row");
+        meet(&sharing, 1);
+        assert!(sharing.should_leave(now) && !sharing.should_leave(now));
         // It was no use.
         let mut pauses = Vec::new();
         for _ in 0..12 {
-            meet(&crowd, CROWDED);
+            meet(&sharing, SHARED);
             let left = now;
-            while !crowd.is_to_leave(now) {
+            while !sharing.should_leave(now) {
                 now += PAUSE.0 / 2;
             }
             pauses.push(now - left);
         }
         assert!(pauses.is_sorted() && pauses[0] <= 2 * PAUSE.0 && pauses[11] >= PAUSE.1, "{pauses:?}");
         now += 10 * PAUSE.1;
-        meet(&crowd, CROWDED);
-        assert!(crowd.is_to_leave(now));
+        meet(&sharing, SHARED);
+        assert!(sharing.should_leave(now));
         now += PAUSE.0;
-        meet(&crowd, CROWDED);
-        assert!(crowd.is_to_leave(now), "forgotten");
+        meet(&sharing, SHARED);
+        assert!(sharing.should_leave(now), "forgotten");
     }
 
     #[test]
     fn who_finds_nobody_or_one_that_computes_meets_nobody() {
-        let crowd = Crowd::new(true);
+        let sharing = CpuSharing::new(true);
         for ns in [BRIEF.0 - 1, BRIEF.1] {
-            meet(&crowd, CROWDED);
-            assert!(!crowd.gave_way(ns) && !crowd.is_met());
+            meet(&sharing, SHARED);
+            assert!(!sharing.gave_way(ns) && !sharing.peer_shares());
         }
-        assert!(crowd.gave_way(BRIEF.0));
+        assert!(sharing.gave_way(BRIEF.0));
     }
 
     #[test]
     fn who_may_not_leave_stays() {
-        let crowd = Crowd::new(false);
-        meet(&crowd, 2 * CROWDED);
-        assert!(!crowd.is_to_leave(100 * PAUSE.1));
-        assert_eq!(crowd.met.get(), CROWDED, "it counts no further");
+        let sharing = CpuSharing::new(false);
+        meet(&sharing, 2 * SHARED);
+        assert!(!sharing.should_leave(100 * PAUSE.1));
+        assert_eq!(sharing.met.get(), SHARED, "it counts no further");
     }
 }

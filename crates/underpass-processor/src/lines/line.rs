@@ -1,10 +1,10 @@
 //! What an idle processor looks at.
 
-use crate::Keeper;
+use crate::LineOwner;
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
-use underpass_os::Stamp;
+use underpass_os::WakeTimestamp;
 
 /// The receiving end of a channel, as processors see it.
 ///
@@ -60,7 +60,7 @@ pub trait Line: Send + Sync {
     fn word(&self) -> &AtomicU32;
 
     /// When and from where the peer last called who sleeps on the word, as it says.
-    fn called(&self) -> Option<Stamp> {
+    fn called(&self) -> Option<WakeTimestamp> {
         None
     }
 
@@ -96,29 +96,29 @@ pub trait Line: Send + Sync {
     fn enter(&self) {}
 
     /// Who [`enter`](Self::enter)ed sleeps no more, and has `own` calls of its own under way at the
-    /// least. If others wait too, a bell that was theirs is passed on.
+    /// least. If others wait too, a parker that was theirs is passed on.
     fn leave(&self, own: u32) {
         let _ = own;
     }
 
-    /// After how many ns a sleeper on this line is to [`insist`](Self::insist): replies are awaited
+    /// After how many ns a sleeper on this line is to [`notify_again`](Self::notify_again): replies are awaited
     /// of a peer whose processors may all be held up by what blocks in a procedure. The sleeper has
     /// `donated` its own processor to the peer, or not.
-    fn insists(&self, donated: bool) -> Option<u64> {
+    fn notify_again_after(&self, donated: bool) -> Option<u64> {
         let _ = donated;
         None
     }
 
     /// Calls the peer again, in a way that reaches it also when none of its processors looks or
     /// sleeps.
-    fn insist(&self) {
+    fn notify_again(&self) {
         self.call();
     }
 
     /// A processor that is busy with threads asks this each [`PROMPT`](crate::PROMPT) ns or so:
-    /// calls the peer, as [`insist`](Self::insist) does, if it has taken none of our calls for as
+    /// calls the peer, as [`notify_again`](Self::notify_again) does, if it has taken none of our calls for as
     /// long as a sleeper would wait.
-    fn insist_if_late(&self) {}
+    fn notify_again_if_late(&self) {}
 
     /// Whether calls wait for [`serve`](Self::serve); if so, whether none was taken since the
     /// monitor last asked. The monitor alone asks. Takes neither lock nor memory.
@@ -132,7 +132,7 @@ pub trait Line: Send + Sync {
     }
 
     /// Calls a spare processor of the peer, if something was posted since the peer was last called.
-    fn knock(&self);
+    fn wake_spare(&self);
 
     /// Whether calls wait at a peer that has no processor, and that was not called for them: it is
     /// to be given one.
@@ -207,7 +207,7 @@ pub trait Line: Send + Sync {
 
     /// Who serves this line, where several activations serve calls: for the room that dispatches.
     #[inline]
-    fn keeper(&self) -> Option<&Keeper> {
+    fn owner(&self) -> Option<&LineOwner> {
         None
     }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts of a domain's dealings with the kernel. All on slow paths, hence plain shared counters.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct Metrics {
     kernel_entries: AtomicU64,
     sleeps: AtomicU64,
     wakeups: AtomicU64,
@@ -18,7 +18,7 @@ pub struct Tally {
     spins: [AtomicU64; 2],
 }
 
-static TALLY: Tally = Tally {
+static METRICS: Metrics = Metrics {
     kernel_entries: AtomicU64::new(0),
     sleeps: AtomicU64::new(0),
     wakeups: AtomicU64::new(0),
@@ -33,12 +33,12 @@ static TALLY: Tally = Tally {
 };
 
 /// This domain's.
-pub fn tally() -> &'static Tally {
-    &TALLY
+pub fn metrics() -> &'static Metrics {
+    &METRICS
 }
 
 // Relaxed throughout: these are statistics.
-impl Tally {
+impl Metrics {
     /// Counts `n` system calls.
     pub fn entered_kernel(&self, n: u64) {
         self.kernel_entries.fetch_add(n, Ordering::Relaxed);

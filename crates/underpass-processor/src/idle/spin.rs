@@ -6,73 +6,20 @@
 //! a batch of looks; where they are shorter, or a little longer than the rule would wait, it polls
 //! for twice as long.
 
-use crate::company::COMPANY;
-use crate::crowd::Crowd;
-use crate::tally;
+use crate::idle::contention::CONTENTION;
+use crate::idle::cpu_sharing::CpuSharing;
+use crate::metrics;
+use crate::park::wake_up_cost::wake_up_cost;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
 use underpass_os::clock::now_ns;
 use underpass_os::cpu;
-
-/// What a wake-up across processors costs, in ns: about the median of those that this domain has
-/// seen, from the median of the machines that we measured on.
-static WAKE_UP: AtomicU64 = AtomicU64::new(60_000);
-
-/// Between these, in ns: one on the same CPU, and one on a machine that does much else.
-const SENSIBLE: (u64, u64) = (3_000, 200_000);
-
-/// The least that counts of a wake-up by a peer, which may say what it likes, in ns: as quick as
-/// the quickest that we measured. Who says less would have this domain sleep where others call.
-const QUICK: u64 = 20_000;
-
-/// One wake-up that was seen moves the estimate by such a part of it.
-const STEP: u64 = 8;
-
-/// Sets what a wake-up is thought to cost, in ns. What is seen of wake-ups moves it on.
-pub fn set_wake_up_cost(ns: u64) {
-    WAKE_UP.store(ns.clamp(SENSIBLE.0, SENSIBLE.1), Ordering::Relaxed);
-}
-
-/// What a wake-up is thought to cost, in ns: how long idle processors poll by rule (URPC, section
-/// 4.4; DESIGN.md, section 7).
-///
-/// # Examples
-/// ```
-/// assert!(underpass_processor::wake_up_cost() >= 3_000);
-/// ```
-pub fn wake_up_cost() -> u64 {
-    // Relaxed, here and wherever it is written: an estimate.
-    WAKE_UP.load(Ordering::Relaxed)
-}
-
-/// A wake-up took so long, in ns, from the call to the called.
-pub(crate) fn saw_wake_up(ns: u64) {
-    set_wake_up_cost(moved(wake_up_cost(), ns));
-}
-
-/// A wake-up by a peer took so long, in ns, as it says.
-pub(crate) fn was_told_of_wake_up(ns: u64) {
-    saw_wake_up(believed(ns));
-}
-
-/// As much of that as counts.
-fn believed(ns: u64) -> u64 {
-    ns.max(QUICK)
-}
-
-/// The estimate after one that took `ns`.
-fn moved(estimate: u64, ns: u64) -> u64 {
-    let step = estimate / STEP;
-    let moved = if ns > estimate { estimate + step } else { estimate - step };
-    moved.clamp(SENSIBLE.0, SENSIBLE.1)
-}
 
 /// What an idle processor has learnt of its waits: whether what it waits for comes soon, and
 /// whether it does so on another CPU. One kernel thread's.
 #[derive(Debug)]
-pub struct Habit {
+pub struct AdaptiveSpin {
     credit: Cell<u8>,
-    crowd: Crowd,
+    sharing: CpuSharing,
 }
 
 /// No more than a batch of polls below this.
@@ -81,22 +28,22 @@ const SOME: u8 = 1;
 const MUCH: u8 = 7;
 const MOST: u8 = 8;
 
-impl Default for Habit {
+impl Default for AdaptiveSpin {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Habit {
+impl AdaptiveSpin {
     /// One that follows the rule.
     pub const fn new() -> Self {
-        Self { credit: Cell::new(4), crowd: Crowd::new(false) }
+        Self { credit: Cell::new(4), sharing: CpuSharing::new(false) }
     }
 
     /// The same, of an activation: it leaves a CPU that its peer doesn't. Not both of them are to,
     /// and a plain kernel thread is its user's.
     pub const fn of_leader() -> Self {
-        Self { crowd: Crowd::new(true), ..Self::new() }
+        Self { sharing: CpuSharing::new(true), ..Self::new() }
     }
 
     /// How long to poll, in ns.
@@ -139,7 +86,7 @@ const PATIENCE: (u32, u32) = (1, 8);
 /// One idle spell.
 #[derive(Debug)]
 pub struct Spin<'a> {
-    habit: &'a Habit,
+    adaptive: &'a AdaptiveSpin,
     polls: u32,
     /// Since when, once a batch was in vain.
     begun: Option<u64>,
@@ -170,11 +117,11 @@ impl<'a> Spin<'a> {
         std::hint::black_box(Self::ROW)
     }
 
-    /// A spell of who has this habit.
+    /// A spell of who has this adaptive.
     #[inline]
-    pub fn new(habit: &'a Habit) -> Self {
-        let polls = if habit.crowd.is_met() { BATCH - FEW } else { 0 };
-        Self { habit, polls, begun: None, looks: 0, gave_way: false, over: false }
+    pub fn new(adaptive: &'a AdaptiveSpin) -> Self {
+        let polls = if adaptive.sharing.peer_shares() { BATCH - FEW } else { 0 };
+        Self { adaptive, polls, begun: None, looks: 0, gave_way: false, over: false }
     }
 
     /// A fresh spell: something was found.
@@ -189,9 +136,9 @@ impl<'a> Spin<'a> {
     #[cold]
     fn end(&mut self) {
         if !self.over {
-            self.habit.came(true);
-            self.habit.crowd.came(self.gave_way);
-            tally().spun(true);
+            self.adaptive.came(true);
+            self.adaptive.sharing.came(self.gave_way);
+            metrics().spun(true);
         }
         (self.begun, self.looks, self.gave_way, self.over) = (None, 0, false, false);
     }
@@ -208,7 +155,7 @@ impl<'a> Spin<'a> {
         self.begun.is_some()
     }
 
-    /// Since when it lasts, for [`Habit::slept`]: since now, if not one batch was in vain.
+    /// Since when it lasts, for [`AdaptiveSpin::slept`]: since now, if not one batch was in vain.
     pub fn since(&self) -> u64 {
         self.begun.unwrap_or_else(now_ns)
     }
@@ -259,30 +206,30 @@ impl<'a> Spin<'a> {
     #[cold]
     fn look_at_the_clock(&mut self, shares: bool) {
         let now = now_ns();
-        let until = *self.begun.get_or_insert(now) + self.habit.length();
+        let until = *self.begun.get_or_insert(now) + self.adaptive.length();
         if now >= until && !self.over {
             self.over = true;
             if self.looks > 0 {
-                tally().spun(false);
+                metrics().spun(false);
             }
         }
         self.looks += 1;
-        let patience = if self.habit.crowd.is_met() { PATIENCE.0 } else { PATIENCE.1 };
+        let patience = if self.adaptive.sharing.peer_shares() { PATIENCE.0 } else { PATIENCE.1 };
         if shares && self.looks >= patience && self.looks.is_power_of_two() && !self.over {
             // By now a peer with a processor of its own would have answered: it may be waiting for
             // this very one.
-            if !COMPANY.is_good(now) {
+            if !CONTENTION.worth_giving_way(now) {
                 self.over = true;
                 return;
             }
-            tally().entered_kernel(1);
-            if self.habit.crowd.is_to_leave(now) && cpu::leave() {
+            metrics().entered_kernel(1);
+            if self.adaptive.sharing.should_leave(now) && cpu::leave() {
                 return;
             }
             cpu::give_way();
             let back = now_ns();
-            COMPANY.saw(back - now, back);
-            self.gave_way = self.habit.crowd.gave_way(back - now);
+            CONTENTION.record(back - now, back);
+            self.gave_way = self.adaptive.sharing.gave_way(back - now);
         }
     }
 }
@@ -290,10 +237,11 @@ impl<'a> Spin<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::park::wake_up_cost::SENSIBLE;
 
     /// Polls in vain until the spell is over; gives how many batches that took.
-    fn spin_in_vain(habit: &Habit) -> u32 {
-        let mut spin = Spin::new(habit);
+    fn spin_in_vain(adaptive: &AdaptiveSpin) -> u32 {
+        let mut spin = Spin::new(adaptive);
         while spin.again(false, || false) {}
         assert!(spin.over());
         spin.looks
@@ -301,41 +249,41 @@ mod tests {
 
     #[test]
     fn who_waits_long_polls_for_a_batch_and_learns_again() {
-        let habit = Habit::new();
+        let adaptive = AdaptiveSpin::new();
         let long = 100 * SENSIBLE.1;
-        (0..4).for_each(|_| habit.slept(long));
-        assert_eq!(habit.length(), 0);
-        assert_eq!(spin_in_vain(&habit), 1, "one look at the clock, and it sleeps");
-        habit.slept(1);
-        assert!(habit.length() > 0, "what comes soon is worth a spin again");
-        (0..8).for_each(|_| habit.slept(1));
-        assert!(habit.length() >= 2 * SENSIBLE.0);
-        (0..20).for_each(|_| habit.slept(long));
-        assert_eq!(habit.length(), 0);
+        (0..4).for_each(|_| adaptive.slept(long));
+        assert_eq!(adaptive.length(), 0);
+        assert_eq!(spin_in_vain(&adaptive), 1, "one look at the clock, and it sleeps");
+        adaptive.slept(1);
+        assert!(adaptive.length() > 0, "what comes soon is worth a spin again");
+        (0..8).for_each(|_| adaptive.slept(1));
+        assert!(adaptive.length() >= 2 * SENSIBLE.0);
+        (0..20).for_each(|_| adaptive.slept(long));
+        assert_eq!(adaptive.length(), 0);
     }
 
     /// What two learn who wait for each other in turn: one computes for `work` before it posts, the
-    /// other answers at once. From their worst habits on.
+    /// other answers at once. From their worst spins on.
     fn taught_by_each_other(work: u64, wake_up: u64) -> [u64; 2] {
-        let habits = [Habit::new(), Habit::new()];
-        habits.iter().for_each(|habit| habit.credit.set(0));
+        let spins = [AdaptiveSpin::new(), AdaptiveSpin::new()];
+        spins.iter().for_each(|adaptive| adaptive.credit.set(0));
         let mut asleep = true;
         // Whether who waits for so long is asleep by then.
-        let wait = |gap: u64, habit: &Habit| {
-            let asleep = gap > habit.length();
+        let wait = |gap: u64, adaptive: &AdaptiveSpin| {
+            let asleep = gap > adaptive.length();
             if asleep {
-                habit.slept(gap + wake_up)
+                adaptive.slept(gap + wake_up)
             } else {
-                habit.came(true)
+                adaptive.came(true)
             }
             asleep
         };
         for _ in 0..100 {
             // Who sleeps has to be woken before it does its part.
-            let server_sleeps = wait(if asleep { wake_up } else { 0 } + work, &habits[1]);
-            asleep = wait(if server_sleeps { wake_up } else { 0 }, &habits[0]);
+            let server_sleeps = wait(if asleep { wake_up } else { 0 } + work, &spins[1]);
+            asleep = wait(if server_sleeps { wake_up } else { 0 }, &spins[0]);
         }
-        habits.map(|habit| habit.length())
+        spins.map(|adaptive| adaptive.length())
     }
 
     #[test]
@@ -351,17 +299,10 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_moves_the_estimate_between_what_is_sensible() {
-        let told = |ns: u64| (0..100).fold(60_000, |estimate, _| moved(estimate, believed(ns)));
-        assert!((QUICK - QUICK / STEP..=QUICK + QUICK / STEP).contains(&told(0)));
-        assert_eq!(told(u64::MAX), SENSIBLE.1);
-    }
-
-    #[test]
     fn a_spell_that_finds_something_pays_and_one_that_ends_does_not() {
-        let habit = Habit::new();
-        let before = (tally().spins_paid(), tally().spins_in_vain());
-        let mut spin = Spin::new(&habit);
+        let adaptive = AdaptiveSpin::new();
+        let before = (metrics().spins_paid(), metrics().spins_in_vain());
+        let mut spin = Spin::new(&adaptive);
         assert!(spin.again(false, || false));
         spin.reset();
         assert!(!spin.has_begun(), "less than a batch is no spin");
@@ -369,18 +310,10 @@ mod tests {
             assert!(spin.again(false, || false));
         }
         spin.reset();
-        assert_eq!(habit.credit.get(), 5);
-        spin_in_vain(&habit);
+        assert_eq!(adaptive.credit.get(), 5);
+        spin_in_vain(&adaptive);
         // Others spin beside this test.
-        assert!(tally().spins_paid() > before.0);
-        assert!(tally().spins_in_vain() > before.1);
-    }
-
-    #[test]
-    fn the_estimate_follows_what_is_seen() {
-        let after = |seen: u64| (0..100).fold(50_000, |estimate, _| moved(estimate, seen));
-        assert_eq!(after(0), SENSIBLE.0);
-        assert_eq!(after(u64::MAX), SENSIBLE.1);
-        assert!((20_000..30_000).contains(&after(24_000)), "it stays near what is seen again and again");
+        assert!(metrics().spins_paid() > before.0);
+        assert!(metrics().spins_in_vain() > before.1);
     }
 }

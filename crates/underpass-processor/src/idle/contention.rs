@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What giving way has led to lately.
 #[derive(Debug)]
-pub(crate) struct Company {
+pub(crate) struct Contention {
     /// How many times in a row it was long.
     long: AtomicU32,
     /// How many times in a row it did not.
@@ -33,10 +33,10 @@ const SHARE: u64 = 16;
 /// For how long it stops, in ns; twice as long each time.
 const PAUSE: (u64, u64) = (20_000_000, 10_000_000_000);
 
-pub(crate) static COMPANY: Company = Company::new();
+pub(crate) static CONTENTION: Contention = Contention::new();
 
 // Relaxed throughout: what is lost or late costs time, and nothing else.
-impl Company {
+impl Contention {
     const fn new() -> Self {
         Self {
             long: AtomicU32::new(0),
@@ -47,25 +47,25 @@ impl Company {
     }
 
     /// Whether giving way is worth while.
-    pub(crate) fn is_good(&self, now: u64) -> bool {
+    pub(crate) fn worth_giving_way(&self, now: u64) -> bool {
         let again = self.again.load(Ordering::Relaxed);
         again == 0 || now >= again
     }
 
     /// A kernel thread has given way, and has its processor back after `took` ns, `now`.
-    pub(crate) fn saw(&self, took: u64, now: u64) {
+    pub(crate) fn record(&self, took: u64, now: u64) {
         let long = took >= BRIEF;
         if !long && self.again.load(Ordering::Relaxed) == 0 {
             if self.long.load(Ordering::Relaxed) != 0 {
                 self.long.store(0, Ordering::Relaxed);
             }
         } else {
-            self.weigh(long.then_some(took), now);
+            self.record_change(long.then_some(took), now);
         }
     }
 
     #[cold]
-    fn weigh(&self, long: Option<u64>, now: u64) {
+    fn record_change(&self, long: Option<u64>, now: u64) {
         let on_trial = self.again.load(Ordering::Relaxed) != 0;
         let Some(took) = long else {
             if self.short.fetch_add(1, Ordering::Relaxed) >= SHORT {
@@ -91,32 +91,35 @@ mod tests {
 
     #[test]
     fn in_bad_company_it_stops_for_longer_and_longer_until_it_gets_better() {
-        let company = Company::new();
-        (0..LONG - 1).for_each(|_| company.saw(BRIEF, 1));
-        company.saw(0, 1);
-        (0..LONG - 1).for_each(|_| company.saw(BRIEF, 1));
-        assert!(company.is_good(1), "only so many in a row count");
-        company.saw(BRIEF, 1);
-        assert!(!company.is_good(PAUSE.0));
+        let contention = Contention::new();
+        (0..LONG - 1).for_each(|_| contention.record(BRIEF, 1));
+        contention.record(0, 1);
+        (0..LONG - 1).for_each(|_| contention.record(BRIEF, 1));
+        assert!(contention.worth_giving_way(1), "only so many in a row count");
+        contention.record(BRIEF, 1);
+        assert!(!contention.worth_giving_way(PAUSE.0));
         let mut now = PAUSE.0 + 1;
-        assert!(company.is_good(now), "it tries again");
+        assert!(contention.worth_giving_way(now), "it tries again");
         for times in 1..20 {
-            company.saw(BRIEF, now);
+            contention.record(BRIEF, now);
             let pause = (PAUSE.0 << times).min(PAUSE.1);
-            assert!(!company.is_good(now + pause - 1), "one is enough on trial");
+            assert!(!contention.worth_giving_way(now + pause - 1), "one is enough on trial");
             now += pause;
-            assert!(company.is_good(now));
+            assert!(contention.worth_giving_way(now));
         }
-        (0..=SHORT).for_each(|_| company.saw(0, now));
-        company.saw(BRIEF, now);
-        assert!(company.is_good(now), "forgotten");
+        (0..=SHORT).for_each(|_| contention.record(0, now));
+        contention.record(BRIEF, now);
+        assert!(contention.worth_giving_way(now), "forgotten");
     }
 
     #[test]
     fn what_took_long_is_not_tried_again_soon() {
-        let company = Company::new();
+        let contention = Contention::new();
         let took = 300_000_000;
-        (0..LONG).for_each(|_| company.saw(took, took));
-        assert!(!company.is_good((SHARE + 1) * took - 1) && company.is_good((SHARE + 1) * took));
+        (0..LONG).for_each(|_| contention.record(took, took));
+        assert!(
+            !contention.worth_giving_way((SHARE + 1) * took - 1)
+                && contention.worth_giving_way((SHARE + 1) * took)
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Where the monitor and the steward sleep, lightly or soundly.
 
-use crate::tally;
+use crate::metrics;
 use std::sync::atomic::{AtomicU32, Ordering};
 use underpass_os::clock;
 use underpass_os::futex::{self, Scope, Watched};
@@ -9,17 +9,17 @@ const AWAKE: u32 = 0;
 /// Sleeps until the next tick.
 const TICKING: u32 = 1;
 /// Sleeps until somebody calls.
-const DOZING: u32 = 2;
+const SLEEPING: u32 = 2;
 /// Somebody called.
-const CALLED: u32 = 3;
+const UNPARKED: u32 = 3;
 
-/// Its sleeper alone sets all but `CALLED`, which anybody does.
+/// Its sleeper alone sets all but `UNPARKED`, which anybody does.
 #[derive(Debug)]
-pub(crate) struct Bell {
+pub(crate) struct MonitorParker {
     word: AtomicU32,
 }
 
-impl Bell {
+impl MonitorParker {
     pub(crate) const fn new() -> Self {
         Self { word: AtomicU32::new(AWAKE) }
     }
@@ -28,31 +28,31 @@ impl Bell {
     #[inline]
     pub(crate) fn dozes(&self) -> bool {
         // Relaxed: the barriers of H2 and D2 in the README are what counts.
-        self.word.load(Ordering::Relaxed) == DOZING
+        self.word.load(Ordering::Relaxed) == SLEEPING
     }
 
     /// Calls the sleeper: its sleep ends, or its next one doesn't begin. Takes no lock: handlers
     /// call.
     #[cold]
-    pub(crate) fn ring(&self) {
+    pub(crate) fn unpark(&self) {
         // SYNC with `word` compare_exchange and swap in `sleep`: what the caller did before.
-        if matches!(self.word.swap(CALLED, Ordering::AcqRel), TICKING | DOZING) {
-            tally().woke();
+        if matches!(self.word.swap(UNPARKED, Ordering::AcqRel), TICKING | SLEEPING) {
+            metrics().woke();
             futex::wake(&self.word, Scope::Private, 1);
         }
     }
 
     /// Sleeps until called or `until_ns`.
-    pub(crate) fn tick(&self, until_ns: u64) {
+    pub(crate) fn sleep_until(&self, until_ns: u64) {
         self.sleep(TICKING, Some(until_ns), || true);
     }
 
     /// Sleeps until called, unless somebody has called or `quiet` finds otherwise, which looks
     /// after a barrier.
-    pub(crate) fn doze(&self, quiet: impl FnOnce() -> bool) {
-        self.sleep(DOZING, None, || {
+    pub(crate) fn sleep_until_unparked(&self, quiet: impl FnOnce() -> bool) {
+        self.sleep(SLEEPING, None, || {
             underpass_os::barrier::heavy();
-            tally().entered_kernel(1);
+            metrics().entered_kernel(1);
             quiet()
         });
     }
@@ -65,7 +65,7 @@ impl Bell {
             while self.word.load(Ordering::Relaxed) == how
                 && until_ns.is_none_or(|until| clock::now_ns() < until)
             {
-                tally().slept();
+                metrics().slept();
                 futex::wait(Watched { word: &self.word, expected: how, scope: Scope::Private }, until_ns);
             }
         }
@@ -81,32 +81,32 @@ mod tests {
 
     #[test]
     fn a_call_before_the_sleep_is_not_lost() {
-        let bell = Bell::new();
-        bell.ring();
-        bell.doze(|| true);
-        bell.ring();
-        bell.tick(u64::MAX);
+        let parker = MonitorParker::new();
+        parker.unpark();
+        parker.sleep_until_unparked(|| true);
+        parker.unpark();
+        parker.sleep_until(u64::MAX);
     }
 
     #[test]
     fn a_tick_ends_by_itself_and_a_doze_that_finds_something_does_not_begin() {
-        let bell = Bell::new();
-        bell.tick(clock::now_ns() + 1_000_000);
-        bell.doze(|| false);
-        assert!(!bell.dozes());
+        let parker = MonitorParker::new();
+        parker.sleep_until(clock::now_ns() + 1_000_000);
+        parker.sleep_until_unparked(|| false);
+        assert!(!parker.dozes());
     }
 
     #[test]
     fn a_call_ends_a_doze() {
-        let bell = Arc::new(Bell::new());
-        let other = bell.clone();
+        let parker = Arc::new(MonitorParker::new());
+        let other = parker.clone();
         let caller = std::thread::spawn(move || {
             while !other.dozes() {
                 std::thread::yield_now();
             }
-            other.ring();
+            other.unpark();
         });
-        bell.doze(|| true);
+        parker.sleep_until_unparked(|| true);
         caller.join().unwrap();
     }
 }

@@ -1,26 +1,26 @@
-//! The state of one activation, on which it also waits for a slot.
+//! The state of one activation, on which it also waits for a permit.
 
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The states, as the README explains them.
 pub mod state {
-    /// Holds a slot.
+    /// Holds a permit.
     pub const RUNNING: u32 = 0;
-    /// In an announced blocking call; its slot is anybody's who wants it.
-    pub const OUT: u32 = 1;
-    /// Holds a slot, and was asked to give way.
+    /// In an announced blocking call; its permit is anybody's who wants it.
+    pub const IN_BLOCKING_CALL: u32 = 1;
+    /// Holds a permit, and was asked to give way.
     pub const PREEMPTING: u32 = 2;
-    /// In an announced blocking call, without a slot.
+    /// In an announced blocking call, without a permit.
     pub const DETACHED: u32 = 3;
-    /// Blocked without saying so; its slot was taken.
-    pub const STUCK: u32 = 4;
-    /// Waits for a slot.
+    /// Blocked without saying so; its permit was taken.
+    pub const BLOCKED: u32 = 4;
+    /// Waits for a permit.
     pub const WAITING: u32 = 5;
-    /// Was interrupted, and waits for a slot.
+    /// Was interrupted, and waits for a permit.
     pub const PREEMPTED: u32 = 6;
     /// Idle: it waits for calls and for work.
     pub const ASLEEP: u32 = 7;
-    /// Runs on a processor that another domain has donated, and needs no slot.
+    /// Runs on a processor that another domain has donated, and needs no permit.
     pub const LENT: u32 = 8;
     /// A listener that waits for a processor.
     pub const LISTENING: u32 = 9;
@@ -41,15 +41,15 @@ pub mod state {
 /// A state, and since when its activation waits. Who moves it from where to where is the README's
 /// table.
 #[derive(Debug)]
-pub struct Seat {
+pub struct ActivationState {
     state: AtomicU32,
     ticket: AtomicU64,
-    /// How often it came to a slot. For the monitor's measure of slices.
+    /// How often it came to a permit. For the monitor's measure of slices.
     gains: AtomicU32,
     number: usize,
 }
 
-impl Seat {
+impl ActivationState {
     /// That of the activation of this number, in that state.
     pub fn new(number: usize, state: u32) -> Self {
         Self { state: AtomicU32::new(state), ticket: AtomicU64::new(0), gains: AtomicU32::new(0), number }
@@ -66,7 +66,7 @@ impl Seat {
     /// Its state, and what who moved it there did before.
     pub fn get(&self) -> u32 {
         // SYNC with `state` compare_exchange in `advance` by a granter: what was done under the
-        // slot before.
+        // permit before.
         self.state.load(Ordering::Acquire)
     }
 
@@ -74,14 +74,14 @@ impl Seat {
     #[inline]
     pub fn advance(&self, from: u32, to: u32) -> bool {
         // SYNC with `state` compare_exchange in `advance` of others, and load in `get`: the ticket,
-        // if `to` is published, and what was done under a slot that goes with the move.
+        // if `to` is published, and what was done under a permit that goes with the move.
         self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Publishes it as one who waits since `ticket`; `false` if it is elsewhere than `from`.
     pub fn publish(&self, from: u32, to: u32, ticket: u64) -> bool {
         // Relaxed: `advance` makes it visible. Of two who would publish an
-        // idle seat at once, the ticket may be the other's; both are of this moment.
+        // idle state at once, the ticket may be the other's; both are of this moment.
         self.ticket.store(ticket, Ordering::Relaxed);
         self.advance(from, to)
     }
@@ -95,17 +95,17 @@ impl Seat {
         }
     }
 
-    /// Moves it to `RUNNING`, with a slot that the caller has in hand.
-    pub fn seat(&self, from: u32) -> bool {
-        let seated = self.advance(from, state::RUNNING);
-        if seated {
+    /// Moves it to `RUNNING`, with a permit that the caller has in hand.
+    pub fn give_permit(&self, from: u32) -> bool {
+        let given = self.advance(from, state::RUNNING);
+        if given {
             // Relaxed: a measure.
             self.gains.fetch_add(1, Ordering::Relaxed);
         }
-        seated
+        given
     }
 
-    /// How often it came to a slot.
+    /// How often it came to a permit.
     pub fn gains(&self) -> u32 {
         self.gains.load(Ordering::Relaxed)
     }

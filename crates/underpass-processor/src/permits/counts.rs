@@ -1,4 +1,4 @@
-//! The word that holds how many slots are taken, how many activations wait for one, and how many
+//! The word that holds how many permits are taken, how many activations wait for one, and how many
 //! there are.
 
 use underpass_seam::atomic::{AtomicU64, Ordering, fence};
@@ -6,11 +6,11 @@ use underpass_seam::atomic::{AtomicU64, Ordering, fence};
 /// The counts, at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Slots that are taken.
+    /// Permits that are taken.
     pub running: u32,
     /// Activations that wait for one.
     pub waiting: u32,
-    /// Slots in all.
+    /// Permits in all.
     pub maximum: u32,
 }
 
@@ -27,13 +27,13 @@ impl Counts {
         u64::from(self.running) | u64::from(self.waiting) << BITS | u64::from(self.maximum) << (2 * BITS)
     }
 
-    /// Whether a slot is free.
+    /// Whether a permit is free.
     pub fn free(self) -> bool {
         self.running < self.maximum
     }
 }
 
-/// What became of a slot that was released.
+/// What became of a permit that was released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Released {
     /// Somebody waits for it: the caller is to grant it.
@@ -42,10 +42,10 @@ pub enum Released {
     Freed(u32),
 }
 
-/// The slots of a domain: the steps on the word of the README. Any activation, handler or monitor
+/// The permits of a domain: the steps on the word of the README. Any activation, handler or monitor
 /// takes them.
 #[derive(Debug)]
-pub struct Slots {
+pub struct Permits {
     word: AtomicU64,
     /// The next ticket.
     tickets: AtomicU64,
@@ -66,8 +66,8 @@ pub(crate) fn full_fence() {
     fence(Ordering::SeqCst);
 }
 
-impl Slots {
-    /// `maximum` slots, all of them free.
+impl Permits {
+    /// `maximum` permits, all of them free.
     pub fn new(maximum: u32) -> Self {
         let counts = Counts { running: 0, waiting: 0, maximum };
         Self { word: AtomicU64::new(counts.pack()), tickets: AtomicU64::new(1) }
@@ -94,7 +94,7 @@ impl Slots {
             let mut counts = Counts::unpack(word);
             let result = how(&mut counts)?;
             // SYNC with `word` compare_exchange in `step`: what who released, enlisted or took a
-            // slot did before.
+            // permit did before.
             match self.word.compare_exchange_weak(word, counts.pack(), Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return Some(result),
                 Err(now) => word = now,
@@ -102,12 +102,12 @@ impl Slots {
         }
     }
 
-    /// *Take*: whether there was a free slot, which the caller has in hand now.
+    /// *Take*: whether there was a free permit, which the caller has in hand now.
     pub fn take(&self) -> bool {
         self.step(|counts| counts.free().then(|| counts.running += 1)).is_some()
     }
 
-    /// *Enlist*: counts one who is published. `true`: a slot was free, which the caller is to
+    /// *Enlist*: counts one who is published. `true`: a permit was free, which the caller is to
     /// grant.
     pub fn enlist(&self) -> bool {
         self.step(|counts| {
@@ -122,7 +122,7 @@ impl Slots {
         .unwrap_or(false)
     }
 
-    /// *Release*: gives a slot back.
+    /// *Release*: gives a permit back.
     pub fn release(&self) -> Released {
         self.step(|counts| {
             Some(if counts.waiting > 0 && counts.running <= counts.maximum {
@@ -136,7 +136,7 @@ impl Slots {
         .unwrap_or(Released::Owed)
     }
 
-    /// Sets the maximum. The caller is to grant as many slots as this says.
+    /// Sets the maximum. The caller is to grant as many permits as this says.
     pub fn set_maximum(&self, maximum: u32) -> u32 {
         self.step(|counts| {
             counts.maximum = maximum;
@@ -153,52 +153,52 @@ impl Slots {
 mod tests {
     use super::*;
 
-    fn counts(slots: &Slots) -> (u32, u32, u32) {
-        let Counts { running, waiting, maximum } = slots.counts();
+    fn counts(permits: &Permits) -> (u32, u32, u32) {
+        let Counts { running, waiting, maximum } = permits.counts();
         (running, waiting, maximum)
     }
 
     #[test]
     fn slots_are_taken_and_freed() {
-        let slots = Slots::new(2);
-        assert!(slots.take() && slots.take() && !slots.take());
-        assert_eq!(slots.release(), Released::Freed(1));
-        assert_eq!(slots.release(), Released::Freed(0));
+        let permits = Permits::new(2);
+        assert!(permits.take() && permits.take() && !permits.take());
+        assert_eq!(permits.release(), Released::Freed(1));
+        assert_eq!(permits.release(), Released::Freed(0));
     }
 
     #[test]
     fn a_released_slot_is_owed_to_who_waits() {
-        let slots = Slots::new(1);
-        assert!(slots.enlist(), "it was free");
-        assert!(!slots.enlist());
-        assert_eq!(counts(&slots), (1, 1, 1));
-        assert_eq!(slots.release(), Released::Owed);
-        assert_eq!(counts(&slots), (1, 0, 1));
+        let permits = Permits::new(1);
+        assert!(permits.enlist(), "it was free");
+        assert!(!permits.enlist());
+        assert_eq!(counts(&permits), (1, 1, 1));
+        assert_eq!(permits.release(), Released::Owed);
+        assert_eq!(counts(&permits), (1, 0, 1));
     }
 
     #[test]
     fn a_greater_maximum_is_owed_to_those_who_wait() {
-        let slots = Slots::new(1);
-        assert!(slots.take());
-        assert!(!slots.enlist() && !slots.enlist() && !slots.enlist());
-        assert_eq!(slots.set_maximum(3), 2);
-        assert_eq!(counts(&slots), (3, 1, 3));
+        let permits = Permits::new(1);
+        assert!(permits.take());
+        assert!(!permits.enlist() && !permits.enlist() && !permits.enlist());
+        assert_eq!(permits.set_maximum(3), 2);
+        assert_eq!(counts(&permits), (3, 1, 3));
     }
 
     #[test]
     fn beyond_the_maximum_slots_are_freed_though_others_wait() {
-        let slots = Slots::new(2);
-        assert!(slots.take() && slots.take());
-        assert!(!slots.enlist());
-        assert_eq!(slots.set_maximum(1), 0);
-        assert_eq!(slots.release(), Released::Freed(1));
-        assert_eq!(slots.release(), Released::Owed);
-        assert_eq!(counts(&slots), (1, 0, 1));
+        let permits = Permits::new(2);
+        assert!(permits.take() && permits.take());
+        assert!(!permits.enlist());
+        assert_eq!(permits.set_maximum(1), 0);
+        assert_eq!(permits.release(), Released::Freed(1));
+        assert_eq!(permits.release(), Released::Owed);
+        assert_eq!(counts(&permits), (1, 0, 1));
     }
 
     #[test]
     fn tickets_grow() {
-        let slots = Slots::new(1);
-        assert!(slots.ticket() < slots.ticket());
+        let permits = Permits::new(1);
+        assert!(permits.ticket() < permits.ticket());
     }
 }

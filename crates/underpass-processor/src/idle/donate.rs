@@ -3,10 +3,10 @@
 //! (decision 0022).
 //!
 //! Beside a thread that computes, donor and listener would get the processor once in a time slice.
-//! Then they sleep and wake each other instead, for a while (see `company.rs`).
+//! Then they sleep and wake each other instead, for a while (see `contention.rs`).
 
-use crate::company::COMPANY;
-use crate::{Line, tally};
+use crate::idle::contention::CONTENTION;
+use crate::{Line, metrics};
 use underpass_os::{clock, cpu};
 
 /// A donor gives way so many times at most. Those after the first find that nobody on this CPU
@@ -18,7 +18,7 @@ fn once(before: &mut u64) -> bool {
     cpu::give_way();
     let now = clock::tick_ns();
     let took = now - std::mem::replace(before, now);
-    COMPANY.saw(took, now);
+    CONTENTION.record(took, now);
     took == 0
 }
 
@@ -29,7 +29,7 @@ fn once(before: &mut u64) -> bool {
 /// or the calls are owed still.
 pub fn give_way(donee: &(impl Line + ?Sized), mut look: impl FnMut() -> bool) -> bool {
     let mut tick = clock::tick_ns();
-    if !COMPANY.is_good(tick) {
+    if !CONTENTION.worth_giving_way(tick) {
         return false;
     }
     let Some(cpu) = donee.begin_to_give_way() else { return false };
@@ -56,9 +56,9 @@ pub fn give_way(donee: &(impl Line + ?Sized), mut look: impl FnMut() -> bool) ->
 /// once; then it looks who has given its processor again, as it does before it sleeps in any case.
 pub fn stand_by() {
     let mut tick = clock::tick_ns();
-    if COMPANY.is_good(tick) {
+    if CONTENTION.worth_giving_way(tick) {
         once(&mut tick);
-        tally().entered_kernel(1);
+        metrics().entered_kernel(1);
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
         }
         fn look(&self) {}
         fn set_aside(&self) {}
-        fn knock(&self) {}
+        fn wake_spare(&self) {}
         fn elsewhere(&self) -> bool {
             false
         }

@@ -1,19 +1,19 @@
 //! The private word of one kernel thread, by which others of its domain call it.
 
 #[cfg(not(underpass_loom))]
-use underpass_os::Stamp;
+use underpass_os::WakeTimestamp;
 use underpass_seam::atomic::{AtomicU32, Ordering};
 
 /// Runs, and nobody has called since the last sleep.
 const RUNNING: u32 = 0;
 /// Somebody called.
-const CALLED: u32 = 1;
+const UNPARKED: u32 = 1;
 /// Sleeps, or is about to.
 pub(crate) const ASLEEP: u32 = 2;
 
 /// Where one kernel thread sleeps.
 ///
-/// Owned by its sleeper, which alone sets `ASLEEP`; anybody sets `CALLED`. A call before the sleep
+/// Owned by its sleeper, which alone sets `ASLEEP`; anybody sets `UNPARKED`. A call before the sleep
 /// makes `prepare` fail; a call after it changes the word that the sleep expects, and wakes it.
 #[derive(Debug)]
 pub struct Parker {
@@ -46,7 +46,7 @@ impl Parker {
     pub fn announce(&self) -> bool {
         // SYNC with `word` compare_exchange in `prepare` and swap in `wake_up`: what the caller did
         // before it called.
-        self.word.swap(CALLED, Ordering::AcqRel) == ASLEEP
+        self.word.swap(UNPARKED, Ordering::AcqRel) == ASLEEP
     }
 
     /// Whether it sleeps, or is about to: a hint.
@@ -85,14 +85,14 @@ impl Parker {
 impl Parker {
     /// Calls the sleeper: its sleep ends, or its next one doesn't begin. Says whether it was
     /// asleep.
-    pub fn call(&self) -> bool {
+    pub fn unpark(&self) -> bool {
         use underpass_os::futex::{self, Scope};
         let asleep = self.announce();
         if asleep {
-            crate::tally().woke();
+            crate::metrics().woke();
             // Relaxed, here and in `measure`: if it wakes by itself meanwhile, its next sleep is
             // measured too long.
-            self.called.store(Stamp::now().bits(), Ordering::Relaxed);
+            self.called.store(WakeTimestamp::now().bits(), Ordering::Relaxed);
             futex::wake(&self.word, Scope::Private, 1);
         }
         asleep
@@ -104,9 +104,9 @@ impl Parker {
         let called = self.called.load(Ordering::Relaxed);
         if called != 0 {
             self.called.store(0, Ordering::Relaxed);
-            let called = Stamp::of(called);
-            if let Some(ns) = Stamp::now().after(called, called) {
-                crate::spin::saw_wake_up(ns);
+            let called = WakeTimestamp::of(called);
+            if let Some(ns) = WakeTimestamp::now().after(called, called) {
+                crate::park::wake_up_cost::record_wake_up(ns);
             }
         }
     }
@@ -119,7 +119,7 @@ impl Parker {
     pub fn sleep(&self, deadline_ns: Option<u64>) {
         use underpass_os::futex::{self, Scope, Watched};
         if self.prepare() {
-            crate::tally().slept();
+            crate::metrics().slept();
             let watched = Watched { word: &self.word, expected: ASLEEP, scope: Scope::Private };
             futex::wait(watched, deadline_ns);
             self.wake_up();

@@ -1,19 +1,19 @@
 //! What the monitor remembers of an activation from one tick to the next.
 
 use crate::Activation;
+use crate::metrics;
 use crate::monitor::SLICE;
-use crate::seat::state;
-use crate::tally;
+use crate::permits::state;
 use underpass_os::thread::{State, Task};
 
 /// Of one activation.
 #[derive(Debug, Default)]
-pub(crate) struct Note {
+pub(crate) struct History {
     steps: u32,
     gains: u32,
     /// For how many ticks it has run the same thread.
     still: u32,
-    /// For how many ticks it has held its slot.
+    /// For how many ticks it has held its permit.
     held: u32,
     /// That its thread computes has been told.
     told: bool,
@@ -23,30 +23,30 @@ pub(crate) struct Note {
 }
 
 /// What a tick sees of an activation.
-pub(crate) struct Seen {
+pub(crate) struct Observation {
     pub(crate) activation: &'static Activation,
     pub(crate) at: u32,
     pub(crate) still: u32,
     pub(crate) held: u32,
 }
 
-impl Note {
+impl History {
     /// Looks at it, a tick after the last look.
-    pub(crate) fn look(&mut self, activation: &'static Activation) -> Seen {
-        let at = activation.seat().hint();
-        let (steps, gains) = (activation.steps(), activation.seat().gains());
-        let holds = matches!(at, state::RUNNING | state::PREEMPTING | state::OUT);
-        let same_slot = holds && gains == self.gains;
-        let same_thread = same_slot && at != state::OUT && steps == self.steps;
-        self.held = if same_slot { self.held + 1 } else { 0 };
+    pub(crate) fn look(&mut self, activation: &'static Activation) -> Observation {
+        let at = activation.state().hint();
+        let (steps, gains) = (activation.steps(), activation.state().gains());
+        let holds = matches!(at, state::RUNNING | state::PREEMPTING | state::IN_BLOCKING_CALL);
+        let same_permit = holds && gains == self.gains;
+        let same_thread = same_permit && at != state::IN_BLOCKING_CALL && steps == self.steps;
+        self.held = if same_permit { self.held + 1 } else { 0 };
         self.still = if same_thread { self.still + 1 } else { 0 };
         self.told &= same_thread;
-        self.interrupted &= matches!(at, state::PREEMPTING | state::STUCK);
+        self.interrupted &= matches!(at, state::PREEMPTING | state::BLOCKED);
         (self.steps, self.gains) = (steps, gains);
-        Seen { activation, at, still: self.still, held: self.held }
+        Observation { activation, at, still: self.still, held: self.held }
     }
 
-    /// Looks at it after a doze. Who has held its slot all that time has had its slice, but for a
+    /// Looks at it after a doze. Who has held its permit all that time has had its slice, but for a
     /// tick.
     pub(crate) fn start_again(&mut self, activation: &'static Activation) {
         let before = self.gains;
@@ -60,9 +60,9 @@ impl Note {
         if self.task.is_none() {
             // Without file descriptors or `/proc` nobody is found; the next tick tries again.
             self.task = Some(Task::open(activation.thread()?).ok()?);
-            tally().entered_kernel(1);
+            metrics().entered_kernel(1);
         }
-        tally().entered_kernel(1);
+        metrics().entered_kernel(1);
         match self.task.as_ref()?.state() {
             Ok(State::Running) => Some(true),
             Ok(State::Blocked) => Some(false),
@@ -76,7 +76,7 @@ impl Note {
     }
 
     /// Whether it is the first time that its thread is found computing.
-    pub(crate) fn first_finding(&mut self) -> bool {
+    pub(crate) fn first_report(&mut self) -> bool {
         !std::mem::replace(&mut self.told, true)
     }
 }

@@ -1,9 +1,10 @@
 //! The steps by which a processor goes to sleep without losing a wake-up.
 
-use crate::parker::{ASLEEP, Parker};
-use crate::{Line, spin, tally};
+use crate::park::parker::{ASLEEP, Parker};
+use crate::park::wake_up_cost;
+use crate::{Line, metrics};
 use underpass_os::futex::{self, Scope, Watch, Watched, Woken};
-use underpass_os::{Stamp, barrier, clock};
+use underpass_os::{WakeTimestamp, barrier, clock};
 
 /// Who has donated its processor looks after this long, in ns, at what has come, and calls the peer
 /// for what has not: a procedure may stay on it. Longer than a tick of the kernel's clock, so that
@@ -113,7 +114,7 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
     // Who watches no word of the donee would not have the processor back: its peer is called.
     let donee = donee.filter(|donee| awaited || call(donee.line));
     // A spare leaves what has come to who looks; if that one is held up, `ready` says so, or a
-    // knock will.
+    // wake_spare will.
     let quiet = || role == Role::Spare || lines.clone().all(|line| line.quiet());
     // D3: with one line alone to hear of, that of the donee, who will call in any case.
     let forced = donee.as_ref().is_some_and(|donee| donee.forced);
@@ -134,20 +135,22 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
             let donated_to = donee.filter(|_| donated);
             let is_donee = |line: &L| donated_to.is_some_and(|to| std::ptr::addr_eq(to, line));
             lines.clone().filter(|line| !is_donee(line)).for_each(take_leave);
-            tally().slept();
-            let insists = |line: &L| line.insists(is_donee(line));
-            let patience = lines.clone().filter_map(insists).min().map(|after| clock::now_ns() + after);
+            metrics().slept();
+            let notify_again_after = |line: &L| line.notify_again_after(is_donee(line));
+            let patience =
+                lines.clone().filter_map(notify_again_after).min().map(|after| clock::now_ns() + after);
             let until = deadline_ns.into_iter().chain(patience).min();
             // Who has the processor meanwhile is on the same CPU.
-            let since = (donated_to.is_none() && watched.len() > 1).then(Stamp::shared);
+            let since = (donated_to.is_none() && watched.len() > 1).then(WakeTimestamp::shared);
             let woken = match watched.wait(until) {
                 Woken::Unsupported => without_waitv(own, lines.clone(), until),
                 woken => woken,
             };
             match woken {
-                Woken::Late => {
-                    lines.clone().filter(|line| insists(line).is_some()).for_each(|line| line.insist())
-                }
+                Woken::Late => lines
+                    .clone()
+                    .filter(|line| notify_again_after(line).is_some())
+                    .for_each(|line| line.notify_again()),
                 _ => since.into_iter().for_each(|since| measure(lines.clone(), since)),
             }
         }
@@ -159,26 +162,26 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
 }
 
 /// Learns what the wake-up cost that has ended a sleep, if a peer's call did.
-fn measure<'a, L: ?Sized + Line + 'a>(mut lines: impl Iterator<Item = &'a L>, since: Stamp) {
-    let now = Stamp::shared();
+fn measure<'a, L: ?Sized + Line + 'a>(mut lines: impl Iterator<Item = &'a L>, since: WakeTimestamp) {
+    let now = WakeTimestamp::shared();
     let took = lines.find_map(|line| now.after(line.called()?, since));
-    took.into_iter().for_each(spin::was_told_of_wake_up);
+    took.into_iter().for_each(wake_up_cost::record_peer_wake_up);
 }
 
 /// S2, and I3 of the README of this crate: posters and who leaves work have a light barrier only.
 /// One CPU for both sides would need none, but they may be moved apart at any moment.
 fn drain() {
     barrier::heavy();
-    tally().entered_kernel(1);
+    metrics().entered_kernel(1);
 }
 
 /// Of a line whose peer gets no processor of this sleeper: it owes nothing there while it sleeps
-/// (N1), and calls a spare for what rang no bell.
+/// (N1), and calls a spare for what rang no parker.
 fn take_leave(line: &(impl Line + ?Sized)) {
     if line.owed() {
         line.call();
     }
-    line.knock();
+    line.wake_spare();
 }
 
 fn call(line: &(impl Line + ?Sized)) -> bool {
@@ -200,11 +203,11 @@ fn without_waitv<'a, L: ?Sized + Line + 'a>(
 ) -> Woken {
     lines.clone().for_each(|line| line.set_aside());
     barrier::heavy();
-    tally().entered_kernel(1);
+    metrics().entered_kernel(1);
     if !lines.all(|line| line.quiet()) {
         return Woken::Look;
     }
-    tally().slept();
+    metrics().slept();
     futex::wait(Watched { word: own.word(), expected: ASLEEP, scope: Scope::Private }, deadline_ns)
 }
 
@@ -220,7 +223,7 @@ mod tests {
     #[test]
     fn a_call_before_the_sleep_is_not_lost() {
         let parker = Parker::new();
-        parker.call();
+        parker.unpark();
         sleep(&parker, NONE, Role::Last { others: false, alone: false }, None, || false);
     }
 
@@ -239,7 +242,7 @@ mod tests {
         let parker = Arc::new(Parker::new());
         let other = parker.clone();
         let caller = std::thread::spawn(move || {
-            other.call();
+            other.unpark();
         });
         sleep(&parker, NONE, Role::Last { others: false, alone: false }, None, || false);
         caller.join().unwrap();

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// More activations than this no domain has.
 pub const MOST_ACTIVATIONS: usize = 1024;
 
-/// Activations in the order of their numbers. Only grows, by one who holds the lock of births.
+/// Activations in the order of their numbers. Only grows, by one who holds the lock of starts.
 #[derive(Debug)]
-pub(crate) struct Roster {
+pub(crate) struct Registry {
     table: Box<[OnceLock<&'static Activation>]>,
     len: AtomicUsize,
 }
 
-impl Roster {
+impl Registry {
     pub(crate) fn new() -> Self {
         let table = std::iter::repeat_with(OnceLock::new).take(MOST_ACTIVATIONS).collect();
         Self { table, len: AtomicUsize::new(0) }
@@ -26,7 +26,7 @@ impl Roster {
         // who learns of it.
         self.len.store(activation.number() + 1, Ordering::Release);
         let set = self.table[activation.number()].set(activation);
-        assert!(set.is_ok(), "the lock of births is held");
+        assert!(set.is_ok(), "the lock of starts is held");
     }
 
     /// Waits until the one of this number is found by all.
@@ -36,7 +36,7 @@ impl Roster {
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        // Relaxed: a number. Who births holds the lock.
+        // Relaxed: a number. Who starts holds the lock.
         self.len.load(Ordering::Relaxed)
     }
 

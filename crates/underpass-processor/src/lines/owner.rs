@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 ///
 /// # Examples
 /// ```
-/// use underpass_processor::Keeper;
+/// use underpass_processor::LineOwner;
 ///
-/// let keeper = Keeper::default();
-/// assert_eq!(keeper.get(), None);
-/// keeper.set(Some(3));
-/// keeper.leave(2);
-/// assert_eq!(keeper.get(), Some(3));
-/// keeper.leave(3);
-/// assert_eq!(keeper.get(), None);
+/// let owner = LineOwner::default();
+/// assert_eq!(owner.get(), None);
+/// owner.set(Some(3));
+/// owner.release(2);
+/// assert_eq!(owner.get(), Some(3));
+/// owner.release(3);
+/// assert_eq!(owner.get(), None);
 /// ```
 #[derive(Debug, Default)]
-pub struct Keeper {
+pub struct LineOwner {
     /// Its number plus one, or 0.
     number: AtomicUsize,
     /// What [`stands_still`](Self::stands_still) saw: how many messages had been taken, and since
@@ -27,7 +27,7 @@ pub struct Keeper {
 }
 
 // Relaxed throughout: see above.
-impl Keeper {
+impl LineOwner {
     /// The activation, if there is one.
     #[inline]
     pub fn get(&self) -> Option<usize> {
@@ -40,7 +40,7 @@ impl Keeper {
     }
 
     /// Nobody's from now on, if it was this activation's.
-    pub fn leave(&self, number: usize) {
+    pub fn release(&self, number: usize) {
         let _ = self.number.compare_exchange(number + 1, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
@@ -65,15 +65,15 @@ mod tests {
     fn a_line_stands_still_where_nothing_is_taken_for_the_whole_span() {
         const SPAN: u64 = 100_000;
         // Beyond where the clock's part wraps.
-        let (keeper, begin) = (Keeper::default(), (1 << 32) * 1_000 - SPAN / 2);
-        assert!(!keeper.stands_still(0, begin, SPAN), "nobody has looked before");
-        assert!(!keeper.stands_still(7, begin, SPAN));
-        assert!(!keeper.stands_still(7, begin + SPAN - 1_000, SPAN));
+        let (owner, begin) = (LineOwner::default(), (1 << 32) * 1_000 - SPAN / 2);
+        assert!(!owner.stands_still(0, begin, SPAN), "nobody has looked before");
+        assert!(!owner.stands_still(7, begin, SPAN));
+        assert!(!owner.stands_still(7, begin + SPAN - 1_000, SPAN));
         assert!(
-            keeper.stands_still(7, begin + SPAN, SPAN),
+            owner.stands_still(7, begin + SPAN, SPAN),
             "another's look in between has not begun the span anew"
         );
-        assert!(!keeper.stands_still(8, begin + 2 * SPAN, SPAN), "one was taken");
-        assert!(keeper.stands_still(8, begin + 3 * SPAN, SPAN));
+        assert!(!owner.stands_still(8, begin + 2 * SPAN, SPAN), "one was taken");
+        assert!(owner.stands_still(8, begin + 3 * SPAN, SPAN));
     }
 }

@@ -1,47 +1,47 @@
-//! Every interleaving of small cases of the protocol of slots and seats.
+//! Every interleaving of small cases of the protocol of permits and states.
 
 use loom::sync::atomic::{AtomicU32, Ordering, fence};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
-use underpass_processor::seat::{Seat, state};
-use underpass_processor::slots::Slots;
-use underpass_processor::turns::{self, World};
+use underpass_processor::permits::Permits;
+use underpass_processor::permits::protocol::{self, Environment};
+use underpass_processor::permits::{ActivationState, state};
 
-/// A few seats, and the kernel's side of their futexes. A lost wake-up is a deadlock, which loom
+/// A few states, and the kernel's side of their futexes. A lost wake-up is a deadlock, which loom
 /// reports.
 pub struct Place {
-    pub slots: Slots,
-    pub seats: Vec<Seat>,
+    pub permits: Permits,
+    pub states: Vec<ActivationState>,
     /// Guards the sleep on any word, as the kernel's lock does.
     kernel: Mutex<()>,
     woken: Condvar,
     /// How much is unstarted.
     work: AtomicU32,
-    /// Slots that lie where activations are started.
-    pub unborn: AtomicU32,
+    /// Permits that lie where activations are started.
+    pub starting: AtomicU32,
     bracketed: bool,
     /// How often there were too few activations to run or listen on all processors.
     short: AtomicU32,
-    /// How often a seat has come to `STUCK` or left it, as is told.
+    /// How often a state has come to `BLOCKED` or left it, as is told.
     pub told: AtomicU32,
 }
 
 impl Place {
-    /// `running` seats hold slots, and `others` are in that state.
+    /// `running` states hold permits, and `others` are in that state.
     pub fn new(maximum: u32, running: usize, others: &[u32]) -> Arc<Self> {
         let states = std::iter::repeat_n(state::RUNNING, running).chain(others.iter().copied());
-        let seats = states.enumerate().map(|(number, state)| Seat::new(number, state)).collect();
-        let slots = Slots::new(maximum);
+        let states = states.enumerate().map(|(number, state)| ActivationState::new(number, state)).collect();
+        let permits = Permits::new(maximum);
         for _ in 0..running {
-            assert!(slots.take());
+            assert!(permits.take());
         }
         Arc::new(Self {
-            slots,
-            seats,
+            permits,
+            states,
             kernel: Mutex::new(()),
             woken: Condvar::new(),
             work: AtomicU32::new(0),
-            unborn: AtomicU32::new(0),
+            starting: AtomicU32::new(0),
             bracketed: true,
             short: AtomicU32::new(0),
             told: AtomicU32::new(0),
@@ -50,29 +50,31 @@ impl Place {
 
     /// S of the README, at a quiescent point.
     pub fn adds_up(&self) {
-        let held = |seat: &&Seat| matches!(seat.get(), state::RUNNING | state::OUT | state::PREEMPTING);
-        let held = self.seats.iter().filter(held).count() as u32;
-        let counts = self.slots.counts();
-        assert_eq!(counts.running, held + self.unborn.load(Ordering::SeqCst), "{:?}", self.states());
-        let waiting = self.seats.iter().filter(|seat| seat.published().is_some()).count() as u32;
-        assert_eq!(counts.waiting, waiting, "{:?}", self.states());
+        let held = |state: &&ActivationState| {
+            matches!(state.get(), state::RUNNING | state::IN_BLOCKING_CALL | state::PREEMPTING)
+        };
+        let held = self.states.iter().filter(held).count() as u32;
+        let counts = self.permits.counts();
+        assert_eq!(counts.running, held + self.starting.load(Ordering::SeqCst), "{:?}", self.snapshot());
+        let waiting = self.states.iter().filter(|state| state.published().is_some()).count() as u32;
+        assert_eq!(counts.waiting, waiting, "{:?}", self.snapshot());
         assert!(waiting == 0 || counts.running >= counts.maximum);
     }
 
-    /// No slot is free while work waits, at a quiescent point.
+    /// No permit is free while work waits, at a quiescent point.
     fn leaves_no_work(&self) {
-        assert!(!self.unstarted() || !self.slots.counts().free(), "{:?}", self.states());
+        assert!(!self.unstarted() || !self.permits.counts().free(), "{:?}", self.snapshot());
     }
 
-    pub fn states(&self) -> Vec<u32> {
-        self.seats.iter().map(Seat::get).collect()
+    pub fn snapshot(&self) -> Vec<u32> {
+        self.states.iter().map(ActivationState::get).collect()
     }
 
     pub fn make_work(&self) {
         self.work.fetch_add(1, Ordering::Relaxed);
         // For the light barrier.
         fence(Ordering::SeqCst);
-        turns::request(self);
+        protocol::request(self);
     }
 
     /// Takes the work, if there is any.
@@ -82,49 +84,49 @@ impl Place {
     }
 }
 
-impl World for Place {
-    fn slots(&self) -> &Slots {
-        &self.slots
+impl Environment for Place {
+    fn permits(&self) -> &Permits {
+        &self.permits
     }
 
-    fn seats(&self) -> impl Iterator<Item = &Seat> {
-        self.seats.iter()
+    fn states(&self) -> impl Iterator<Item = &ActivationState> {
+        self.states.iter()
     }
 
-    fn wake(&self, _: &Seat) {
+    fn wake(&self, _: &ActivationState) {
         drop(self.kernel.lock().unwrap());
         self.woken.notify_all();
     }
 
-    fn wait(&self, seat: &Seat, at: u32) {
+    fn wait(&self, state: &ActivationState, at: u32) {
         let kernel = self.kernel.lock().unwrap();
-        if seat.get() == at {
+        if state.get() == at {
             drop(self.woken.wait(kernel).unwrap());
         }
     }
 
-    fn rouse(&self, seat: &Seat) {
-        self.wake(seat);
+    fn unpark(&self, state: &ActivationState) {
+        self.wake(state);
     }
 
-    fn takes(&self, _: &Seat) -> bool {
+    fn takes(&self, _: &ActivationState) -> bool {
         true
     }
 
-    fn serves(&self, _: &Seat) -> bool {
+    fn serves(&self, _: &ActivationState) -> bool {
         true
     }
 
-    fn beget(&self) -> bool {
-        self.unborn.fetch_add(1, Ordering::AcqRel);
+    fn start_activation(&self) -> bool {
+        self.starting.fetch_add(1, Ordering::AcqRel);
         drop(self.kernel.lock().unwrap());
         self.woken.notify_all();
         true
     }
 
-    fn reclaim(&self) -> bool {
-        let less = |slots: u32| slots.checked_sub(1);
-        self.unborn.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).is_ok()
+    fn reclaim_permit(&self) -> bool {
+        let less = |permits: u32| permits.checked_sub(1);
+        self.starting.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).is_ok()
     }
 
     fn unstarted(&self) -> bool {
@@ -135,54 +137,54 @@ impl World for Place {
         self.bracketed
     }
 
-    fn heed(&self) {}
+    fn wake_monitor(&self) {}
 
-    fn unstuck(&self) {
+    fn blocking_ended(&self) {
         self.told.fetch_add(1, Ordering::Release);
     }
 
-    fn replenish(&self) {
+    fn start_missing(&self) {
         self.short.fetch_add(1, Ordering::AcqRel);
     }
 }
 
 /// A blocking call of that activation.
 fn bracket(place: &Place, number: usize) {
-    let seat = &place.seats[number];
-    turns::begin(place, seat);
-    if !turns::end(seat) {
-        turns::regain(place, seat, state::DETACHED);
+    let state = &place.states[number];
+    protocol::begin(place, state);
+    if !protocol::end(state) {
+        protocol::regain(place, state, state::DETACHED);
     }
-    assert_eq!(seat.get(), state::RUNNING);
+    assert_eq!(state.get(), state::RUNNING);
 }
 
 /// An activation goes idle, and comes back when it is told to or finds work.
 fn idle(place: &Place, number: usize) {
-    let seat = &place.seats[number];
-    turns::retire(place, seat, state::ASLEEP);
+    let state = &place.states[number];
+    protocol::retire(place, state, state::ASLEEP);
     // For the heavy barrier.
     fence(Ordering::SeqCst);
     if !place.unstarted() {
         // Only a call ends this sleep.
-        while seat.get() == state::ASLEEP {
-            place.wait(seat, state::ASLEEP);
+        while state.get() == state::ASLEEP {
+            place.wait(state, state::ASLEEP);
         }
     }
-    turns::resume(place, seat);
-    assert_eq!(seat.get(), state::RUNNING);
+    protocol::resume(place, state);
+    assert_eq!(state.get(), state::RUNNING);
 }
 
 /// As [`idle`], without the heavy barrier where it is alone; else it comes back at once, since
 /// others' fences can't be had here.
 fn idle_unseen(place: &Place, number: usize) {
-    let seat = &place.seats[number];
-    turns::retire(place, seat, state::ASLEEP);
-    if turns::is_alone(place) && !place.unstarted() {
-        while seat.get() == state::ASLEEP {
-            place.wait(seat, state::ASLEEP);
+    let state = &place.states[number];
+    protocol::retire(place, state, state::ASLEEP);
+    if protocol::is_alone(place) && !place.unstarted() {
+        while state.get() == state::ASLEEP {
+            place.wait(state, state::ASLEEP);
         }
     }
-    turns::resume(place, seat);
+    protocol::resume(place, state);
 }
 
 /// Activation 1 makes work as it fences for nobody, if it runs or not; activation 0, which sleeps
@@ -204,7 +206,7 @@ fn unfenced(
             thread::spawn(move || {
                 first(&place);
                 place.work.store(1, Ordering::Release);
-                turns::request(&*place);
+                protocol::request(&*place);
                 then(&place);
             })
         };
@@ -229,13 +231,13 @@ fn one_that_ends_leaves_work_to_one_that_sleeps_unseen() {
 
 #[test]
 fn one_that_comes_to_a_processor_leaves_work_to_one_that_sleeps_unseen() {
-    let comes = |place: &Place| turns::regain(place, &place.seats[1], state::DETACHED);
+    let comes = |place: &Place| protocol::regain(place, &place.states[1], state::DETACHED);
     unfenced(false, 2, 1, &[state::DETACHED], comes, |_| ());
 }
 
 #[test]
 fn one_that_lost_its_slot_in_the_kernel_leaves_work_to_one_that_sleeps_unseen() {
-    unfenced(false, 1, 1, &[state::STUCK], |_| (), |_| ());
+    unfenced(false, 1, 1, &[state::BLOCKED], |_| (), |_| ());
 }
 
 #[test]
@@ -243,9 +245,9 @@ fn one_in_a_blocking_call_leaves_work_to_one_that_sleeps_unseen() {
     unfenced(true, 1, 1, &[state::DETACHED], |_| (), |_| ());
 }
 
-/// An activation ends its run: it gives its slot up for good.
+/// An activation ends its run: it gives its permit up for good.
 fn end(place: &Place, number: usize) {
-    turns::retire(place, &place.seats[number], state::ASLEEP);
+    protocol::retire(place, &place.states[number], state::ASLEEP);
 }
 
 pub fn model(case: impl Fn() + Send + Sync + 'static) {
@@ -265,8 +267,8 @@ fn two_that_come_back_share_one_slot() {
         let run = |number: usize| {
             let place = place.clone();
             move || {
-                turns::regain(&*place, &place.seats[number], state::DETACHED);
-                assert_eq!(place.seats[number].get(), state::RUNNING);
+                protocol::regain(&*place, &place.states[number], state::DETACHED);
+                assert_eq!(place.states[number].get(), state::RUNNING);
                 end(&place, number);
             }
         };
@@ -274,7 +276,7 @@ fn two_that_come_back_share_one_slot() {
         run(0)();
         other.join().unwrap();
         place.adds_up();
-        assert_eq!(place.slots.counts().running, 0);
+        assert_eq!(place.permits.counts().running, 0);
     });
 }
 
@@ -282,17 +284,17 @@ fn two_that_come_back_share_one_slot() {
 fn who_gives_way_comes_back_after_who_waits() {
     model(|| {
         let place = Place::new(1, 1, &[state::DETACHED]);
-        assert!(place.seats[0].advance(state::RUNNING, state::PREEMPTING));
+        assert!(place.states[0].advance(state::RUNNING, state::PREEMPTING));
         let other = {
             let place = place.clone();
             thread::spawn(move || {
-                turns::regain(&*place, &place.seats[1], state::DETACHED);
-                assert_eq!(place.seats[1].get(), state::RUNNING);
+                protocol::regain(&*place, &place.states[1], state::DETACHED);
+                assert_eq!(place.states[1].get(), state::RUNNING);
                 end(&place, 1);
             })
         };
-        turns::give_way(&*place, &place.seats[0]);
-        assert_eq!(place.seats[0].get(), state::RUNNING);
+        protocol::give_way(&*place, &place.states[0]);
+        assert_eq!(place.states[0].get(), state::RUNNING);
         end(&place, 0);
         other.join().unwrap();
         place.adds_up();
@@ -306,17 +308,17 @@ fn an_announced_call_lets_who_waits_go_on() {
         let other = {
             let place = place.clone();
             thread::spawn(move || {
-                turns::regain(&*place, &place.seats[1], state::DETACHED);
+                protocol::regain(&*place, &place.states[1], state::DETACHED);
                 end(&place, 1);
             })
         };
-        turns::begin(&*place, &place.seats[0]);
+        protocol::begin(&*place, &place.states[0]);
         // The call returns only when the other has run.
         other.join().unwrap();
-        if !turns::end(&place.seats[0]) {
-            turns::regain(&*place, &place.seats[0], state::DETACHED);
+        if !protocol::end(&place.states[0]) {
+            protocol::regain(&*place, &place.states[0], state::DETACHED);
         }
-        assert_eq!(place.seats[0].get(), state::RUNNING);
+        assert_eq!(place.states[0].get(), state::RUNNING);
         place.adds_up();
     });
 }
@@ -329,11 +331,11 @@ fn work_that_comes_during_an_announced_call_gets_its_slot() {
             let place = place.clone();
             thread::spawn(move || place.make_work())
         };
-        turns::begin(&*place, &place.seats[0]);
+        protocol::begin(&*place, &place.states[0]);
         other.join().unwrap();
         // The call has not returned: somebody is to be started for the work.
-        assert_eq!(place.unborn.load(Ordering::SeqCst), 1);
-        assert_eq!(place.seats[0].get(), state::DETACHED);
+        assert_eq!(place.starting.load(Ordering::SeqCst), 1);
+        assert_eq!(place.states[0].get(), state::DETACHED);
         place.adds_up();
     });
 }
@@ -351,7 +353,7 @@ fn work_finds_an_idler_or_is_found_by_it() {
         }
         other.join().unwrap();
         place.adds_up();
-        assert_eq!(place.states(), [state::RUNNING]);
+        assert_eq!(place.snapshot(), [state::RUNNING]);
     });
 }
 
@@ -363,7 +365,7 @@ fn work_wakes_one_who_sleeps() {
             let place = place.clone();
             thread::spawn(move || idle(&place, 0))
         };
-        while place.seats[0].get() != state::ASLEEP {
+        while place.states[0].get() != state::ASLEEP {
             thread::yield_now();
         }
         place.make_work();
@@ -379,14 +381,14 @@ fn two_requests_and_one_who_wakes_by_itself() {
         place.work.store(1, Ordering::SeqCst);
         let other = {
             let place = place.clone();
-            thread::spawn(move || turns::request(&*place))
+            thread::spawn(move || protocol::request(&*place))
         };
-        turns::resume(&*place, &place.seats[0]);
-        assert!(matches!(place.seats[0].get(), state::RUNNING));
+        protocol::resume(&*place, &place.states[0]);
+        assert!(matches!(place.states[0].get(), state::RUNNING));
         other.join().unwrap();
-        // Whether the request found it asleep, or awake with the slot.
+        // Whether the request found it asleep, or awake with the permit.
         place.adds_up();
-        assert_eq!(place.slots.counts().running, 1);
+        assert_eq!(place.permits.counts().running, 1);
     });
 }
 
@@ -397,11 +399,11 @@ fn who_is_called_up_while_it_wakes_waits_for_its_turn() {
         let other = {
             let place = place.clone();
             thread::spawn(move || {
-                turns::resume(&*place, &place.seats[1]);
-                assert_eq!(place.seats[1].get(), state::RUNNING);
+                protocol::resume(&*place, &place.states[1]);
+                assert_eq!(place.states[1].get(), state::RUNNING);
             })
         };
-        turns::call_up(&*place);
+        protocol::call_up(&*place);
         end(&place, 0);
         other.join().unwrap();
         place.adds_up();
@@ -415,17 +417,17 @@ fn the_monitor_takes_the_slot_of_one_that_goes_out() {
         let monitor = {
             let place = place.clone();
             thread::spawn(move || {
-                if place.seats[0].advance(state::RUNNING, state::STUCK) {
-                    turns::free(&*place);
+                if place.states[0].advance(state::RUNNING, state::BLOCKED) {
+                    protocol::free(&*place);
                 }
             })
         };
-        turns::begin(&*place, &place.seats[0]);
-        if !turns::end(&place.seats[0]) {
-            turns::regain(&*place, &place.seats[0], state::DETACHED);
+        protocol::begin(&*place, &place.states[0]);
+        if !protocol::end(&place.states[0]) {
+            protocol::regain(&*place, &place.states[0], state::DETACHED);
         }
         monitor.join().unwrap();
-        assert!(matches!(place.seats[0].get(), state::RUNNING | state::STUCK));
+        assert!(matches!(place.states[0].get(), state::RUNNING | state::BLOCKED));
         place.adds_up();
     });
 }
@@ -436,15 +438,15 @@ fn a_greater_maximum_reaches_who_waits() {
         let place = Place::new(1, 1, &[state::DETACHED]);
         let other = {
             let place = place.clone();
-            thread::spawn(move || turns::regain(&*place, &place.seats[1], state::DETACHED))
+            thread::spawn(move || protocol::regain(&*place, &place.states[1], state::DETACHED))
         };
-        for _ in 0..place.slots.set_maximum(2) {
-            turns::grant(&*place);
+        for _ in 0..place.permits.set_maximum(2) {
+            protocol::grant(&*place);
         }
         other.join().unwrap();
-        assert_eq!(place.seats[1].get(), state::RUNNING);
+        assert_eq!(place.states[1].get(), state::RUNNING);
         place.adds_up();
-        assert_eq!(place.slots.counts().running, 2);
+        assert_eq!(place.permits.counts().running, 2);
     });
 }
 
@@ -455,19 +457,19 @@ fn a_smaller_maximum_sends_one_away_and_lets_it_back() {
         let other = {
             let place = place.clone();
             thread::spawn(move || {
-                if place.seats[1].advance(state::RUNNING, state::PREEMPTING) {
-                    turns::give_way(&*place, &place.seats[1]);
+                if place.states[1].advance(state::RUNNING, state::PREEMPTING) {
+                    protocol::give_way(&*place, &place.states[1]);
                 }
-                assert_eq!(place.seats[1].get(), state::RUNNING);
+                assert_eq!(place.states[1].get(), state::RUNNING);
                 end(&place, 1);
             })
         };
-        assert_eq!(place.slots.set_maximum(1), 0);
+        assert_eq!(place.permits.set_maximum(1), 0);
         bracket(&place, 0);
         end(&place, 0);
         other.join().unwrap();
         place.adds_up();
-        assert_eq!(place.slots.counts().running, 0);
+        assert_eq!(place.permits.counts().running, 0);
     });
 }
 
@@ -479,8 +481,8 @@ fn three_in_turn() {
             .map(|number| {
                 let place = place.clone();
                 thread::spawn(move || {
-                    turns::regain(&*place, &place.seats[number], state::DETACHED);
-                    assert_eq!(place.seats[number].get(), state::RUNNING);
+                    protocol::regain(&*place, &place.states[number], state::DETACHED);
+                    assert_eq!(place.states[number].get(), state::RUNNING);
                     end(&place, number);
                 })
             })
@@ -488,7 +490,7 @@ fn three_in_turn() {
         end(&place, 0);
         others.into_iter().for_each(|other| other.join().unwrap());
         place.adds_up();
-        assert_eq!(place.slots.counts().running, 0);
+        assert_eq!(place.permits.counts().running, 0);
     });
 }
 
@@ -503,8 +505,8 @@ fn work_that_saw_a_slot_too_many_is_not_left() {
                 place.make_work();
             })
         };
-        // It wakes by itself, may be handed a slot besides, and stays with what it takes.
-        turns::resume(&*place, &place.seats[0]);
+        // It wakes by itself, may be handed a permit besides, and stays with what it takes.
+        protocol::resume(&*place, &place.states[0]);
         place.take_work();
         other.join().unwrap();
         place.adds_up();
@@ -516,7 +518,7 @@ fn work_that_saw_a_slot_too_many_is_not_left() {
 fn work_that_saw_a_detached_slot_is_not_left() {
     bounded(2, || {
         let place = Place::new(2, 2, &[state::DETACHED]);
-        assert!(place.seats[1].advance(state::RUNNING, state::OUT));
+        assert!(place.states[1].advance(state::RUNNING, state::IN_BLOCKING_CALL));
         let ending = {
             let place = place.clone();
             thread::spawn(move || {
@@ -524,7 +526,7 @@ fn work_that_saw_a_detached_slot_is_not_left() {
                 // I3, I4.
                 fence(Ordering::SeqCst);
                 if place.unstarted() {
-                    turns::resume(&*place, &place.seats[0]);
+                    protocol::resume(&*place, &place.states[0]);
                 }
             })
         };
@@ -532,10 +534,10 @@ fn work_that_saw_a_detached_slot_is_not_left() {
             let place = place.clone();
             thread::spawn(move || place.make_work())
         };
-        // It waits, and takes the slot of the one that is out, though by then the one that ends may
+        // It waits, and takes the permit of the one that is out, though by then the one that ends may
         // have passed its own on.
-        turns::regain(&*place, &place.seats[2], state::DETACHED);
-        assert_eq!(place.seats[2].get(), state::RUNNING);
+        protocol::regain(&*place, &place.states[2], state::DETACHED);
+        assert_eq!(place.states[2].get(), state::RUNNING);
         ending.join().unwrap();
         maker.join().unwrap();
         place.adds_up();
@@ -547,20 +549,20 @@ fn work_that_saw_a_detached_slot_is_not_left() {
 fn who_is_asked_and_found_blocked_at_once_waits_all_the_same() {
     model(|| {
         let place = Place::new(1, 1, &[]);
-        assert!(place.seats[0].advance(state::RUNNING, state::PREEMPTING));
+        assert!(place.states[0].advance(state::RUNNING, state::PREEMPTING));
         let monitor = {
             let place = place.clone();
             thread::spawn(move || {
-                if place.seats[0].advance(state::PREEMPTING, state::STUCK) {
-                    turns::free(&*place);
+                if place.states[0].advance(state::PREEMPTING, state::BLOCKED) {
+                    protocol::free(&*place);
                 }
             })
         };
         // The handler: another signal would not come.
-        turns::give_way(&*place, &place.seats[0]);
-        assert_eq!(place.seats[0].get(), state::RUNNING);
+        protocol::give_way(&*place, &place.states[0]);
+        assert_eq!(place.states[0].get(), state::RUNNING);
         monitor.join().unwrap();
-        place.unborn.store(0, Ordering::SeqCst);
+        place.starting.store(0, Ordering::SeqCst);
     });
 }
 
@@ -571,15 +573,15 @@ fn of_two_that_lose_their_slots_in_the_kernel_one_asks_for_listeners() {
         let monitor = {
             let place = place.clone();
             thread::spawn(move || {
-                if place.seats[0].advance(state::RUNNING, state::STUCK) {
-                    turns::see_to_listeners(&*place);
-                    turns::free(&*place);
+                if place.states[0].advance(state::RUNNING, state::BLOCKED) {
+                    protocol::ensure_listeners(&*place);
+                    protocol::free(&*place);
                 }
             })
         };
-        assert!(place.seats[1].advance(state::RUNNING, state::OUT));
-        assert!(turns::detach(&*place), "it is the only one that is out");
-        turns::free(&*place);
+        assert!(place.states[1].advance(state::RUNNING, state::IN_BLOCKING_CALL));
+        assert!(protocol::detach(&*place), "it is the only one that is out");
+        protocol::free(&*place);
         monitor.join().unwrap();
         place.adds_up();
         assert!(place.short.load(Ordering::Acquire) > 0);

@@ -1,7 +1,7 @@
 //! One activation, as its threads and the rest of the domain see it.
 
-use crate::seat::{Seat, state};
-use crate::{Parker, Pool, preempt, tally, turns};
+use crate::permits::{ActivationState, protocol, state};
+use crate::{Parker, Pool, metrics, preempt};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use underpass_os::thread::{Tid, TidCell};
 
@@ -13,11 +13,11 @@ struct Apart<T>(T);
 /// A kernel thread that runs user-level threads. One that is needed no more ends; another may begin
 /// in its place, with the same number.
 ///
-/// `steps` is written by its own kernel thread alone; who moves the seat says the README of this
+/// `steps` is written by its own kernel thread alone; who moves the state says the README of this
 /// crate.
 #[derive(Debug)]
 pub struct Activation {
-    seat: Apart<Seat>,
+    state: Apart<ActivationState>,
     steps: Apart<AtomicU32>,
     parker: Parker,
     number: usize,
@@ -34,7 +34,7 @@ impl Activation {
     pub(crate) fn leak(number: usize, cpu: Option<usize>, pool: &'static Pool) -> &'static Self {
         let state = if cpu.is_some() { state::LISTENING } else { state::ASLEEP };
         Box::leak(Box::new(Self {
-            seat: Apart(Seat::new(number, state)),
+            state: Apart(ActivationState::new(number, state)),
             steps: Apart(AtomicU32::new(0)),
             parker: Parker::new(),
             number,
@@ -67,15 +67,15 @@ impl Activation {
         self.thread.get()
     }
 
-    pub(crate) fn seat(&self) -> &Seat {
-        &self.seat.0
+    pub(crate) fn state(&self) -> &ActivationState {
+        &self.state.0
     }
 
     /// The calling kernel thread is this activation, which has just been started; it goes on when
-    /// it has a slot.
+    /// it has a permit.
     pub(crate) fn begin(&'static self) {
-        // W2: who waits for a slot is in the roster.
-        self.pool.roster.wait(self.number);
+        // W2: who waits for a permit is in the registry.
+        self.pool.registry.wait(self.number);
         preempt::begin(self);
         // From now on it can be interrupted.
         self.thread.set(Some(underpass_os::thread::current()));
@@ -85,8 +85,8 @@ impl Activation {
             None => {
                 let _held = preempt::critical();
                 // One that takes the place of another, if the steward has not been here first.
-                self.seat().advance(state::ENDED, state::ASLEEP);
-                self.pool.welcome(self.seat());
+                self.state().advance(state::ENDED, state::ASLEEP);
+                self.pool.admit(self.state());
             }
         }
     }
@@ -107,7 +107,7 @@ impl Activation {
 
     /// Whether it has ended, and nobody takes its place yet.
     pub fn has_ended(&self) -> bool {
-        self.seat().hint() == state::ENDED
+        self.state().hint() == state::ENDED
     }
 
     /// At every switch, by its own kernel thread: another thread runs.
@@ -127,7 +127,7 @@ impl Activation {
     /// asks at each scheduling point, with no thread running, and calls [`answer`](Self::answer).
     #[inline]
     pub fn summoned(&self) -> bool {
-        !state::runs(self.seat().hint())
+        !state::runs(self.state().hint())
     }
 
     /// Gives the processor up where that was asked, and comes back with one. With preemption
@@ -137,9 +137,9 @@ impl Activation {
         let _held = preempt::critical();
         loop {
             preempt::unmark();
-            match self.seat().hint() {
+            match self.state().hint() {
                 state::PREEMPTING => self.give_way(),
-                state::STUCK => turns::regain(self.pool, self.seat(), state::STUCK),
+                state::BLOCKED => protocol::regain(self.pool, self.state(), state::BLOCKED),
                 _ => return,
             }
         }
@@ -148,19 +148,19 @@ impl Activation {
     /// Whether the monitor found that its thread blocks without having said so, and the thread has
     /// not come to a scheduling point since: a hint.
     pub fn is_blocked(&self) -> bool {
-        self.seat().hint() == state::STUCK
+        self.state().hint() == state::BLOCKED
     }
 
     /// Whether there is something to give way for.
     pub(crate) fn asked(&self) -> bool {
-        matches!(self.seat().hint(), state::PREEMPTING | state::STUCK)
+        matches!(self.state().hint(), state::PREEMPTING | state::BLOCKED)
     }
 
     /// Gives way if asked to. Also in the handler.
     pub(crate) fn give_way(&self) {
         if self.asked() {
-            tally().preempted();
-            turns::give_way(self.pool, self.seat());
+            metrics().preempted();
+            protocol::give_way(self.pool, self.state());
         }
     }
 
@@ -177,63 +177,63 @@ impl Activation {
     /// Whether it has ended: then it is to [`leave`](Self::leave), and its kernel thread to end.
     pub fn idle(&self, sleep: impl FnOnce(bool) -> bool) -> bool {
         let _held = preempt::critical();
-        let last = turns::retire(self.pool, self.seat(), state::ASLEEP);
+        let last = protocol::retire(self.pool, self.state(), state::ASLEEP);
         self.pool.leave_work(self);
         if sleep(last) && self.pool.end(self) {
             return true;
         }
-        turns::resume(self.pool, self.seat());
+        protocol::resume(self.pool, self.state());
         false
     }
 
-    /// A listener with nothing to do: has neither a slot nor a donated processor from now on. By
+    /// A listener with nothing to do: has neither a permit nor a donated processor from now on. By
     /// its own kernel thread, with preemption disabled.
     pub fn listen(&self) {
         let _held = preempt::critical();
-        if self.seat().advance(state::LENT, state::LISTENING) {
+        if self.state().advance(state::LENT, state::LISTENING) {
             // SYNC with `lent` load in `is_alone`.
             self.pool.lent.fetch_sub(1, Ordering::SeqCst);
-        } else if self.seat().hint() != state::LISTENING
-            && turns::retire(self.pool, self.seat(), state::LISTENING)
+        } else if self.state().hint() != state::LISTENING
+            && protocol::retire(self.pool, self.state(), state::LISTENING)
         {
             // It listens to those alone who donate.
-            turns::invite(self.pool);
+            protocol::invite(self.pool);
         }
     }
 
     /// Whether no other activation runs, and this one has announced to the others that it does not:
     /// who would leave it work does so with a full fence then, since only activations that run use
-    /// less. Between its slot's release, or on a donated processor, and its sleep.
+    /// less. Between its permit's release, or on a donated processor, and its sleep.
     pub fn is_alone(&self) -> bool {
-        // SYNC with `lent` fetch_add in `lend`, and the steps on the word of the slots: who comes
+        // SYNC with `lent` fetch_add in `lend`, and the steps on the word of the permits: who comes
         // to a processor after this look does so after our announcement, and sees it.
-        turns::is_alone(self.pool) && self.pool.lent.load(Ordering::SeqCst) == u32::from(self.is_lent())
+        protocol::is_alone(self.pool) && self.pool.lent.load(Ordering::SeqCst) == u32::from(self.is_lent())
     }
 
     /// A listener was given a processor by another domain. As [`listen`](Self::listen).
     pub fn lend(&self) {
         self.pool.lent.fetch_add(1, Ordering::SeqCst);
-        let lent = self.seat().advance(state::LISTENING, state::LENT);
+        let lent = self.state().advance(state::LISTENING, state::LENT);
         debug_assert!(lent, "nobody else moves a listener that listens");
     }
 
-    /// A listener has more to do than it was lent a processor for: goes on with a slot, when it is
+    /// A listener has more to do than it was lent a processor for: goes on with a permit, when it is
     /// its turn. As [`listen`](Self::listen).
     pub fn stop_borrowing(&self) {
         let _held = preempt::critical();
         self.pool.lent.fetch_sub(1, Ordering::SeqCst);
-        turns::regain(self.pool, self.seat(), state::LENT);
+        protocol::regain(self.pool, self.state(), state::LENT);
     }
 
     /// Whether it runs on a processor that another domain has donated.
     pub fn is_lent(&self) -> bool {
-        self.seat().hint() == state::LENT
+        self.state().hint() == state::LENT
     }
 
-    /// A listener has work of its own: comes back with a slot. As [`listen`](Self::listen).
+    /// A listener has work of its own: comes back with a permit. As [`listen`](Self::listen).
     pub fn stop_listening(&self) {
         let _held = preempt::critical();
-        turns::regain(self.pool, self.seat(), state::LISTENING);
+        protocol::regain(self.pool, self.state(), state::LISTENING);
     }
 
     /// OThreads' `Begin_BlockingCall`: the calling thread, which this activation runs, is about to
@@ -246,7 +246,7 @@ impl Activation {
         if !self.bracketed.load(Ordering::Relaxed) {
             self.begin_first();
         }
-        turns::begin(self.pool, self.seat());
+        protocol::begin(self.pool, self.state());
     }
 
     /// B0.
@@ -254,7 +254,7 @@ impl Activation {
     fn begin_first(&self) {
         self.pool.announce_brackets();
         // Whenever it is out, another can listen in its place.
-        self.pool.births.call_substitute();
+        self.pool.starts.call_substitute();
         self.bracketed.store(true, Ordering::Relaxed);
     }
 
@@ -262,7 +262,7 @@ impl Activation {
     /// it, else when it is its turn.
     #[inline]
     pub fn end_blocking(&self) {
-        if !turns::end(self.seat()) {
+        if !protocol::end(self.state()) {
             self.come_back();
         }
     }
@@ -270,6 +270,6 @@ impl Activation {
     #[cold]
     fn come_back(&self) {
         let _held = preempt::critical();
-        turns::regain(self.pool, self.seat(), state::DETACHED);
+        protocol::regain(self.pool, self.state(), state::DETACHED);
     }
 }

@@ -1,38 +1,38 @@
 //! Who does what, counted.
 
 use crate::Pool;
-use crate::seat::state;
+use crate::permits::state;
 use std::fmt;
 
 /// The activations of a domain by state.
 ///
 /// Exact when nothing changes while it is taken: each state is read at another moment. Then
-/// `running` = `computing` + `preempting` + `out` + `unborn`.
+/// `running` = `computing` + `preempting` + `out` + `starting`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Census {
-    /// Processor slots.
+pub struct ActivationCounts {
+    /// Processor permits.
     pub maximum: usize,
-    /// Slots that are taken.
+    /// Permits that are taken.
     pub running: usize,
-    /// Activations that were counted as waiting for a slot.
+    /// Activations that were counted as waiting for a permit.
     pub waiting: usize,
-    /// Slots that wait for an activation to be started.
-    pub unborn: usize,
+    /// Permits that wait for an activation to be started.
+    pub starting: usize,
     /// Activations in all.
     pub activations: usize,
-    /// Activations that run with a slot.
+    /// Activations that run with a permit.
     pub computing: usize,
-    /// Activations that run with a slot and were asked to give it up.
+    /// Activations that run with a permit and were asked to give it up.
     pub preempting: usize,
-    /// Activations in an announced blocking call whose slot nobody wanted.
-    pub out: usize,
-    /// Activations in an announced blocking call, without a slot.
+    /// Activations in an announced blocking call whose permit nobody wanted.
+    pub in_blocking_call: usize,
+    /// Activations in an announced blocking call, without a permit.
     pub detached: usize,
-    /// Activations that blocked without saying so, without a slot.
-    pub stuck: usize,
-    /// Activations that want to run and wait for a slot.
+    /// Activations that blocked without saying so, without a permit.
+    pub blocked: usize,
+    /// Activations that want to run and wait for a permit.
     pub ready: usize,
-    /// Activations that were preempted and wait for a slot.
+    /// Activations that were preempted and wait for a permit.
     pub preempted: usize,
     /// Activations that are idle: the listeners, and those beyond.
     pub asleep: usize,
@@ -42,12 +42,12 @@ pub struct Census {
     pub listening: usize,
 }
 
-impl Census {
+impl ActivationCounts {
     pub(crate) fn take(pool: &Pool) -> Self {
         let mut by_state = [0; state::COUNT];
         let mut activations = 0;
         for activation in pool.activations() {
-            by_state[activation.seat().hint() as usize] += 1;
+            by_state[activation.state().hint() as usize] += 1;
             activations += usize::from(!activation.has_ended());
         }
         let at = |state: u32| by_state[state as usize];
@@ -56,13 +56,13 @@ impl Census {
             maximum: counts.maximum as usize,
             running: counts.running as usize,
             waiting: counts.waiting as usize,
-            unborn: pool.births.slots(),
+            starting: pool.starts.permits(),
             activations,
             computing: at(state::RUNNING),
             preempting: at(state::PREEMPTING),
-            out: at(state::OUT),
+            in_blocking_call: at(state::IN_BLOCKING_CALL),
             detached: at(state::DETACHED),
-            stuck: at(state::STUCK),
+            blocked: at(state::BLOCKED),
             ready: at(state::WAITING),
             preempted: at(state::PREEMPTED),
             asleep: at(state::ASLEEP),
@@ -71,22 +71,22 @@ impl Census {
         }
     }
 
-    /// Idle activations that are there to take a free slot as soon as a call or work comes: maximum
+    /// Idle activations that are there to take a free permit as soon as a call or work comes: maximum
     /// − running of the asleep ones.
     pub fn listeners(&self) -> usize {
         self.asleep.min(self.maximum.saturating_sub(self.running))
     }
 
-    /// Whether the counts go together: each slot that is taken is held by somebody, and each that
-    /// waits is counted. True of an exact census.
+    /// Whether the counts go together: each permit that is taken is held by somebody, and each that
+    /// waits is counted. True of an exact counts.
     pub fn adds_up(&self) -> bool {
-        self.running == self.computing + self.preempting + self.out + self.unborn
+        self.running == self.computing + self.preempting + self.in_blocking_call + self.starting
             && self.waiting == self.ready + self.preempted
             && (self.waiting == 0 || self.running >= self.maximum)
     }
 }
 
-impl fmt::Display for Census {
+impl fmt::Display for ActivationCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -97,9 +97,9 @@ impl fmt::Display for Census {
             self.activations,
             self.computing,
             self.preempting,
-            self.out + self.detached,
+            self.in_blocking_call + self.detached,
             self.detached,
-            self.stuck,
+            self.blocked,
             self.ready,
             self.preempted,
             self.asleep,

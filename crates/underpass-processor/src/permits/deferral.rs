@@ -86,7 +86,7 @@ pub fn resume(word: &impl Word, held: u32) -> bool {
 /// The last section has ended and found a mark.
 pub fn answer(word: &impl Word, give_way: impl Fn()) {
     loop {
-        // P1: no preemption while a slot may be in hand.
+        // P1: no preemption while a permit may be in hand.
         word.increment();
         unmark(word);
         give_way();

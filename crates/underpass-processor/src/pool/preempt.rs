@@ -8,8 +8,8 @@
 //! know: inlined before and after one, it would take the word's address once. So what such threads
 //! use is not inlined.
 
-use crate::deferral::{self, UNMARKED};
-use crate::{Activation, tally};
+use crate::permits::deferral::{self, UNMARKED};
+use crate::{Activation, metrics};
 use std::cell::Cell;
 use std::sync::OnceLock;
 use underpass_os::signal;
@@ -188,7 +188,7 @@ pub(crate) fn leave() {
 /// Interrupts an activation; whether that could be done.
 pub(crate) fn interrupt(activation: &Activation) -> bool {
     let (Some(number), Some(thread)) = (number(), activation.thread()) else { return false };
-    tally().entered_kernel(1);
+    metrics().entered_kernel(1);
     thread.signal(number).is_ok()
 }
 

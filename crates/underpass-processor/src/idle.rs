@@ -1,0 +1,8 @@
+//! What an idle processor does: it polls (`spin.rs`), yields to others on its CPU (`contention.rs`,
+//! `cpu_sharing.rs`), donates its time (`donate.rs`), and sleeps (`sleep.rs`).
+
+mod contention;
+mod cpu_sharing;
+pub(crate) mod donate;
+pub(crate) mod sleep;
+pub(crate) mod spin;

@@ -1,0 +1,10 @@
+//! Where kernel threads of a domain sleep until others of it unpark them, and what that costs.
+
+#[cfg(not(underpass_loom))]
+mod monitor_parker;
+pub(crate) mod parker;
+#[cfg(not(underpass_loom))]
+pub(crate) mod wake_up_cost;
+
+#[cfg(not(underpass_loom))]
+pub(crate) use monitor_parker::MonitorParker;
