@@ -96,7 +96,7 @@ impl Monitor {
         if now - self.reviewed >= REVIEW {
             self.reviewed = now;
             if maximum::varies() {
-                self.pool.starts.call_review();
+                self.pool.starts.request_review();
             }
         }
     }
@@ -215,7 +215,7 @@ impl Monitor {
         // Those that switch will come to it, unless it is work that none of them takes.
         let patience = if hogs { SLICE } else { PATIENCE };
         if self.unstarted >= patience && !self.pool.counts().free() && !self.helped() {
-            self.call_up();
+            self.enlist_sleeper();
         }
         let counts = self.pool.counts();
         let asked = self.pool.activations().filter(|a| a.state().hint() == state::PREEMPTING).count();
@@ -233,9 +233,9 @@ impl Monitor {
 
     /// Sees to somebody who takes over for unstarted work: one that sleeps, or one that is started
     /// and waits by the next tick.
-    fn call_up(&mut self) {
+    fn enlist_sleeper(&mut self) {
         self.helper =
-            protocol::call_up(self.pool).map(|state| (state.number(), state.gains())).or_else(|| {
+            protocol::enlist_sleeper(self.pool).map(|state| (state.number(), state.gains())).or_else(|| {
                 let number = self.pool.registry.len();
                 self.pool.starts.request(self.pool.living()).then_some((number, 0))
             });

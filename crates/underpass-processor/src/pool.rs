@@ -282,7 +282,7 @@ impl Pool {
         drop(changing);
         // It asks those who run beyond the maximum, and sees to work that waits.
         MONITOR.unpark();
-        self.starts.call();
+        self.starts.wake_launcher();
     }
 }
 

@@ -22,7 +22,7 @@ fn a_critical_section_ends_before_its_activation_gives_way() {
         for _ in 0..10_000_000 {
             spin_loop();
         }
-        assert!(!ran.load(Ordering::Acquire), "there is one processor, and it was held");
+        assert!(!ran.load(Ordering::Acquire), "there is one processor, and its holder was not preempted");
         preempt::enable();
         while !ran.load(Ordering::Acquire) {
             spin_loop();

@@ -29,7 +29,7 @@ impl Gate {
 }
 
 #[test]
-fn running_is_the_lesser_of_what_can_run_and_what_may() {
+fn running_is_the_minimum_of_runnable_and_maximum() {
     let pool = fake::start(2);
     fake::rests();
     work_that_others_have_taken(pool);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 #[test]
-fn the_holder_of_a_lock_gets_the_processor_of_who_blocks_on_it() {
+fn a_lock_holder_gets_the_processor_of_a_thread_that_blocks_on_the_lock() {
     fake::start(1);
     let lock = Arc::new(Mutex::new(()));
     let tried = Arc::new(AtomicBool::new(false));

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use underpass_processor::Pool;
 
 #[test]
-fn as_many_run_as_may() {
+fn as_many_activations_run_as_the_maximum_allows() {
     let pool = fake::start(2);
     let stop = Arc::new(AtomicBool::new(false));
     for _ in 0..4 {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
-fn who_wakes_for_a_thread_of_its_own_gets_its_turn() {
+fn an_activation_that_wakes_for_a_thread_of_its_own_gets_its_turn() {
     let pool = fake::start(1);
     let begun = Arc::new(AtomicBool::new(false));
     let done = Arc::new(AtomicBool::new(false));

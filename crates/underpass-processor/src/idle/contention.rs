@@ -90,12 +90,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_bad_company_it_stops_for_longer_and_longer_until_it_gets_better() {
+    fn beside_computing_threads_it_pauses_longer_and_longer_until_they_are_gone() {
         let contention = Contention::new();
         (0..LONG - 1).for_each(|_| contention.record(BRIEF, 1));
         contention.record(0, 1);
         (0..LONG - 1).for_each(|_| contention.record(BRIEF, 1));
-        assert!(contention.worth_giving_way(1), "only so many in a row count");
+        assert!(contention.worth_giving_way(1), "only three in a row count");
         contention.record(BRIEF, 1);
         assert!(!contention.worth_giving_way(PAUSE.0));
         let mut now = PAUSE.0 + 1;
@@ -103,7 +103,7 @@ mod tests {
         for times in 1..20 {
             contention.record(BRIEF, now);
             let pause = (PAUSE.0 << times).min(PAUSE.1);
-            assert!(!contention.worth_giving_way(now + pause - 1), "one is enough on trial");
+            assert!(!contention.worth_giving_way(now + pause - 1), "one long absence ends a trial");
             now += pause;
             assert!(contention.worth_giving_way(now));
         }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_took_long_is_not_tried_again_soon() {
+    fn the_pause_grows_with_the_time_that_giving_way_took() {
         let contention = Contention::new();
         let took = 300_000_000;
         (0..LONG).for_each(|_| contention.record(took, took));

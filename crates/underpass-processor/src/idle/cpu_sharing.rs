@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn who_meets_its_peer_by_giving_way_again_and_again_leaves_once() {
+    fn eight_meetings_in_a_row_make_it_leave_once() {
         let sharing = CpuSharing::new(true);
         let mut now = 100 * PAUSE.1;
         meet(&sharing, SHARED - 1);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_nobody_or_one_that_computes_meets_nobody() {
+    fn a_very_short_or_very_long_absence_is_no_meeting() {
         let sharing = CpuSharing::new(true);
         for ns in [BRIEF.0 - 1, BRIEF.1] {
             meet(&sharing, SHARED);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_leave_stays() {
+    fn one_that_may_not_leave_stays() {
         let sharing = CpuSharing::new(false);
         meet(&sharing, 2 * SHARED);
         assert!(!sharing.should_leave(100 * PAUSE.1));

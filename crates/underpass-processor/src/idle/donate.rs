@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_processor_back_already_gives_way_no_more() {
+    fn a_donor_that_has_its_processor_back_stops_giving_way() {
         for needs in 0..2 {
             let peer = Peer {
                 needs,

@@ -95,22 +95,7 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
         return;
     }
     let mut watched = Watch::of(Watched { word: own.word(), expected: ASLEEP, scope: Scope::Private });
-    let mut awaited = false;
-    for line in lines.clone() {
-        if watched.is_full() {
-            line.set_aside();
-            continue;
-        }
-        let announced = match role {
-            Role::Last { others, .. } => line.park(others),
-            Role::Guest { .. } => line.park(false),
-            Role::Spare => line.spare(),
-        };
-        if let Some(expected) = announced {
-            watched.push(Watched { word: line.word(), expected, scope: Scope::Shared });
-            awaited |= donee.as_ref().is_some_and(|donee| std::ptr::addr_eq(donee.line, line));
-        }
-    }
+    let awaited = announce(lines.clone(), role, donee.as_ref().map(|donee| donee.line), &mut watched);
     // Who watches no word of the donee would not have the processor back: its peer is called.
     let donee = donee.filter(|donee| awaited || call(donee.line));
     // A spare leaves what has come to who looks; if that one is held up, `ready` says so, or a
@@ -124,41 +109,79 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
     // processor is a full fence, as `prepare` is.
     let unseen = cfg!(target_arch = "x86_64") && watched.len() == 1 && role.is_alone();
     if !brief && !unseen {
-        drain();
+        heavy_barrier();
     }
     if !ready() && quiet() {
         let donated = donee.is_some_and(give);
         if brief && !donated {
-            drain();
+            heavy_barrier();
         }
         if donated || (!forced && (!brief || quiet())) {
             let donated_to = donee.filter(|_| donated);
-            let is_donee = |line: &L| donated_to.is_some_and(|to| std::ptr::addr_eq(to, line));
-            lines.clone().filter(|line| !is_donee(line)).for_each(take_leave);
-            metrics().slept();
-            let notify_again_after = |line: &L| line.notify_again_after(is_donee(line));
-            let patience =
-                lines.clone().filter_map(notify_again_after).min().map(|after| clock::now_ns() + after);
-            let until = deadline_ns.into_iter().chain(patience).min();
-            // Who has the processor meanwhile is on the same CPU.
-            let since = (donated_to.is_none() && watched.len() > 1).then(WakeTimestamp::shared);
-            let woken = match watched.wait(until) {
-                Woken::Unsupported => without_waitv(own, lines.clone(), until),
-                woken => woken,
-            };
-            match woken {
-                Woken::Late => lines
-                    .clone()
-                    .filter(|line| notify_again_after(line).is_some())
-                    .for_each(|line| line.notify_again()),
-                _ => since.into_iter().for_each(|since| measure(lines.clone(), since)),
-            }
+            wait(own, lines.clone(), &watched, donated_to, deadline_ns);
         }
     }
     if !matches!(role, Role::Guest { .. }) {
         lines.for_each(|line| line.look());
     }
     own.wake_up();
+}
+
+/// *S1* for each of `lines`: those of which messages are awaited join `watched`. Returns whether the
+/// line of the donee is watched.
+fn announce<'a: 'w, 'w, L: ?Sized + Line + 'a>(
+    lines: impl Iterator<Item = &'a L>,
+    role: Role,
+    donee: Option<&L>,
+    watched: &mut Watch<'w>,
+) -> bool {
+    let mut awaited = false;
+    for line in lines {
+        if watched.is_full() {
+            line.set_aside();
+            continue;
+        }
+        let announced = match role {
+            Role::Last { others, .. } => line.park(others),
+            Role::Guest { .. } => line.park(false),
+            Role::Spare => line.spare(),
+        };
+        if let Some(expected) = announced {
+            watched.push(Watched { word: line.word(), expected, scope: Scope::Shared });
+            awaited |= donee.is_some_and(|donee| std::ptr::addr_eq(donee, line));
+        }
+    }
+    awaited
+}
+
+/// Sleeps on the `watched` words. If a peer has to be notified again meanwhile, does that, and
+/// returns.
+fn wait<'a, L: ?Sized + Line + 'a>(
+    own: &Parker,
+    lines: impl Iterator<Item = &'a L> + Clone,
+    watched: &Watch<'_>,
+    donated_to: Option<&L>,
+    deadline_ns: Option<u64>,
+) {
+    let is_donee = |line: &L| donated_to.is_some_and(|to| std::ptr::addr_eq(to, line));
+    lines.clone().filter(|line| !is_donee(line)).for_each(notify_before_sleep);
+    metrics().slept();
+    let notify_again_after = |line: &L| line.notify_again_after(is_donee(line));
+    let patience = lines.clone().filter_map(notify_again_after).min().map(|after| clock::now_ns() + after);
+    let until = deadline_ns.into_iter().chain(patience).min();
+    // Who has the processor meanwhile is on the same CPU.
+    let since = (donated_to.is_none() && watched.len() > 1).then(WakeTimestamp::shared);
+    let woken = match watched.wait(until) {
+        Woken::Unsupported => without_waitv(own, lines.clone(), until),
+        woken => woken,
+    };
+    match woken {
+        Woken::Late => lines
+            .clone()
+            .filter(|line| notify_again_after(line).is_some())
+            .for_each(|line| line.notify_again()),
+        _ => since.into_iter().for_each(|since| measure(lines.clone(), since)),
+    }
 }
 
 /// Learns what the wake-up cost that has ended a sleep, if a peer's call did.
@@ -169,15 +192,15 @@ fn measure<'a, L: ?Sized + Line + 'a>(mut lines: impl Iterator<Item = &'a L>, si
 }
 
 /// S2, and I3 of the README of this crate: posters and who leaves work have a light barrier only.
-/// One CPU for both sides would need none, but they may be moved apart at any moment.
-fn drain() {
+/// One CPU for both sides would need none, but they may be adjusted apart at any moment.
+fn heavy_barrier() {
     barrier::heavy();
     metrics().entered_kernel(1);
 }
 
 /// Of a line whose peer gets no processor of this sleeper: it owes nothing there while it sleeps
 /// (N1), and calls a spare for what rang no parker.
-fn take_leave(line: &(impl Line + ?Sized)) {
+fn notify_before_sleep(line: &(impl Line + ?Sized)) {
     if line.owed() {
         line.call();
     }
@@ -221,7 +244,7 @@ mod tests {
     const NONE: iter::Empty<&dyn Line> = iter::empty();
 
     #[test]
-    fn a_call_before_the_sleep_is_not_lost() {
+    fn an_unpark_before_the_sleep_is_not_lost() {
         let parker = Parker::new();
         parker.unpark();
         sleep(&parker, NONE, Role::Last { others: false, alone: false }, None, || false);
@@ -238,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_ends_a_sleep() {
+    fn an_unpark_ends_a_sleep() {
         let parker = Arc::new(Parker::new());
         let other = parker.clone();
         let caller = std::thread::spawn(move || {

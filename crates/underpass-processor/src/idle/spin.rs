@@ -248,14 +248,14 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_long_polls_for_a_batch_and_learns_again() {
+    fn after_long_waits_a_spin_is_one_batch_until_waits_are_short_again() {
         let adaptive = AdaptiveSpin::new();
         let long = 100 * SENSIBLE.1;
         (0..4).for_each(|_| adaptive.slept(long));
         assert_eq!(adaptive.length(), 0);
         assert_eq!(spin_in_vain(&adaptive), 1, "one look at the clock, and it sleeps");
         adaptive.slept(1);
-        assert!(adaptive.length() > 0, "what comes soon is worth a spin again");
+        assert!(adaptive.length() > 0, "a short wait makes it spin again");
         (0..8).for_each(|_| adaptive.slept(1));
         assert!(adaptive.length() >= 2 * SENSIBLE.0);
         (0..20).for_each(|_| adaptive.slept(long));
@@ -264,7 +264,7 @@ mod tests {
 
     /// What two learn who wait for each other in turn: one computes for `work` before it posts, the
     /// other answers at once. From their worst spins on.
-    fn taught_by_each_other(work: u64, wake_up: u64) -> [u64; 2] {
+    fn lengths_learnt_from_each_other(work: u64, wake_up: u64) -> [u64; 2] {
         let spins = [AdaptiveSpin::new(), AdaptiveSpin::new()];
         spins.iter().for_each(|adaptive| adaptive.credit.set(0));
         let mut asleep = true;
@@ -287,15 +287,19 @@ mod tests {
     }
 
     #[test]
-    fn two_who_sleep_because_the_other_does_stop_that() {
+    fn two_peers_stop_sleeping_only_because_the_other_sleeps() {
         let cost = wake_up_cost();
         for work in [cost / 10, cost * 8 / 10] {
             for wake_up in [cost * 9 / 10, cost * 13 / 10] {
-                let [client, server] = taught_by_each_other(work, wake_up);
+                let [client, server] = lengths_learnt_from_each_other(work, wake_up);
                 assert!(client > 0 && server > work, "{work} {wake_up}: {client} {server}");
             }
         }
-        assert_eq!(taught_by_each_other(20 * cost, cost)[1], 0, "who comes seldom is not polled for");
+        assert_eq!(
+            lengths_learnt_from_each_other(20 * cost, cost)[1],
+            0,
+            "a peer that comes seldom is not polled for"
+        );
     }
 
     #[test]

@@ -69,10 +69,7 @@ mod tests {
         assert!(!owner.stands_still(0, begin, SPAN), "nobody has looked before");
         assert!(!owner.stands_still(7, begin, SPAN));
         assert!(!owner.stands_still(7, begin + SPAN - 1_000, SPAN));
-        assert!(
-            owner.stands_still(7, begin + SPAN, SPAN),
-            "another's look in between has not begun the span anew"
-        );
+        assert!(owner.stands_still(7, begin + SPAN, SPAN), "the look in between did not restart the span");
         assert!(!owner.stands_still(8, begin + 2 * SPAN, SPAN), "one was taken");
         assert!(owner.stands_still(8, begin + 3 * SPAN, SPAN));
     }

@@ -15,8 +15,8 @@ pub(crate) struct History {
     still: u32,
     /// For how many ticks it has held its permit.
     held: u32,
-    /// That its thread computes has been told.
-    told: bool,
+    /// That its thread computes has been reported.
+    reported: bool,
     /// It was sent the signal for what it is asked now.
     pub(crate) interrupted: bool,
     task: Option<Task>,
@@ -40,7 +40,7 @@ impl History {
         let same_thread = same_permit && at != state::IN_BLOCKING_CALL && steps == self.steps;
         self.held = if same_permit { self.held + 1 } else { 0 };
         self.still = if same_thread { self.still + 1 } else { 0 };
-        self.told &= same_thread;
+        self.reported &= same_thread;
         self.interrupted &= matches!(at, state::PREEMPTING | state::BLOCKED);
         (self.steps, self.gains) = (steps, gains);
         Observation { activation, at, still: self.still, held: self.held }
@@ -77,6 +77,6 @@ impl History {
 
     /// Whether it is the first time that its thread is found computing.
     pub(crate) fn first_report(&mut self) -> bool {
-        !std::mem::replace(&mut self.told, true)
+        !std::mem::replace(&mut self.reported, true)
     }
 }

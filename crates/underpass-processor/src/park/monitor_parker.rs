@@ -80,7 +80,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn a_call_before_the_sleep_is_not_lost() {
+    fn an_unpark_before_the_sleep_is_not_lost() {
         let parker = MonitorParker::new();
         parker.unpark();
         parker.sleep_until_unparked(|| true);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_ends_by_itself_and_a_doze_that_finds_something_does_not_begin() {
+    fn a_timed_sleep_ends_by_itself_and_an_untimed_one_checks_for_work_first() {
         let parker = MonitorParker::new();
         parker.sleep_until(clock::now_ns() + 1_000_000);
         parker.sleep_until_unparked(|| false);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_ends_a_doze() {
+    fn an_unpark_ends_an_untimed_sleep() {
         let parker = Arc::new(MonitorParker::new());
         let other = parker.clone();
         let caller = std::thread::spawn(move || {

@@ -42,7 +42,7 @@ impl Parker {
 
     /// Calls the sleeper; says whether it sleeps, or is about to, and nobody had called yet: then
     /// it is to be woken.
-    #[must_use = "a sleeper that was called is to be woken"]
+    #[must_use = "wake the sleeper if this is true"]
     pub fn announce(&self) -> bool {
         // SYNC with `word` compare_exchange in `prepare` and swap in `wake_up`: what the caller did
         // before it called.

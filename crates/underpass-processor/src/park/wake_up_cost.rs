@@ -35,7 +35,7 @@ pub fn wake_up_cost() -> u64 {
 
 /// A wake-up took so long, in ns, from the call to the called.
 pub(crate) fn record_wake_up(ns: u64) {
-    set_wake_up_cost(moved(wake_up_cost(), ns));
+    set_wake_up_cost(adjusted(wake_up_cost(), ns));
 }
 
 /// A wake-up by a peer took so long, in ns, as it says.
@@ -49,10 +49,10 @@ fn plausible(ns: u64) -> u64 {
 }
 
 /// The estimate after one that took `ns`.
-fn moved(estimate: u64, ns: u64) -> u64 {
+fn adjusted(estimate: u64, ns: u64) -> u64 {
     let step = estimate / STEP;
-    let moved = if ns > estimate { estimate + step } else { estimate - step };
-    moved.clamp(SENSIBLE.0, SENSIBLE.1)
+    let adjusted = if ns > estimate { estimate + step } else { estimate - step };
+    adjusted.clamp(SENSIBLE.0, SENSIBLE.1)
 }
 
 #[cfg(test)]
@@ -60,17 +60,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_moves_the_estimate_between_what_is_sensible() {
-        let told = |ns: u64| (0..100).fold(60_000, |estimate, _| moved(estimate, plausible(ns)));
+    fn a_peer_moves_the_estimate_within_its_bounds() {
+        let told = |ns: u64| (0..100).fold(60_000, |estimate, _| adjusted(estimate, plausible(ns)));
         assert!((QUICK - QUICK / STEP..=QUICK + QUICK / STEP).contains(&told(0)));
         assert_eq!(told(u64::MAX), SENSIBLE.1);
     }
 
     #[test]
     fn the_estimate_follows_what_is_seen() {
-        let after = |seen: u64| (0..100).fold(50_000, |estimate, _| moved(estimate, seen));
+        let after = |seen: u64| (0..100).fold(50_000, |estimate, _| adjusted(estimate, seen));
         assert_eq!(after(0), SENSIBLE.0);
         assert_eq!(after(u64::MAX), SENSIBLE.1);
-        assert!((20_000..30_000).contains(&after(24_000)), "it stays near what is seen again and again");
+        assert!((20_000..30_000).contains(&after(24_000)), "it stays near a constant cost");
     }
 }

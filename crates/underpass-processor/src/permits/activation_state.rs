@@ -63,7 +63,7 @@ impl ActivationState {
         self.state.load(Ordering::Relaxed)
     }
 
-    /// Its state, and what who moved it there did before.
+    /// Its state, and what who adjusted it there did before.
     pub fn get(&self) -> u32 {
         // SYNC with `state` compare_exchange in `advance` by a granter: what was done under the
         // permit before.

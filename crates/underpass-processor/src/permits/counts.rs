@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_taken_and_freed() {
+    fn permits_are_taken_and_freed() {
         let permits = Permits::new(2);
         assert!(permits.take() && permits.take() && !permits.take());
         assert_eq!(permits.release(), Released::Freed(1));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_released_slot_is_owed_to_who_waits() {
+    fn a_released_permit_is_owed_to_a_waiter() {
         let permits = Permits::new(1);
         assert!(permits.enlist(), "it was free");
         assert!(!permits.enlist());
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_greater_maximum_is_owed_to_those_who_wait() {
+    fn permits_of_a_greater_maximum_are_owed_to_waiters() {
         let permits = Permits::new(1);
         assert!(permits.take());
         assert!(!permits.enlist() && !permits.enlist() && !permits.enlist());
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_maximum_slots_are_freed_though_others_wait() {
+    fn permits_beyond_the_maximum_are_freed_though_others_wait() {
         let permits = Permits::new(2);
         assert!(permits.take() && permits.take());
         assert!(!permits.enlist());

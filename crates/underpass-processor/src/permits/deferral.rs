@@ -15,7 +15,7 @@ pub trait Word {
     /// Adds one.
     fn increment(&self);
     /// Adds `n`, wrapping around; says whether that made it zero.
-    #[must_use = "zero means that there is a mark to answer"]
+    #[must_use = "if this is true, there is a mark to answer"]
     fn add(&self, n: u32) -> bool;
     /// Keeps only the bits of `mask`.
     fn keep(&self, mask: u32);
@@ -59,7 +59,7 @@ pub fn count(word: &impl Word) -> u32 {
 /// Ends a critical section; `true` if it is the last and there is a mark, which is to be
 /// [`answer`]ed.
 #[inline]
-#[must_use = "a mark is to be answered"]
+#[must_use = "if this is true, there is a mark to answer"]
 pub fn leave(word: &impl Word) -> bool {
     word.add(u32::MAX)
 }
@@ -78,7 +78,7 @@ pub fn suspend(word: &impl Word) -> u32 {
 /// Goes from the scheduler's one critical section back to the `held` ones of a thread; otherwise as
 /// [`leave`].
 #[inline]
-#[must_use = "a mark is to be answered"]
+#[must_use = "if this is true, there is a mark to answer"]
 pub fn resume(word: &impl Word, held: u32) -> bool {
     word.add(held.wrapping_sub(1))
 }

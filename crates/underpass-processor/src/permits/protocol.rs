@@ -121,7 +121,7 @@ pub fn too_few_able(env: &impl Environment) -> bool {
     (env.states().filter(able).count() as u32) < env.permits().counts().maximum
 }
 
-/// A state has been moved to `DETACHED` or `BLOCKED`. Of two who do so at once, one sees both.
+/// A state has been adjusted to `DETACHED` or `BLOCKED`. Of two who do so at once, one sees both.
 pub fn ensure_listeners(env: &impl Environment) {
     fence_after_change();
     if too_few_able(env) {
@@ -192,7 +192,7 @@ fn hand_to(env: &impl Environment, suits: impl Fn(&ActivationState) -> bool) -> 
 }
 
 /// Has somebody who sleeps wait for a permit, to take over from one who will be preempted.
-pub fn call_up<W: Environment>(env: &W) -> Option<&ActivationState> {
+pub fn enlist_sleeper<W: Environment>(env: &W) -> Option<&ActivationState> {
     let ticket = env.permits().ticket();
     let sleeper = env.states().find(|state| {
         state.hint() == state::ASLEEP
@@ -254,7 +254,7 @@ pub fn give_way(env: &impl Environment, state: &ActivationState) {
         if at != state::PREEMPTING && at != state::BLOCKED {
             return;
         }
-        // If not, the monitor has moved it from the one to the other, or given it a permit.
+        // If not, the monitor has adjusted it from the one to the other, or given it a permit.
         if state.publish(at, state::PREEMPTED, env.permits().ticket()) {
             break at;
         }
@@ -328,7 +328,7 @@ pub fn retire(env: &impl Environment, state: &ActivationState, to: u32) -> bool 
 
 /// Whether no activation runs, so that nobody leaves the asker work with less than a full fence
 /// until it sleeps: who comes to a processor after this look finds the asker's state and permit as its
-/// `I1` left them, which comes before. In this order: who was stuck, and has a permit again, took it
+/// `I1` left them, which comes before. In this order: who was blocked, and has a permit again, took it
 /// before it left that state.
 pub fn is_alone(env: &impl Environment) -> bool {
     fence_after_change();

@@ -8,7 +8,7 @@ use underpass_os::thread::{Tid, TidCell};
 /// Keeps what others write off the line of what the owner writes at every switch.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Apart<T>(T);
+struct Padded<T>(T);
 
 /// A kernel thread that runs user-level threads. One that is needed no more ends; another may begin
 /// in its place, with the same number.
@@ -17,8 +17,8 @@ struct Apart<T>(T);
 /// crate.
 #[derive(Debug)]
 pub struct Activation {
-    state: Apart<ActivationState>,
-    steps: Apart<AtomicU32>,
+    state: Padded<ActivationState>,
+    steps: Padded<AtomicU32>,
     parker: Parker,
     number: usize,
     /// The CPU of a listener.
@@ -34,8 +34,8 @@ impl Activation {
     pub(crate) fn leak(number: usize, cpu: Option<usize>, pool: &'static Pool) -> &'static Self {
         let state = if cpu.is_some() { state::LISTENING } else { state::ASLEEP };
         Box::leak(Box::new(Self {
-            state: Apart(ActivationState::new(number, state)),
-            steps: Apart(AtomicU32::new(0)),
+            state: Padded(ActivationState::new(number, state)),
+            steps: Padded(AtomicU32::new(0)),
             parker: Parker::new(),
             number,
             cpu,
@@ -214,7 +214,7 @@ impl Activation {
     pub fn lend(&self) {
         self.pool.lent.fetch_add(1, Ordering::SeqCst);
         let lent = self.state().advance(state::LISTENING, state::LENT);
-        debug_assert!(lent, "nobody else moves a listener that listens");
+        debug_assert!(lent, "only the listener leaves LISTENING");
     }
 
     /// A listener has more to do than it was lent a processor for: goes on with a permit, when it is
@@ -254,7 +254,7 @@ impl Activation {
     fn begin_first(&self) {
         self.pool.announce_brackets();
         // Whenever it is out, another can listen in its place.
-        self.pool.starts.call_substitute();
+        self.pool.starts.request_substitute();
         self.bracketed.store(true, Ordering::Relaxed);
     }
 

@@ -64,6 +64,6 @@ impl Environment for Pool {
     }
 
     fn start_missing(&self) {
-        self.starts.call();
+        self.starts.wake_launcher();
     }
 }

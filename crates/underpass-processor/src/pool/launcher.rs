@@ -58,21 +58,21 @@ impl Starts {
     }
 
     /// The steward is to look at what it was asked.
-    pub(crate) fn call(&self) {
+    pub(crate) fn wake_launcher(&self) {
         self.parker.unpark();
     }
 
     /// The steward is to look at the maximum.
-    pub(crate) fn call_review(&self) {
+    pub(crate) fn request_review(&self) {
         // Relaxed, as `limit` and `asked`: the parker synchronizes.
         self.review.store(true, Ordering::Relaxed);
-        self.call();
+        self.wake_launcher();
     }
 
     /// There is one more activation that goes into the kernel now and then.
-    pub(crate) fn call_substitute(&self) {
+    pub(crate) fn request_substitute(&self) {
         self.substitutes.fetch_add(1, Ordering::Relaxed);
-        self.call();
+        self.wake_launcher();
     }
 
     /// How many activations there should be, so that whenever some are in announced blocking calls
@@ -87,7 +87,7 @@ impl Starts {
     pub(crate) fn want_listeners(&self) {
         // Relaxed, as above.
         if !self.listeners.swap(true, Ordering::Relaxed) {
-            self.call();
+            self.wake_launcher();
         }
     }
 
@@ -142,7 +142,7 @@ impl Starts {
 
     fn ask(&self) {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        self.call();
+        self.wake_launcher();
     }
 
     /// Puts the permit in hand there for who is started.
@@ -340,11 +340,11 @@ pub(crate) fn run(pool: &'static Pool) -> ! {
 /// Starts a kernel thread, which takes the process with it if it panics; `false` if the kernel
 /// gives none.
 pub(crate) fn start(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
-    let said = name.to_owned();
+    let owned_name = name.to_owned();
     let work = move || {
         // Threads that live there would never run again, and others wait for them.
         if catch_unwind(AssertUnwindSafe(work)).is_err() {
-            eprintln!("underpass: {said} panicked; aborting");
+            eprintln!("underpass: {owned_name} panicked; aborting");
             std::process::abort();
         }
     };

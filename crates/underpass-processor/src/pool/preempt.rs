@@ -232,14 +232,14 @@ mod tests {
         begin_brief();
         assert!(brief::defer());
         end_brief();
-        assert_eq!(WORD.with(LocalWord::get), 1, "marked, and held off");
+        assert_eq!(WORD.with(LocalWord::get), 1, "marked, and preemption is off");
         enable();
         assert_eq!(WORD.with(LocalWord::get), UNMARKED);
         begin_brief();
         WORD.with(|word| word.keep(!UNMARKED));
         disable();
         enable();
-        assert_eq!(WORD.with(LocalWord::get), 0, "marked, and held off");
+        assert_eq!(WORD.with(LocalWord::get), 0, "marked, and preemption is off");
         end_brief();
         assert_eq!(WORD.with(LocalWord::get), UNMARKED);
     }
@@ -250,7 +250,7 @@ mod tests {
         disable();
         WORD.with(|word| word.keep(!UNMARKED));
         enable();
-        assert_eq!(WORD.with(LocalWord::get), 1, "marked, and held off");
+        assert_eq!(WORD.with(LocalWord::get), 1, "marked, and preemption is off");
         enable();
         assert_eq!(WORD.with(LocalWord::get), UNMARKED);
     }

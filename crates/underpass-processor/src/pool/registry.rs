@@ -26,7 +26,7 @@ impl Registry {
         // who learns of it.
         self.len.store(activation.number() + 1, Ordering::Release);
         let set = self.table[activation.number()].set(activation);
-        assert!(set.is_ok(), "the lock of starts is held");
+        assert!(set.is_ok(), "the caller holds the lock of starts");
     }
 
     /// Waits until the one of this number is found by all.

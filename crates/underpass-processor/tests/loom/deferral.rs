@@ -1,7 +1,7 @@
 //! A signal at every instruction of who holds preemption off: none is lost, and none interrupts a
 //! critical section.
 
-use crate::permits::Place;
+use crate::permits::Domain;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
@@ -15,7 +15,7 @@ use underpass_seam::LocalWord;
 /// signal has come.
 struct Interrupted {
     word: LocalWord,
-    place: Arc<Place>,
+    domain: Arc<Domain>,
     signal: Arc<AtomicBool>,
     /// It must not give way.
     held: Cell<bool>,
@@ -24,7 +24,7 @@ struct Interrupted {
 impl Interrupted {
     /// The kernel's part: the handler runs whole, on top of the thread.
     fn deliver(&self) {
-        let state = &self.place.states[0];
+        let state = &self.domain.states[0];
         let asked = || matches!(state.hint(), state::PREEMPTING | state::BLOCKED);
         if self.signal.swap(false, Ordering::AcqRel) && asked() {
             deferral::on_signal(&self.word, || self.give_way());
@@ -33,7 +33,7 @@ impl Interrupted {
 
     fn give_way(&self) {
         assert!(!self.held.get(), "preempted in a critical section");
-        protocol::give_way(&*self.place, &self.place.states[0]);
+        protocol::give_way(&*self.domain, &self.domain.states[0]);
     }
 
     fn leave(&self) {
@@ -74,13 +74,13 @@ impl Word for Interrupted {
 /// Runs `sections` while a monitor asks the activation to give way, `times` over.
 fn model(times: u32, sections: impl Fn(&Interrupted) + Send + Sync + 'static) {
     loom::model(move || {
-        let place = Place::new(1, 1, &[]);
+        let domain = Domain::new(1, 1, &[]);
         let signal = Arc::new(AtomicBool::new(false));
         let monitor = {
-            let (place, signal) = (place.clone(), signal.clone());
+            let (domain, signal) = (domain.clone(), signal.clone());
             thread::spawn(move || {
                 for _ in 0..times {
-                    if place.states[0].advance(state::RUNNING, state::PREEMPTING) {
+                    if domain.states[0].advance(state::RUNNING, state::PREEMPTING) {
                         // Not a store: loom takes a store that happened before a swap for one that
                         // may come after it.
                         signal.swap(true, Ordering::AcqRel);
@@ -88,14 +88,14 @@ fn model(times: u32, sections: impl Fn(&Interrupted) + Send + Sync + 'static) {
                 }
             })
         };
-        let own = Interrupted { word: LocalWord::new(UNMARKED), place, signal, held: Cell::new(false) };
+        let own = Interrupted { word: LocalWord::new(UNMARKED), domain, signal, held: Cell::new(false) };
         sections(&own);
         monitor.join().unwrap();
         // It comes at last.
         own.deliver();
         assert_eq!(own.word.get(), UNMARKED, "no section is left, and no mark");
-        assert_eq!(own.place.states[0].get(), state::RUNNING, "it has given way, and come back");
-        own.place.adds_up();
+        assert_eq!(own.domain.states[0].get(), state::RUNNING, "it has given way, and come back");
+        own.domain.adds_up();
     });
 }
 

@@ -9,7 +9,7 @@ use underpass_processor::permits::{ActivationState, state};
 
 /// A few states, and the kernel's side of their futexes. A lost wake-up is a deadlock, which loom
 /// reports.
-pub struct Place {
+pub struct Domain {
     pub permits: Permits,
     pub states: Vec<ActivationState>,
     /// Guards the sleep on any word, as the kernel's lock does.
@@ -23,10 +23,10 @@ pub struct Place {
     /// How often there were too few activations to run or listen on all processors.
     short: AtomicU32,
     /// How often a state has come to `BLOCKED` or left it, as is told.
-    pub told: AtomicU32,
+    pub blocking_changes: AtomicU32,
 }
 
-impl Place {
+impl Domain {
     /// `running` states hold permits, and `others` are in that state.
     pub fn new(maximum: u32, running: usize, others: &[u32]) -> Arc<Self> {
         let states = std::iter::repeat_n(state::RUNNING, running).chain(others.iter().copied());
@@ -44,7 +44,7 @@ impl Place {
             starting: AtomicU32::new(0),
             bracketed: true,
             short: AtomicU32::new(0),
-            told: AtomicU32::new(0),
+            blocking_changes: AtomicU32::new(0),
         })
     }
 
@@ -84,7 +84,7 @@ impl Place {
     }
 }
 
-impl Environment for Place {
+impl Environment for Domain {
     fn permits(&self) -> &Permits {
         &self.permits
     }
@@ -140,7 +140,7 @@ impl Environment for Place {
     fn wake_monitor(&self) {}
 
     fn blocking_ended(&self) {
-        self.told.fetch_add(1, Ordering::Release);
+        self.blocking_changes.fetch_add(1, Ordering::Release);
     }
 
     fn start_missing(&self) {
@@ -149,42 +149,42 @@ impl Environment for Place {
 }
 
 /// A blocking call of that activation.
-fn bracket(place: &Place, number: usize) {
-    let state = &place.states[number];
-    protocol::begin(place, state);
+fn bracket(domain: &Domain, number: usize) {
+    let state = &domain.states[number];
+    protocol::begin(domain, state);
     if !protocol::end(state) {
-        protocol::regain(place, state, state::DETACHED);
+        protocol::regain(domain, state, state::DETACHED);
     }
     assert_eq!(state.get(), state::RUNNING);
 }
 
 /// An activation goes idle, and comes back when it is told to or finds work.
-fn idle(place: &Place, number: usize) {
-    let state = &place.states[number];
-    protocol::retire(place, state, state::ASLEEP);
+fn idle(domain: &Domain, number: usize) {
+    let state = &domain.states[number];
+    protocol::retire(domain, state, state::ASLEEP);
     // For the heavy barrier.
     fence(Ordering::SeqCst);
-    if !place.unstarted() {
+    if !domain.unstarted() {
         // Only a call ends this sleep.
         while state.get() == state::ASLEEP {
-            place.wait(state, state::ASLEEP);
+            domain.wait(state, state::ASLEEP);
         }
     }
-    protocol::resume(place, state);
+    protocol::resume(domain, state);
     assert_eq!(state.get(), state::RUNNING);
 }
 
 /// As [`idle`], without the heavy barrier where it is alone; else it comes back at once, since
 /// others' fences can't be had here.
-fn idle_unseen(place: &Place, number: usize) {
-    let state = &place.states[number];
-    protocol::retire(place, state, state::ASLEEP);
-    if protocol::is_alone(place) && !place.unstarted() {
+fn idle_unseen(domain: &Domain, number: usize) {
+    let state = &domain.states[number];
+    protocol::retire(domain, state, state::ASLEEP);
+    if protocol::is_alone(domain) && !domain.unstarted() {
         while state.get() == state::ASLEEP {
-            place.wait(state, state::ASLEEP);
+            domain.wait(state, state::ASLEEP);
         }
     }
-    protocol::resume(place, state);
+    protocol::resume(domain, state);
 }
 
 /// Activation 1 makes work as it fences for nobody, if it runs or not; activation 0, which sleeps
@@ -194,60 +194,60 @@ fn unfenced(
     maximum: u32,
     running: usize,
     others: &'static [u32],
-    first: fn(&Place),
-    then: fn(&Place),
+    first: fn(&Domain),
+    then: fn(&Domain),
 ) {
     model(move || {
         // So many that none is free, when the work is made, unless activation 0 has given its up.
-        let mut place = Place::new(maximum, running, others);
-        Arc::get_mut(&mut place).expect("it is new").bracketed = bracketed;
+        let mut domain = Domain::new(maximum, running, others);
+        Arc::get_mut(&mut domain).expect("it is new").bracketed = bracketed;
         let other = {
-            let place = place.clone();
+            let domain = domain.clone();
             thread::spawn(move || {
-                first(&place);
-                place.work.store(1, Ordering::Release);
-                protocol::request(&*place);
-                then(&place);
+                first(&domain);
+                domain.work.store(1, Ordering::Release);
+                protocol::request(&*domain);
+                then(&domain);
             })
         };
-        while !place.take_work() {
-            idle_unseen(&place, 0);
+        while !domain.take_work() {
+            idle_unseen(&domain, 0);
             thread::yield_now();
         }
         other.join().unwrap();
-        place.adds_up();
+        domain.adds_up();
     });
 }
 
 #[test]
-fn one_that_runs_leaves_work_to_one_that_sleeps_unseen() {
+fn work_of_a_running_activation_reaches_one_that_sleeps_without_a_barrier() {
     unfenced(false, 2, 2, &[], |_| (), |_| ());
 }
 
 #[test]
-fn one_that_ends_leaves_work_to_one_that_sleeps_unseen() {
-    unfenced(false, 2, 2, &[], |_| (), |place| end(place, 1));
+fn work_of_a_retiring_activation_reaches_one_that_sleeps_without_a_barrier() {
+    unfenced(false, 2, 2, &[], |_| (), |domain| end(domain, 1));
 }
 
 #[test]
-fn one_that_comes_to_a_processor_leaves_work_to_one_that_sleeps_unseen() {
-    let comes = |place: &Place| protocol::regain(place, &place.states[1], state::DETACHED);
+fn work_of_an_activation_that_takes_a_permit_reaches_one_that_sleeps_without_a_barrier() {
+    let comes = |domain: &Domain| protocol::regain(domain, &domain.states[1], state::DETACHED);
     unfenced(false, 2, 1, &[state::DETACHED], comes, |_| ());
 }
 
 #[test]
-fn one_that_lost_its_slot_in_the_kernel_leaves_work_to_one_that_sleeps_unseen() {
+fn work_of_a_blocked_activation_reaches_one_that_sleeps_without_a_barrier() {
     unfenced(false, 1, 1, &[state::BLOCKED], |_| (), |_| ());
 }
 
 #[test]
-fn one_in_a_blocking_call_leaves_work_to_one_that_sleeps_unseen() {
+fn work_from_a_blocking_call_reaches_one_that_sleeps_without_a_barrier() {
     unfenced(true, 1, 1, &[state::DETACHED], |_| (), |_| ());
 }
 
 /// An activation ends its run: it gives its permit up for good.
-fn end(place: &Place, number: usize) {
-    protocol::retire(place, &place.states[number], state::ASLEEP);
+fn end(domain: &Domain, number: usize) {
+    protocol::retire(domain, &domain.states[number], state::ASLEEP);
 }
 
 pub fn model(case: impl Fn() + Send + Sync + 'static) {
@@ -261,329 +261,329 @@ fn bounded(preemptions: usize, case: impl Fn() + Send + Sync + 'static) {
 }
 
 #[test]
-fn two_that_come_back_share_one_slot() {
+fn two_returning_activations_share_one_permit() {
     model(|| {
-        let place = Place::new(1, 0, &[state::DETACHED, state::DETACHED]);
+        let domain = Domain::new(1, 0, &[state::DETACHED, state::DETACHED]);
         let run = |number: usize| {
-            let place = place.clone();
+            let domain = domain.clone();
             move || {
-                protocol::regain(&*place, &place.states[number], state::DETACHED);
-                assert_eq!(place.states[number].get(), state::RUNNING);
-                end(&place, number);
+                protocol::regain(&*domain, &domain.states[number], state::DETACHED);
+                assert_eq!(domain.states[number].get(), state::RUNNING);
+                end(&domain, number);
             }
         };
         let other = thread::spawn(run(1));
         run(0)();
         other.join().unwrap();
-        place.adds_up();
-        assert_eq!(place.permits.counts().running, 0);
+        domain.adds_up();
+        assert_eq!(domain.permits.counts().running, 0);
     });
 }
 
 #[test]
-fn who_gives_way_comes_back_after_who_waits() {
+fn giving_way_lets_the_waiter_run_first() {
     model(|| {
-        let place = Place::new(1, 1, &[state::DETACHED]);
-        assert!(place.states[0].advance(state::RUNNING, state::PREEMPTING));
+        let domain = Domain::new(1, 1, &[state::DETACHED]);
+        assert!(domain.states[0].advance(state::RUNNING, state::PREEMPTING));
         let other = {
-            let place = place.clone();
+            let domain = domain.clone();
             thread::spawn(move || {
-                protocol::regain(&*place, &place.states[1], state::DETACHED);
-                assert_eq!(place.states[1].get(), state::RUNNING);
-                end(&place, 1);
+                protocol::regain(&*domain, &domain.states[1], state::DETACHED);
+                assert_eq!(domain.states[1].get(), state::RUNNING);
+                end(&domain, 1);
             })
         };
-        protocol::give_way(&*place, &place.states[0]);
-        assert_eq!(place.states[0].get(), state::RUNNING);
-        end(&place, 0);
+        protocol::give_way(&*domain, &domain.states[0]);
+        assert_eq!(domain.states[0].get(), state::RUNNING);
+        end(&domain, 0);
         other.join().unwrap();
-        place.adds_up();
+        domain.adds_up();
     });
 }
 
 #[test]
-fn an_announced_call_lets_who_waits_go_on() {
+fn a_blocking_call_lets_a_waiter_run() {
     model(|| {
-        let place = Place::new(1, 1, &[state::DETACHED]);
+        let domain = Domain::new(1, 1, &[state::DETACHED]);
         let other = {
-            let place = place.clone();
+            let domain = domain.clone();
             thread::spawn(move || {
-                protocol::regain(&*place, &place.states[1], state::DETACHED);
-                end(&place, 1);
+                protocol::regain(&*domain, &domain.states[1], state::DETACHED);
+                end(&domain, 1);
             })
         };
-        protocol::begin(&*place, &place.states[0]);
+        protocol::begin(&*domain, &domain.states[0]);
         // The call returns only when the other has run.
         other.join().unwrap();
-        if !protocol::end(&place.states[0]) {
-            protocol::regain(&*place, &place.states[0], state::DETACHED);
+        if !protocol::end(&domain.states[0]) {
+            protocol::regain(&*domain, &domain.states[0], state::DETACHED);
         }
-        assert_eq!(place.states[0].get(), state::RUNNING);
-        place.adds_up();
+        assert_eq!(domain.states[0].get(), state::RUNNING);
+        domain.adds_up();
     });
 }
 
 #[test]
-fn work_that_comes_during_an_announced_call_gets_its_slot() {
+fn work_that_comes_during_a_blocking_call_gets_its_permit() {
     model(|| {
-        let place = Place::new(1, 1, &[]);
+        let domain = Domain::new(1, 1, &[]);
         let other = {
-            let place = place.clone();
-            thread::spawn(move || place.make_work())
+            let domain = domain.clone();
+            thread::spawn(move || domain.make_work())
         };
-        protocol::begin(&*place, &place.states[0]);
+        protocol::begin(&*domain, &domain.states[0]);
         other.join().unwrap();
         // The call has not returned: somebody is to be started for the work.
-        assert_eq!(place.starting.load(Ordering::SeqCst), 1);
-        assert_eq!(place.states[0].get(), state::DETACHED);
-        place.adds_up();
+        assert_eq!(domain.starting.load(Ordering::SeqCst), 1);
+        assert_eq!(domain.states[0].get(), state::DETACHED);
+        domain.adds_up();
     });
 }
 
 #[test]
-fn work_finds_an_idler_or_is_found_by_it() {
+fn work_reaches_an_idle_activation_or_is_found_by_it() {
     model(|| {
-        let place = Place::new(1, 1, &[]);
+        let domain = Domain::new(1, 1, &[]);
         let other = {
-            let place = place.clone();
-            thread::spawn(move || place.make_work())
+            let domain = domain.clone();
+            thread::spawn(move || domain.make_work())
         };
-        while !place.take_work() {
-            idle(&place, 0);
+        while !domain.take_work() {
+            idle(&domain, 0);
         }
         other.join().unwrap();
-        place.adds_up();
-        assert_eq!(place.snapshot(), [state::RUNNING]);
+        domain.adds_up();
+        assert_eq!(domain.snapshot(), [state::RUNNING]);
     });
 }
 
 #[test]
-fn work_wakes_one_who_sleeps() {
+fn work_wakes_a_sleeper() {
     model(|| {
-        let place = Place::new(1, 1, &[]);
+        let domain = Domain::new(1, 1, &[]);
         let other = {
-            let place = place.clone();
-            thread::spawn(move || idle(&place, 0))
+            let domain = domain.clone();
+            thread::spawn(move || idle(&domain, 0))
         };
-        while place.states[0].get() != state::ASLEEP {
+        while domain.states[0].get() != state::ASLEEP {
             thread::yield_now();
         }
-        place.make_work();
+        domain.make_work();
         other.join().unwrap();
-        place.adds_up();
+        domain.adds_up();
     });
 }
 
 #[test]
-fn two_requests_and_one_who_wakes_by_itself() {
+fn a_request_races_with_a_spurious_wake_up() {
     model(|| {
-        let place = Place::new(1, 0, &[state::ASLEEP]);
-        place.work.store(1, Ordering::SeqCst);
+        let domain = Domain::new(1, 0, &[state::ASLEEP]);
+        domain.work.store(1, Ordering::SeqCst);
         let other = {
-            let place = place.clone();
-            thread::spawn(move || protocol::request(&*place))
+            let domain = domain.clone();
+            thread::spawn(move || protocol::request(&*domain))
         };
-        protocol::resume(&*place, &place.states[0]);
-        assert!(matches!(place.states[0].get(), state::RUNNING));
+        protocol::resume(&*domain, &domain.states[0]);
+        assert!(matches!(domain.states[0].get(), state::RUNNING));
         other.join().unwrap();
         // Whether the request found it asleep, or awake with the permit.
-        place.adds_up();
-        assert_eq!(place.permits.counts().running, 1);
+        domain.adds_up();
+        assert_eq!(domain.permits.counts().running, 1);
     });
 }
 
 #[test]
-fn who_is_called_up_while_it_wakes_waits_for_its_turn() {
+fn a_sleeper_that_is_enlisted_while_it_wakes_waits_for_its_turn() {
     model(|| {
-        let place = Place::new(1, 1, &[state::ASLEEP]);
+        let domain = Domain::new(1, 1, &[state::ASLEEP]);
         let other = {
-            let place = place.clone();
+            let domain = domain.clone();
             thread::spawn(move || {
-                protocol::resume(&*place, &place.states[1]);
-                assert_eq!(place.states[1].get(), state::RUNNING);
+                protocol::resume(&*domain, &domain.states[1]);
+                assert_eq!(domain.states[1].get(), state::RUNNING);
             })
         };
-        protocol::call_up(&*place);
-        end(&place, 0);
+        protocol::enlist_sleeper(&*domain);
+        end(&domain, 0);
         other.join().unwrap();
-        place.adds_up();
+        domain.adds_up();
     });
 }
 
 #[test]
-fn the_monitor_takes_the_slot_of_one_that_goes_out() {
+fn the_monitor_takes_the_permit_as_a_blocking_call_begins() {
     model(|| {
-        let place = Place::new(1, 1, &[]);
+        let domain = Domain::new(1, 1, &[]);
         let monitor = {
-            let place = place.clone();
+            let domain = domain.clone();
             thread::spawn(move || {
-                if place.states[0].advance(state::RUNNING, state::BLOCKED) {
-                    protocol::free(&*place);
+                if domain.states[0].advance(state::RUNNING, state::BLOCKED) {
+                    protocol::free(&*domain);
                 }
             })
         };
-        protocol::begin(&*place, &place.states[0]);
-        if !protocol::end(&place.states[0]) {
-            protocol::regain(&*place, &place.states[0], state::DETACHED);
+        protocol::begin(&*domain, &domain.states[0]);
+        if !protocol::end(&domain.states[0]) {
+            protocol::regain(&*domain, &domain.states[0], state::DETACHED);
         }
         monitor.join().unwrap();
-        assert!(matches!(place.states[0].get(), state::RUNNING | state::BLOCKED));
-        place.adds_up();
+        assert!(matches!(domain.states[0].get(), state::RUNNING | state::BLOCKED));
+        domain.adds_up();
     });
 }
 
 #[test]
-fn a_greater_maximum_reaches_who_waits() {
+fn a_greater_maximum_reaches_a_waiter() {
     model(|| {
-        let place = Place::new(1, 1, &[state::DETACHED]);
+        let domain = Domain::new(1, 1, &[state::DETACHED]);
         let other = {
-            let place = place.clone();
-            thread::spawn(move || protocol::regain(&*place, &place.states[1], state::DETACHED))
+            let domain = domain.clone();
+            thread::spawn(move || protocol::regain(&*domain, &domain.states[1], state::DETACHED))
         };
-        for _ in 0..place.permits.set_maximum(2) {
-            protocol::grant(&*place);
+        for _ in 0..domain.permits.set_maximum(2) {
+            protocol::grant(&*domain);
         }
         other.join().unwrap();
-        assert_eq!(place.states[1].get(), state::RUNNING);
-        place.adds_up();
-        assert_eq!(place.permits.counts().running, 2);
+        assert_eq!(domain.states[1].get(), state::RUNNING);
+        domain.adds_up();
+        assert_eq!(domain.permits.counts().running, 2);
     });
 }
 
 #[test]
 fn a_smaller_maximum_sends_one_away_and_lets_it_back() {
     model(|| {
-        let place = Place::new(2, 2, &[]);
+        let domain = Domain::new(2, 2, &[]);
         let other = {
-            let place = place.clone();
+            let domain = domain.clone();
             thread::spawn(move || {
-                if place.states[1].advance(state::RUNNING, state::PREEMPTING) {
-                    protocol::give_way(&*place, &place.states[1]);
+                if domain.states[1].advance(state::RUNNING, state::PREEMPTING) {
+                    protocol::give_way(&*domain, &domain.states[1]);
                 }
-                assert_eq!(place.states[1].get(), state::RUNNING);
-                end(&place, 1);
+                assert_eq!(domain.states[1].get(), state::RUNNING);
+                end(&domain, 1);
             })
         };
-        assert_eq!(place.permits.set_maximum(1), 0);
-        bracket(&place, 0);
-        end(&place, 0);
+        assert_eq!(domain.permits.set_maximum(1), 0);
+        bracket(&domain, 0);
+        end(&domain, 0);
         other.join().unwrap();
-        place.adds_up();
-        assert_eq!(place.permits.counts().running, 0);
+        domain.adds_up();
+        assert_eq!(domain.permits.counts().running, 0);
     });
 }
 
 #[test]
 fn three_in_turn() {
     bounded(2, || {
-        let place = Place::new(1, 1, &[state::DETACHED, state::DETACHED]);
+        let domain = Domain::new(1, 1, &[state::DETACHED, state::DETACHED]);
         let others: Vec<_> = (1..3)
             .map(|number| {
-                let place = place.clone();
+                let domain = domain.clone();
                 thread::spawn(move || {
-                    protocol::regain(&*place, &place.states[number], state::DETACHED);
-                    assert_eq!(place.states[number].get(), state::RUNNING);
-                    end(&place, number);
+                    protocol::regain(&*domain, &domain.states[number], state::DETACHED);
+                    assert_eq!(domain.states[number].get(), state::RUNNING);
+                    end(&domain, number);
                 })
             })
             .collect();
-        end(&place, 0);
+        end(&domain, 0);
         others.into_iter().for_each(|other| other.join().unwrap());
-        place.adds_up();
-        assert_eq!(place.permits.counts().running, 0);
+        domain.adds_up();
+        assert_eq!(domain.permits.counts().running, 0);
     });
 }
 
 #[test]
-fn work_that_saw_a_slot_too_many_is_not_left() {
+fn work_that_saw_a_surplus_permit_taken_is_not_left() {
     model(|| {
-        let place = Place::new(2, 0, &[state::ASLEEP]);
+        let domain = Domain::new(2, 0, &[state::ASLEEP]);
         let other = {
-            let place = place.clone();
+            let domain = domain.clone();
             thread::spawn(move || {
-                place.make_work();
-                place.make_work();
+                domain.make_work();
+                domain.make_work();
             })
         };
         // It wakes by itself, may be handed a permit besides, and stays with what it takes.
-        protocol::resume(&*place, &place.states[0]);
-        place.take_work();
+        protocol::resume(&*domain, &domain.states[0]);
+        domain.take_work();
         other.join().unwrap();
-        place.adds_up();
-        place.leaves_no_work();
+        domain.adds_up();
+        domain.leaves_no_work();
     });
 }
 
 #[test]
-fn work_that_saw_a_detached_slot_is_not_left() {
+fn work_that_saw_a_detached_permit_taken_is_not_left() {
     bounded(2, || {
-        let place = Place::new(2, 2, &[state::DETACHED]);
-        assert!(place.states[1].advance(state::RUNNING, state::IN_BLOCKING_CALL));
+        let domain = Domain::new(2, 2, &[state::DETACHED]);
+        assert!(domain.states[1].advance(state::RUNNING, state::IN_BLOCKING_CALL));
         let ending = {
-            let place = place.clone();
+            let domain = domain.clone();
             thread::spawn(move || {
-                end(&place, 0);
+                end(&domain, 0);
                 // I3, I4.
                 fence(Ordering::SeqCst);
-                if place.unstarted() {
-                    protocol::resume(&*place, &place.states[0]);
+                if domain.unstarted() {
+                    protocol::resume(&*domain, &domain.states[0]);
                 }
             })
         };
         let maker = {
-            let place = place.clone();
-            thread::spawn(move || place.make_work())
+            let domain = domain.clone();
+            thread::spawn(move || domain.make_work())
         };
         // It waits, and takes the permit of the one that is out, though by then the one that ends may
         // have passed its own on.
-        protocol::regain(&*place, &place.states[2], state::DETACHED);
-        assert_eq!(place.states[2].get(), state::RUNNING);
+        protocol::regain(&*domain, &domain.states[2], state::DETACHED);
+        assert_eq!(domain.states[2].get(), state::RUNNING);
         ending.join().unwrap();
         maker.join().unwrap();
-        place.adds_up();
-        place.leaves_no_work();
+        domain.adds_up();
+        domain.leaves_no_work();
     });
 }
 
 #[test]
-fn who_is_asked_and_found_blocked_at_once_waits_all_the_same() {
+fn an_activation_asked_and_found_blocked_at_once_still_waits() {
     model(|| {
-        let place = Place::new(1, 1, &[]);
-        assert!(place.states[0].advance(state::RUNNING, state::PREEMPTING));
+        let domain = Domain::new(1, 1, &[]);
+        assert!(domain.states[0].advance(state::RUNNING, state::PREEMPTING));
         let monitor = {
-            let place = place.clone();
+            let domain = domain.clone();
             thread::spawn(move || {
-                if place.states[0].advance(state::PREEMPTING, state::BLOCKED) {
-                    protocol::free(&*place);
+                if domain.states[0].advance(state::PREEMPTING, state::BLOCKED) {
+                    protocol::free(&*domain);
                 }
             })
         };
         // The handler: another signal would not come.
-        protocol::give_way(&*place, &place.states[0]);
-        assert_eq!(place.states[0].get(), state::RUNNING);
+        protocol::give_way(&*domain, &domain.states[0]);
+        assert_eq!(domain.states[0].get(), state::RUNNING);
         monitor.join().unwrap();
-        place.starting.store(0, Ordering::SeqCst);
+        domain.starting.store(0, Ordering::SeqCst);
     });
 }
 
 #[test]
-fn of_two_that_lose_their_slots_in_the_kernel_one_asks_for_listeners() {
+fn of_two_activations_that_lose_their_permits_one_asks_for_listeners() {
     model(|| {
-        let place = Place::new(2, 2, &[state::ASLEEP]);
+        let domain = Domain::new(2, 2, &[state::ASLEEP]);
         let monitor = {
-            let place = place.clone();
+            let domain = domain.clone();
             thread::spawn(move || {
-                if place.states[0].advance(state::RUNNING, state::BLOCKED) {
-                    protocol::ensure_listeners(&*place);
-                    protocol::free(&*place);
+                if domain.states[0].advance(state::RUNNING, state::BLOCKED) {
+                    protocol::ensure_listeners(&*domain);
+                    protocol::free(&*domain);
                 }
             })
         };
-        assert!(place.states[1].advance(state::RUNNING, state::IN_BLOCKING_CALL));
-        assert!(protocol::detach(&*place), "it is the only one that is out");
-        protocol::free(&*place);
+        assert!(domain.states[1].advance(state::RUNNING, state::IN_BLOCKING_CALL));
+        assert!(protocol::detach(&*domain), "it is the only one in a blocking call");
+        protocol::free(&*domain);
         monitor.join().unwrap();
-        place.adds_up();
-        assert!(place.short.load(Ordering::Acquire) > 0);
+        domain.adds_up();
+        assert!(domain.short.load(Ordering::Acquire) > 0);
     });
 }
