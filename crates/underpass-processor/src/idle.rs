@@ -1,5 +1,6 @@
-//! What an idle processor does: it polls (`spin.rs`), yields to others on its CPU (`contention.rs`,
-//! `cpu_sharing.rs`), donates its time (`donate.rs`), and sleeps (`sleep.rs`).
+//! What an idle processor does: it polls (`spin.rs`), gives way to others on its CPU
+//! (`contention.rs`, `cpu_sharing.rs`), donates its processor (`donate.rs`), and sleeps
+//! (`sleep.rs`).
 
 mod contention;
 mod cpu_sharing;

@@ -1,16 +1,24 @@
-//! Processors: activations, when they may run, what they look at when idle, and how they sleep and
-//! wake.
+//! Processors: which activations may run, what an idle one polls, and how it sleeps and wakes.
 //!
-//! *Decides:* how many activations of a domain run at once and which ([`Pool`], [`Activation`]),
-//! when one has to give way ([`preempt`], and the monitor), which lines an idle processor polls
-//! ([`lines`]), how long it does so ([`Spin`]), and the steps by which it goes to sleep
+//! *Decides:* how many activations of a domain run at once and which ([`Pool`], [`Activation`]). It
+//! decides when one has to give way ([`preempt`], and the monitor). It decides which lines an idle
+//! processor polls ([`lines`]), for how long ([`Spin`]), and by which steps it goes to sleep
 //! ([`sleep()`]).
 //!
-//! *Must not know:* threads (it declares what they implement, [`Upcall`]), channels ([`Line`]),
-//! calls.
+//! *Must not know:* threads (they implement [`Upcall`], which this crate declares), channels (they
+//! implement [`Line`]), calls.
 //!
-//! *Read first:* the proof, which follows here from `README.md`; then `turns.rs`, which does what
-//! it says.
+//! | folder | what is in it |
+//! |---|---|
+//! | `permits/` | the permit protocol apart from kernel threads: counts, states, steps, deferral of preemption |
+//! | `pool/` | the activations of a domain: their starts and ends, the maximum, preemption |
+//! | `monitor/` | the kernel thread that ends time slices and finds blocked activations |
+//! | `lines/` | what an idle processor polls |
+//! | `idle/` | polling, giving way to others on the same CPU, donating, sleeping |
+//! | `park/` | the words on which kernel threads sleep, and what a wake-up costs |
+//!
+//! *Read first:* the proof, which follows here from `README.md`. Then read `permits/protocol.rs`:
+//! its functions are the steps of the proof.
 #![doc = include_str!("README.md")]
 #![forbid(unsafe_code)]
 
@@ -30,7 +38,7 @@ mod pool;
 #[cfg(not(underpass_loom))]
 mod start;
 
-/// The protocol apart from kernel threads, for its models.
+/// The permit protocol apart from kernel threads, for its models.
 #[cfg(underpass_loom)]
 pub mod permits;
 

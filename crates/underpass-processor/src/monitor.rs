@@ -1,8 +1,11 @@
-//! The monitor: one kernel thread that finds what nobody announced.
+//! The monitor: one kernel thread that ends time slices, and finds activations that are blocked in
+//! the kernel without having announced it.
 //!
-//! It ticks while something waits for a processor, or may; else it dozes and costs nothing. It
-//! takes neither lock nor memory after its start: who was preempted may hold any lock, the
-//! allocator's among them, and the monitor is who gives it a processor again.
+//! It ticks while something waits for a processor, or may. Otherwise it sleeps until woken, and
+//! costs nothing.
+//!
+//! After its start it takes neither lock nor memory. A preempted activation may hold any lock, the
+//! allocator's among them, and it needs the monitor to get a processor again.
 
 mod observation;
 
@@ -15,15 +18,16 @@ use std::sync::atomic::Ordering;
 use underpass_os::barrier;
 use underpass_os::clock::now_ns;
 
-/// Between two ticks, in ns. Unannounced blocking is found after one to two of these.
+/// The time between two ticks, in ns. Unannounced blocking is found after one to two ticks.
 const TICK: u64 = 5_000_000;
 /// Ticks that an activation may run while others wait.
 pub(crate) const SLICE: u32 = 2;
-/// Ticks that unstarted work may wait while those that run switch threads.
+/// Ticks that unstarted work may wait while the activations that run switch threads.
 const PATIENCE: u32 = 4;
-/// Ticks with nothing to do before a doze: who comes and goes shall not wake the monitor each time.
+/// Ticks with nothing to do before the monitor sleeps until woken, so that short waits don't wake
+/// it each time.
 const QUIET: u32 = 4;
-/// Between two looks at what processors this domain may use, in ns.
+/// The time between two reviews of the processors that this domain may use, in ns.
 const REVIEW: u64 = 1_000_000_000;
 
 pub(crate) struct Monitor {
@@ -31,10 +35,10 @@ pub(crate) struct Monitor {
     upcall: &'static dyn Upcall,
     /// By the number of the activation.
     histories: Box<[History]>,
-    /// What a tick sees. Room for all.
+    /// What a tick sees, with room for all activations.
     seen: Vec<Observation>,
-    /// The number of who was called up to take over for unstarted work, or is being started for
-    /// that, and how often it had come to a permit then.
+    /// The activation that was published as waiting to take over for unstarted work, or is being
+    /// started for that: its number, and how many permits it had been given by then.
     helper: Option<(usize, u32)>,
     /// For how many ticks there has been unstarted work.
     unstarted: u32,
@@ -62,7 +66,7 @@ impl Monitor {
         loop {
             let now = now_ns();
             if now >= next {
-                // Ticks that were missed are not made up for.
+                // Missed ticks are not made up for.
                 next = now + TICK;
                 self.review(now);
                 self.tick();
@@ -78,7 +82,7 @@ impl Monitor {
         }
     }
 
-    /// What happened before the doze is no measure.
+    /// Restarts all measurements: the time of the sleep does not count.
     fn start_again(&mut self) {
         self.unstarted = 0;
         let _ = lines::stalls();
@@ -91,7 +95,8 @@ impl Monitor {
         &mut self.histories[activation.number()]
     }
 
-    /// The affinity and the quotas may have changed.
+    /// Reviews the processors of this domain, once a second: the affinity and the quotas may have
+    /// changed.
     fn review(&mut self, now: u64) {
         if now - self.reviewed >= REVIEW {
             self.reviewed = now;
@@ -127,12 +132,12 @@ impl Monitor {
         self.quiet = if busy(self.pool, self.upcall) { 0 } else { self.quiet + 1 };
     }
 
-    /// Whether calls have waited for a tick on a line of which nobody has taken any meanwhile. Not
-    /// before it is known for whom those work that were found blocked: else one user's calls might
-    /// be given all processors.
+    /// Whether calls have waited for a tick on a line of which no activation has taken any call
+    /// meanwhile. It is `false` until the layers above know for which users the blocked activations
+    /// work. Otherwise one user's calls might be given all processors.
     fn calls_stall(&self) -> bool {
-        // Relaxed: the parker, or D2, makes it visible. Cleared first, so that what comes meanwhile
-        // is not lost.
+        // Relaxed: the monitor's parker, or D2, makes it visible. It is cleared before the check,
+        // so that a request during the check is not lost.
         if !self.pool.calls.swap(false, Ordering::Relaxed) {
             return false;
         }
@@ -143,9 +148,11 @@ impl Monitor {
         stalls == Some(true) && self.upcall.settled()
     }
 
-    /// Unannounced blocking, its end, and slices that are used up. Something is `wanted` that any
-    /// could do. Where a permit is `owed`, an activation that blocked will want one when it goes on:
-    /// a holder that blocks too gives its permit up, so that the monitor need not watch for that.
+    /// Handles unannounced blocking, its end, and slices that are used up.
+    ///
+    /// `wanted`: there is something to do that any activation could do. `owed`: some activation is
+    /// blocked while no permit is free, and will want a permit when it goes on. Then a holder that
+    /// blocks too gives its permit up, so that the monitor need not keep watching.
     fn see_to(&mut self, seen: &Observation, wanted: bool, owed: bool) {
         let activation = seen.activation;
         let state = activation.state();
@@ -171,7 +178,7 @@ impl Monitor {
                     self.upcall.found_computing(activation);
                 }
                 if seen.at == state::PREEMPTING {
-                    // It was asked, and came to no scheduling point.
+                    // It was asked to give way, and has reached no scheduling point.
                     self.history(activation).interrupt(activation);
                 }
             }
@@ -179,11 +186,12 @@ impl Monitor {
         }
     }
 
-    /// Its permit is in hand.
+    /// `activation` has just become `BLOCKED`, and the monitor has its permit in hand.
     fn began_blocking(&mut self, activation: &'static Activation) {
         metrics().compensated();
         self.pool.starts.began_blocking();
-        // Before its permit is another's, who may begin one more call of the same user.
+        // Before another activation gets the permit, since it may begin one more call of the same
+        // user.
         self.upcall.found_blocking(activation);
         protocol::ensure_listeners(self.pool);
         protocol::free(self.pool);
@@ -194,7 +202,7 @@ impl Monitor {
         }
     }
 
-    /// It runs without a permit: it gets one, or the handler has it wait.
+    /// `activation` runs without a permit. Gives it one, or has the signal handler make it wait.
     fn ended_blocking(&mut self, activation: &'static Activation) {
         if self.pool.permits.take() {
             match activation.state().give_permit(state::BLOCKED) {
@@ -206,13 +214,13 @@ impl Monitor {
         }
     }
 
-    /// Asks as many to give way as others wait, of those that have had a slice, those first that
-    /// have had most.
+    /// Asks as many activations to give way as others wait. It asks only activations that have had
+    /// a slice, and begins with those that have held their permits longest.
     fn preempt(&mut self, seen: &mut Vec<Observation>) {
         seen.retain(|seen| seen.at == state::RUNNING && seen.held >= SLICE);
         seen.sort_unstable_by_key(|seen| std::cmp::Reverse(seen.held));
         let hogs = seen.iter().any(|seen| seen.still >= SLICE);
-        // Those that switch will come to it, unless it is work that none of them takes.
+        // Activations that switch threads will come to the work, unless none of them would take it.
         let patience = if hogs { SLICE } else { PATIENCE };
         if self.unstarted >= patience && !self.pool.counts().free() && !self.helped() {
             self.enlist_sleeper();
@@ -223,16 +231,16 @@ impl Monitor {
         let wanted = ((excess + counts.waiting) as usize).saturating_sub(asked);
         for seen in seen.iter().take(wanted) {
             let activation = seen.activation;
-            // Who has switched threads will again in a moment; who has not for a tick may not for
-            // long.
+            // Signal only activations that have not switched threads for a whole tick. The others
+            // reach a scheduling point soon.
             if activation.state().advance(state::RUNNING, state::PREEMPTING) && seen.still > 0 {
                 self.history(activation).interrupt(activation);
             }
         }
     }
 
-    /// Sees to somebody who takes over for unstarted work: one that sleeps, or one that is started
-    /// and waits by the next tick.
+    /// Provides an activation that takes over for unstarted work: a sleeper that waits from now on,
+    /// or a new one, which waits by the next tick.
     fn enlist_sleeper(&mut self) {
         self.helper =
             protocol::enlist_sleeper(self.pool).map(|state| (state.number(), state.gains())).or_else(|| {
@@ -241,7 +249,7 @@ impl Monitor {
             });
     }
 
-    /// Whether who was called up for unstarted work has not come to its turn yet.
+    /// Whether the activation that takes over for unstarted work has not been given a permit yet.
     fn helped(&self) -> bool {
         self.helper.is_some_and(|(number, gains)| match self.pool.registry.get(number) {
             Some(activation) => {
@@ -255,7 +263,7 @@ impl Monitor {
 }
 
 impl History {
-    /// Sends the signal, once for each time.
+    /// Sends the signal, once for each request to give way.
     fn interrupt(&mut self, activation: &Activation) {
         if !self.interrupted {
             self.interrupted = preempt::interrupt(activation);
@@ -269,12 +277,12 @@ fn busy(pool: &Pool, upcall: &dyn Upcall) -> bool {
     counts.waiting > 0
         || counts.running > counts.maximum
         || upcall.unstarted()
-        // Relaxed: D2's barrier is what counts.
+        // Relaxed: the barrier of D2 orders this.
         || pool.calls.load(Ordering::Relaxed)
         || pool.activations().any(|activation| match activation.state().hint() {
             state::RUNNING => upcall.ready(activation),
             state::PREEMPTING => true,
-            // When it comes back while all processors run, it is one too many.
+            // If it returns while all permits are taken, one activation too many runs.
             state::BLOCKED => !counts.free(),
             _ => false,
         })

@@ -1,4 +1,5 @@
-//! Where kernel threads of a domain sleep until others of it unpark them, and what that costs.
+//! The words on which kernel threads of a domain sleep until others unpark them, and an estimate of
+//! what a wake-up costs.
 
 #[cfg(not(underpass_loom))]
 mod monitor_parker;

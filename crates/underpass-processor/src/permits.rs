@@ -1,5 +1,7 @@
-//! The permit protocol, apart from kernel threads, so that loom can run it: the counts of permits,
-//! the state of each activation, the steps, and how preemption is held off.
+//! The permit protocol, apart from kernel threads, so that loom can run it.
+//!
+//! It consists of the counts of permits, the state of each activation, the steps, and the deferral
+//! of preemption.
 
 mod activation_state;
 mod counts;

@@ -5,12 +5,13 @@ use crate::pool::{POOL, Pool, Upcall, launcher};
 use underpass_os::barrier;
 
 impl Pool {
-    /// This domain's; starts the activations, the monitor and the steward if they aren't yet.
+    /// The pool of this domain. The first call starts the activations, the monitor and the
+    /// launcher.
     ///
-    /// The maximum is [`configure`](Self::configure)d, else `$UNDERPASS_PROCESSORS`, else that of
-    /// the CPUs in the affinity of the kernel thread that comes here first, or what the control
-    /// groups grant if that is less; the last two are read again about once a second while there is
-    /// more to do than processors.
+    /// The maximum is the first of these that is there: what was [`configure`](Self::configure)d;
+    /// `$UNDERPASS_PROCESSORS`; or the lesser of two numbers. These are the CPUs in the affinity of
+    /// the kernel thread that calls this first, and what the control groups grant. Both are read
+    /// again about once a second while there is more to do than processors.
     ///
     /// # Panics
     /// If the kernel gives no kernel thread.
@@ -21,7 +22,7 @@ impl Pool {
             Pool::new(upcall)
         });
         if new {
-            // Nobody has to do this later, where there may be no locks.
+            // Registered now, so that no later barrier has to do it where no lock may be taken.
             barrier::register();
             pool.fill();
             let begun = pool.registry.len() > 0

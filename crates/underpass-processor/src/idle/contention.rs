@@ -1,41 +1,43 @@
-//! Whether giving way is worth while, where others are ready on the same CPU.
+//! Whether giving way (`sched_yield`) pays, where other threads are ready on the same CPU.
 //!
 //! A thread that gives way goes behind all others that are ready on its CPU. Beside a thread that
-//! computes it has the processor again after a time slice. A kernel thread of low priority (nice)
-//! loses far more: the kernel counts as if it had used a whole slice of its own, and gives it the
-//! next one after a hundred times as long (`sched_yield` of a scheduler by earliest deadlines,
-//! Linux 6.6). So a thread that has waited long sleeps instead, for a while: a wake-up finds it
+//! computes, it has the processor again after a time slice. A kernel thread of low priority (nice)
+//! loses far more. The kernel counts as if the thread had used a whole slice of its own. It gives
+//! the thread the next slice after a hundred times as long (`sched_yield` of the scheduler by
+//! earliest deadlines, Linux 6.6).
+//!
+//! So a thread that was away for long sleeps instead of giving way, for a while: a wake-up finds it
 //! where it was.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// What giving way has led to lately.
+/// How long giving way took lately.
 #[derive(Debug)]
 pub(crate) struct Contention {
-    /// How many times in a row it was long.
+    /// How many times in a row it took long.
     long: AtomicU32,
-    /// How many times in a row it did not.
+    /// How many times in a row it was short.
     short: AtomicU32,
-    /// Not before this, by that clock.
+    /// Giving way is off until this time, in ns of the clock. 0 if it is on.
     again: AtomicU64,
-    /// For how long not the next time, in ns.
+    /// For how long it will be off the next time, in ns.
     pause: AtomicU64,
 }
 
-/// Giving way that takes longer than this, in ns, is long: others compute here.
+/// If giving way takes at least this, in ns, it took long: others compute here.
 const BRIEF: u64 = 1_000_000;
-/// So many times in a row have it stop.
+/// This many times in a row turn giving way off.
 const LONG: u32 = 3;
-/// So many times in a row have it forget.
+/// More than this many short times in a row end a trial, and reset the pause.
 const SHORT: u32 = 64;
-/// For how many times as long as it took it stops, at the least.
+/// Giving way is off for at least this many times as long as it took.
 const SHARE: u64 = 16;
-/// For how long it stops, in ns; twice as long each time.
+/// The first and the longest pause, in ns. Each pause is twice as long as the one before.
 const PAUSE: (u64, u64) = (20_000_000, 10_000_000_000);
 
 pub(crate) static CONTENTION: Contention = Contention::new();
 
-// Relaxed throughout: what is lost or late costs time, and nothing else.
+// Relaxed throughout: a lost or late update costs time, and nothing else.
 impl Contention {
     const fn new() -> Self {
         Self {
@@ -46,13 +48,13 @@ impl Contention {
         }
     }
 
-    /// Whether giving way is worth while.
+    /// Whether giving way pays.
     pub(crate) fn worth_giving_way(&self, now: u64) -> bool {
         let again = self.again.load(Ordering::Relaxed);
         again == 0 || now >= again
     }
 
-    /// A kernel thread has given way, and has its processor back after `took` ns, `now`.
+    /// A kernel thread has given way, and had its processor back `now`, after `took` ns.
     pub(crate) fn record(&self, took: u64, now: u64) {
         let long = took >= BRIEF;
         if !long && self.again.load(Ordering::Relaxed) == 0 {

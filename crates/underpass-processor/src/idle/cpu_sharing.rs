@@ -1,32 +1,34 @@
-//! Whether a processor and its peer are on one CPU, and one of them is to leave it.
+//! Whether a processor and its peer share a CPU, so that one of them should leave it.
 //!
-//! Two that wait for each other by polling and giving way are always ready, and the kernel moves
-//! who is ready seldom: only who is woken has a CPU looked for, and not even that where virtual
-//! CPUs that are halted count as taken. So they may share a CPU for long beside another that idles,
-//! at thirty times the price of a call between two.
+//! Two threads that wait for each other by polling and giving way are always ready. The kernel
+//! seldom moves a thread that is ready: it looks for a CPU only for a thread that is woken. Not
+//! even then does it find one where virtual CPUs that are halted count as taken. So the two may
+//! share a CPU for long while another CPU idles. A call then costs thirty times as much as between
+//! two CPUs.
 
 use std::cell::Cell;
 
-/// Giving way takes longer than this, in ns, if somebody else ran meanwhile; and no longer than the
-/// other if that was a peer, which gives way in its turn.
+/// If giving way takes at least the first of these, in ns, another thread ran meanwhile. If it
+/// takes less than the second, that may have been the peer, which gives way in its turn.
 const BRIEF: (u64, u64) = (1_500, 100_000);
 
-/// So many spells in a row are no accident.
+/// This many spells in a row are no accident: the peer shares this CPU.
 const SHARED: u32 = 8;
 
-/// For how long a processor that has left a CPU does not leave another, in ns; twice as long each
-/// time, unless it did not want to meanwhile. Where there is no CPU to spare, leaving leads to
-/// nothing.
+/// After it has left a CPU, a processor does not leave another for this long, in ns: the first and
+/// the longest pause. Each pause is twice as long as the one before, unless the processor had no
+/// wish to leave for some time. Where no CPU is to spare, leaving does not help.
 const PAUSE: (u64, u64) = (1_000_000, 1_000_000_000);
 
-/// What one processor knows of it.
+/// What one processor has learnt about sharing its CPU with its peer.
 #[derive(Debug)]
 pub(crate) struct CpuSharing {
-    /// Spells in a row in which what was waited for came when this processor gave way.
+    /// Spells in a row in which the message came while this processor gave way.
     met: Cell<u32>,
-    /// It may leave.
+    /// Whether it may leave its CPU.
     leaves: bool,
-    /// When it did last, and for how long not again.
+    /// When it last left a CPU, in ns of the clock. The next field is how long it does not leave
+    /// another.
     left: Cell<u64>,
     pause: Cell<u64>,
 }
@@ -36,13 +38,13 @@ impl CpuSharing {
         Self { met: Cell::new(0), leaves, left: Cell::new(0), pause: Cell::new(PAUSE.0) }
     }
 
-    /// Whether the peer came last when this processor gave way.
+    /// Whether the last message came while this processor gave way.
     #[inline]
     pub(crate) fn peer_shares(&self) -> bool {
         self.met.get() > 0
     }
 
-    /// It gave way, which took so long, in ns. Says whether its peer may have run meanwhile.
+    /// Giving way took `ns`. Returns whether the peer may have run meanwhile.
     pub(crate) fn gave_way(&self, ns: u64) -> bool {
         let met = (BRIEF.0..BRIEF.1).contains(&ns);
         if !met {
@@ -51,13 +53,14 @@ impl CpuSharing {
         met
     }
 
-    /// A spell ended well, with giving way or without.
+    /// A message ended the spell. `by_giving_way`: the peer may have run while this processor gave
+    /// way.
     pub(crate) fn came(&self, by_giving_way: bool) {
-        // Who may not leave meets its peer for as long as it likes.
+        // A processor that may not leave meets its peer any number of times.
         self.met.set(if by_giving_way { SHARED.min(self.met.get() + 1) } else { 0 });
     }
 
-    /// Whether to leave this CPU now; if so, it is not asked again soon.
+    /// Whether to leave this CPU now. If `true`, the pause begins.
     pub(crate) fn should_leave(&self, now: u64) -> bool {
         let last = now - self.left.get();
         if !self.leaves || self.met.get() < SHARED || last < self.pause.get() {
@@ -89,7 +92,7 @@ mod tests {
         assert!(!sharing.should_leave(now), "in a row");
         meet(&sharing, 1);
         assert!(sharing.should_leave(now) && !sharing.should_leave(now));
-        // It was no use.
+        // Leaving did not help.
         let mut pauses = Vec::new();
         for _ in 0..12 {
             meet(&sharing, SHARED);

@@ -6,48 +6,50 @@ use crate::{Line, metrics};
 use underpass_os::futex::{self, Scope, Watch, Watched, Woken};
 use underpass_os::{WakeTimestamp, barrier, clock};
 
-/// Who has donated its processor looks after this long, in ns, at what has come, and calls the peer
-/// for what has not: a procedure may stay on it. Longer than a tick of the kernel's clock, so that
-/// to set it and to take it back costs no interrupt.
+/// A sleeper that has donated its processor looks after this long, in ns, at what has come. It
+/// notifies the peer for what has not come, since a procedure may stay on the processor. This is
+/// longer than a tick of the kernel's clock, so that setting and cancelling the timeout costs no
+/// interrupt.
 const PATIENCE: u64 = 20_000_000;
 
-/// The same, in ns, for who awaits a call that the peer has not taken, of a peer that was said to
-/// look by itself: all its processors may be blocked. With a tick of the peer's monitor this stays
-/// below 10 ms.
+/// The first timeout, in ns, of a sleeper that awaits a call which the peer has not taken, although
+/// the peer announced that it polls. All processors of the peer may be blocked. Together with a
+/// tick of the peer's monitor this stays below 10 ms.
 pub const PROMPT: u64 = 4_000_000;
 
-/// It is twice as long each time that the peer was called for the same calls, up to some ten
-/// seconds.
+/// The timeout doubles each time that the peer was notified for the same calls, up to about ten
+/// seconds. These are the most doublings of either.
 const DOUBLED: [u32; 2] = [9, 11];
 
-/// After so long, in ns, who awaits the reply of a peer that may be held up looks, and calls it: it
-/// was called for the same calls so many times before.
+/// How long, in ns, a sleeper waits for the reply of a peer that may be held up, before it looks
+/// and notifies the peer again. It has done so `times` times for the same calls.
 pub fn patience(times: u32) -> u64 {
     PATIENCE << times.min(DOUBLED[0])
 }
 
-/// As [`patience`], where the peer has not even taken a call.
+/// As [`patience`], if the peer has not even taken a call.
 pub fn prompt_patience(times: u32) -> u64 {
     PROMPT << times.min(DOUBLED[1])
 }
 
-/// As what a processor sleeps.
+/// How a processor sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Nobody of the domain looks at these lines any more: posts have to ring.
+    /// No processor of the domain polls these lines any more, so posts have to wake it.
     Last {
-        /// Whether others of the domain sleep too.
+        /// Whether other processors of the domain sleep too.
         others: bool,
         /// No other thread of this domain runs that leaves work for the sleeper with less than a
         /// full fence.
         alone: bool,
     },
-    /// Somebody else runs and will look: only knocks and calls wake it.
+    /// Another processor runs and polls. Only an unpark, or a peer that wakes a spare, wakes this
+    /// one.
     Spare,
-    /// It waits for replies of its own, whatever others of the domain do: the caller has entered
-    /// the lines, and leaves them afterwards.
+    /// It waits for replies of its own, whatever other processors of the domain do. The caller has
+    /// entered the lines, and leaves them afterwards.
     Guest {
-        /// As of the last.
+        /// As for [`Last`](Self::Last).
         alone: bool,
     },
 }
@@ -58,10 +60,10 @@ impl Role {
     }
 }
 
-/// Sleeps until `own` is called, a message of one of `lines` comes, or `deadline_ns` passes; or
-/// does not begin to, if one of that is so already, or `ready` says that there is work.
+/// Sleeps until `own` is unparked, a message of one of `lines` comes, or `deadline_ns` passes. It
+/// does not begin to sleep if one of these is so already, or if `ready` returns that there is work.
 ///
-/// May return for no reason. The caller looks at everything again.
+/// May return spuriously, so the caller looks at everything again.
 pub fn sleep<'a, L: ?Sized + Line + 'a>(
     own: &Parker,
     lines: impl Iterator<Item = &'a L> + Clone,
@@ -72,17 +74,17 @@ pub fn sleep<'a, L: ?Sized + Line + 'a>(
     sleep_and_donate(own, lines, role, None, deadline_ns, ready);
 }
 
-/// Whom the processor of a sleeper is donated to.
+/// Where a sleeper donates its processor to.
 #[derive(Debug)]
 pub struct Donee<'a, L: ?Sized> {
-    /// The line at whose peer calls wait.
+    /// The line to whose peer the processor goes: calls wait there.
     pub line: &'a L,
-    /// The sleeper has other things to do: where nobody listens for its processor, it doesn't
-    /// sleep.
+    /// The sleeper has other things to do: if nobody listens for its processor, it doesn't sleep.
     pub forced: bool,
 }
 
-/// As [`sleep`], and gives the processor to the peer of one of `lines` meanwhile, if one is named.
+/// As [`sleep`]. If a donee is given, which is one of `lines`, its peer has the processor
+/// meanwhile.
 pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
     own: &Parker,
     lines: impl Iterator<Item = &'a L> + Clone,
@@ -96,17 +98,19 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
     }
     let mut watched = Watch::of(Watched { word: own.word(), expected: ASLEEP, scope: Scope::Private });
     let awaited = announce(lines.clone(), role, donee.as_ref().map(|donee| donee.line), &mut watched);
-    // Who watches no word of the donee would not have the processor back: its peer is called.
+    // A sleeper that does not watch the donee's word would not get the processor back. So it
+    // notifies the peer instead of donating.
     let donee = donee.filter(|donee| awaited || call(donee.line));
-    // A spare leaves what has come to who looks; if that one is held up, `ready` says so, or a
-    // wake_spare will.
+    // A spare leaves messages to the processor that polls. If that one is held up, `ready` says so,
+    // or a peer wakes this spare.
     let quiet = || role == Role::Spare || lines.clone().all(|line| line.quiet());
-    // D3: with one line alone to hear of, that of the donee, who will call in any case.
+    // D3: if the donee's line is the only one on which to wait, its peer wakes the sleeper in any
+    // case.
     let forced = donee.as_ref().is_some_and(|donee| donee.forced);
     let brief = watched.len() == 2 && donee.is_some() && role.is_alone();
     let donee = donee.map(|donee| donee.line);
-    // A': no message can come, and who leaves work does so by a read-modify-write, which on this
-    // processor is a full fence, as `prepare` is.
+    // A′: no message can come, and threads leave work by a read-modify-write. On this processor
+    // that is a full fence, and so is `prepare`.
     let unseen = cfg!(target_arch = "x86_64") && watched.len() == 1 && role.is_alone();
     if !brief && !unseen {
         heavy_barrier();
@@ -127,8 +131,8 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
     own.wake_up();
 }
 
-/// *S1* for each of `lines`: those of which messages are awaited join `watched`. Returns whether the
-/// line of the donee is watched.
+/// *S1* for each of `lines`: adds those to `watched` of which messages are awaited. Returns whether
+/// the line of the donee is watched.
 fn announce<'a: 'w, 'w, L: ?Sized + Line + 'a>(
     lines: impl Iterator<Item = &'a L>,
     role: Role,
@@ -154,7 +158,7 @@ fn announce<'a: 'w, 'w, L: ?Sized + Line + 'a>(
     awaited
 }
 
-/// Sleeps on the `watched` words. If a peer has to be notified again meanwhile, does that, and
+/// Sleeps on the `watched` words. If a peer has to be notified again meanwhile, notifies it and
 /// returns.
 fn wait<'a, L: ?Sized + Line + 'a>(
     own: &Parker,
@@ -169,7 +173,8 @@ fn wait<'a, L: ?Sized + Line + 'a>(
     let notify_again_after = |line: &L| line.notify_again_after(is_donee(line));
     let patience = lines.clone().filter_map(notify_again_after).min().map(|after| clock::now_ns() + after);
     let until = deadline_ns.into_iter().chain(patience).min();
-    // Who has the processor meanwhile is on the same CPU.
+    // If the processor was donated, the peer that wakes the sleeper is on the same CPU. So that
+    // wake-up is not measured.
     let since = (donated_to.is_none() && watched.len() > 1).then(WakeTimestamp::shared);
     let woken = match watched.wait(until) {
         Woken::Unsupported => without_waitv(own, lines.clone(), until),
@@ -184,22 +189,24 @@ fn wait<'a, L: ?Sized + Line + 'a>(
     }
 }
 
-/// Learns what the wake-up cost that has ended a sleep, if a peer's call did.
+/// If a peer's wake-up ended a sleep, learns what the wake-up cost.
 fn measure<'a, L: ?Sized + Line + 'a>(mut lines: impl Iterator<Item = &'a L>, since: WakeTimestamp) {
     let now = WakeTimestamp::shared();
     let took = lines.find_map(|line| now.after(line.called()?, since));
     took.into_iter().for_each(wake_up_cost::record_peer_wake_up);
 }
 
-/// S2, and I3 of the README of this crate: posters and who leaves work have a light barrier only.
-/// One CPU for both sides would need none, but they may be adjusted apart at any moment.
+/// S2, and I3 of the README of this crate: posters, and threads that leave work, have a light
+/// barrier only. If both sides had the same CPU, none would be needed, but they may be moved apart
+/// at any moment.
 fn heavy_barrier() {
     barrier::heavy();
     metrics().entered_kernel(1);
 }
 
-/// Of a line whose peer gets no processor of this sleeper: it owes nothing there while it sleeps
-/// (N1), and calls a spare for what rang no parker.
+/// For a line whose peer does not get the processor of this sleeper: notifies the peer of what is
+/// owed, so that nothing is owed during the sleep (N1). Wakes a spare for posts that notified
+/// nobody.
 fn notify_before_sleep(line: &(impl Line + ?Sized)) {
     if line.owed() {
         line.call();
@@ -212,13 +219,14 @@ fn call(line: &(impl Line + ?Sized)) -> bool {
     false
 }
 
-/// D5. Donates this processor; where nobody listens for it, the peer is called onto one of its own.
+/// D5. Donates this processor. If nobody listens for it, notifies the peer, which then serves on a
+/// processor of its own.
 fn give(line: &(impl Line + ?Sized)) -> bool {
     line.donate() || call(line)
 }
 
-/// Where a sleep can watch one word only, every line is put aside: the clerk hears the sockets and
-/// calls.
+/// If the kernel lets a sleep watch one word only: the clerk watches the sockets of all lines, and
+/// unparks this processor.
 fn without_waitv<'a, L: ?Sized + Line + 'a>(
     own: &Parker,
     mut lines: impl Iterator<Item = &'a L> + Clone,

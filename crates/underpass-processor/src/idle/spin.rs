@@ -1,10 +1,12 @@
 //! How long an idle processor polls before it sleeps.
 //!
-//! Who polls for as long as a wake-up costs, and then sleeps, never pays more than twice what one
-//! would pay who knew when the next message comes. So that is the rule, until the gaps before it
-//! show which half of the price is wasted: where they are much longer, nothing is polled for beyond
-//! a batch of looks; where they are shorter, or a little longer than the rule would wait, it polls
-//! for twice as long.
+//! By rule it polls for as long as a wake-up costs, and then sleeps. Such spin-then-park is
+//! 2-competitive: it never pays more than twice as much as with knowledge of when the next message
+//! comes.
+//!
+//! The previous gaps between messages may show that half of this price is wasted. If they were much
+//! longer, it polls for one batch only. If they were shorter, or a little longer than the rule
+//! would wait, it polls for twice as long.
 
 use crate::idle::contention::CONTENTION;
 use crate::idle::cpu_sharing::CpuSharing;
@@ -14,17 +16,17 @@ use std::cell::Cell;
 use underpass_os::clock::now_ns;
 use underpass_os::cpu;
 
-/// What an idle processor has learnt of its waits: whether what it waits for comes soon, and
-/// whether it does so on another CPU. One kernel thread's.
+/// The adaptive-spin state: what an idle processor has learnt of its waits. It knows whether
+/// messages come soon, and whether they come from another CPU. It belongs to one kernel thread.
 #[derive(Debug)]
 pub struct AdaptiveSpin {
     credit: Cell<u8>,
     sharing: CpuSharing,
 }
 
-/// No more than a batch of polls below this.
+/// Below this credit it polls for one batch only.
 const SOME: u8 = 1;
-/// Twice as long from here on.
+/// From this credit on it polls for twice as long.
 const MUCH: u8 = 7;
 const MOST: u8 = 8;
 
@@ -35,13 +37,14 @@ impl Default for AdaptiveSpin {
 }
 
 impl AdaptiveSpin {
-    /// One that follows the rule.
+    /// A state that follows the rule.
     pub const fn new() -> Self {
         Self { credit: Cell::new(4), sharing: CpuSharing::new(false) }
     }
 
-    /// The same, of an activation: it leaves a CPU that its peer doesn't. Not both of them are to,
-    /// and a plain kernel thread is its user's.
+    /// As [`new`](Self::new), for an activation: it leaves a CPU that it shares with its peer. Only
+    /// one of the two should leave. A plain kernel thread never does, since its CPU is its user's
+    /// choice.
     pub const fn of_leader() -> Self {
         Self { sharing: CpuSharing::new(true), ..Self::new() }
     }
@@ -60,27 +63,27 @@ impl AdaptiveSpin {
         self.credit.set(if soon { MOST.min(credit + 1) } else { credit.saturating_sub(1) });
     }
 
-    /// What was waited for came after so long, in ns, from the first poll to the end of the sleep
-    /// that followed.
+    /// A message came `ns` after the first poll, and a sleep was part of that time.
     ///
-    /// Of that, one wake-up is the sleeper's own, and one may be its peer's, who slept as well: if
-    /// both took these for a reason to sleep, they would for ever. Without the peer's it is no
-    /// longer than the longest spin, which would have found it.
+    /// One wake-up of that time is the sleeper's own. Another may be its peer's, which slept as
+    /// well. If both took these wake-ups for a reason to sleep, they would sleep for ever. Without
+    /// the peer's wake-up the time is no longer than the longest spin, which would have found the
+    /// message.
     pub fn slept(&self, ns: u64) {
         self.came(ns < 3 * wake_up_cost());
     }
 }
 
-/// Looks between two looks at the clock.
+/// Polls between two readings of the clock.
 const BATCH: u32 = 128;
 
-/// So many before the first look at the clock, where the peer came last when this processor gave
+/// Polls before the first reading of the clock, if the last message came while this processor gave
 /// way.
 const FEW: u32 = 32;
 
-/// The look at the clock at which an idle processor first gives way to others that are ready on its
-/// CPU; it does so again after twice as many, and so on. Where its peer came last when it did so,
-/// and elsewhere.
+/// At which reading of the clock an idle processor first gives way to others that are ready on its
+/// CPU. It gives way again after twice as many readings, and so on. The first number applies if the
+/// last message came while this processor gave way, the second one otherwise.
 const PATIENCE: (u32, u32) = (1, 8);
 
 /// One idle spell.
@@ -88,10 +91,10 @@ const PATIENCE: (u32, u32) = (1, 8);
 pub struct Spin<'a> {
     adaptive: &'a AdaptiveSpin,
     polls: u32,
-    /// Since when, once a batch was in vain.
+    /// Since when it lasts, once a batch has found nothing.
     begun: Option<u64>,
     looks: u32,
-    /// Somebody else ran when it gave way.
+    /// Another thread ran when it last gave way.
     gave_way: bool,
     over: bool,
 }
@@ -104,27 +107,27 @@ impl Drop for Spin<'_> {
 }
 
 impl<'a> Spin<'a> {
-    /// Looks between two looks at the clock.
+    /// Polls between two readings of the clock.
     pub const BATCH: u32 = BATCH;
 
-    /// Looks in a row, of which each sees no more than whether there may be something to poll for.
+    /// Looks in a row. Each only sees whether there may be something to poll for.
     pub const ROW: u32 = 16;
 
-    /// [`ROW`](Self::ROW), for a loop that is to stay one in the machine's code: which of its looks
-    /// finds something is guessed best so (decision 0050).
+    /// [`ROW`](Self::ROW), for a loop that has to stay a loop in machine code. The branch predictor
+    /// then does best at the look that finds something (decision 0050).
     #[inline(always)]
     pub fn row() -> u32 {
         std::hint::black_box(Self::ROW)
     }
 
-    /// A spell of who has this adaptive.
+    /// A spell of the owner of `adaptive`.
     #[inline]
     pub fn new(adaptive: &'a AdaptiveSpin) -> Self {
         let polls = if adaptive.sharing.peer_shares() { BATCH - FEW } else { 0 };
         Self { adaptive, polls, begun: None, looks: 0, gave_way: false, over: false }
     }
 
-    /// A fresh spell: something was found.
+    /// Something was found: begins a fresh spell.
     #[inline]
     pub fn reset(&mut self) {
         if self.begun.is_some() {
@@ -143,28 +146,29 @@ impl<'a> Spin<'a> {
         (self.begun, self.looks, self.gave_way, self.over) = (None, 0, false, false);
     }
 
-    /// Whether it has lasted as long as it should, for nothing, and was to last for more than a
+    /// Whether it lasted as long as it should, found nothing, and was meant to last for more than a
     /// batch.
     pub fn in_vain(&self) -> bool {
         self.over && self.looks > 1
     }
 
-    /// Whether it is worth mentioning: a batch of polls was in vain.
+    /// Whether it counts as a spin: a batch has found nothing.
     #[inline]
     pub fn has_begun(&self) -> bool {
         self.begun.is_some()
     }
 
-    /// Since when it lasts, for [`AdaptiveSpin::slept`]: since now, if not one batch was in vain.
+    /// When it began, for [`AdaptiveSpin::slept`]. If not even one batch has found nothing, this is
+    /// now.
     pub fn since(&self) -> u64 {
         self.begun.unwrap_or_else(now_ns)
     }
 
-    /// After a poll that found nothing: looks some times whether `stirs` says that there may be
-    /// something to poll for. Whether to poll once more. `shares`: whether the peer may be waiting
-    /// for this CPU.
+    /// Called after a poll that found nothing. Looks up to [`ROW`](Self::ROW) times whether `stirs`
+    /// says that there may be something to poll for. Returns whether to poll once more. `shares`:
+    /// the peer may be waiting for this CPU.
     ///
-    /// A look is to be little: what comes is seen half of one later, on either side of a call.
+    /// Keep `stirs` cheap: on average a message is seen half a look late, on either side of a call.
     #[inline(always)]
     pub fn again(&mut self, shares: bool, stirs: impl Fn() -> bool) -> bool {
         let mut looks = 0;
@@ -178,7 +182,7 @@ impl<'a> Spin<'a> {
         self.after(looks, shares)
     }
 
-    /// The same, after so many looks.
+    /// As [`again`](Self::again), after this many looks.
     #[inline(always)]
     pub fn after(&mut self, looks: u32, shares: bool) -> bool {
         self.polls += looks;
@@ -190,7 +194,7 @@ impl<'a> Spin<'a> {
         !self.over
     }
 
-    /// Whether the last [`again`](Self::again) looked at the clock: the moment to look at other
+    /// Whether the last [`again`](Self::again) read the clock. That is the moment to check other
     /// things too.
     #[inline]
     pub fn fresh_batch(&self) -> bool {
@@ -216,8 +220,8 @@ impl<'a> Spin<'a> {
         self.looks += 1;
         let patience = if self.adaptive.sharing.peer_shares() { PATIENCE.0 } else { PATIENCE.1 };
         if shares && self.looks >= patience && self.looks.is_power_of_two() && !self.over {
-            // By now a peer with a processor of its own would have answered: it may be waiting for
-            // this very one.
+            // A peer with a processor of its own would have answered by now. So it may be waiting
+            // for this very CPU.
             if !CONTENTION.worth_giving_way(now) {
                 self.over = true;
                 return;
@@ -239,7 +243,7 @@ mod tests {
     use super::*;
     use crate::park::wake_up_cost::SENSIBLE;
 
-    /// Polls in vain until the spell is over; gives how many batches that took.
+    /// Polls without success until the spell is over. Returns how many batches that took.
     fn spin_in_vain(adaptive: &AdaptiveSpin) -> u32 {
         let mut spin = Spin::new(adaptive);
         while spin.again(false, || false) {}
@@ -262,13 +266,13 @@ mod tests {
         assert_eq!(adaptive.length(), 0);
     }
 
-    /// What two learn who wait for each other in turn: one computes for `work` before it posts, the
-    /// other answers at once. From their worst spins on.
+    /// How long two peers poll after 100 rounds of waiting for each other in turn. One computes for
+    /// `work` before it posts; the other answers at once. Both start from no credit.
     fn lengths_learnt_from_each_other(work: u64, wake_up: u64) -> [u64; 2] {
         let spins = [AdaptiveSpin::new(), AdaptiveSpin::new()];
         spins.iter().for_each(|adaptive| adaptive.credit.set(0));
         let mut asleep = true;
-        // Whether who waits for so long is asleep by then.
+        // Waits for `gap`, and returns whether the waiter is asleep by then.
         let wait = |gap: u64, adaptive: &AdaptiveSpin| {
             let asleep = gap > adaptive.length();
             if asleep {
@@ -279,7 +283,7 @@ mod tests {
             asleep
         };
         for _ in 0..100 {
-            // Who sleeps has to be woken before it does its part.
+            // A sleeper has to be woken before it does its part.
             let server_sleeps = wait(if asleep { wake_up } else { 0 } + work, &spins[1]);
             asleep = wait(if server_sleeps { wake_up } else { 0 }, &spins[0]);
         }
@@ -316,7 +320,7 @@ mod tests {
         spin.reset();
         assert_eq!(adaptive.credit.get(), 5);
         spin_in_vain(&adaptive);
-        // Others spin beside this test.
+        // Other tests spin at the same time.
         assert!(metrics().spins_paid() > before.0);
         assert!(metrics().spins_in_vain() > before.1);
     }

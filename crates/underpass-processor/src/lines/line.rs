@@ -1,4 +1,4 @@
-//! What an idle processor looks at.
+//! What an idle processor polls.
 
 use crate::LineOwner;
 use std::any::Any;
@@ -10,15 +10,16 @@ use underpass_os::WakeTimestamp;
 ///
 /// The steps of sleeping (S1 to S4) and their proof are in `underpass-channel/src/README.md`.
 pub trait Line: Send + Sync {
-    /// Takes the replies that have come and hands them to who waits for them; says whether there
+    /// Takes the replies that have come, and delivers them to their callers. Returns whether there
     /// were any.
     fn poll(&self) -> bool;
 
     /// Whether calls have come that wait for [`serve`](Self::serve).
     fn pending(&self) -> bool;
 
-    /// Whether a message seems to have come, for who looks again and again: little enough to do to
-    /// see it at once. Whether it is to be polled or served, those say.
+    /// Whether a message seems to have come. Pollers ask this again and again, so it does as little
+    /// as it can. Only [`poll`](Self::poll) and [`serve`](Self::serve) say whether there is a
+    /// message.
     fn stirs(&self) -> bool {
         true
     }
@@ -28,65 +29,68 @@ pub trait Line: Send + Sync {
         false
     }
 
-    /// How many calls have been taken, modulo 2³²: a hint, for who asks whether another serves
-    /// them.
+    /// How many calls have been taken, modulo 2³². It is a hint that shows whether another
+    /// activation serves them.
     fn taken(&self) -> u32 {
         0
     }
 
-    /// Runs the next call that has come on the calling thread, which has the number `by`, never 0;
-    /// says whether there was one.
+    /// Runs the next call that has come on the calling thread. `by` is that thread's number, never
+    /// 0. Returns whether there was a call.
     fn serve(&self, by: u64) -> bool;
 
-    /// As [`serve`](Self::serve), for who has nothing else to do: looks
-    /// [`Spin::ROW`](crate::Spin::ROW) times in a row for a call, having done before all that can
-    /// be done before. Nothing where that can't be, or would be of no use.
+    /// As [`serve`](Self::serve), for a caller that has nothing else to do. Prepares as much as it
+    /// can, then looks [`Spin::ROW`](crate::Spin::ROW) times in a row for a call. Returns `None` if
+    /// that is impossible or of no use.
     fn serve_soon(&self, _by: u64) -> Option<bool> {
         None
     }
 
-    /// *S1:* says that the domain's last processor goes to sleep; gives the value that
-    /// [`word`](Self::word) has to hold, or nothing if no message of this line is awaited. `others`
-    /// of the domain may sleep too, and can be knocked for.
+    /// *S1:* announces that the domain's last processor goes to sleep. Returns the value that
+    /// [`word`](Self::word) must hold for the sleep, or `None` if no message of this line is
+    /// awaited. `others`: other processors of the domain sleep too, and the peer can wake them as
+    /// spares.
     fn park(&self, others: bool) -> Option<u32>;
 
-    /// Says that one of several processors goes to sleep; otherwise as [`park`](Self::park).
+    /// Announces that one of several processors goes to sleep. Returns as [`park`](Self::park)
+    /// does.
     fn spare(&self) -> Option<u32>;
 
-    /// *S3:* whether nothing has come. `false` if that can't be told now.
+    /// *S3:* whether nothing has come. `false` if that is not known now.
     fn quiet(&self) -> bool;
 
     /// The word to sleep on.
     fn word(&self) -> &AtomicU32;
 
-    /// When and from where the peer last called who sleeps on the word, as it says.
+    /// When and from which CPU the peer last woke the sleeper on the word. The peer reports it, so
+    /// it is untrusted.
     fn called(&self) -> Option<WakeTimestamp> {
         None
     }
 
-    /// Says that this domain looks by itself again.
+    /// Announces that this domain polls again.
     fn look(&self);
 
-    /// Says that this domain will look only when told over the socket.
+    /// Announces that this domain will look at the line only when notified over the socket.
     fn set_aside(&self);
 
     /// Whether this line has carried anything since this was asked last, or since it became active.
-    /// Asked under the lock of [`lines`](crate::lines).
+    /// Called under the lock of [`lines`](crate::lines).
     fn used(&self) -> bool {
         true
     }
 
-    /// *A2:* says that this domain does not look at this line any more, until it is called over the
-    /// socket or makes a call.
+    /// *A2:* announces that this domain does not poll this line any more, until it is notified over
+    /// the socket or makes a call.
     fn retire(&self) {}
 
-    /// *A4:* whether nothing has come or is awaited. `false` if that can't be told now.
+    /// *A4:* whether nothing has come or is awaited. `false` if that is not known now.
     fn rests(&self) -> bool {
         false
     }
 
-    /// Says that this domain looks at this line again; `false` if it is closed. Under the lock of
-    /// [`lines`](crate::lines).
+    /// Announces that this domain polls this line again. Returns `false` if the line is closed.
+    /// Called under the lock of [`lines`](crate::lines).
     fn revive(&self) -> bool {
         true
     }
@@ -95,33 +99,34 @@ pub trait Line: Send + Sync {
     /// itself.
     fn enter(&self) {}
 
-    /// Who [`enter`](Self::enter)ed sleeps no more, and has `own` calls of its own under way at the
-    /// least. If others wait too, a parker that was theirs is passed on.
+    /// A thread that [`enter`](Self::enter)ed has ended its sleep, and has at least `own` calls of
+    /// its own under way. If other threads wait too, a wake-up that was meant for them is passed
+    /// on.
     fn leave(&self, own: u32) {
         let _ = own;
     }
 
-    /// After how many ns a sleeper on this line is to [`notify_again`](Self::notify_again): replies are awaited
-    /// of a peer whose processors may all be held up by what blocks in a procedure. The sleeper has
-    /// `donated` its own processor to the peer, or not.
+    /// After how many ns a sleeper on this line has to [`notify_again`](Self::notify_again). It has
+    /// to if replies are awaited from a peer whose processors may all be held up by blocking
+    /// procedures. `donated`: the sleeper has donated its own processor to the peer.
     fn notify_again_after(&self, donated: bool) -> Option<u64> {
         let _ = donated;
         None
     }
 
-    /// Calls the peer again, in a way that reaches it also when none of its processors looks or
+    /// Notifies the peer again, in a way that reaches it even if none of its processors polls or
     /// sleeps.
     fn notify_again(&self) {
         self.call();
     }
 
-    /// A processor that is busy with threads asks this each [`PROMPT`](crate::PROMPT) ns or so:
-    /// calls the peer, as [`notify_again`](Self::notify_again) does, if it has taken none of our calls for as
-    /// long as a sleeper would wait.
+    /// Notifies the peer as [`notify_again`](Self::notify_again) does, if the peer has taken none
+    /// of our calls for as long as a sleeper would wait. A processor that is busy with threads
+    /// calls this about every [`PROMPT`](crate::PROMPT) ns.
     fn notify_again_if_late(&self) {}
 
-    /// Whether calls wait for [`serve`](Self::serve); if so, whether none was taken since the
-    /// monitor last asked. The monitor alone asks. Takes neither lock nor memory.
+    /// Whether calls wait for [`serve`](Self::serve) (`Some`). If so, whether none was taken since
+    /// the last time. Only the monitor asks. Takes neither lock nor memory.
     fn stalls(&self) -> Option<bool> {
         None
     }
@@ -131,106 +136,111 @@ pub trait Line: Send + Sync {
         false
     }
 
-    /// Calls a spare processor of the peer, if something was posted since the peer was last called.
+    /// Wakes a spare processor of the peer, if something was posted since the peer was last
+    /// notified.
     fn wake_spare(&self);
 
-    /// Whether calls wait at a peer that has no processor, and that was not called for them: it is
-    /// to be given one.
+    /// Whether calls wait at a peer that has no processor, and that was not notified of them. Then
+    /// it is to be given a processor.
     #[inline]
     fn owed(&self) -> bool {
         false
     }
 
-    /// Whether calls are [`owed`](Self::owed), and were so when a busy processor last asked this.
+    /// Whether calls are [`owed`](Self::owed), and already were when a busy processor last asked
+    /// this.
     #[inline]
     fn overdue(&self) -> bool {
         false
     }
 
-    /// *Donate:* wakes the peer's listener of this CPU for what is [`owed`](Self::owed); `false` if
-    /// none sleeps. The caller goes to sleep at once, with the line parked or spare, and gets its
-    /// processor back by a wake-up.
+    /// *Donate:* wakes the peer's listener of this CPU for what is [`owed`](Self::owed). Returns
+    /// `false` if none sleeps. The caller goes to sleep at once, with the line announced by
+    /// [`park`](Self::park) or [`spare`](Self::spare), and gets its processor back by a wake-up.
     fn donate(&self) -> bool {
         false
     }
 
     /// As [`donate`](Self::donate), but the caller stays ready to run, and gives way instead of
-    /// sleeping. Gives the CPU, for [`is_back`](Self::is_back); nothing if no listener takes the
-    /// processor: then the peer has been called.
+    /// sleeping. Returns the CPU, for [`is_back`](Self::is_back). If no listener takes the
+    /// processor, notifies the peer and returns `None`.
     fn begin_to_give_way(&self) -> Option<usize> {
         None
     }
 
-    /// Whether the listener of `cpu` has given the processor back to who gives way.
+    /// Whether the listener of `cpu` has given the processor back to the donor that gives way.
     fn is_back(&self, cpu: usize) -> bool {
         let _ = cpu;
         true
     }
 
-    /// Who began to give way does so no more, after `times` times. Counted.
+    /// The donor has ended giving way, which it did `times` times. This is counted.
     fn gave_way(&self, times: u32) {
         let _ = times;
     }
 
-    /// Calls the peer for what is [`owed`](Self::owed), onto a processor of its own.
+    /// Notifies the peer of what is [`owed`](Self::owed), so that it serves it on a processor of
+    /// its own.
     fn call(&self) {}
 
-    /// A listener of this CPU is about to sleep: the word on which it waits for a processor from
-    /// this line's peer, and its value, if it can.
+    /// A listener of this CPU is about to sleep. Returns the word on which it waits for a processor
+    /// from this line's peer, and the word's value, if it can wait there.
     fn listen(&self, cpu: usize) -> Option<(&AtomicU32, u32)> {
         let _ = cpu;
         None
     }
 
-    /// A listener of this CPU can't watch this line's word: nobody shall think that it does.
-    /// `false` if the processor has come already.
+    /// A listener of this CPU can't watch this line's word, so the peer must not believe that it
+    /// does. Returns `false` if the processor has come already.
     fn ignore(&self, cpu: usize) -> bool {
         let _ = cpu;
         true
     }
 
     /// Whether this line's peer has donated the processor of this CPU since
-    /// [`listen`](Self::listen), or since [`hand_back`](Self::hand_back) where it stays.
+    /// [`listen`](Self::listen), or since [`hand_back`](Self::hand_back) if the listener stayed.
     fn came(&self, cpu: usize) -> bool {
         let _ = cpu;
         false
     }
 
-    /// Serves on a processor that the peer has donated, from now on: bells wait for the return.
+    /// From now on serves on a processor that the peer has donated: notifications wait for the
+    /// return.
     fn borrow(&self) {}
 
-    /// Gives the processor of this CPU back: calls the peer. A listener that `stays` looks at
+    /// Gives the processor of this CPU back, by waking the peer. A listener that `stays` checks
     /// [`came`](Self::came) before it sleeps.
     fn hand_back(&self, cpu: usize, stays: bool) {
         let _ = (cpu, stays);
     }
 
-    /// Who serves this line, where several activations serve calls: for the room that dispatches.
+    /// The activation that serves this line, if several activations serve calls. The crate that
+    /// dispatches uses it.
     #[inline]
     fn owner(&self) -> Option<&LineOwner> {
         None
     }
 
-    /// A spin for a message of this line alone, or one that a call of this line has ended, found
-    /// something or did not. Counted.
+    /// Counts a spin. It was for a message of this line alone, or a call of this line ended it.
+    /// `paid`: it found something.
     fn spun(&self, paid: bool) {
         let _ = paid;
     }
 
-    /// The interface and the method whose call the thread `by` runs, if it was taken by
-    /// [`serve`](Self::serve): for people. It takes no lock and no memory, since the caller may
-    /// have interrupted anything.
+    /// The interface and the method of the call that the thread `by` runs, if
+    /// [`serve`](Self::serve) took the call. This is for people. It takes neither lock nor memory,
+    /// since the caller may have interrupted anything.
     fn runs(&self, by: u64) -> Option<(&'static str, &'static str)> {
         let _ = by;
         None
     }
 
-    /// Itself, for the room that made the line.
+    /// The line itself, for the crate that made it.
     fn itself(self: Arc<Self>) -> Option<Arc<dyn Any + Send + Sync>> {
         None
     }
 
-    /// Whether the peer may be running on another CPU than this thread, so that polling can pay.
+    /// Whether the peer may run on another CPU than this thread, so that polling can pay.
     fn elsewhere(&self) -> bool;
 
     /// Whether the peer may ever run on the CPU of this thread, so that giving way to it can help.

@@ -1,9 +1,9 @@
-//! Which activation serves a line, where several serve calls.
+//! Which activation serves a line, if several serve calls.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The number of the activation that alone looks at a line as long as it keeps up, or nobody's. It
-/// says who is to look, and guards nothing.
+/// The activation that owns a line, by its number. The owner alone looks at the line, as long as it
+/// keeps up. This only says which activation looks; it guards nothing.
 ///
 /// # Examples
 /// ```
@@ -19,34 +19,34 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// ```
 #[derive(Debug, Default)]
 pub struct LineOwner {
-    /// Its number plus one, or 0.
+    /// The number plus one, or 0 if the line has no owner.
     number: AtomicUsize,
     /// What [`stands_still`](Self::stands_still) saw: how many messages had been taken, and since
-    /// when, in us modulo 2³²; or 0.
+    /// when, in us modulo 2³². Or 0.
     seen: AtomicU64,
 }
 
-// Relaxed throughout: see above.
+// Relaxed throughout: it guards nothing.
 impl LineOwner {
-    /// The activation, if there is one.
+    /// The owner, if there is one.
     #[inline]
     pub fn get(&self) -> Option<usize> {
         self.number.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// From now on it is this one, or nobody.
+    /// Sets the owner, or none.
     pub fn set(&self, number: Option<usize>) {
         self.number.store(number.map_or(0, |number| number + 1), Ordering::Relaxed);
     }
 
-    /// Nobody's from now on, if it was this activation's.
+    /// If this activation is the owner, the line has none from now on.
     pub fn release(&self, number: usize) {
         let _ = self.number.compare_exchange(number + 1, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Whether no message of the line has been taken for `span` ns, as far as who asked this has
-    /// seen: `taken` have been until `now`, in ns. For a line on which something waits: whoever is
-    /// to take it is held up.
+    /// Whether no message of the line has been taken for `span` ns, as far as callers of this have
+    /// seen. `taken` messages have been taken until `now`, in ns. It is for a line on which
+    /// something waits: if it stands still, its owner is held up.
     pub fn stands_still(&self, taken: u32, now: u64, span: u64) -> bool {
         let (seen, now) = (self.seen.load(Ordering::Relaxed), (now / 1_000) as u32);
         if seen != 0 && (seen >> 32) as u32 == taken {
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn a_line_stands_still_where_nothing_is_taken_for_the_whole_span() {
         const SPAN: u64 = 100_000;
-        // Beyond where the clock's part wraps.
+        // So that the clock's part wraps during the test.
         let (owner, begin) = (LineOwner::default(), (1 << 32) * 1_000 - SPAN / 2);
         assert!(!owner.stands_still(0, begin, SPAN), "nobody has looked before");
         assert!(!owner.stands_still(7, begin, SPAN));

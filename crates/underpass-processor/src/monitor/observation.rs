@@ -6,7 +6,7 @@ use crate::monitor::SLICE;
 use crate::permits::state;
 use underpass_os::thread::{State, Task};
 
-/// Of one activation.
+/// The monitor's memory of one activation.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     steps: u32,
@@ -15,9 +15,9 @@ pub(crate) struct History {
     still: u32,
     /// For how many ticks it has held its permit.
     held: u32,
-    /// That its thread computes has been reported.
+    /// The layers above were told that its thread computes.
     reported: bool,
-    /// It was sent the signal for what it is asked now.
+    /// The signal was sent for the present request to give way.
     pub(crate) interrupted: bool,
     task: Option<Task>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Observation {
 }
 
 impl History {
-    /// Looks at it, a tick after the last look.
+    /// Compares the activation with the last look, a tick ago.
     pub(crate) fn look(&mut self, activation: &'static Activation) -> Observation {
         let at = activation.state().hint();
         let (steps, gains) = (activation.steps(), activation.state().gains());
@@ -46,8 +46,8 @@ impl History {
         Observation { activation, at, still: self.still, held: self.held }
     }
 
-    /// Looks at it after a doze. Who has held its permit all that time has had its slice, but for a
-    /// tick.
+    /// Looks at it after the monitor has slept until woken. An activation that has held its permit
+    /// all that time has had its slice, except for a tick.
     pub(crate) fn start_again(&mut self, activation: &'static Activation) {
         let before = self.gains;
         self.look(activation);
@@ -55,10 +55,10 @@ impl History {
         self.held = if before == self.gains { SLICE - 1 } else { 0 };
     }
 
-    /// Whether its kernel thread runs, or would; nothing where the kernel doesn't say.
+    /// Whether its kernel thread runs, or is ready to. `None` if the kernel doesn't say.
     pub(crate) fn runs(&mut self, activation: &Activation) -> Option<bool> {
         if self.task.is_none() {
-            // Without file descriptors or `/proc` nobody is found; the next tick tries again.
+            // Without file descriptors or `/proc` this finds nothing. The next tick tries again.
             self.task = Some(Task::open(activation.thread()?).ok()?);
             metrics().entered_kernel(1);
         }
@@ -68,14 +68,14 @@ impl History {
             Ok(State::Blocked) => Some(false),
             Ok(State::Other) => None,
             Err(_) => {
-                // It was of a kernel thread that has ended, in whose place there is another.
+                // The file was of a kernel thread that has ended. Another has taken its place.
                 self.task = None;
                 None
             }
         }
     }
 
-    /// Whether it is the first time that its thread is found computing.
+    /// Whether its thread is found computing for the first time.
     pub(crate) fn first_report(&mut self) -> bool {
         !std::mem::replace(&mut self.reported, true)
     }

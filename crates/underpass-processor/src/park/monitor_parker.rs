@@ -1,4 +1,5 @@
-//! Where the monitor and the steward sleep, lightly or soundly.
+//! The parker of the monitor and of the launcher. They sleep until the next tick, or until somebody
+//! unparks them.
 
 use crate::metrics;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,12 +9,12 @@ use underpass_os::futex::{self, Scope, Watched};
 const AWAKE: u32 = 0;
 /// Sleeps until the next tick.
 const TICKING: u32 = 1;
-/// Sleeps until somebody calls.
+/// Sleeps until somebody unparks it.
 const SLEEPING: u32 = 2;
-/// Somebody called.
+/// Somebody has unparked it.
 const UNPARKED: u32 = 3;
 
-/// Its sleeper alone sets all but `UNPARKED`, which anybody does.
+/// Only its sleeper sets the values other than `UNPARKED`. Anybody sets `UNPARKED`.
 #[derive(Debug)]
 pub(crate) struct MonitorParker {
     word: AtomicU32,
@@ -24,15 +25,15 @@ impl MonitorParker {
         Self { word: AtomicU32::new(AWAKE) }
     }
 
-    /// Whether only a call wakes the sleeper.
+    /// Whether the sleeper wakes only when it is unparked.
     #[inline]
     pub(crate) fn dozes(&self) -> bool {
-        // Relaxed: the barriers of H2 and D2 in the README are what counts.
+        // Relaxed: the barriers of H2 and D2 in the README order this.
         self.word.load(Ordering::Relaxed) == SLEEPING
     }
 
-    /// Calls the sleeper: its sleep ends, or its next one doesn't begin. Takes no lock: handlers
-    /// call.
+    /// Ends the sleep, or keeps the next one from beginning. Takes no lock, since signal handlers
+    /// use it.
     #[cold]
     pub(crate) fn unpark(&self) {
         // SYNC with `word` compare_exchange and swap in `sleep`: what the caller did before.
@@ -42,13 +43,13 @@ impl MonitorParker {
         }
     }
 
-    /// Sleeps until called or `until_ns`.
+    /// Sleeps until unparked, or until `until_ns`.
     pub(crate) fn sleep_until(&self, until_ns: u64) {
         self.sleep(TICKING, Some(until_ns), || true);
     }
 
-    /// Sleeps until called, unless somebody has called or `quiet` finds otherwise, which looks
-    /// after a barrier.
+    /// Sleeps until unparked. It does not begin to if it was unparked already, or if `quiet`, which
+    /// runs after a heavy barrier, returns `false`.
     pub(crate) fn sleep_until_unparked(&self, quiet: impl FnOnce() -> bool) {
         self.sleep(SLEEPING, None, || {
             underpass_os::barrier::heavy();
@@ -58,7 +59,7 @@ impl MonitorParker {
     }
 
     fn sleep(&self, how: u32, until_ns: Option<u64>, go: impl FnOnce() -> bool) {
-        // SYNC with `word` swap in `ring`.
+        // SYNC with `word` swap in `unpark`.
         let free = self.word.compare_exchange(AWAKE, how, Ordering::AcqRel, Ordering::Acquire).is_ok();
         if free && go() {
             // Relaxed: the swap below synchronizes.
@@ -69,7 +70,7 @@ impl MonitorParker {
                 futex::wait(Watched { word: &self.word, expected: how, scope: Scope::Private }, until_ns);
             }
         }
-        // SYNC with `word` swap in `ring`.
+        // SYNC with `word` swap in `unpark`.
         self.word.swap(AWAKE, Ordering::AcqRel);
     }
 }

@@ -1,28 +1,31 @@
-//! What a wake-up across CPUs costs, as an estimate that follows what was seen.
+//! What a wake-up across CPUs costs: an estimate that follows the wake-ups which this domain has
+//! measured.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a wake-up across processors costs, in ns: about the median of those that this domain has
-/// seen, from the median of the machines that we measured on.
+/// The estimate, in ns: about the median of the wake-ups that this domain has measured. It starts
+/// at the median of the machines on which we measured.
 static WAKE_UP: AtomicU64 = AtomicU64::new(60_000);
 
-/// Between these, in ns: one on the same CPU, and one on a machine that does much else.
+/// The bounds of the estimate, in ns. The lower one is a wake-up on the same CPU; the upper one is
+/// a wake-up on a busy machine.
 pub(crate) const SENSIBLE: (u64, u64) = (3_000, 200_000);
 
-/// The least that counts of a wake-up by a peer, which may say what it likes, in ns: as quick as
-/// the quickest that we measured. Who says less would have this domain sleep where others call.
+/// The least that is believed of a wake-up that a peer reports, in ns. It is as fast as the fastest
+/// that we measured. A hostile peer may report anything. With a smaller value it would make this
+/// domain sleep where other domains call.
 const QUICK: u64 = 20_000;
 
-/// One wake-up that was seen moves the estimate by such a part of it.
+/// One measured wake-up moves the estimate by this fraction, an eighth of it.
 const STEP: u64 = 8;
 
-/// Sets what a wake-up is thought to cost, in ns. What is seen of wake-ups moves it on.
+/// Sets the estimate of what a wake-up costs, in ns. Measured wake-ups move it on.
 pub fn set_wake_up_cost(ns: u64) {
     WAKE_UP.store(ns.clamp(SENSIBLE.0, SENSIBLE.1), Ordering::Relaxed);
 }
 
-/// What a wake-up is thought to cost, in ns: how long idle processors poll by rule (URPC, section
-/// 4.4; DESIGN.md, section 7).
+/// What a wake-up costs by the estimate, in ns. Idle processors poll for this long by rule (URPC,
+/// section 4.4).
 ///
 /// # Examples
 /// ```
@@ -33,22 +36,22 @@ pub fn wake_up_cost() -> u64 {
     WAKE_UP.load(Ordering::Relaxed)
 }
 
-/// A wake-up took so long, in ns, from the call to the called.
+/// Records a wake-up that took `ns` from the unpark until the sleeper ran.
 pub(crate) fn record_wake_up(ns: u64) {
     set_wake_up_cost(adjusted(wake_up_cost(), ns));
 }
 
-/// A wake-up by a peer took so long, in ns, as it says.
+/// Records a wake-up by a peer, which reports that it took `ns`.
 pub(crate) fn record_peer_wake_up(ns: u64) {
     record_wake_up(plausible(ns));
 }
 
-/// As much of that as counts.
+/// The part of a peer's report that is believed.
 fn plausible(ns: u64) -> u64 {
     ns.max(QUICK)
 }
 
-/// The estimate after one that took `ns`.
+/// The estimate after one more wake-up, which took `ns`.
 fn adjusted(estimate: u64, ns: u64) -> u64 {
     let step = estimate / STEP;
     let adjusted = if ns > estimate { estimate + step } else { estimate - step };

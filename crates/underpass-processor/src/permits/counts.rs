@@ -1,14 +1,14 @@
-//! The word that holds how many permits are taken, how many activations wait for one, and how many
-//! there are.
+//! The atomic word of the permit counts: how many are taken, how many activations wait for one, and
+//! how many there are.
 
 use underpass_seam::atomic::{AtomicU64, Ordering, fence};
 
-/// The counts, at one moment.
+/// The three counts at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
     /// Permits that are taken.
     pub running: u32,
-    /// Activations that wait for one.
+    /// Activations that wait for a permit.
     pub waiting: u32,
     /// Permits in all.
     pub maximum: u32,
@@ -33,17 +33,17 @@ impl Counts {
     }
 }
 
-/// What became of a permit that was released.
+/// The outcome of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Released {
-    /// Somebody waits for it: the caller is to grant it.
+    /// An activation waits for the permit: the caller has to grant it.
     Owed,
-    /// It is free; this many are taken now.
+    /// The permit is free. The number says how many are taken now.
     Freed(u32),
 }
 
-/// The permits of a domain: the steps on the word of the README. Any activation, handler or monitor
-/// takes them.
+/// The permits of a domain: the steps on the word that the README describes. Any activation, the
+/// signal handler and the monitor may take these steps.
 #[derive(Debug)]
 pub struct Permits {
     word: AtomicU64,
@@ -51,7 +51,8 @@ pub struct Permits {
     tickets: AtomicU64,
 }
 
-/// A full fence after a read-modify-write of the caller's: on x86 that was one.
+/// A full fence after a read-modify-write of the caller. On x86 the read-modify-write itself was
+/// one.
 #[inline]
 pub(crate) fn fence_after_change() {
     #[cfg(all(target_arch = "x86_64", not(underpass_loom)))]
@@ -73,28 +74,28 @@ impl Permits {
         Self { word: AtomicU64::new(counts.pack()), tickets: AtomicU64::new(1) }
     }
 
-    /// The counts: of the past as soon as they are read. What is done on them is done by a step
-    /// that looks again.
+    /// The counts now. They may change as soon as they are read, so a step that acts on them
+    /// compares again.
     #[inline]
     pub fn counts(&self) -> Counts {
-        // Relaxed: the fences of who has to see something stand around this.
+        // Relaxed: callers that need an order have fences around this.
         Counts::unpack(self.word.load(Ordering::Relaxed))
     }
 
-    /// A number greater than those before.
+    /// A number greater than all tickets before it.
     pub fn ticket(&self) -> u64 {
-        // Relaxed: it orders those who wait, and nothing else.
+        // Relaxed: it orders waiters, and nothing else.
         self.tickets.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Changes the counts in one step as `how` says, if it says so.
+    /// Changes the counts by `how` in one step. If `how` returns `None`, nothing changes.
     fn step<R>(&self, mut how: impl FnMut(&mut Counts) -> Option<R>) -> Option<R> {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             let mut counts = Counts::unpack(word);
             let result = how(&mut counts)?;
-            // SYNC with `word` compare_exchange in `step`: what who released, enlisted or took a
-            // permit did before.
+            // SYNC with `word` compare_exchange in `step`: what the last one to release, enlist or
+            // take did before.
             match self.word.compare_exchange_weak(word, counts.pack(), Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return Some(result),
                 Err(now) => word = now,
@@ -102,13 +103,13 @@ impl Permits {
         }
     }
 
-    /// *Take*: whether there was a free permit, which the caller has in hand now.
+    /// *Take*: takes a free permit in hand. Returns `false` if none is free.
     pub fn take(&self) -> bool {
         self.step(|counts| counts.free().then(|| counts.running += 1)).is_some()
     }
 
-    /// *Enlist*: counts one who is published. `true`: a permit was free, which the caller is to
-    /// grant.
+    /// *Enlist*: counts an activation that has been published as waiting. If a permit is free,
+    /// takes that instead, and returns `true`: the caller has to grant it.
     pub fn enlist(&self) -> bool {
         self.step(|counts| {
             let free = counts.free();
@@ -122,7 +123,7 @@ impl Permits {
         .unwrap_or(false)
     }
 
-    /// *Release*: gives a permit back.
+    /// *Release*: gives back the permit that the caller has in hand.
     pub fn release(&self) -> Released {
         self.step(|counts| {
             Some(if counts.waiting > 0 && counts.running <= counts.maximum {
@@ -136,7 +137,7 @@ impl Permits {
         .unwrap_or(Released::Owed)
     }
 
-    /// Sets the maximum. The caller is to grant as many permits as this says.
+    /// Sets the maximum. Returns how many permits the caller has to grant.
     pub fn set_maximum(&self, maximum: u32) -> u32 {
         self.step(|counts| {
             counts.maximum = maximum;

@@ -1,20 +1,20 @@
-//! Raven's deferral: the steps on the word of one kernel thread, apart from kernel threads and
-//! signals. P2 of the README is about them.
+//! Deferral of preemption, as in Raven: the steps on the word of one kernel thread, apart from
+//! kernel threads and signals. P2 of the README is about them.
 
 use underpass_seam::LocalWord;
 
-/// Set while there is *no* mark, so that the word is zero when the last critical section ends and
-/// there is one.
+/// Set while there is *no* mark. So the word is zero exactly if the last critical section has ended
+/// and there is a mark.
 pub const UNMARKED: u32 = 1 << 31;
 
-/// What the protocol needs of a word: that each change is one step to the signals that interrupt
-/// who changes it.
+/// What the protocol needs of a word: each change is one step for a signal that interrupts the
+/// thread which changes the word.
 pub trait Word {
-    /// What it holds.
+    /// The value.
     fn get(&self) -> u32;
     /// Adds one.
     fn increment(&self);
-    /// Adds `n`, wrapping around; says whether that made it zero.
+    /// Adds `n`, wrapping around. Returns whether the result is zero.
     #[must_use = "if this is true, there is a mark to answer"]
     fn add(&self, n: u32) -> bool;
     /// Keeps only the bits of `mask`.
@@ -50,22 +50,22 @@ impl Word for LocalWord {
     }
 }
 
-/// How many critical sections there are.
+/// How many critical sections are open.
 #[inline]
 pub fn count(word: &impl Word) -> u32 {
     word.get() & !UNMARKED
 }
 
-/// Ends a critical section; `true` if it is the last and there is a mark, which is to be
-/// [`answer`]ed.
+/// Ends a critical section. Returns `true` if it was the last and there is a mark, which the caller
+/// has to [`answer`].
 #[inline]
 #[must_use = "if this is true, there is a mark to answer"]
 pub fn leave(word: &impl Word) -> bool {
     word.add(u32::MAX)
 }
 
-/// Leaves a thread's critical sections for those of its scheduler, which is one; gives how many
-/// there were, for [`resume`].
+/// Exchanges a thread's critical sections for the one of its scheduler. Returns how many there
+/// were, for [`resume`].
 #[inline]
 pub fn suspend(word: &impl Word) -> u32 {
     let held = count(word);
@@ -75,15 +75,15 @@ pub fn suspend(word: &impl Word) -> u32 {
     held
 }
 
-/// Goes from the scheduler's one critical section back to the `held` ones of a thread; otherwise as
-/// [`leave`].
+/// Exchanges the scheduler's one critical section for the `held` ones of a thread. Returns as
+/// [`leave`] does.
 #[inline]
 #[must_use = "if this is true, there is a mark to answer"]
 pub fn resume(word: &impl Word, held: u32) -> bool {
     word.add(held.wrapping_sub(1))
 }
 
-/// The last section has ended and found a mark.
+/// Answers a mark that was found at the end of the last section.
 pub fn answer(word: &impl Word, give_way: impl Fn()) {
     loop {
         // P1: no preemption while a permit may be in hand.
@@ -96,15 +96,15 @@ pub fn answer(word: &impl Word, give_way: impl Fn()) {
     }
 }
 
-/// The mark has been answered, or is about to be: before its cause is looked at, so that a later
-/// one marks anew.
+/// Clears the mark. The caller does this before it looks at the cause of the mark, so that a later
+/// cause marks again.
 #[inline]
 pub fn unmark(word: &impl Word) {
     word.set(UNMARKED);
 }
 
-/// The signal's handler, on top of who owns the word: gives way, or leaves a mark for the end of
-/// the last critical section.
+/// What the signal handler does, on top of the thread that owns the word. It gives way, or leaves a
+/// mark for the end of the last critical section.
 pub fn on_signal(word: &impl Word, give_way: impl FnOnce()) {
     if count(word) == 0 {
         give_way();

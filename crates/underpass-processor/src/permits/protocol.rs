@@ -1,23 +1,23 @@
-//! The protocol of permits and states, as the README proves it, apart from kernel threads.
+//! The steps of the permit protocol, as the README proves it, apart from kernel threads.
 
 use crate::permits::counts::{fence_after_change, full_fence};
 use crate::permits::{ActivationState, Permits, Released, state};
 
-/// What the protocol needs of the env around it.
+/// What the protocol needs of its surroundings: the pool with kernel threads, or a model.
 pub trait Environment {
-    /// The permits.
+    /// The counts of permits.
     fn permits(&self) -> &Permits;
 
-    /// Every state that there is.
+    /// The states of all activations.
     fn states(&self) -> impl Iterator<Item = &ActivationState>;
 
-    /// Wakes who waits on this state's word.
+    /// Wakes the activation that waits for a permit on this state's word.
     fn wake(&self, state: &ActivationState);
 
-    /// Sleeps on this state's word while it is `at`. May return for no reason.
+    /// Sleeps on this state's word while it is `at`. May return spuriously.
     fn wait(&self, state: &ActivationState, at: u32);
 
-    /// Calls the parker of this state's activation.
+    /// Unparks this state's activation.
     fn unpark(&self, state: &ActivationState);
 
     /// Whether this state's activation would take some of the unstarted work.
@@ -26,32 +26,33 @@ pub trait Environment {
     /// Whether this state's activation would serve calls.
     fn serves(&self, state: &ActivationState) -> bool;
 
-    /// Has an activation started, for which the permit is that the caller has in hand; `false` if
-    /// there are too many.
+    /// Requests the start of an activation, and leaves the permit that the caller has in hand for
+    /// it. Returns `false` if there may be no more activations; then the caller still has the
+    /// permit.
     fn start_activation(&self) -> bool;
 
-    /// Takes in hand a permit that lies there for an activation that is being started; whether there
-    /// was one.
+    /// Takes in hand a permit that was left for an activation to be started. Returns `false` if
+    /// there is none.
     fn reclaim_permit(&self) -> bool;
 
     /// Whether work waits that any activation may do.
     fn unstarted(&self) -> bool;
 
-    /// Whether anybody has used a blocking bracket.
+    /// Whether any activation has ever announced a blocking call.
     fn bracketed(&self) -> bool;
 
-    /// Somebody waits for a permit.
+    /// Wakes the monitor, because an activation waits for a permit.
     fn wake_monitor(&self);
 
-    /// A state has left `BLOCKED`.
+    /// An activation has left `BLOCKED`.
     fn blocking_ended(&self);
 
-    /// Has activations started until there are enough for all permits beside those that are blocked
-    /// in the kernel.
+    /// Has activations started until those that are not blocked in the kernel are enough for all
+    /// permits.
     fn start_missing(&self);
 }
 
-/// *Grant*: states the one who has waited longest, with the permit that the caller has in hand.
+/// *Grant*: gives the permit that the caller has in hand to the activation that has waited longest.
 pub fn grant(env: &impl Environment) {
     loop {
         let mut longest: Option<(u64, u32, &ActivationState)> = None;
@@ -67,13 +68,14 @@ pub fn grant(env: &impl Environment) {
         {
             return env.wake(state);
         }
-        // W2: there is one, and who was quicker has gone on.
+        // W2: some activation waits. Another granter was faster with this one, so progress was
+        // made.
         underpass_seam::spin_hint();
     }
 }
 
-/// *Release*: passes the permit in hand on to who waits, or frees it; how many are taken then, if it
-/// was freed.
+/// *Release*: passes the permit in hand on to a waiting activation, or frees it. If it was freed,
+/// returns how many are taken now.
 pub fn release(env: &impl Environment) -> Option<u32> {
     match env.permits().release() {
         Released::Owed => {
@@ -84,20 +86,22 @@ pub fn release(env: &impl Environment) -> Option<u32> {
     }
 }
 
-/// *Free*: releases the permit in hand, and sees to work that came when it seemed taken.
+/// *Free*: releases the permit in hand, then looks for work that came while the permit seemed
+/// taken.
 pub fn free(env: &impl Environment) {
     let Some(left) = release(env) else { return };
     fence_after_change();
     if env.unstarted() {
         request(env);
     } else if left == 0 && env.permits().take() && !hand_to(env, |state| env.serves(state)) {
-        // Where nobody runs, one who sleeps has to know that it is the last, and listens: it is
-        // called to find out, or one is started.
+        // No activation runs. One of the sleepers has to know that it is the last, so that it
+        // listens. Wake one to find that out, or have one started.
         hand_over(env);
     }
 }
 
-/// Moves some state from `IN_BLOCKING_CALL` to `DETACHED`: the permit is in the caller's hand then.
+/// Changes the state of some activation from `IN_BLOCKING_CALL` to `DETACHED`. If it returns
+/// `true`, the caller has the permit in hand.
 pub fn detach(env: &impl Environment) -> bool {
     let out = |state: &ActivationState| {
         state.hint() == state::IN_BLOCKING_CALL && state.advance(state::IN_BLOCKING_CALL, state::DETACHED)
@@ -109,8 +113,8 @@ pub fn detach(env: &impl Environment) -> bool {
     detached
 }
 
-/// Whether fewer activations could run than there are permits, the others being blocked in the
-/// kernel.
+/// Whether fewer activations are able to run than there are permits, because the others are blocked
+/// in the kernel.
 pub fn too_few_able(env: &impl Environment) -> bool {
     let able = |state: &&ActivationState| {
         !matches!(
@@ -121,7 +125,8 @@ pub fn too_few_able(env: &impl Environment) -> bool {
     (env.states().filter(able).count() as u32) < env.permits().counts().maximum
 }
 
-/// A state has been adjusted to `DETACHED` or `BLOCKED`. Of two who do so at once, one sees both.
+/// To be called after an activation has become `DETACHED` or `BLOCKED`. Of two callers at once, at
+/// least one sees both changes.
 pub fn ensure_listeners(env: &impl Environment) {
     fence_after_change();
     if too_few_able(env) {
@@ -129,12 +134,12 @@ pub fn ensure_listeners(env: &impl Environment) {
     }
 }
 
-/// *Request*: there is work that any activation may do, and it has been made visible.
+/// *Request*: there is work that any activation may do, and the caller has made it visible.
 pub fn request(env: &impl Environment) {
     loop {
         if env.permits().counts().free() && env.permits().take() {
-            // What no sleeper would take may have been taken by who runs: for that nobody is started,
-            // else there would be one more each time.
+            // If no sleeper takes the work, a running activation may have taken it already. So
+            // check again before starting an activation; otherwise each such request would add one.
             return match hand_to_sleeper(env) {
                 true => {}
                 false if env.unstarted() => have_started(env),
@@ -151,32 +156,35 @@ pub fn request(env: &impl Environment) {
         if !detach(env) || release(env).is_none() {
             return;
         }
-        // It is free now; who takes it first hands it over.
+        // The permit is free now. Whichever activation takes it first hands it over.
     }
 }
 
-/// Hands the permit in hand over to one who sleeps, or has one started for it, or releases it.
+/// Hands the permit in hand over to a sleeper. If there is none, has an activation started for it,
+/// or releases it.
 fn hand_over(env: &impl Environment) {
     if !hand_to_sleeper(env) {
         have_started(env);
     }
 }
 
-/// Has one started for the permit in hand, or releases it.
+/// Has an activation started for the permit in hand, or releases the permit.
 fn have_started(env: &impl Environment) {
     if !env.start_activation() {
-        // There are as many activations as there may be: each looks for work before it sleeps.
+        // There are as many activations as there may be. Each looks for work before it sleeps.
         release(env);
         return;
     }
     fence_after_change();
-    // Who waits shall not wait for a birth: it was asleep a moment ago perhaps.
+    // Prefer a waiting activation to a new one: starting a kernel thread is slower. The waiter may
+    // have been asleep a moment ago.
     if env.permits().counts().waiting > 0 && env.reclaim_permit() {
         release(env);
     }
 }
 
-/// Hands the permit in hand over to one who sleeps, if one does.
+/// Hands the permit in hand over to a sleeper that would take unstarted work. Returns `false` if
+/// there is none.
 pub fn hand_to_sleeper(env: &impl Environment) -> bool {
     hand_to(env, |state| env.takes(state))
 }
@@ -191,7 +199,8 @@ fn hand_to(env: &impl Environment, suits: impl Fn(&ActivationState) -> bool) -> 
     sleeper.is_some()
 }
 
-/// Has somebody who sleeps wait for a permit, to take over from one who will be preempted.
+/// Makes a sleeper wait for a permit, so that it takes over from an activation that will be
+/// preempted.
 pub fn enlist_sleeper<W: Environment>(env: &W) -> Option<&ActivationState> {
     let ticket = env.permits().ticket();
     let sleeper = env.states().find(|state| {
@@ -204,27 +213,28 @@ pub fn enlist_sleeper<W: Environment>(env: &W) -> Option<&ActivationState> {
     Some(sleeper)
 }
 
-/// *Enlist*: a state has been published.
+/// *Enlist*: an activation has been published as waiting.
 pub fn enlist(env: &impl Environment) {
     if env.permits().enlist() {
         grant(env);
     } else {
         fence_after_change();
         if detach(env) || env.reclaim_permit() {
-            // By now who was to get it may have another, and work may have come that saw it taken.
+            // The waiter for which it was taken may have another permit by now. Work may also have
+            // come that saw this permit taken.
             free(env);
         }
         env.wake_monitor();
     }
 }
 
-/// Takes a permit, or waits for one; `from` is `DETACHED`, `BLOCKED`, `ASLEEP` or `LISTENING`. On
-/// return it has one, or lost it again to the monitor.
+/// Takes a permit, or waits for one. `from` is `DETACHED`, `BLOCKED`, `ASLEEP`, `LISTENING` or
+/// `LENT`. On return the activation has a permit, or had one that the monitor has taken away again.
 pub fn regain(env: &impl Environment, state: &ActivationState, from: u32) {
     if env.permits().take() {
         if !state.give_permit(from) {
-            // Somebody given it or called it up meanwhile; and work may have come that saw both
-            // permits taken.
+            // Another caller gave it a permit or published it meanwhile. Work may also have come
+            // that saw both permits taken.
             free(env);
         }
     } else if state.publish(from, state::WAITING, env.permits().ticket()) {
@@ -236,7 +246,7 @@ pub fn regain(env: &impl Environment, state: &ActivationState, from: u32) {
     wait(env, state);
 }
 
-/// Waits while the state is published.
+/// Waits while the activation is published as waiting.
 pub fn wait(env: &impl Environment, state: &ActivationState) {
     loop {
         match state.get() {
@@ -246,15 +256,15 @@ pub fn wait(env: &impl Environment, state: &ActivationState) {
     }
 }
 
-/// *Gives way*, if the state was asked to, or has lost its permit. Takes no lock and no memory: the
-/// handler does it.
+/// *Gives way*, if the activation was asked to, or has lost its permit. Takes neither lock nor
+/// memory, since the signal handler does it.
 pub fn give_way(env: &impl Environment, state: &ActivationState) {
     let at = loop {
         let at = state.hint();
         if at != state::PREEMPTING && at != state::BLOCKED {
             return;
         }
-        // If not, the monitor has adjusted it from the one to the other, or given it a permit.
+        // If it fails, the monitor has changed `PREEMPTING` to `BLOCKED`, or has given it a permit.
         if state.publish(at, state::PREEMPTED, env.permits().ticket()) {
             break at;
         }
@@ -267,7 +277,7 @@ pub fn give_way(env: &impl Environment, state: &ActivationState) {
     wait(env, state);
 }
 
-/// *Begin*, from `B1` on: a blocking call.
+/// *Begin* of a blocking call, from `B1` on.
 #[inline]
 pub fn begin(env: &impl Environment, state: &ActivationState) {
     if !state.advance(state::RUNNING, state::IN_BLOCKING_CALL) {
@@ -298,20 +308,21 @@ fn begin_without_permit(env: &impl Environment, state: &ActivationState) {
             state::BLOCKED if state.advance(state::BLOCKED, state::DETACHED) => return env.blocking_ended(),
             state::RUNNING => return begin(env, state),
             state::PREEMPTING | state::BLOCKED => {}
-            // In a call already.
+            // It is in a blocking call already.
             _ => return,
         }
     }
 }
 
-/// *End* of a blocking call; `false` if the permit is gone, and the caller is to [`regain`] one.
+/// *End* of a blocking call. Returns `false` if the permit is gone; then the caller has to
+/// [`regain`] one.
 #[inline]
 pub fn end(state: &ActivationState) -> bool {
     state.advance(state::IN_BLOCKING_CALL, state::RUNNING) || state.hint() != state::DETACHED
 }
 
-/// *Idling*, `I1`: moves the state to `ASLEEP`, or a listener's to `LISTENING`, and says whether no
-/// permit is taken any more.
+/// *Idling*, `I1`: changes the state to `ASLEEP`, or a listener's to `LISTENING`. Returns whether
+/// no permit is taken any more.
 pub fn retire(env: &impl Environment, state: &ActivationState, to: u32) -> bool {
     loop {
         match state.hint() {
@@ -326,39 +337,41 @@ pub fn retire(env: &impl Environment, state: &ActivationState, to: u32) -> bool 
     release(env) == Some(0)
 }
 
-/// Whether no activation runs, so that nobody leaves the asker work with less than a full fence
-/// until it sleeps: who comes to a processor after this look finds the asker's state and permit as its
-/// `I1` left them, which comes before. In this order: who was blocked, and has a permit again, took it
-/// before it left that state.
+/// Whether no activation runs. Then nobody leaves the caller work with less than a full fence until
+/// it sleeps (A′ of the README).
+///
+/// An activation that comes to a processor after this check finds the caller's state and permit as
+/// its `I1` left them, since `I1` comes before the check. The order of the two checks matters: an
+/// activation that was blocked, and has a permit again, took the permit before it left `BLOCKED`.
 pub fn is_alone(env: &impl Environment) -> bool {
     fence_after_change();
     let alone =
         !env.states().any(|state| state.hint() == state::BLOCKED) && env.permits().counts().running == 0;
-    // What others left before they released their permits is seen in `I4`.
+    // `I4` sees what others left before they released their permits.
     fence_after_change();
     alone
 }
 
-/// *Invite*: calls have come that any activation may serve, or nobody runs any more. If a processor
-/// is free, calls one that sleeps: it looks for calls, and if it is the last, listens for more in
-/// its next sleep.
+/// *Invite*: calls have come that any activation may serve, or no activation runs any more. If a
+/// permit is free, wakes a sleeper. It looks for calls, and if it is the last, it listens for more
+/// in its next sleep.
 pub fn invite(env: &impl Environment) {
     if env.permits().counts().free() && env.permits().take() && !hand_to(env, |state| env.serves(state)) {
         release(env);
     }
 }
 
-/// *Serve*: calls wait that nobody takes. If a processor is free, calls one that sleeps and serves,
-/// or has one started.
+/// *Serve*: calls wait, and no activation takes them. If a permit is free, wakes a sleeper that
+/// serves calls, or has an activation started.
 pub fn serve(env: &impl Environment) {
     if env.permits().counts().free() && env.permits().take() && !hand_to(env, |state| env.serves(state)) {
         have_started(env);
     }
 }
 
-/// *End for good*: moves the state of one that sleeps to `ENDED`; `false` if it was handed a permit,
-/// or called up. If it was the last that went to sleep, another has to know that it is now, and
-/// listens.
+/// *End for good*: changes the state of a sleeper to `ENDED`. Returns `false` if it was given a
+/// permit or published as waiting meanwhile. If it was the last that went to sleep, another sleeper
+/// has to know that it is the last now, so that it listens.
 pub fn end_for_good(env: &impl Environment, state: &ActivationState) -> bool {
     let ended = state.advance(state::ASLEEP, state::ENDED);
     fence_after_change();
@@ -369,7 +382,7 @@ pub fn end_for_good(env: &impl Environment, state: &ActivationState) -> bool {
     ended
 }
 
-/// After the sleep: comes back with a permit, its own or one that it was handed.
+/// After the sleep: returns with a permit, one that it takes or one that it was given.
 pub fn resume(env: &impl Environment, state: &ActivationState) {
     match state.get() {
         state::ASLEEP => regain(env, state, state::ASLEEP),

@@ -5,32 +5,32 @@ use crate::{Parker, Pool, metrics, preempt};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use underpass_os::thread::{Tid, TidCell};
 
-/// Keeps what others write off the line of what the owner writes at every switch.
+/// Keeps what others write off the cache line that the owner writes at every switch.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Padded<T>(T);
 
-/// A kernel thread that runs user-level threads. One that is needed no more ends; another may begin
-/// in its place, with the same number.
+/// A kernel thread that runs user-level threads. An activation that is needed no more ends. Another
+/// may begin in its place, with the same number.
 ///
-/// `steps` is written by its own kernel thread alone; who moves the state says the README of this
-/// crate.
+/// Only its own kernel thread writes `steps`. The README of this crate says which threads change
+/// `state`.
 #[derive(Debug)]
 pub struct Activation {
     state: Padded<ActivationState>,
     steps: Padded<AtomicU32>,
     parker: Parker,
     number: usize,
-    /// The CPU of a listener.
+    /// The CPU, if it is a listener.
     cpu: Option<usize>,
     pool: &'static Pool,
     thread: TidCell,
-    /// It has begun a blocking call before. Its own.
+    /// It has begun a blocking call before. Only its own kernel thread uses this.
     bracketed: AtomicBool,
 }
 
 impl Activation {
-    /// One without a kernel thread yet, for ever.
+    /// A new one, which has no kernel thread yet and is never freed.
     pub(crate) fn leak(number: usize, cpu: Option<usize>, pool: &'static Pool) -> &'static Self {
         let state = if cpu.is_some() { state::LISTENING } else { state::ASLEEP };
         Box::leak(Box::new(Self {
@@ -50,8 +50,8 @@ impl Activation {
         self.number
     }
 
-    /// The CPU to whose processor it listens, and which it never leaves, if it is a listener: it
-    /// serves calls when that is donated.
+    /// If it is a listener: its CPU. It never leaves that CPU, and serves calls when the CPU's
+    /// processor is donated.
     #[inline]
     pub fn listens_on(&self) -> Option<usize> {
         self.cpu
@@ -62,7 +62,7 @@ impl Activation {
         &self.parker
     }
 
-    /// The number of its kernel thread, if that has begun and not ended.
+    /// The ID of its kernel thread, if that has begun and not ended.
     pub fn thread(&self) -> Option<Tid> {
         self.thread.get()
     }
@@ -71,50 +71,52 @@ impl Activation {
         &self.state.0
     }
 
-    /// The calling kernel thread is this activation, which has just been started; it goes on when
+    /// The calling kernel thread becomes this activation, which has just been started. Returns when
     /// it has a permit.
     pub(crate) fn begin(&'static self) {
-        // W2: who waits for a permit is in the registry.
+        // W2: an activation that waits for a permit is in the registry.
         self.pool.registry.wait(self.number);
         preempt::begin(self);
-        // From now on it can be interrupted.
+        // From now on the monitor can interrupt it.
         self.thread.set(Some(underpass_os::thread::current()));
         match self.cpu {
-            // Should that fail, it serves as well, but a processor that is donated may be another.
+            // If this fails, it serves calls all the same, but perhaps not on the processor that
+            // was donated.
             Some(cpu) => drop(underpass_os::cpu::confine(&[cpu])),
             None => {
                 let _held = preempt::critical();
-                // One that takes the place of another, if the steward has not been here first.
+                // It takes the place of an activation that has ended, unless the launcher has
+                // changed the state already.
                 self.state().advance(state::ENDED, state::ASLEEP);
                 self.pool.admit(self.state());
             }
         }
     }
 
-    /// When it may end, in ns of the clock, if it sleeps then and the others are enough for as
-    /// long. Listeners don't.
+    /// When it may end, in ns of the clock, if it sleeps then and there are enough other
+    /// activations until then. Listeners don't end.
     #[inline]
     pub fn ends_at(&self) -> Option<u64> {
         if self.cpu.is_some() { None } else { self.pool.surplus_ends_at() }
     }
 
-    /// The calling kernel thread, whose activation has ended in [`idle`](Self::idle), is a plain
-    /// one from now on.
+    /// The activation has ended in [`idle`](Self::idle). From now on the calling kernel thread is a
+    /// plain one.
     pub fn leave(&self) {
         preempt::leave();
         self.thread.set(None);
     }
 
-    /// Whether it has ended, and nobody takes its place yet.
+    /// Whether it has ended, and no other has taken its place yet.
     pub fn has_ended(&self) -> bool {
         self.state().hint() == state::ENDED
     }
 
-    /// At every switch, by its own kernel thread: another thread runs.
+    /// Notes that another thread runs. Its own kernel thread calls this at every switch.
     #[inline]
     pub fn stepped(&self) {
-        // Relaxed, and no read-modify-write: one kernel thread writes it, and the monitor asks
-        // whether it has changed.
+        // Relaxed, and no read-modify-write: only one kernel thread writes it, and the monitor only
+        // compares it with an earlier value.
         let steps = self.steps.0.load(Ordering::Relaxed);
         self.steps.0.store(steps.wrapping_add(1), Ordering::Relaxed);
     }
@@ -124,14 +126,15 @@ impl Activation {
     }
 
     /// Whether the monitor wants it to give its processor up, or has taken it away. The scheduler
-    /// asks at each scheduling point, with no thread running, and calls [`answer`](Self::answer).
+    /// asks at each scheduling point, when no thread runs. If so, it calls
+    /// [`answer`](Self::answer).
     #[inline]
     pub fn summoned(&self) -> bool {
         !state::runs(self.state().hint())
     }
 
-    /// Gives the processor up where that was asked, and comes back with one. With preemption
-    /// disabled, and no thread running.
+    /// Gives the processor up if that was asked, and returns with one. Preemption is disabled, and
+    /// no thread runs.
     #[cold]
     pub fn answer(&self) {
         let _held = preempt::critical();
@@ -145,18 +148,18 @@ impl Activation {
         }
     }
 
-    /// Whether the monitor found that its thread blocks without having said so, and the thread has
-    /// not come to a scheduling point since: a hint.
+    /// Whether the monitor found that its thread has blocked unannounced, and the thread has not
+    /// reached a scheduling point since. It is a hint.
     pub fn is_blocked(&self) -> bool {
         self.state().hint() == state::BLOCKED
     }
 
-    /// Whether there is something to give way for.
+    /// Whether there is a reason to give way.
     pub(crate) fn asked(&self) -> bool {
         matches!(self.state().hint(), state::PREEMPTING | state::BLOCKED)
     }
 
-    /// Gives way if asked to. Also in the handler.
+    /// Gives way if asked to. The signal handler calls this as well.
     pub(crate) fn give_way(&self) {
         if self.asked() {
             metrics().preempted();
@@ -165,16 +168,17 @@ impl Activation {
     }
 
     /// OThreads' `ActivationIdle`: it has no thread that can run. Gives its processor up, calls
-    /// `sleep`, and comes back with one.
-    ///
-    /// `sleep` is told whether this was the last that ran, and is to sleep as
-    /// [`sleep`](crate::sleep()) does: prepare the parker, heavy barrier, look for work of this
-    /// activation and for unstarted work that it would take, sleep only if there is none. Then it
-    /// says whether the activation is to end if it is still too many ([`ends_at`](Self::ends_at)):
-    /// nobody lives on it, and nothing has come. By its own kernel thread, with preemption
+    /// `sleep`, and returns with a processor. Its own kernel thread calls this, with preemption
     /// disabled.
     ///
-    /// Whether it has ended: then it is to [`leave`](Self::leave), and its kernel thread to end.
+    /// `sleep` is told whether this was the last activation that ran. It has to sleep as
+    /// [`sleep`](crate::sleep()) does: prepare the parker, heavy barrier, look for work of this
+    /// activation and for unstarted work that it would take, sleep only if there is none. It
+    /// returns whether the activation may end, if there are still too many
+    /// ([`ends_at`](Self::ends_at)): no thread lives on it, and nothing has come for it.
+    ///
+    /// Returns whether it has ended. Then the caller has to [`leave`](Self::leave), and to end the
+    /// kernel thread.
     pub fn idle(&self, sleep: impl FnOnce(bool) -> bool) -> bool {
         let _held = preempt::critical();
         let last = protocol::retire(self.pool, self.state(), state::ASLEEP);
@@ -186,8 +190,8 @@ impl Activation {
         false
     }
 
-    /// A listener with nothing to do: has neither a permit nor a donated processor from now on. By
-    /// its own kernel thread, with preemption disabled.
+    /// A listener with nothing to do: from now on it has neither a permit nor a donated processor.
+    /// Its own kernel thread calls this, with preemption disabled.
     pub fn listen(&self) {
         let _held = preempt::critical();
         if self.state().advance(state::LENT, state::LISTENING) {
@@ -196,29 +200,34 @@ impl Activation {
         } else if self.state().hint() != state::LISTENING
             && protocol::retire(self.pool, self.state(), state::LISTENING)
         {
-            // It listens to those alone who donate.
+            // This listener serves only calls of domains that donate, so another activation has to
+            // look for the others.
             protocol::invite(self.pool);
         }
     }
 
-    /// Whether no other activation runs, and this one has announced to the others that it does not:
-    /// who would leave it work does so with a full fence then, since only activations that run use
-    /// less. Between its permit's release, or on a donated processor, and its sleep.
+    /// Whether no other activation runs, and this one has announced that it does not. Then a thread
+    /// that would leave it work uses a full fence, since only activations that run use less.
+    ///
+    /// It is called after the permit was released (or on a donated processor), and before the
+    /// sleep.
     pub fn is_alone(&self) -> bool {
-        // SYNC with `lent` fetch_add in `lend`, and the steps on the word of the permits: who comes
-        // to a processor after this look does so after our announcement, and sees it.
+        // SYNC with `lent` fetch_add in `lend`, and with the steps on the word of the permits: an
+        // activation that comes to a processor after this check does so after our announcement, and
+        // sees it.
         protocol::is_alone(self.pool) && self.pool.lent.load(Ordering::SeqCst) == u32::from(self.is_lent())
     }
 
-    /// A listener was given a processor by another domain. As [`listen`](Self::listen).
+    /// Another domain has donated a processor to this listener. Called as [`listen`](Self::listen)
+    /// is.
     pub fn lend(&self) {
         self.pool.lent.fetch_add(1, Ordering::SeqCst);
         let lent = self.state().advance(state::LISTENING, state::LENT);
         debug_assert!(lent, "only the listener leaves LISTENING");
     }
 
-    /// A listener has more to do than it was lent a processor for: goes on with a permit, when it is
-    /// its turn. As [`listen`](Self::listen).
+    /// A listener on a donated processor has more to do than it was donated for. It goes on with a
+    /// permit, when it is its turn. Called as [`listen`](Self::listen) is.
     pub fn stop_borrowing(&self) {
         let _held = preempt::critical();
         self.pool.lent.fetch_sub(1, Ordering::SeqCst);
@@ -230,36 +239,38 @@ impl Activation {
         self.state().hint() == state::LENT
     }
 
-    /// A listener has work of its own: comes back with a permit. As [`listen`](Self::listen).
+    /// A listener has work of its own: returns with a permit. Called as [`listen`](Self::listen)
+    /// is.
     pub fn stop_listening(&self) {
         let _held = preempt::critical();
         protocol::regain(self.pool, self.state(), state::LISTENING);
     }
 
-    /// OThreads' `Begin_BlockingCall`: the calling thread, which this activation runs, is about to
-    /// block in the kernel. Others may have the processor meanwhile. A few ns if nobody wants it.
+    /// OThreads' `Begin_BlockingCall`: the thread that this activation runs is about to block in
+    /// the kernel. Others may have the processor meanwhile. This costs a few ns if no other
+    /// activation wants the processor.
     ///
-    /// Brackets don't nest: the first end ends all.
+    /// Blocking calls don't nest: the first end ends all.
     #[inline]
     pub fn begin_blocking(&self) {
-        // Relaxed, and below: only this kernel thread has it.
+        // Relaxed, and below: only this kernel thread uses it.
         if !self.bracketed.load(Ordering::Relaxed) {
             self.begin_first();
         }
         protocol::begin(self.pool, self.state());
     }
 
-    /// B0.
+    /// B0 of the README, before the first blocking call.
     #[cold]
     fn begin_first(&self) {
         self.pool.announce_brackets();
-        // Whenever it is out, another can listen in its place.
+        // Whenever it is in a blocking call, another activation can listen in its place.
         self.pool.starts.request_substitute();
         self.bracketed.store(true, Ordering::Relaxed);
     }
 
-    /// OThreads' `End_BlockingCall`: comes back with a processor, the one it had if nobody wanted
-    /// it, else when it is its turn.
+    /// OThreads' `End_BlockingCall`: returns with a processor. It is the same one if no other
+    /// activation wanted it; otherwise it waits for its turn.
     #[inline]
     pub fn end_blocking(&self) {
         if !protocol::end(self.state()) {

@@ -1,22 +1,22 @@
-//! Who does what, counted.
+//! How many activations are in each state.
 
 use crate::Pool;
 use crate::permits::state;
 use std::fmt;
 
-/// The activations of a domain by state.
+/// How many activations of a domain are in each state.
 ///
-/// Exact when nothing changes while it is taken: each state is read at another moment. Then
-/// `running` = `computing` + `preempting` + `out` + `starting`.
+/// The numbers are exact if nothing changes while they are read, since each state is read at
+/// another moment. Then `running` = `computing` + `preempting` + `in_blocking_call` + `starting`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ActivationCounts {
-    /// Processor permits.
+    /// Permits in all: the most activations that run at once.
     pub maximum: usize,
     /// Permits that are taken.
     pub running: usize,
-    /// Activations that were counted as waiting for a permit.
+    /// Activations that are counted as waiting for a permit.
     pub waiting: usize,
-    /// Permits that wait for an activation to be started.
+    /// Permits that are kept for an activation to be started.
     pub starting: usize,
     /// Activations in all.
     pub activations: usize,
@@ -24,21 +24,21 @@ pub struct ActivationCounts {
     pub computing: usize,
     /// Activations that run with a permit and were asked to give it up.
     pub preempting: usize,
-    /// Activations in an announced blocking call whose permit nobody wanted.
+    /// Activations in an announced blocking call whose permit no other activation has wanted.
     pub in_blocking_call: usize,
     /// Activations in an announced blocking call, without a permit.
     pub detached: usize,
-    /// Activations that blocked without saying so, without a permit.
+    /// Activations that blocked unannounced, without a permit.
     pub blocked: usize,
     /// Activations that want to run and wait for a permit.
     pub ready: usize,
     /// Activations that were preempted and wait for a permit.
     pub preempted: usize,
-    /// Activations that are idle: the listeners, and those beyond.
+    /// Activations that are idle: the listeners, and any beyond them.
     pub asleep: usize,
     /// Listeners that run on a processor that another domain has donated.
     pub lent: usize,
-    /// Listeners that wait for one.
+    /// Listeners that wait for a donated processor.
     pub listening: usize,
 }
 
@@ -71,14 +71,14 @@ impl ActivationCounts {
         }
     }
 
-    /// Idle activations that are there to take a free permit as soon as a call or work comes: maximum
-    /// − running of the asleep ones.
+    /// Idle activations that take a free permit as soon as a call or work comes: as many of the
+    /// sleepers as permits are free.
     pub fn listeners(&self) -> usize {
         self.asleep.min(self.maximum.saturating_sub(self.running))
     }
 
-    /// Whether the counts go together: each permit that is taken is held by somebody, and each that
-    /// waits is counted. True of an exact counts.
+    /// Whether the counts are consistent: an activation holds each permit that is taken, and each
+    /// waiting activation is counted. Exact counts are consistent.
     pub fn adds_up(&self) -> bool {
         self.running == self.computing + self.preempting + self.in_blocking_call + self.starting
             && self.waiting == self.ready + self.preempted

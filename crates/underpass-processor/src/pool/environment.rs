@@ -1,4 +1,4 @@
-//! What the protocol needs of the env around it, with kernel threads.
+//! The surroundings of the permit protocol, with kernel threads.
 
 use crate::Pool;
 use crate::metrics;

@@ -1,5 +1,5 @@
-//! The steward: one kernel thread that does what takes locks and memory, so that the monitor
-//! needn't: it starts activations, and looks what processors this domain may use.
+//! The launcher: one kernel thread that starts activations, and reviews how many processors this
+//! domain may use. Both take locks and memory, which the monitor must not.
 
 use crate::park::MonitorParker;
 use crate::permits::{ActivationState, protocol, state};
@@ -11,33 +11,35 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use underpass_os::clock::now_ns;
 
-/// For how long there are too many activations before any of them ends, in ns: handlers that block
-/// now and then shall not have others started each time.
+/// How long there must have been too many activations before any of them ends, in ns. Otherwise
+/// handlers that block now and then would have activations started each time.
 const LINGER: u64 = 1_000_000_000;
 
-/// What the steward is asked to do.
+/// What the launcher is asked to do.
 #[derive(Debug)]
 pub(crate) struct Starts {
     /// Activations to be started.
     asked: AtomicU32,
-    /// Permits in hand for activations that are being started: whoever takes one from here has it in
-    /// hand.
+    /// Permits in hand for activations that are being started. The taker of one has it
+    /// in hand.
     permits: AtomicU32,
     /// The most activations that there may be.
     limit: AtomicUsize,
-    /// Activations that go into the kernel now and then.
+    /// How many activations have ever begun a blocking call.
     substitutes: AtomicUsize,
-    /// The maximum is to be looked at.
+    /// The maximum has to be reviewed.
     review: AtomicBool,
     /// Listeners are wanted.
     listeners: AtomicBool,
-    /// There are more activations than are needed while none is blocked. Under the lock of starts.
+    /// There are more activations than are needed while none is blocked. Written under the lock of
+    /// starts.
     grown: AtomicBool,
-    /// Since when there are too many, as far as somebody has looked, in ns of the clock; or 0.
+    /// Since when there are too many activations, as far as one of them has noticed, in ns of the
+    /// clock. 0 if there are not.
     surplus_since: AtomicU64,
     parker: MonitorParker,
-    /// The lock of starts and of ends, and activations without a kernel thread: none could be had,
-    /// or it has ended.
+    /// Activations without a kernel thread: the kernel had none to give, or theirs has ended. Its
+    /// lock is the lock of starts and ends.
     spare: Mutex<Vec<&'static Activation>>,
 }
 
@@ -57,33 +59,33 @@ impl Starts {
         }
     }
 
-    /// The steward is to look at what it was asked.
+    /// Wakes the launcher, to do what it was asked.
     pub(crate) fn wake_launcher(&self) {
         self.parker.unpark();
     }
 
-    /// The steward is to look at the maximum.
+    /// Asks the launcher to review the maximum.
     pub(crate) fn request_review(&self) {
         // Relaxed, as `limit` and `asked`: the parker synchronizes.
         self.review.store(true, Ordering::Relaxed);
         self.wake_launcher();
     }
 
-    /// There is one more activation that goes into the kernel now and then.
+    /// One more activation is about to begin its first blocking call: asks for a substitute.
     pub(crate) fn request_substitute(&self) {
         self.substitutes.fetch_add(1, Ordering::Relaxed);
         self.wake_launcher();
     }
 
-    /// How many activations there should be, so that whenever some are in announced blocking calls
-    /// enough others can listen. Half of those that there may be are left to threads that want
-    /// their own.
+    /// How many activations there should be, so that enough can listen whenever some are in
+    /// announced blocking calls. At most half of the activations that there may be are started for
+    /// that. The other half is for threads that want an activation of their own.
     fn enough(&self, maximum: usize) -> usize {
         let limit = self.limit.load(Ordering::Relaxed);
         (maximum + self.substitutes.load(Ordering::Relaxed)).min(limit / 2).max(maximum)
     }
 
-    /// Listeners are wanted. Says whether that is news.
+    /// Asks for listeners, unless that was done.
     pub(crate) fn want_listeners(&self) {
         // Relaxed, as above.
         if !self.listeners.swap(true, Ordering::Relaxed) {
@@ -91,7 +93,7 @@ impl Starts {
         }
     }
 
-    /// One was found blocked: others are needed in its place.
+    /// An activation was found blocked, so others are needed in its place.
     pub(crate) fn began_blocking(&self) {
         self.surplus_since.store(0, Ordering::Relaxed);
     }
@@ -105,13 +107,14 @@ impl Starts {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Whoever holds it is not preempted.
+    /// The spare activations, under their lock. The caller must not be preempted while it holds the
+    /// lock.
     fn spares(&self) -> MutexGuard<'_, Vec<&'static Activation>> {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for an activation for the permit that the caller has in hand; `false` if there are too
-    /// many: then it has it still.
+    /// Asks for an activation for the permit that the caller has in hand. Returns `false` if there
+    /// are too many; then the caller still has the permit.
     pub(crate) fn request_with_permit(&self, now: usize) -> bool {
         let possible = self.possible(now);
         if possible {
@@ -121,8 +124,8 @@ impl Starts {
         possible
     }
 
-    /// Asks for an activation that gets its permit when it is its turn; `false` if there are too
-    /// many.
+    /// Asks for an activation that waits for a permit when it has started. Returns `false` if there
+    /// are too many.
     pub(crate) fn request(&self, now: usize) -> bool {
         let possible = self.possible(now);
         if possible {
@@ -145,28 +148,28 @@ impl Starts {
         self.wake_launcher();
     }
 
-    /// Puts the permit in hand there for who is started.
+    /// Leaves the permit in hand for an activation to be started.
     fn put_permit(&self) {
         // SYNC with `permits` fetch_update in `take_permit`: what was done under the permit before.
         self.permits.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Takes a permit that was put there in hand.
+    /// Takes in hand a permit that was left for an activation to be started.
     pub(crate) fn take_permit(&self) -> bool {
         let less = |permits: u32| permits.checked_sub(1);
         // SYNC with `permits` fetch_add in `put_permit`.
         self.permits.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).is_ok()
     }
 
-    /// How many permits lie there.
+    /// How many permits are left for activations to be started.
     pub(crate) fn permits(&self) -> usize {
-        // Relaxed: who takes one looks again.
+        // Relaxed: a thread that takes one compares again.
         self.permits.load(Ordering::Relaxed) as usize
     }
 }
 
 impl Pool {
-    /// Starts activations as long as those that aren't blocked in the kernel are too few to run or
+    /// Starts activations until those that are not blocked in the kernel are enough to run or
     /// listen on all processors.
     pub(crate) fn fill(&'static self) {
         while self.natives() < self.starts.enough(self.maximum()) || protocol::too_few_able(self) {
@@ -179,24 +182,24 @@ impl Pool {
         }
     }
 
-    /// Activations that are no listeners.
+    /// Activations that are not listeners.
     fn natives(&self) -> usize {
         let natives = |activation: &&Activation| activation.listens_on().is_none() && !activation.has_ended();
         self.registry.iter().filter(|activation| natives(activation)).count()
     }
 
-    /// Starts those that were asked for.
+    /// Starts the activations that were asked for.
     fn start_requested(&'static self) {
         while self.starts.expected() {
             self.start_one_requested();
-            // Relaxed: the parker synchronizes. Only the steward lowers it.
+            // Relaxed: the parker synchronizes. Only the launcher lowers it.
             self.starts.asked.fetch_sub(1, Ordering::Relaxed);
         }
         self.fill();
     }
 
     fn start_one_requested(&'static self) {
-        // By now somebody may sleep.
+        // An activation may have gone to sleep by now.
         if self.starts.take_permit() {
             if protocol::hand_to_sleeper(self) {
                 return;
@@ -213,7 +216,7 @@ impl Pool {
         if !self.starts.listeners.load(Ordering::Relaxed) || std::mem::replace(begun, true) {
             return;
         }
-        // Without them calls are served all the same, on processors of our own.
+        // If one can't be started, calls are served all the same, on processors of our own.
         for cpu in underpass_os::cpu::allowed().unwrap_or_default() {
             if !self.start_activation_on(Some(cpu)) {
                 return;
@@ -221,8 +224,9 @@ impl Pool {
         }
     }
 
-    /// Starts an activation, which takes a permit that lies there, or waits for its turn; or a
-    /// listener of `cpu`. `false` if there are too many, or the kernel gives no kernel thread.
+    /// Starts an activation, or a listener of `cpu`. An activation takes a permit that was left for
+    /// it, or waits for its turn. Returns `false` if there are too many, or if the kernel gives no
+    /// kernel thread.
     fn start_activation_on(&'static self, cpu: Option<usize>) -> bool {
         let mut spare = self.starts.spares();
         if self.living() >= self.starts.limit() {
@@ -235,7 +239,7 @@ impl Pool {
         let begun = start(&name, move || {
             activation.begin();
             upcall.activate(activation);
-            // The last that this kernel thread does with it.
+            // The last thing that this kernel thread does with the activation.
             self.starts.spares().push(activation);
         });
         if !begun {
@@ -244,8 +248,9 @@ impl Pool {
             metrics().started();
             match self.registry.get(number) {
                 None => self.registry.push(activation),
-                // It counts from now on, as a new one does. Its kernel thread may have come here
-                // first; it can't have ended again, for that takes this lock.
+                // It counts from now on, as a new one does. Its kernel thread may have changed the
+                // state first. That thread can't have ended again, since that takes the lock held
+                // here.
                 Some(_) => drop(activation.state().advance(state::ENDED, state::ASLEEP)),
             }
             self.note_growth();
@@ -258,17 +263,17 @@ impl Pool {
         self.registry.iter().filter(|activation| !activation.has_ended()).count()
     }
 
-    /// Whether an activation could end, and those that aren't blocked would be enough still.
+    /// Whether one activation could end, and those that are not blocked would still be enough.
     pub(crate) fn has_surplus(&self) -> bool {
         let blocked = self.registry.iter().filter(|activation| activation.is_blocked()).count();
         self.natives() > self.starts.enough(self.maximum()) + blocked
     }
 
-    /// When activations that are too many may end, if there are any: when there have been for
-    /// [`LINGER`].
+    /// If there are too many activations: when one of them may end, which is after there have been
+    /// too many for [`LINGER`].
     #[inline]
     pub(crate) fn surplus_ends_at(&self) -> Option<u64> {
-        // Relaxed, here and below: whoever asks asks again.
+        // Relaxed, here and below: callers ask again and again.
         if self.starts.grown.load(Ordering::Relaxed) { self.surplus_ends() } else { None }
     }
 
@@ -285,8 +290,8 @@ impl Pool {
         Some(if begun == 0 { now } else { begun } + LINGER)
     }
 
-    /// Ends an activation that sleeps, unless it is needed. Under the lock of starts: of two only
-    /// one is the last that is too many.
+    /// Ends a sleeping activation, unless it is needed. The lock of starts orders two that end at
+    /// once, so that the second counts without the first.
     pub(crate) fn end(&self, activation: &Activation) -> bool {
         let _spare = self.starts.spares();
         let ended = self.has_surplus() && protocol::end_for_good(self, activation.state());
@@ -294,25 +299,26 @@ impl Pool {
         ended
     }
 
-    /// Under the lock of starts.
+    /// The caller holds the lock of starts.
     fn note_growth(&self) {
         let grown = self.natives() > self.starts.enough(self.maximum());
         self.starts.grown.store(grown, Ordering::Relaxed);
     }
 
-    /// The permit of one that could not be started, if nobody has taken it, is given to others.
+    /// If a permit is left for an activation that could not be started, gives it to another.
     fn release_unused_permit(&self) {
         if self.starts.take_permit() && !protocol::hand_to_sleeper(self) {
-            // Not `free`: for work it would ask for the next that can't be started.
+            // Not `free`: if there is work, that would ask for the next activation, which can't be
+            // started either.
             protocol::release(self);
         }
     }
 
-    /// One that has just been started comes to a permit: one that lies there for it, else as one that
-    /// wakes.
+    /// An activation that has just been started comes to a permit: one that was left for it, or by
+    /// the same steps as one that wakes.
     pub(crate) fn admit(&self, state: &ActivationState) {
         if self.starts.take_permit() && !state.give_permit(state::ASLEEP) {
-            // It was handed one, or called up.
+            // It was given a permit, or published as waiting.
             protocol::free(self);
         }
         protocol::resume(self, state);
@@ -324,7 +330,7 @@ fn limit(maximum: usize) -> usize {
     (8 * maximum::cpus().max(maximum)).clamp(64, MOST_ACTIVATIONS)
 }
 
-/// The steward's life.
+/// What the launcher's kernel thread runs.
 pub(crate) fn run(pool: &'static Pool) -> ! {
     let mut listening = false;
     loop {
@@ -337,12 +343,12 @@ pub(crate) fn run(pool: &'static Pool) -> ! {
     }
 }
 
-/// Starts a kernel thread, which takes the process with it if it panics; `false` if the kernel
-/// gives none.
+/// Starts a kernel thread. If it panics, the process aborts. Returns `false` if the kernel gives
+/// none.
 pub(crate) fn start(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
     let owned_name = name.to_owned();
     let work = move || {
-        // Threads that live there would never run again, and others wait for them.
+        // Otherwise the threads that live there would never run again, and others wait for them.
         if catch_unwind(AssertUnwindSafe(work)).is_err() {
             eprintln!("underpass: {owned_name} panicked; aborting");
             std::process::abort();
