@@ -1,4 +1,4 @@
-//! Blocking that nobody announced is found, and others get the processor.
+//! The monitor finds blocking that was not announced, and other threads get the processor.
 
 mod fake;
 
@@ -13,7 +13,7 @@ fn what_a_blocked_thread_waits_for_can_start() {
         let (say, heard) = mpsc::channel();
         fake::spawn(move || {
             fake::spawn(move || say.send(7).unwrap());
-            // Without a bracket.
+            // This blocks without announcing it.
             assert_eq!(heard.recv(), Ok(7));
         });
         fake::rests();

@@ -1,4 +1,4 @@
-//! Threads that compute don't keep those from starting that wait.
+//! Threads that compute don't keep waiting threads from starting.
 
 mod fake;
 
@@ -24,7 +24,7 @@ fn unstarted_work_runs_though_all_processors_compute() {
     assert!(metrics().preemptions() > 0);
     assert!(fake::COMPUTING.load(Ordering::Relaxed) > 0);
 
-    // Each computes until all have begun: they take turns.
+    // Each computes until all have begun, so they have to take turns.
     let begun = Arc::new(AtomicU32::new(0));
     for _ in 0..5 {
         let begun = begun.clone();

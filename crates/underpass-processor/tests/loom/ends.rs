@@ -1,4 +1,4 @@
-//! Blocked activations that are counted, and those that end when the others have come back.
+//! Counting of blocked activations, and activations that end when the blocked ones have returned.
 
 use crate::permits::{Domain, model};
 use loom::sync::atomic::Ordering;
@@ -6,7 +6,8 @@ use loom::thread;
 use underpass_processor::permits::protocol::{self, Environment};
 use underpass_processor::permits::state;
 
-/// As the clerk counts: what was told, and then whether that state is blocked.
+/// Counts as the clerk does: reads the number of reported changes, and then whether that activation
+/// is blocked.
 fn count(domain: &Domain, number: usize) -> (u32, bool) {
     let told = domain.blocking_changes.load(Ordering::Acquire);
     (told, domain.states[number].get() == state::BLOCKED)
@@ -29,7 +30,7 @@ fn a_count_after_the_last_reported_change_is_right() {
             let domain = domain.clone();
             thread::spawn(move || count(&domain, 0))
         };
-        // The thread comes to a scheduling point, whether it was found blocked or not.
+        // The thread reaches a scheduling point, whether it was found blocked or not.
         if domain.states[0].get() == state::BLOCKED {
             protocol::regain(&*domain, &domain.states[0], state::BLOCKED);
         }
@@ -84,7 +85,7 @@ fn of_two_sleepers_the_one_that_stays_listens() {
         };
         let last = protocol::retire(&*domain, &domain.states[0], state::ASLEEP);
         assert!(other.join().unwrap(), "nobody has woken it");
-        // It knows that it is the last, or was called to find out.
+        // It knows that it is the last, or was woken to find that out.
         assert!(last || domain.states[0].get() == state::RUNNING);
         domain.adds_up();
     });

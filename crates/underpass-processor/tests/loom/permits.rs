@@ -1,4 +1,4 @@
-//! Every interleaving of small cases of the protocol of permits and states.
+//! Every interleaving of small cases of the permit protocol.
 
 use loom::sync::atomic::{AtomicU32, Ordering, fence};
 use loom::sync::{Arc, Condvar, Mutex};
@@ -7,27 +7,27 @@ use underpass_processor::permits::Permits;
 use underpass_processor::permits::protocol::{self, Environment};
 use underpass_processor::permits::{ActivationState, state};
 
-/// A few states, and the kernel's side of their futexes. A lost wake-up is a deadlock, which loom
-/// reports.
+/// A few activations, and the kernel's side of their futexes. A lost wake-up is a deadlock, which
+/// loom reports.
 pub struct Domain {
     pub permits: Permits,
     pub states: Vec<ActivationState>,
-    /// Guards the sleep on any word, as the kernel's lock does.
+    /// Guards the sleep on any word, as the kernel's futex lock does.
     kernel: Mutex<()>,
     woken: Condvar,
-    /// How much is unstarted.
+    /// How many pieces of work are unstarted.
     work: AtomicU32,
-    /// Permits that lie where activations are started.
+    /// Permits that are left for activations to be started.
     pub starting: AtomicU32,
     bracketed: bool,
     /// How often there were too few activations to run or listen on all processors.
     short: AtomicU32,
-    /// How often a state has come to `BLOCKED` or left it, as is told.
+    /// How often an activation was reported to become `BLOCKED` or to leave that state.
     pub blocking_changes: AtomicU32,
 }
 
 impl Domain {
-    /// `running` states hold permits, and `others` are in that state.
+    /// The first `running` activations hold permits. `others` are the states of the rest.
     pub fn new(maximum: u32, running: usize, others: &[u32]) -> Arc<Self> {
         let states = std::iter::repeat_n(state::RUNNING, running).chain(others.iter().copied());
         let states = states.enumerate().map(|(number, state)| ActivationState::new(number, state)).collect();
@@ -48,7 +48,7 @@ impl Domain {
         })
     }
 
-    /// S of the README, at a quiescent point.
+    /// Lemma S of the README, at a quiescent point.
     pub fn adds_up(&self) {
         let held = |state: &&ActivationState| {
             matches!(state.get(), state::RUNNING | state::IN_BLOCKING_CALL | state::PREEMPTING)
@@ -72,12 +72,12 @@ impl Domain {
 
     pub fn make_work(&self) {
         self.work.fetch_add(1, Ordering::Relaxed);
-        // For the light barrier.
+        // This stands for the light barrier.
         fence(Ordering::SeqCst);
         protocol::request(self);
     }
 
-    /// Takes the work, if there is any.
+    /// Takes a piece of work. Returns `false` if there is none.
     fn take_work(&self) -> bool {
         let less = |work: u32| work.checked_sub(1);
         self.work.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).is_ok()
@@ -148,7 +148,7 @@ impl Environment for Domain {
     }
 }
 
-/// A blocking call of that activation.
+/// The activation `number` makes a blocking call.
 fn bracket(domain: &Domain, number: usize) {
     let state = &domain.states[number];
     protocol::begin(domain, state);
@@ -158,14 +158,14 @@ fn bracket(domain: &Domain, number: usize) {
     assert_eq!(state.get(), state::RUNNING);
 }
 
-/// An activation goes idle, and comes back when it is told to or finds work.
+/// An activation goes idle. It returns when it is woken, or finds work.
 fn idle(domain: &Domain, number: usize) {
     let state = &domain.states[number];
     protocol::retire(domain, state, state::ASLEEP);
-    // For the heavy barrier.
+    // This stands for the heavy barrier.
     fence(Ordering::SeqCst);
     if !domain.unstarted() {
-        // Only a call ends this sleep.
+        // Only a wake-up ends this sleep.
         while state.get() == state::ASLEEP {
             domain.wait(state, state::ASLEEP);
         }
@@ -174,8 +174,8 @@ fn idle(domain: &Domain, number: usize) {
     assert_eq!(state.get(), state::RUNNING);
 }
 
-/// As [`idle`], without the heavy barrier where it is alone; else it comes back at once, since
-/// others' fences can't be had here.
+/// As [`idle`], but it sleeps only if it is alone, and then without the heavy barrier. If it is not
+/// alone, it returns at once: loom can't issue fences in other threads, as the heavy barrier does.
 fn idle_unseen(domain: &Domain, number: usize) {
     let state = &domain.states[number];
     protocol::retire(domain, state, state::ASLEEP);
@@ -187,8 +187,8 @@ fn idle_unseen(domain: &Domain, number: usize) {
     protocol::resume(domain, state);
 }
 
-/// Activation 1 makes work as it fences for nobody, if it runs or not; activation 0, which sleeps
-/// without a barrier meanwhile, gets it.
+/// Activation 1 makes work without a fence of its own, whether it runs or not. Activation 0, which
+/// sleeps without a barrier meanwhile, gets the work.
 fn unfenced(
     bracketed: bool,
     maximum: u32,
@@ -198,7 +198,7 @@ fn unfenced(
     then: fn(&Domain),
 ) {
     model(move || {
-        // So many that none is free, when the work is made, unless activation 0 has given its up.
+        // No permit is free when the work is made, unless activation 0 has given its own up.
         let mut domain = Domain::new(maximum, running, others);
         Arc::get_mut(&mut domain).expect("it is new").bracketed = bracketed;
         let other = {
@@ -245,7 +245,7 @@ fn work_from_a_blocking_call_reaches_one_that_sleeps_without_a_barrier() {
     unfenced(true, 1, 1, &[state::DETACHED], |_| (), |_| ());
 }
 
-/// An activation ends its run: it gives its permit up for good.
+/// An activation gives its permit up for good.
 fn end(domain: &Domain, number: usize) {
     protocol::retire(domain, &domain.states[number], state::ASLEEP);
 }
@@ -313,7 +313,7 @@ fn a_blocking_call_lets_a_waiter_run() {
             })
         };
         protocol::begin(&*domain, &domain.states[0]);
-        // The call returns only when the other has run.
+        // The blocking call returns only after the other has run.
         other.join().unwrap();
         if !protocol::end(&domain.states[0]) {
             protocol::regain(&*domain, &domain.states[0], state::DETACHED);
@@ -333,7 +333,8 @@ fn work_that_comes_during_a_blocking_call_gets_its_permit() {
         };
         protocol::begin(&*domain, &domain.states[0]);
         other.join().unwrap();
-        // The call has not returned: somebody is to be started for the work.
+        // The blocking call has not returned, so an activation must have been requested for the
+        // work.
         assert_eq!(domain.starting.load(Ordering::SeqCst), 1);
         assert_eq!(domain.states[0].get(), state::DETACHED);
         domain.adds_up();
@@ -386,7 +387,7 @@ fn a_request_races_with_a_spurious_wake_up() {
         protocol::resume(&*domain, &domain.states[0]);
         assert!(matches!(domain.states[0].get(), state::RUNNING));
         other.join().unwrap();
-        // Whether the request found it asleep, or awake with the permit.
+        // This holds whether the request found it asleep, or awake with the permit.
         domain.adds_up();
         assert_eq!(domain.permits.counts().running, 1);
     });
@@ -505,7 +506,7 @@ fn work_that_saw_a_surplus_permit_taken_is_not_left() {
                 domain.make_work();
             })
         };
-        // It wakes by itself, may be handed a permit besides, and stays with what it takes.
+        // It wakes by itself, and may be handed a permit besides. It keeps the one that it takes.
         protocol::resume(&*domain, &domain.states[0]);
         domain.take_work();
         other.join().unwrap();
@@ -534,8 +535,8 @@ fn work_that_saw_a_detached_permit_taken_is_not_left() {
             let domain = domain.clone();
             thread::spawn(move || domain.make_work())
         };
-        // It waits, and takes the permit of the one that is out, though by then the one that ends may
-        // have passed its own on.
+        // Activation 2 waits, and takes the permit of activation 1, which is in a blocking call. By
+        // then activation 0, which ends, may have passed its own permit on.
         protocol::regain(&*domain, &domain.states[2], state::DETACHED);
         assert_eq!(domain.states[2].get(), state::RUNNING);
         ending.join().unwrap();
@@ -558,7 +559,7 @@ fn an_activation_asked_and_found_blocked_at_once_still_waits() {
                 }
             })
         };
-        // The handler: another signal would not come.
+        // The handler waits here: no other signal would come.
         protocol::give_way(&*domain, &domain.states[0]);
         assert_eq!(domain.states[0].get(), state::RUNNING);
         monitor.join().unwrap();

@@ -1,11 +1,11 @@
-//! Every interleaving of a sleep with calls and with work.
+//! Every interleaving of a sleep with unparks and with new work.
 
 use loom::sync::atomic::{AtomicBool, Ordering, fence};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use underpass_processor::Parker;
 
-/// What `Parker` holds while its owner sleeps.
+/// The value of the parker's word while its owner sleeps.
 const ASLEEP: u32 = 2;
 
 /// A parker, and the kernel's side of its futex.
@@ -33,7 +33,8 @@ impl Sleeper {
         }
     }
 
-    /// As `sleep` does it: announce, fence, look for work, sleep unless the word has changed.
+    /// As the crate's `sleep` does it: announce, fence, look for work, sleep unless the word has
+    /// changed.
     fn sleep(&self) {
         if !self.parker.prepare() {
             return;
@@ -50,7 +51,7 @@ impl Sleeper {
     }
 }
 
-// A lost call is a deadlock, which loom reports.
+// A lost unpark is a deadlock, which loom reports.
 
 #[test]
 fn an_unpark_ends_a_sleep_or_keeps_it_from_beginning() {
@@ -75,7 +76,7 @@ fn new_work_wakes_the_sleeper_or_is_seen_by_it() {
     loom::model(|| {
         let sleeper = Arc::new(Sleeper::new());
         let other = sleeper.clone();
-        // As `unpark` does it: only who seems to sleep is called.
+        // As threads do it that leave work: unpark only a sleeper that seems to be asleep.
         let submitter = thread::spawn(move || {
             other.work.store(true, Ordering::Relaxed);
             fence(Ordering::SeqCst);
