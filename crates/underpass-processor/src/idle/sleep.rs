@@ -77,7 +77,7 @@ pub fn sleep<'a, L: ?Sized + Line + 'a>(
 /// Where a sleeper donates its processor to.
 #[derive(Debug)]
 pub struct Donee<'a, L: ?Sized> {
-    /// The line to whose peer the processor goes: calls wait there.
+    /// The line to which the processor is donated: calls wait at its peer.
     pub line: &'a L,
     /// The sleeper has other things to do: if nobody listens for its processor, it doesn't sleep.
     pub forced: bool,
@@ -104,8 +104,8 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
     // A spare leaves messages to the processor that polls. If that one is held up, `ready` says so,
     // or a peer wakes this spare.
     let quiet = || role == Role::Spare || lines.clone().all(|line| line.quiet());
-    // D3: if the donee's line is the only one on which to wait, its peer wakes the sleeper in any
-    // case.
+    // D3 of the channel's README: if the donee's line is the only one on which to wait, its peer
+    // wakes the sleeper in any case.
     let forced = donee.as_ref().is_some_and(|donee| donee.forced);
     let brief = watched.len() == 2 && donee.is_some() && role.is_alone();
     let donee = donee.map(|donee| donee.line);
@@ -219,8 +219,8 @@ fn call(line: &(impl Line + ?Sized)) -> bool {
     false
 }
 
-/// D5. Donates this processor. If nobody listens for it, notifies the peer, which then serves on a
-/// processor of its own.
+/// D5 of the channel's README. Donates this processor. If nobody listens for it, notifies the peer,
+/// which then serves on a processor of its own.
 fn give(line: &(impl Line + ?Sized)) -> bool {
     line.donate() || call(line)
 }
