@@ -85,7 +85,7 @@ pub struct Pool {
     pub(crate) upcall: &'static dyn Upcall,
     pub(crate) starts: Starts,
     /// Whether an activation has begun a blocking call: [`UNUSED`], [`USED`] or [`KNOWN`].
-    brackets: AtomicU32,
+    blocking_calls: AtomicU32,
     /// How many listeners run on donated processors.
     pub(crate) lent: AtomicU32,
     /// Held while the maximum changes.
@@ -121,7 +121,7 @@ impl Pool {
             registry: Registry::new(),
             upcall,
             starts: Starts::new(maximum),
-            brackets: AtomicU32::new(UNUSED),
+            blocking_calls: AtomicU32::new(UNUSED),
             lent: AtomicU32::new(0),
             changes: Mutex::new(()),
             calls: AtomicBool::new(false),
@@ -176,7 +176,7 @@ impl Pool {
     /// loads if all processors run.
     #[inline]
     pub fn request(&self) {
-        if self.permits.counts().free() || self.is_bracketed() {
+        if self.permits.counts().free() || self.has_blocking_calls() {
             self.request_now();
         }
         // The caller's barrier is H2.
@@ -244,16 +244,16 @@ impl Pool {
     }
 
     #[inline]
-    pub(crate) fn is_bracketed(&self) -> bool {
+    pub(crate) fn has_blocking_calls(&self) -> bool {
         // Relaxed: the barrier of B0 orders this.
-        self.brackets.load(Ordering::Relaxed) != UNUSED
+        self.blocking_calls.load(Ordering::Relaxed) != UNUSED
     }
 
     /// B0. A second caller that arrives before the first one's barrier has ended issues its own.
     #[inline]
-    pub(crate) fn announce_brackets(&self) {
-        // SYNC with `brackets` store in `announce_first`: the first one's barrier.
-        if self.brackets.load(Ordering::Acquire) != KNOWN {
+    pub(crate) fn announce_blocking_calls(&self) {
+        // SYNC with `blocking_calls` store in `announce_first`: the first one's barrier.
+        if self.blocking_calls.load(Ordering::Acquire) != KNOWN {
             self.announce_first();
         }
     }
@@ -262,11 +262,11 @@ impl Pool {
     fn announce_first(&self) {
         // Relaxed: the barrier follows. This may set another caller's `KNOWN` back to `USED` for a
         // moment, which costs one more barrier.
-        self.brackets.store(USED, Ordering::Relaxed);
+        self.blocking_calls.store(USED, Ordering::Relaxed);
         barrier::heavy();
         metrics().entered_kernel(1);
-        // SYNC with `brackets` load in `announce_brackets`: the barrier.
-        self.brackets.store(KNOWN, Ordering::Release);
+        // SYNC with `blocking_calls` load in `announce_blocking_calls`: the barrier.
+        self.blocking_calls.store(KNOWN, Ordering::Release);
     }
 
     /// Recomputes the maximum, and applies it if it has changed.

@@ -57,7 +57,7 @@ fn blocked_and_computing() {
     let gate = Arc::new(Gate::default());
     for _ in 0..5 {
         let gate = gate.clone();
-        fake::spawn(move || fake::bracket(|| gate.pass()));
+        fake::spawn(move || fake::blocking_call(|| gate.pass()));
     }
     // All are in their blocking calls, and none runs. Each keeps its permit if no other activation
     // wanted it.
@@ -117,9 +117,9 @@ fn act(depth: u32, random: &Arc<AtomicU32>, ended: &Arc<AtomicU32>) {
             let gate = Arc::new(Gate::default());
             let other = gate.clone();
             fake::spawn(move || other.open());
-            fake::bracket(|| gate.pass());
+            fake::blocking_call(|| gate.pass());
         }
-        5 => fake::bracket(std::thread::yield_now),
+        5 => fake::blocking_call(std::thread::yield_now),
         6 => {
             let (random, ended) = (random.clone(), ended.clone());
             let home = fake::own();

@@ -16,7 +16,7 @@ fn an_activation_that_wakes_for_a_thread_of_its_own_gets_its_turn() {
     let (first, second) = (begun.clone(), begun.clone());
     fake::spawn(move || {
         fake::spawn(move || first.store(true, Ordering::Release));
-        fake::bracket(|| fake::until(|| second.load(Ordering::Acquire)));
+        fake::blocking_call(|| fake::until(|| second.load(Ordering::Acquire)));
     });
     fake::rests();
     assert!(pool.activation_counts().activations > 1);

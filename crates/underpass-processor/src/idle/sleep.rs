@@ -100,7 +100,7 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
     let awaited = announce(lines.clone(), role, donee.as_ref().map(|donee| donee.line), &mut watched);
     // A sleeper that does not watch the donee's word would not get the processor back. So it
     // notifies the peer instead of donating.
-    let donee = donee.filter(|donee| awaited || call(donee.line));
+    let donee = donee.filter(|donee| awaited || notify_instead(donee.line));
     // A spare leaves messages to the processor that polls. If that one is held up, `ready` says so,
     // or a peer wakes this spare.
     let quiet = || role == Role::Spare || lines.clone().all(|line| line.quiet());
@@ -116,7 +116,7 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
         heavy_barrier();
     }
     if !ready() && quiet() {
-        let donated = donee.is_some_and(give);
+        let donated = donee.is_some_and(donate_or_notify);
         if brief && !donated {
             heavy_barrier();
         }
@@ -214,15 +214,15 @@ fn notify_before_sleep(line: &(impl Line + ?Sized)) {
     line.wake_spare();
 }
 
-fn call(line: &(impl Line + ?Sized)) -> bool {
+fn notify_instead(line: &(impl Line + ?Sized)) -> bool {
     line.call();
     false
 }
 
 /// D5 of the channel's README. Donates this processor. If nobody listens for it, notifies the peer,
 /// which then serves on a processor of its own.
-fn give(line: &(impl Line + ?Sized)) -> bool {
-    line.donate() || call(line)
+fn donate_or_notify(line: &(impl Line + ?Sized)) -> bool {
+    line.donate() || notify_instead(line)
 }
 
 /// If the kernel lets a sleep watch one word only: the clerk watches the sockets of all lines, and

@@ -241,7 +241,7 @@ impl<'a> Spin<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::park::wake_up_cost::SENSIBLE;
+    use crate::park::wake_up_cost::BOUNDS;
 
     /// Polls without success until the spell is over. Returns how many batches that took.
     fn spin_in_vain(adaptive: &AdaptiveSpin) -> u32 {
@@ -254,14 +254,14 @@ mod tests {
     #[test]
     fn after_long_waits_a_spin_is_one_batch_until_waits_are_short_again() {
         let adaptive = AdaptiveSpin::new();
-        let long = 100 * SENSIBLE.1;
+        let long = 100 * BOUNDS.1;
         (0..4).for_each(|_| adaptive.slept(long));
         assert_eq!(adaptive.length(), 0);
         assert_eq!(spin_in_vain(&adaptive), 1, "one look at the clock, and it sleeps");
         adaptive.slept(1);
         assert!(adaptive.length() > 0, "a short wait makes it spin again");
         (0..8).for_each(|_| adaptive.slept(1));
-        assert!(adaptive.length() >= 2 * SENSIBLE.0);
+        assert!(adaptive.length() >= 2 * BOUNDS.0);
         (0..20).for_each(|_| adaptive.slept(long));
         assert_eq!(adaptive.length(), 0);
     }

@@ -39,7 +39,7 @@ pub trait Environment {
     fn unstarted(&self) -> bool;
 
     /// Whether any activation has ever announced a blocking call.
-    fn bracketed(&self) -> bool;
+    fn uses_blocking_calls(&self) -> bool;
 
     /// Wakes the monitor, because an activation waits for a permit.
     fn wake_monitor(&self);
@@ -146,7 +146,7 @@ pub fn request(env: &impl Environment) {
                 false => free(env),
             };
         }
-        if !env.bracketed() {
+        if !env.uses_blocking_calls() {
             return;
         }
         full_fence();

@@ -26,7 +26,7 @@ pub struct Activation {
     pool: &'static Pool,
     thread: TidCell,
     /// It has begun a blocking call before. Only its own kernel thread uses this.
-    bracketed: AtomicBool,
+    had_blocking_call: AtomicBool,
 }
 
 impl Activation {
@@ -41,7 +41,7 @@ impl Activation {
             cpu,
             pool,
             thread: TidCell::new(),
-            bracketed: AtomicBool::new(false),
+            had_blocking_call: AtomicBool::new(false),
         }))
     }
 
@@ -254,7 +254,7 @@ impl Activation {
     #[inline]
     pub fn begin_blocking(&self) {
         // Relaxed, and below: only this kernel thread uses it.
-        if !self.bracketed.load(Ordering::Relaxed) {
+        if !self.had_blocking_call.load(Ordering::Relaxed) {
             self.begin_first();
         }
         protocol::begin(self.pool, self.state());
@@ -263,10 +263,10 @@ impl Activation {
     /// B0 of the README, before the first blocking call.
     #[cold]
     fn begin_first(&self) {
-        self.pool.announce_brackets();
+        self.pool.announce_blocking_calls();
         // Whenever it is in a blocking call, another activation can listen in its place.
         self.pool.starts.request_substitute();
-        self.bracketed.store(true, Ordering::Relaxed);
+        self.had_blocking_call.store(true, Ordering::Relaxed);
     }
 
     /// OThreads' `End_BlockingCall`: returns with a processor. It is the same one if no other

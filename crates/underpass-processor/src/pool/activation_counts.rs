@@ -90,8 +90,9 @@ impl fmt::Display for ActivationCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} of {} processors taken, {} activations: {} run, {} give way, {} blocked in brackets ({} without a processor), \
-             {} blocked otherwise, {} wait, {} preempted, {} idle, {} run on donated processors, {} listen for one",
+            "{} of {} processors taken, {} activations: {} run, {} give way, \
+             {} in announced blocking calls ({} without a processor), {} blocked unannounced, {} wait, \
+             {} preempted, {} idle, {} run on donated processors, {} listen for one",
             self.running,
             self.maximum,
             self.activations,

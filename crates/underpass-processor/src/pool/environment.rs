@@ -51,8 +51,8 @@ impl Environment for Pool {
         self.upcall.unstarted()
     }
 
-    fn bracketed(&self) -> bool {
-        self.is_bracketed()
+    fn uses_blocking_calls(&self) -> bool {
+        self.has_blocking_calls()
     }
 
     fn wake_monitor(&self) {

@@ -168,7 +168,7 @@ pub fn own() -> &'static Activation {
 }
 
 /// An announced blocking call.
-pub fn bracket<R>(call: impl FnOnce() -> R) -> R {
+pub fn blocking_call<R>(call: impl FnOnce() -> R) -> R {
     let own = own();
     own.begin_blocking();
     let result = call();

@@ -19,7 +19,7 @@ pub struct Domain {
     work: AtomicU32,
     /// Permits that are left for activations to be started.
     pub starting: AtomicU32,
-    bracketed: bool,
+    uses_blocking_calls: bool,
     /// How often there were too few activations to run or listen on all processors.
     short: AtomicU32,
     /// How often an activation was reported to become `BLOCKED` or to leave that state.
@@ -42,7 +42,7 @@ impl Domain {
             woken: Condvar::new(),
             work: AtomicU32::new(0),
             starting: AtomicU32::new(0),
-            bracketed: true,
+            uses_blocking_calls: true,
             short: AtomicU32::new(0),
             blocking_changes: AtomicU32::new(0),
         })
@@ -133,8 +133,8 @@ impl Environment for Domain {
         self.work.load(Ordering::Relaxed) > 0
     }
 
-    fn bracketed(&self) -> bool {
-        self.bracketed
+    fn uses_blocking_calls(&self) -> bool {
+        self.uses_blocking_calls
     }
 
     fn wake_monitor(&self) {}
@@ -149,7 +149,7 @@ impl Environment for Domain {
 }
 
 /// The activation `number` makes a blocking call.
-fn bracket(domain: &Domain, number: usize) {
+fn blocking_call(domain: &Domain, number: usize) {
     let state = &domain.states[number];
     protocol::begin(domain, state);
     if !protocol::end(state) {
@@ -190,7 +190,7 @@ fn idle_unseen(domain: &Domain, number: usize) {
 /// Activation 1 makes work without a fence of its own, whether it runs or not. Activation 0, which
 /// sleeps without a barrier meanwhile, gets the work.
 fn unfenced(
-    bracketed: bool,
+    uses_blocking_calls: bool,
     maximum: u32,
     running: usize,
     others: &'static [u32],
@@ -200,7 +200,7 @@ fn unfenced(
     model(move || {
         // No permit is free when the work is made, unless activation 0 has given its own up.
         let mut domain = Domain::new(maximum, running, others);
-        Arc::get_mut(&mut domain).expect("it is new").bracketed = bracketed;
+        Arc::get_mut(&mut domain).expect("it is new").uses_blocking_calls = uses_blocking_calls;
         let other = {
             let domain = domain.clone();
             thread::spawn(move || {
@@ -466,7 +466,7 @@ fn a_smaller_maximum_sends_one_away_and_lets_it_back() {
             })
         };
         assert_eq!(domain.permits.set_maximum(1), 0);
-        bracket(&domain, 0);
+        blocking_call(&domain, 0);
         end(&domain, 0);
         other.join().unwrap();
         domain.adds_up();
