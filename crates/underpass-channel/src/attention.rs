@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_knock_changes_the_word_that_a_spare_sleeps_on() {
+    fn waking_a_spare_changes_the_word_on_which_it_sleeps() {
         let word = AtomicU32::new(0);
         let attention = Attention::new(&word);
         assert!(!attention.wake_spare());

@@ -294,7 +294,7 @@ fn of_two_posters_the_one_that_clears_the_bit_rings() {
 }
 
 #[test]
-fn a_knock_is_not_lost_on_a_spare() {
+fn a_wake_up_of_a_spare_is_not_lost() {
     loom::model(|| {
         let (sending, receiving) = ring(2);
         let futex = Arc::new(Futex::new());

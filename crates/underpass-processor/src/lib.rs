@@ -45,7 +45,7 @@ pub mod permits;
 #[cfg(not(underpass_loom))]
 pub use idle::donate::{give_way, stand_by};
 #[cfg(not(underpass_loom))]
-pub use idle::sleep::{Donee, PROMPT, Role, patience, prompt_patience, sleep, sleep_and_donate};
+pub use idle::sleep::{DonateTo, PROMPT, SleepRole, patience, prompt_patience, sleep, sleep_and_donate};
 #[cfg(not(underpass_loom))]
 pub use idle::spin::{AdaptiveSpin, Spin};
 #[cfg(not(underpass_loom))]

@@ -59,20 +59,20 @@ fn is_in(lines: &Option<List>, line: &Arc<dyn Line>) -> bool {
 
 /// Keeps the list unchanged while the value lives. The calling kernel thread must not be preempted
 /// meanwhile.
-pub struct Held(MutexGuard<'static, Option<List>>);
+pub struct LockedLines(MutexGuard<'static, Option<List>>);
 
-impl std::fmt::Debug for Held {
+impl std::fmt::Debug for LockedLines {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Held").finish_non_exhaustive()
+        f.debug_struct("LockedLines").finish_non_exhaustive()
     }
 }
 
 /// Keeps the list unchanged.
-pub fn hold() -> Held {
-    Held(locked())
+pub fn hold() -> LockedLines {
+    LockedLines(locked())
 }
 
-impl Held {
+impl LockedLines {
     /// This process was forked off: it polls none of its parent's lines.
     pub fn cut_off(mut self) {
         // Not dropped: the child must not end what ends with a line.

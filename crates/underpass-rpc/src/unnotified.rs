@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_posts_on_a_dormant_line_knocks_by_itself() {
+    fn a_post_on_a_dormant_line_wakes_a_spare_at_once() {
         let unnotified = Unnotified::default();
         assert!(!unnotified.note());
         assert!(unnotified.take());

@@ -265,7 +265,7 @@ impl Control {
 
     /// The thread is about to be suspended.
     #[inline]
-    pub(crate) fn stamp(&self) {
+    pub(crate) fn mark_suspended(&self) {
         // Relaxed: for people.
         self.since.store(tick::now(), Ordering::Relaxed);
     }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use underpass_os::clock::now_ns;
-use underpass_processor::{Donee, Line, PROMPT, Role, Spin, give_way, lines, sleep_and_donate};
+use underpass_processor::{DonateTo, Line, PROMPT, SleepRole, Spin, give_way, lines, sleep_and_donate};
 
 impl Scheduler {
     /// Whether other threads want this processor: a hint for who polls.
@@ -266,18 +266,18 @@ impl Scheduler {
         let rest = |last: bool| {
             let others = outside::all().nth(1).is_some();
             let alone = last && self.activation().is_alone();
-            let role = if last { Role::Last { others, alone } } else { Role::Spare };
+            let role = if last { SleepRole::Last { others, alone } } else { SleepRole::Spare };
             if last {
                 outside::set_watched(true);
             }
             // Unused stacks are given back by whoever is last.
             let due = carrier::due().filter(|_| last);
             let deadline = timer.into_iter().chain(due).chain(self.ends_at()).min();
-            let donee = donee.map(|line| Donee { line, forced: false });
+            let donee = donee.map(|line| DonateTo { line, forced: false });
             sleep_and_donate(self.activation().parker(), watched.clone(), role, donee, deadline, || {
                 // What was added since must be watched too; calls that nobody takes are to be
                 // served.
-                (role == Role::Spare && watched.clone().any(|line| line.pending() && persists(line)))
+                (role == SleepRole::Spare && watched.clone().any(|line| line.pending() && persists(line)))
                     || self.busy()
                     || self.timer_due()
                     || self.may_find()

@@ -18,7 +18,9 @@ use std::sync::Arc;
 use underpass_os::barrier;
 use underpass_os::clock::now_ns;
 use underpass_os::futex::{self, MOST_WORDS, Scope, Watch, Watched, Woken};
-use underpass_processor::{Donee, Line, Parker, Role, give_way, lines, metrics, sleep_and_donate, stand_by};
+use underpass_processor::{
+    DonateTo, Line, Parker, SleepRole, give_way, lines, metrics, sleep_and_donate, stand_by,
+};
 
 /// Processors that come within this time of one another, in ns, show work that lasts.
 const LASTS: u64 = 100_000;
@@ -169,8 +171,8 @@ impl Scheduler {
         }
         let awaited = self.visit(&lines);
         let deadline = self.timers().borrow().next();
-        let donee = Donee { line: &***donee, forced: false };
-        let role = Role::Guest { alone: self.activation().is_alone() };
+        let donee = DonateTo { line: &***donee, forced: false };
+        let role = SleepRole::Guest { alone: self.activation().is_alone() };
         let ready = || self.busy() || self.timer_due() || self.stale();
         sleep_and_donate(
             self.activation().parker(),

@@ -10,7 +10,7 @@ use crate::scheduler::{self, Scheduler};
 use crate::suspend::{Wait, Woken, on_activation, suspend, suspend_unless};
 use std::iter;
 use underpass_os::clock::now_ns;
-use underpass_processor::{AdaptiveSpin, Donee, Line, Role, Spin, give_way, sleep_and_donate};
+use underpass_processor::{AdaptiveSpin, DonateTo, Line, SleepRole, Spin, give_way, sleep_and_donate};
 
 /// Something that one thread waits for, and another opens.
 ///
@@ -149,11 +149,11 @@ pub fn force(what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) {
         return;
     }
     line.enter();
-    let donee = (!given).then_some(Donee { line, forced: true });
+    let donee = (!given).then_some(DonateTo { line, forced: true });
     sleep_and_donate(
         own.activation().parker(),
         iter::once(line),
-        Role::Guest { alone: false },
+        SleepRole::Guest { alone: false },
         donee,
         deadline_ns,
         || what.is_open(),
@@ -312,12 +312,12 @@ fn sleep_adaptively(
         hooks::refuse_waiting(what);
         line.enter();
         // Whoever wakes this thread calls its parker, by a full fence.
-        let donee = line.owed().then_some(Donee { line, forced: false });
+        let donee = line.owed().then_some(DonateTo { line, forced: false });
         let since = spin.since();
         sleep_and_donate(
             me.parker(),
             iter::once(line),
-            Role::Guest { alone: true },
+            SleepRole::Guest { alone: true },
             donee,
             deadline_ns,
             || what.is_open(),

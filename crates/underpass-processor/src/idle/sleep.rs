@@ -34,7 +34,7 @@ pub fn prompt_patience(times: u32) -> u64 {
 
 /// How a processor sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum SleepRole {
     /// No processor of the domain polls these lines any more, so posts have to wake it.
     Last {
         /// Whether other processors of the domain sleep too.
@@ -54,7 +54,7 @@ pub enum Role {
     },
 }
 
-impl Role {
+impl SleepRole {
     fn is_alone(self) -> bool {
         matches!(self, Self::Last { alone: true, .. } | Self::Guest { alone: true })
     }
@@ -67,7 +67,7 @@ impl Role {
 pub fn sleep<'a, L: ?Sized + Line + 'a>(
     own: &Parker,
     lines: impl Iterator<Item = &'a L> + Clone,
-    role: Role,
+    role: SleepRole,
     deadline_ns: Option<u64>,
     ready: impl Fn() -> bool,
 ) {
@@ -76,7 +76,7 @@ pub fn sleep<'a, L: ?Sized + Line + 'a>(
 
 /// Where a sleeper donates its processor to.
 #[derive(Debug)]
-pub struct Donee<'a, L: ?Sized> {
+pub struct DonateTo<'a, L: ?Sized> {
     /// The line to which the processor is donated: calls wait at its peer.
     pub line: &'a L,
     /// The sleeper has other things to do: if nobody listens for its processor, it doesn't sleep.
@@ -88,8 +88,8 @@ pub struct Donee<'a, L: ?Sized> {
 pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
     own: &Parker,
     lines: impl Iterator<Item = &'a L> + Clone,
-    role: Role,
-    donee: Option<Donee<'_, L>>,
+    role: SleepRole,
+    donee: Option<DonateTo<'_, L>>,
     deadline_ns: Option<u64>,
     ready: impl Fn() -> bool,
 ) {
@@ -103,7 +103,7 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
     let donee = donee.filter(|donee| awaited || notify_instead(donee.line));
     // A spare leaves messages to the processor that polls. If that one is held up, `ready` says so,
     // or a peer wakes this spare.
-    let quiet = || role == Role::Spare || lines.clone().all(|line| line.quiet());
+    let quiet = || role == SleepRole::Spare || lines.clone().all(|line| line.quiet());
     // D3 of the channel's README: if the donee's line is the only one on which to wait, its peer
     // wakes the sleeper in any case.
     let forced = donee.as_ref().is_some_and(|donee| donee.forced);
@@ -125,7 +125,7 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
             wait(own, lines.clone(), &watched, donated_to, deadline_ns);
         }
     }
-    if !matches!(role, Role::Guest { .. }) {
+    if !matches!(role, SleepRole::Guest { .. }) {
         lines.for_each(|line| line.look());
     }
     own.wake_up();
@@ -135,7 +135,7 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
 /// the line of the donee is watched.
 fn announce<'a: 'w, 'w, L: ?Sized + Line + 'a>(
     lines: impl Iterator<Item = &'a L>,
-    role: Role,
+    role: SleepRole,
     donee: Option<&L>,
     watched: &mut Watch<'w>,
 ) -> bool {
@@ -146,9 +146,9 @@ fn announce<'a: 'w, 'w, L: ?Sized + Line + 'a>(
             continue;
         }
         let announced = match role {
-            Role::Last { others, .. } => line.park(others),
-            Role::Guest { .. } => line.park(false),
-            Role::Spare => line.spare(),
+            SleepRole::Last { others, .. } => line.park(others),
+            SleepRole::Guest { .. } => line.park(false),
+            SleepRole::Spare => line.spare(),
         };
         if let Some(expected) = announced {
             watched.push(Watched { word: line.word(), expected, scope: Scope::Shared });
@@ -255,7 +255,7 @@ mod tests {
     fn an_unpark_before_the_sleep_is_not_lost() {
         let parker = Parker::new();
         parker.unpark();
-        sleep(&parker, NONE, Role::Last { others: false, alone: false }, None, || false);
+        sleep(&parker, NONE, SleepRole::Last { others: false, alone: false }, None, || false);
     }
 
     #[test]
@@ -263,7 +263,7 @@ mod tests {
         let parker = Parker::new();
         let deadline = clock::now_ns() + 1_000_000;
         while clock::now_ns() < deadline {
-            sleep(&parker, NONE, Role::Last { others: false, alone: false }, Some(deadline), || false);
+            sleep(&parker, NONE, SleepRole::Last { others: false, alone: false }, Some(deadline), || false);
         }
         assert!(!parker.asleep());
     }
@@ -275,7 +275,7 @@ mod tests {
         let caller = std::thread::spawn(move || {
             other.unpark();
         });
-        sleep(&parker, NONE, Role::Last { others: false, alone: false }, None, || false);
+        sleep(&parker, NONE, SleepRole::Last { others: false, alone: false }, None, || false);
         caller.join().unwrap();
     }
 }

@@ -9,7 +9,7 @@ pub const UNMARKED: u32 = 1 << 31;
 
 /// What the protocol needs of a word: each change is one step for a signal that interrupts the
 /// thread which changes the word.
-pub trait Word {
+pub trait DeferralWord {
     /// The value.
     fn get(&self) -> u32;
     /// Adds one.
@@ -23,7 +23,7 @@ pub trait Word {
     fn set(&self, mask: u32);
 }
 
-impl Word for LocalWord {
+impl DeferralWord for LocalWord {
     #[inline]
     fn get(&self) -> u32 {
         LocalWord::get(self)
@@ -52,7 +52,7 @@ impl Word for LocalWord {
 
 /// How many critical sections are open.
 #[inline]
-pub fn count(word: &impl Word) -> u32 {
+pub fn count(word: &impl DeferralWord) -> u32 {
     word.get() & !UNMARKED
 }
 
@@ -60,14 +60,14 @@ pub fn count(word: &impl Word) -> u32 {
 /// has to [`answer`].
 #[inline]
 #[must_use = "if this is true, there is a mark to answer"]
-pub fn leave(word: &impl Word) -> bool {
+pub fn leave(word: &impl DeferralWord) -> bool {
     word.add(u32::MAX)
 }
 
 /// Exchanges a thread's critical sections for the one of its scheduler. Returns how many there
 /// were, for [`resume`].
 #[inline]
-pub fn suspend(word: &impl Word) -> u32 {
+pub fn suspend(word: &impl DeferralWord) -> u32 {
     let held = count(word);
     if word.add(1u32.wrapping_sub(held)) {
         unreachable!("one section is left");
@@ -79,12 +79,12 @@ pub fn suspend(word: &impl Word) -> u32 {
 /// [`leave`] does.
 #[inline]
 #[must_use = "if this is true, there is a mark to answer"]
-pub fn resume(word: &impl Word, held: u32) -> bool {
+pub fn resume(word: &impl DeferralWord, held: u32) -> bool {
     word.add(held.wrapping_sub(1))
 }
 
 /// Answers a mark that was found at the end of the last section.
-pub fn answer(word: &impl Word, give_way: impl Fn()) {
+pub fn answer(word: &impl DeferralWord, give_way: impl Fn()) {
     loop {
         // P1: no preemption while a permit may be in hand.
         word.increment();
@@ -99,13 +99,13 @@ pub fn answer(word: &impl Word, give_way: impl Fn()) {
 /// Clears the mark. The caller does this before it looks at the cause of the mark, so that a later
 /// cause marks again.
 #[inline]
-pub fn unmark(word: &impl Word) {
+pub fn unmark(word: &impl DeferralWord) {
     word.set(UNMARKED);
 }
 
 /// What the signal handler does, on top of the thread that owns the word. It gives way, or leaves a
 /// mark for the end of the last critical section.
-pub fn on_signal(word: &impl Word, give_way: impl FnOnce()) {
+pub fn on_signal(word: &impl DeferralWord, give_way: impl FnOnce()) {
     if count(word) == 0 {
         give_way();
     } else {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use underpass_os::barrier;
 use underpass_processor::{
-    Activation, ActivationCounts, Line, MOST_ACTIVATIONS, Pool, Role, Upcall, metrics, preempt, sleep,
+    Activation, ActivationCounts, Line, MOST_ACTIVATIONS, Pool, SleepRole, Upcall, metrics, preempt, sleep,
 };
 
 pub type Job = Box<dyn FnOnce() + Send>;
@@ -88,7 +88,7 @@ impl Upcall for Fake {
                         sleep(
                             activation.parker(),
                             none,
-                            Role::Last { others: true, alone: false },
+                            SleepRole::Last { others: true, alone: false },
                             None,
                             found,
                         );

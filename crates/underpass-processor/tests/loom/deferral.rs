@@ -6,7 +6,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 use std::cell::Cell;
-use underpass_processor::permits::deferral::{self, UNMARKED, Word};
+use underpass_processor::permits::deferral::{self, DeferralWord, UNMARKED};
 use underpass_processor::permits::protocol;
 use underpass_processor::permits::state;
 use underpass_seam::LocalWord;
@@ -44,7 +44,7 @@ impl Interrupted {
     }
 }
 
-impl Word for Interrupted {
+impl DeferralWord for Interrupted {
     fn get(&self) -> u32 {
         self.deliver();
         self.word.get()
