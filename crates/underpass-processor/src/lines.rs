@@ -8,7 +8,7 @@
 pub(crate) mod line;
 pub(crate) mod owner;
 
-use crate::{Line, metrics, preempt};
+use crate::{CallProgress, Line, metrics, preempt};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use underpass_os::barrier;
@@ -134,20 +134,19 @@ pub fn activate(line: &Arc<dyn Line>) -> bool {
     true
 }
 
-/// Whether calls wait on any active line (`Some`). If so, whether on one of them no call was taken
-/// since this was asked last.
+/// The worst progress of calls on any active line.
 ///
 /// The monitor asks. It waits for no lock and holds no line. So if another thread is changing the
 /// list, calls count as waiting, and the next tick asks again.
-pub(crate) fn stalls() -> Option<bool> {
+pub(crate) fn call_progress() -> CallProgress {
     let lines = match LINES.try_lock() {
         Ok(lines) => lines,
         Err(TryLockError::Poisoned(lines)) => lines.into_inner(),
-        Err(TryLockError::WouldBlock) => return Some(false),
+        Err(TryLockError::WouldBlock) => return CallProgress::Taken,
     };
     // Each line is asked, since each remembers how many calls it had taken.
-    let stalls = lines.iter().flat_map(|list| list.iter()).filter_map(|line| line.stalls());
-    stalls.reduce(|any, stalls| any | stalls)
+    let progress = lines.iter().flat_map(|list| list.iter()).map(|line| line.call_progress());
+    progress.max().unwrap_or(CallProgress::NoneWait)
 }
 
 /// How many lines are active.

@@ -12,11 +12,12 @@ mod observation;
 use crate::permits::{protocol, state};
 use crate::pool::registry::MOST_ACTIVATIONS;
 use crate::pool::{MONITOR, maximum};
-use crate::{Activation, Pool, Upcall, lines, metrics, preempt};
+use crate::{Activation, CallProgress, Pool, Upcall, lines, metrics, preempt};
 use observation::{History, Observation};
 use std::sync::atomic::Ordering;
 use underpass_os::barrier;
 use underpass_os::clock::now_ns;
+use underpass_os::thread::State;
 
 /// The time between two ticks, in ns. Unannounced blocking is found after one to two ticks.
 const TICK: u64 = 5_000_000;
@@ -85,7 +86,7 @@ impl Monitor {
     /// Restarts all measurements: the time of the sleep does not count.
     fn start_again(&mut self) {
         self.unstarted = 0;
-        let _ = lines::stalls();
+        let _ = lines::call_progress();
         for activation in self.pool.activations() {
             self.history(activation).start_again(activation);
         }
@@ -141,11 +142,11 @@ impl Monitor {
         if !self.pool.calls.swap(false, Ordering::Relaxed) {
             return false;
         }
-        let stalls = lines::stalls();
-        if stalls.is_some() {
+        let progress = lines::call_progress();
+        if progress != CallProgress::NoneWait {
             self.pool.calls.store(true, Ordering::Relaxed);
         }
-        stalls == Some(true) && self.upcall.settled()
+        progress == CallProgress::Stalled && self.upcall.settled()
     }
 
     /// Handles unannounced blocking, its end, and slices that are used up.
@@ -157,7 +158,7 @@ impl Monitor {
         let activation = seen.activation;
         let state = activation.state();
         match seen.at {
-            state::BLOCKED if self.history(activation).runs(activation) == Some(true) => {
+            state::BLOCKED if self.history(activation).kernel_state(activation) == State::Running => {
                 self.ended_blocking(activation)
             }
             state::RUNNING | state::PREEMPTING if seen.still > 0 => {
@@ -165,7 +166,7 @@ impl Monitor {
                 if !wanted && !owed {
                     return;
                 }
-                if self.history(activation).runs(activation) == Some(false) {
+                if self.history(activation).kernel_state(activation) == State::Blocked {
                     if state.advance(seen.at, state::BLOCKED) {
                         self.began_blocking(activation);
                     }

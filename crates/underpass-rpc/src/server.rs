@@ -114,7 +114,7 @@ pub(crate) struct ServerEnd {
     seen: AtomicU32,
     /// Of its interface, for people.
     descriptor: &'static Descriptor,
-    /// How many calls had been taken when `stalls` was last asked. The monitor's.
+    /// How many calls had been taken when `call_progress` was last asked. The monitor's.
     stalled: AtomicU32,
     /// Of its calls that nobody waits for any more.
     unwanted: Mutex<Unwanted>,

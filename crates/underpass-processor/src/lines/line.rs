@@ -6,6 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use underpass_os::WakeTimestamp;
 
+/// Whether the calls that wait on a line are taken. The monitor asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CallProgress {
+    /// No call waits.
+    NoneWait,
+    /// Calls wait, and some were taken since the monitor last asked.
+    Taken,
+    /// Calls wait, and none was taken since the monitor last asked.
+    Stalled,
+}
+
 /// The receiving end of a channel, as processors see it.
 ///
 /// The steps of sleeping (S1 to S4) and their proof are in `underpass-channel/src/README.md`.
@@ -125,10 +136,10 @@ pub trait Line: Send + Sync {
     /// calls this about every [`PROMPT`](crate::PROMPT) ns.
     fn notify_again_if_late(&self) {}
 
-    /// Whether calls wait for [`serve`](Self::serve) (`Some`). If so, whether none was taken since
-    /// the last time. Only the monitor asks. Takes neither lock nor memory.
-    fn stalls(&self) -> Option<bool> {
-        None
+    /// Whether calls wait for [`serve`](Self::serve), and whether some were taken since the last time.
+    /// Only the monitor asks. Takes neither lock nor memory.
+    fn call_progress(&self) -> CallProgress {
+        CallProgress::NoneWait
     }
 
     /// Whether replies are awaited on this line.

@@ -55,22 +55,23 @@ impl History {
         self.held = if before == self.gains { SLICE - 1 } else { 0 };
     }
 
-    /// Whether its kernel thread runs, or is ready to. `None` if the kernel doesn't say.
-    pub(crate) fn runs(&mut self, activation: &Activation) -> Option<bool> {
+    /// What the kernel says that its kernel thread does. `Other` if the kernel doesn't say.
+    pub(crate) fn kernel_state(&mut self, activation: &Activation) -> State {
         if self.task.is_none() {
             // Without file descriptors or `/proc` this finds nothing. The next tick tries again.
-            self.task = Some(Task::open(activation.thread()?).ok()?);
+            let Some(task) = activation.thread().and_then(|thread| Task::open(thread).ok()) else {
+                return State::Other;
+            };
+            self.task = Some(task);
             metrics().entered_kernel(1);
         }
         metrics().entered_kernel(1);
-        match self.task.as_ref()?.state() {
-            Ok(State::Running) => Some(true),
-            Ok(State::Blocked) => Some(false),
-            Ok(State::Other) => None,
-            Err(_) => {
+        match self.task.as_ref().map(Task::state) {
+            Some(Ok(state)) => state,
+            _ => {
                 // The file was of a kernel thread that has ended. Another has taken its place.
                 self.task = None;
-                None
+                State::Other
             }
         }
     }

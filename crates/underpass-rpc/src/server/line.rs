@@ -8,7 +8,7 @@ use std::any::Any;
 use std::sync::Arc;
 use underpass_channel::{Cell, Payload};
 use underpass_os::{WakeTimestamp, failpoint};
-use underpass_processor::{Line, LineOwner, Spin};
+use underpass_processor::{CallProgress, Line, LineOwner, Spin};
 use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_sync::Inside;
 use underpass_threads::short_of_e_stacks;
@@ -84,11 +84,15 @@ impl Line for ServerEnd {
         self.channel.receiving().position()
     }
 
-    fn stalls(&self) -> Option<bool> {
+    fn call_progress(&self) -> CallProgress {
         let position = self.taken();
         // Relaxed: the monitor's alone.
         let same = self.stalled.swap(position, Ordering::Relaxed) == position;
-        self.pending().then_some(same)
+        match self.pending() {
+            false => CallProgress::NoneWait,
+            true if same => CallProgress::Stalled,
+            true => CallProgress::Taken,
+        }
     }
 
     fn serve(&self, by: u64) -> bool {
