@@ -1,4 +1,5 @@
-//! The active lines of this domain, which idle processors poll.
+//! The active lines of this domain, which idle processors poll. `line.rs` says what a line is,
+//! `owner.rs` which activation serves it.
 //!
 //! A line becomes *dormant* if it has carried nothing for as long as its return would cost. Then no
 //! processor polls it, nor watches it during its sleep. The peer's next post on it goes over the

@@ -2,7 +2,7 @@
 //! the kernel without having announced it.
 //!
 //! It ticks while something waits for a processor, or may. Otherwise it sleeps until woken, and
-//! costs nothing.
+//! costs nothing. What it remembers of each activation is in `observation.rs`.
 //!
 //! After its start it takes neither lock nor memory. A preempted activation may hold any lock, the
 //! allocator's among them, and it needs the monitor to get a processor again.

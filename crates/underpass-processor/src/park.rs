@@ -1,5 +1,5 @@
-//! The words on which kernel threads of a domain sleep until others unpark them, and an estimate of
-//! what a wake-up costs.
+//! The words on which kernel threads of a domain sleep until others unpark them (`parker.rs`,
+//! `monitor_parker.rs`), and an estimate of what a wake-up costs (`wake_up_cost.rs`).
 
 #[cfg(not(underpass_loom))]
 mod monitor_parker;

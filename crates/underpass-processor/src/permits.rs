@@ -1,7 +1,8 @@
 //! The permit protocol, apart from kernel threads, so that loom can run it.
 //!
-//! It consists of the counts of permits, the state of each activation, the steps, and the deferral
-//! of preemption.
+//! It consists of the counts of permits (`counts.rs`), the state of each activation
+//! (`activation_state.rs`), the steps (`protocol.rs`), and the deferral of preemption
+//! (`deferral.rs`).
 
 mod activation_state;
 mod counts;

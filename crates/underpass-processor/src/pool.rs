@@ -1,4 +1,9 @@
 //! The activations of a domain, and the permits with which they run.
+//!
+//! This folder has the activation itself (`activation.rs`), the table of all activations
+//! (`registry.rs`), the counts for users (`activation_counts.rs`), and the kernel thread that
+//! starts activations (`launcher.rs`). It also has the maximum (`maximum.rs`), preemption and its
+//! signal (`preempt.rs`), and the link to the permit protocol (`environment.rs`).
 
 pub(crate) mod activation;
 pub(crate) mod activation_counts;
