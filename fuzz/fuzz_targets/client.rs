@@ -42,11 +42,11 @@ fn does(client: &ClientDoor, own: &Own) {
             line.enter();
             line.park(others);
             line.quiet();
-            line.knock();
+            line.wake_spare();
             line.leave(0);
             line.spare();
             line.look();
-            line.insists(false);
+            line.notify_again_after(false);
         }
         Own::Donate { gives_way } => {
             if gives_way && let Some(cpu) = line.begin_to_give_way() {

@@ -47,7 +47,7 @@ fn does(server: &ServerDoor, own: &Own) {
         Own::Sleep { others } => {
             line.park(others);
             line.quiet();
-            line.knock();
+            line.wake_spare();
             line.set_unpolled();
             line.look();
             line.spare();

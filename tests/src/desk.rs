@@ -106,8 +106,8 @@ impl Desk for Clerk {
     }
 
     fn workers(&self) -> Result<(u32, u32, u32), CallError> {
-        let census = processors::census().unwrap();
-        Ok((census.activations as u32, census.stuck as u32, census.lent as u32))
+        let counts = processors::activation_counts().unwrap();
+        Ok((counts.activations as u32, counts.blocked as u32, counts.lent as u32))
     }
 }
 

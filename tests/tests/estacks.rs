@@ -23,27 +23,27 @@ fn so_many_wait(name: &str, count: usize, bound: usize) {
         .export(&name, Desk::serve(clerk.clone()))
         .start()
         .unwrap();
-    let shortages = estacks::census().shortages;
+    let shortages = estacks::counts().shortages;
     estacks::set(bound);
     let begun = || clerk.begun.load(Ordering::SeqCst) as usize;
     let mut puppet = Puppet::start(SERVER);
     assert_eq!(puppet.ask(&format!("import {name} {count}")), "()");
     assert_eq!(puppet.ask("each"), "begun");
     until("as many to wait as may", || (begun() >= bound).then_some(()));
-    until("the others to have to wait", || (estacks::census().shortages > shortages).then_some(()));
-    assert!(begun() <= bound + activations(), "{} have begun, {:?}", begun(), estacks::census());
+    until("the others to have to wait", || (estacks::counts().shortages > shortages).then_some(()));
+    assert!(begun() <= bound + activations(), "{} have begun, {:?}", begun(), estacks::counts());
     clerk.open.store(1, Ordering::SeqCst);
     assert_eq!(puppet.ask("join"), vec!["()"; count].join(" "), "every call is answered");
     assert_eq!(begun(), count);
     assert_eq!(puppet.ask(&format!("add {}", count - 1)), "3");
-    let most = estacks::census().most_associated;
+    let most = estacks::counts().most_associated;
     println!("{count} clients' calls, {most} of them at once in their handlers");
-    until("the last to end", || (estacks::census().associated == 0).then_some(()));
+    until("the last to end", || (estacks::counts().associated == 0).then_some(()));
 }
 
 /// So many activations there are, listeners too.
 fn activations() -> usize {
-    processors::census().unwrap().activations
+    processors::activation_counts().unwrap().activations
 }
 
 #[test]
@@ -53,12 +53,12 @@ fn ten_thousand_clients_hold_a_bounded_number_of_stacks() {
     let _watchdog = Watchdog::new("ten_thousand_clients_hold_a_bounded_number");
     let files = underpass_os::process::raise_files().unwrap() as usize;
     so_many_wait("crowd", 10_000.min(files.saturating_sub(500)), BOUND);
-    let census = estacks::census();
-    assert!(census.most_associated <= BOUND + activations(), "{census:?}");
+    let counts = estacks::counts();
+    assert!(counts.most_associated <= BOUND + activations(), "{counts:?}");
     until("those that are not needed to go", || {
-        let (census, kept) = (estacks::census(), KEPT * (activations() as u64 + 1));
+        let (counts, kept) = (estacks::counts(), KEPT * (activations() as u64 + 1));
         // Where the handlers waited on many activations, each may keep all of its own.
-        (census.exist <= kept && (census.reclaimed > 0 || BOUND as u64 <= kept)).then_some(())
+        (counts.exist <= kept && (counts.reclaimed > 0 || BOUND as u64 <= kept)).then_some(())
     });
 }
 

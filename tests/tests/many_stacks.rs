@@ -35,7 +35,7 @@ fn ten_thousand_calls_wait_on_stacks_of_their_own() {
     };
     let before = (memory(), mappings());
     assert_eq!(puppet.ask("each"), "begun");
-    until("all to wait", || (estacks::census().associated >= count).then_some(()));
+    until("all to wait", || (estacks::counts().associated >= count).then_some(()));
     let (each, maps) = ((memory() - before.0) as f64 / count as f64, mappings() - before.1);
     println!("{count} calls wait, with {each:.1} KiB each, and {maps} mappings more");
     assert!(each <= MOST as f64, "{each} KiB for each call that waits");
@@ -43,5 +43,5 @@ fn ten_thousand_calls_wait_on_stacks_of_their_own() {
     assert!(maps <= 2 * count + 1000, "{maps} mappings");
     clerk.open.store(1, Ordering::SeqCst);
     assert_eq!(puppet.ask("join"), vec!["()"; count].join(" "), "every call is answered");
-    until("the last to end", || (estacks::census().associated == 0).then_some(()));
+    until("the last to end", || (estacks::counts().associated == 0).then_some(()));
 }

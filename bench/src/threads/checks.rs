@@ -46,6 +46,6 @@ fn each_case_does_what_it_is_called() {
         assert!(switches < OPERATIONS / 2, "{case} waits for nobody, and there are {switches} switches");
     }
     // No other thread has started there, so that the call has no other kernel thread do it.
-    let census = spawn(|| blocking(|| processors::census().unwrap())).join().unwrap();
-    assert!(census.out + census.detached > 0, "{census}");
+    let counts = spawn(|| blocking(|| processors::activation_counts().unwrap())).join().unwrap();
+    assert!(counts.in_blocking_call + counts.detached > 0, "{counts}");
 }

@@ -16,7 +16,7 @@ use crate::ring_memory::RingMemory;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use underpass_os::Stamp;
+use underpass_os::WakeTimestamp;
 use underpass_os::futex::{self, Scope};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_wire::DecodeError;
@@ -213,8 +213,8 @@ impl Channel {
 
     /// When and from which CPU the peer last woke a processor of this side. What the peer wrote is
     /// untrusted.
-    pub fn last_wake(&self) -> Stamp {
-        Stamp::of(self.region.word((self.own_attention + LAST_WAKE) / 8).load(Ordering::Relaxed))
+    pub fn last_wake(&self) -> WakeTimestamp {
+        WakeTimestamp::of(self.region.word((self.own_attention + LAST_WAKE) / 8).load(Ordering::Relaxed))
     }
 
     /// Wakes one processor of the peer that sleeps on its attention word, as [`Doorbell::Wake`]
@@ -223,18 +223,18 @@ impl Channel {
         // Relaxed, here and in `last_wake`: it is a measurement.
         self.region
             .word((self.peer_attention + LAST_WAKE) / 8)
-            .store(Stamp::shared().bits(), Ordering::Relaxed);
+            .store(WakeTimestamp::shared().bits(), Ordering::Relaxed);
         futex::wake(self.region.attention(self.peer_attention), Scope::Shared, 1);
     }
 
     /// Wakes a spare processor of the peer, if one sleeps while another one runs. Returns whether
     /// it did.
     pub fn wake_spare(&self) -> bool {
-        let knocked = self.peer().wake_spare();
-        if knocked {
+        let woken = self.peer().wake_spare();
+        if woken {
             self.wake_peer();
         }
-        knocked
+        woken
     }
 
     /// How many requests the server has taken, as it says.

@@ -44,9 +44,9 @@ pub mod signal;
 mod socket;
 pub mod spawn;
 mod stack;
-mod stamp;
 mod supported;
 pub mod thread;
+mod wake_timestamp;
 
 pub use directory::Directory;
 pub use memory::{Blob, Memory};
@@ -57,4 +57,4 @@ pub use poller::{Poller, Ready};
 pub use sealed::{SealedMemory, Unsealed};
 pub use socket::{Listening, MOST_FILES, Received, Socket, Standing};
 pub use stack::{GUARD, StackMemory, give_back_deep, kernel_stack, most_private, promises_memory};
-pub use stamp::Stamp;
+pub use wake_timestamp::WakeTimestamp;

@@ -1,99 +1,69 @@
-//! Processors: activations, when they may run, what they look at when idle, and how they sleep and
-//! wake.
+//! Processors: which activations may run, what an idle one polls, and how it sleeps and wakes.
 //!
-//! *Decides:* how many activations of a domain run at once and which ([`Pool`], [`Activation`]),
-//! when one has to give way ([`preempt`], and the monitor), which lines an idle processor polls
-//! ([`lines`]), how long it does so ([`Spin`]), and the steps by which it goes to sleep
+//! *Decides:* how many activations of a domain run at once and which ([`Pool`], [`Activation`]). It
+//! decides when one has to give way ([`preempt`], and the monitor). It decides which lines an idle
+//! processor polls ([`lines`]), for how long ([`Spin`]), and by which steps it goes to sleep
 //! ([`sleep()`]).
 //!
-//! *Must not know:* threads (it declares what they implement, [`Upcall`]), channels ([`Line`]),
-//! calls.
+//! *Must not know:* threads (they implement [`Upcall`], which this crate declares), channels (they
+//! implement [`Line`]), calls.
 //!
-//! *Read first:* the proof, which follows here from `README.md`; then `turns.rs`, which does what
-//! it says.
+//! | folder | what is in it |
+//! |---|---|
+//! | `permits/` | the permit protocol apart from kernel threads: counts, states, steps, deferral of preemption |
+//! | `pool/` | the activations of a domain: their starts and ends, the maximum, preemption |
+//! | `monitor/` | the kernel thread that ends time slices and finds blocked activations |
+//! | `lines/` | what an idle processor polls |
+//! | `idle/` | polling, giving way to others on the same CPU, donating, sleeping |
+//! | `park/` | the words on which kernel threads sleep, and what a wake-up costs |
+//!
+//! *Read first:* the proof, which follows here from `README.md`. Then read `permits/protocol.rs`:
+//! its functions are the steps of the proof.
 #![doc = include_str!("README.md")]
 #![forbid(unsafe_code)]
 
 #[cfg(not(underpass_loom))]
-mod activation;
-#[cfg(not(underpass_loom))]
-mod bell;
-#[cfg(not(underpass_loom))]
-mod census;
-#[cfg(not(underpass_loom))]
-mod company;
-mod crowd;
-#[cfg(not(underpass_loom))]
-mod deferral;
-#[cfg(not(underpass_loom))]
-mod handover;
-#[cfg(not(underpass_loom))]
-mod keeper;
-#[cfg(not(underpass_loom))]
-mod line;
+mod idle;
 #[cfg(not(underpass_loom))]
 pub mod lines;
 #[cfg(not(underpass_loom))]
-mod maximum;
+mod metrics;
 #[cfg(not(underpass_loom))]
 mod monitor;
+mod park;
 #[cfg(not(underpass_loom))]
-mod notes;
-mod parker;
+mod permits;
 #[cfg(not(underpass_loom))]
 mod pool;
 #[cfg(not(underpass_loom))]
-pub mod preempt;
-#[cfg(not(underpass_loom))]
-mod roster;
-#[cfg(not(underpass_loom))]
-mod seat;
-#[cfg(not(underpass_loom))]
-mod sleep;
-#[cfg(not(underpass_loom))]
-mod slots;
-#[cfg(not(underpass_loom))]
-mod spin;
-#[cfg(not(underpass_loom))]
-mod steward;
-#[cfg(not(underpass_loom))]
-mod tally;
-#[cfg(not(underpass_loom))]
-mod turns;
-#[cfg(not(underpass_loom))]
-mod world;
+mod start;
 
-/// The steps of deferral, for its models.
+/// The permit protocol apart from kernel threads, for its models.
 #[cfg(underpass_loom)]
-pub mod deferral;
-/// The protocol apart from kernel threads, for its models.
-#[cfg(underpass_loom)]
-pub mod seat;
-/// The word of the slots, for its models.
-#[cfg(underpass_loom)]
-pub mod slots;
-/// The protocol apart from kernel threads, for its models.
-#[cfg(underpass_loom)]
-pub mod turns;
+pub mod permits;
 
 #[cfg(not(underpass_loom))]
-pub use activation::Activation;
+pub use idle::donate::{give_way, stand_by};
 #[cfg(not(underpass_loom))]
-pub use census::Census;
+pub use idle::sleep::{DonateTo, PROMPT, SleepRole, patience, prompt_patience, sleep, sleep_and_donate};
 #[cfg(not(underpass_loom))]
-pub use handover::{give_way, stand_by};
+pub use idle::spin::{AdaptiveSpin, Spin};
 #[cfg(not(underpass_loom))]
-pub use keeper::Keeper;
+pub use lines::line::{CallProgress, Line};
 #[cfg(not(underpass_loom))]
-pub use line::Line;
-pub use parker::Parker;
+pub use lines::owner::LineOwner;
+#[cfg(not(underpass_loom))]
+pub use metrics::{Metrics, metrics};
+pub use park::parker::Parker;
+#[cfg(not(underpass_loom))]
+pub use park::wake_up_cost::{set_wake_up_cost, wake_up_cost};
+#[cfg(not(underpass_loom))]
+pub use pool::activation::Activation;
+#[cfg(not(underpass_loom))]
+pub use pool::activation_counts::ActivationCounts;
+#[cfg(not(underpass_loom))]
+pub use pool::preempt;
+#[cfg(not(underpass_loom))]
+pub use pool::registry::MOST_ACTIVATIONS;
 #[cfg(not(underpass_loom))]
 pub use pool::{Pool, Upcall};
-#[cfg(not(underpass_loom))]
-pub use roster::MOST_ACTIVATIONS;
-#[cfg(not(underpass_loom))]
-pub use sleep::{Donee, PROMPT, Role, patience, prompt_patience, sleep, sleep_and_donate};
-#[cfg(not(underpass_loom))]
-pub use spin::{Habit, Spin, set_wake_up_cost, wake_up_cost};
-#[cfg(not(underpass_loom))]
-pub use tally::{Tally, tally};

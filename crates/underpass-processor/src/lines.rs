@@ -1,32 +1,37 @@
-//! The active lines of this domain, for idle processors to poll.
+//! The active lines of this domain, which idle processors poll. `line.rs` says what a line is,
+//! `owner.rs` which activation serves it.
 //!
-//! A line that has carried nothing for as long as its return would cost becomes *dormant*: no
-//! processor looks at it, nor watches it in its sleep. Its peer's next post rings over the socket,
-//! or a call of this domain's own finds it so; then it is active again. The steps A1 to A4 and
-//! their proof are in `underpass-channel/src/README.md`.
+//! A line becomes *dormant* if it has carried nothing for as long as its return would cost. Then no
+//! processor polls it, nor watches it during its sleep. The peer's next post on it goes over the
+//! socket, which makes it active again. A call of this domain also makes it active. The steps A1 to
+//! A4 and their proof are in `underpass-channel/src/README.md`.
 
-use crate::{Line, preempt, tally};
+pub(crate) mod line;
+pub(crate) mod owner;
+
+use crate::{CallProgress, Line, metrics, preempt};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use underpass_os::barrier;
 use underpass_os::futex::MOST_WORDS;
 
-/// Lines.
+/// A list of lines.
 pub type List = Arc<[Arc<dyn Line>]>;
 
 /// The most lines that are active from the start: as many as a sleep can watch, besides the
-/// sleeper's own word. Calls make more of them so.
+/// sleeper's own word. Calls activate more.
 pub const MOST_ACTIVE: usize = MOST_WORDS - 1;
 
-/// Passes over the lines between two sweeps. A look takes 3 to 4 ns, and what a dormant line's
-/// first call costs more than another's some 60 µs: it is put away when it has cost as much.
+/// Passes over the lines between two sweeps. To poll a line once takes 3 to 4 ns. The first call on
+/// a dormant line costs about 60 µs more than others. So a line becomes dormant once polling it has
+/// cost that much.
 const SWEEP: u32 = 16 * 1024;
 
-/// A sleep over a line, with its announcement and the kernel's part, costs as much as this many
-/// looks.
+/// A sleep costs as much for each line as polling the line this many times. This covers the
+/// announcement and the kernel's part.
 pub const SLEEP: u32 = 128;
 
-/// So few lines are not worth a sweep.
+/// A sweep does not pay for this many lines or fewer.
 const FEW: usize = 4;
 
 static LINES: Mutex<Option<List>> = Mutex::new(None);
@@ -45,7 +50,7 @@ fn vec_of(lines: &Option<List>) -> Vec<Arc<dyn Line>> {
 
 fn publish(lines: &mut Option<List>, list: Vec<Arc<dyn Line>>) {
     *lines = Some(list.into());
-    // SYNC with `VERSION` load in `View::get`: a hint; the list itself is under the lock.
+    // SYNC with `VERSION` load in `View::get`: a hint. The list itself is under the lock.
     VERSION.fetch_add(1, Ordering::Release);
 }
 
@@ -53,34 +58,36 @@ fn is_in(lines: &Option<List>, line: &Arc<dyn Line>) -> bool {
     lines.iter().flat_map(|list| list.iter()).any(|other| Arc::ptr_eq(other, line))
 }
 
-/// Keeps the list as it is, while the value lives. Its kernel thread is not to be preempted
+/// Keeps the list unchanged while the value lives. The calling kernel thread must not be preempted
 /// meanwhile.
-pub struct Held(MutexGuard<'static, Option<List>>);
+pub struct LockedLines(MutexGuard<'static, Option<List>>);
 
-impl std::fmt::Debug for Held {
+impl std::fmt::Debug for LockedLines {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Held").finish_non_exhaustive()
+        f.debug_struct("LockedLines").finish_non_exhaustive()
     }
 }
 
-/// Keeps the list as it is.
-pub fn hold() -> Held {
-    Held(locked())
+/// Keeps the list unchanged.
+pub fn hold() -> LockedLines {
+    LockedLines(locked())
 }
 
-impl Held {
-    /// This process was forked off: nobody looks at any line of its parent's.
+impl LockedLines {
+    /// This process was forked off: it polls none of its parent's lines.
     pub fn cut_off(mut self) {
-        // Not dropped: none of what ends with a line is the child's to end.
+        // Not dropped: the child must not end what ends with a line.
         std::mem::forget(self.0.take());
         VERSION.fetch_add(1, Ordering::Release);
     }
 }
 
-/// Adds a line: an active one, unless as many are as a sleep can watch. Processors that sleep don't
-/// watch it until they are woken; says whether that is to be done.
+/// Adds a line. The line is active, unless as many are as a sleep can watch.
+///
+/// Returns whether the caller has to wake the processors that sleep: they don't watch the line
+/// until they are woken.
 pub fn add(line: Arc<dyn Line>) -> bool {
-    // Every scheduler takes the lock: who holds it keeps its processor.
+    // Every scheduler takes the lock, so its holder must not be preempted.
     let _held = preempt::critical();
     let mut lines = locked();
     let mut list = vec_of(&lines);
@@ -92,7 +99,8 @@ pub fn add(line: Arc<dyn Line>) -> bool {
     true
 }
 
-/// Removes a line; says whether it was active, so that processors that sleep may hold on to it.
+/// Removes a line. Returns whether it was active: then processors that sleep may still hold on to
+/// it.
 pub fn remove(line: &Arc<dyn Line>) -> bool {
     let _held = preempt::critical();
     let mut lines = locked();
@@ -105,12 +113,12 @@ pub fn remove(line: &Arc<dyn Line>) -> bool {
     active
 }
 
-/// Makes a line active; says whether it wasn't. Then processors that sleep are to be woken, so that
-/// their sleep covers it.
+/// Makes a line active. Returns `false` if it was so already, or is closed. If `true`, the caller
+/// has to wake the processors that sleep, so that their sleep covers the line.
 pub fn activate(line: &Arc<dyn Line>) -> bool {
     let _held = preempt::critical();
     let mut lines = locked();
-    // One that was removed is closed.
+    // A line that was removed is closed.
     if is_in(&lines, line) || !line.revive() {
         return false;
     }
@@ -118,27 +126,28 @@ pub fn activate(line: &Arc<dyn Line>) -> bool {
     list.push(line.clone());
     let many = list.len().is_multiple_of(MOST_ACTIVE);
     publish(&mut lines, list);
-    tally().activated();
+    metrics().activated();
     drop(lines);
     if many {
-        // A domain of plain kernel threads has no processors that pass over the lines.
+        // In a domain of plain kernel threads no processor passes over the lines.
         sweep();
     }
     true
 }
 
-/// Whether calls wait on any active line; if so, whether on one of them none was taken since this
-/// was asked last. For the monitor, which waits for no lock and holds no line: where the list is
-/// being changed, calls count as waiting, and the next tick tells more.
-pub(crate) fn stalls() -> Option<bool> {
+/// The worst progress of calls on any active line.
+///
+/// The monitor asks. It waits for no lock and holds no line. So if another thread is changing the
+/// list, calls count as waiting, and the next tick asks again.
+pub(crate) fn call_progress() -> CallProgress {
     let lines = match LINES.try_lock() {
         Ok(lines) => lines,
         Err(TryLockError::Poisoned(lines)) => lines.into_inner(),
-        Err(TryLockError::WouldBlock) => return Some(false),
+        Err(TryLockError::WouldBlock) => return CallProgress::Taken,
     };
-    // Each line is asked, as each remembers what it had taken.
-    let stalls = lines.iter().flat_map(|list| list.iter()).filter_map(|line| line.stalls());
-    stalls.reduce(|any, stalls| any | stalls)
+    // Each line is asked, since each remembers how many calls it had taken.
+    let progress = lines.iter().flat_map(|list| list.iter()).map(|line| line.call_progress());
+    progress.max().unwrap_or(CallProgress::NoneWait)
 }
 
 /// How many lines are active.
@@ -147,8 +156,8 @@ pub fn active() -> usize {
     locked().as_ref().map_or(0, |list| list.len())
 }
 
-/// A processor has passed over the lines so many times. Says whether some became dormant: then
-/// processors that sleep are to be woken, since they hold on to those.
+/// A processor has passed over the lines `times` times. Returns whether lines became dormant. Then
+/// the caller has to wake the processors that sleep, since these hold on to those lines.
 #[inline]
 pub fn passed(times: u32) -> bool {
     // Relaxed: nothing depends on when the next sweep comes.
@@ -158,7 +167,7 @@ pub fn passed(times: u32) -> bool {
     sweep()
 }
 
-/// Puts the lines away that have carried nothing since the last sweep.
+/// Makes those lines dormant that have carried nothing since the last sweep.
 #[cold]
 fn sweep() -> bool {
     PASSES.store(0, Ordering::Relaxed);
@@ -172,21 +181,21 @@ fn sweep() -> bool {
     if idle.is_empty() {
         return false;
     }
-    // A1 comes last: nobody sees the list before the lock is let go of.
+    // A1 comes last: nobody sees the list before the lock is released.
     used.extend(put_away(&idle));
     publish(&mut lines, used);
     true
 }
 
-/// *A2 to A4.* Gives back those for which something has come.
+/// *A2 to A4.* Makes lines dormant. Returns those for which something has come, which stay active.
 fn put_away(idle: &[Arc<dyn Line>]) -> Vec<Arc<dyn Line>> {
     idle.iter().for_each(|line| line.retire());
     barrier::heavy();
-    tally().entered_kernel(1);
+    metrics().entered_kernel(1);
     idle.iter().filter(|line| !line.rests() && line.revive()).cloned().collect()
 }
 
-/// How recent one processor's copy of the list is.
+/// One processor's view of the list: which version it has seen.
 #[derive(Debug, Default)]
 pub struct View {
     version: u64,

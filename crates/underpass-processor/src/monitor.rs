@@ -1,38 +1,45 @@
-//! The monitor: one kernel thread that finds what nobody announced.
+//! The monitor: one kernel thread that ends time slices, and finds activations that are blocked in
+//! the kernel without having announced it.
 //!
-//! It ticks while something waits for a processor, or may; else it dozes and costs nothing. It
-//! takes neither lock nor memory after its start: who was preempted may hold any lock, the
-//! allocator's among them, and the monitor is who gives it a processor again.
+//! It ticks while something waits for a processor, or may. Otherwise it sleeps until woken, and
+//! costs nothing. What it remembers of each activation is in `observation.rs`.
+//!
+//! After its start it takes neither lock nor memory. A preempted activation may hold any lock, the
+//! allocator's among them, and it needs the monitor to get a processor again.
 
-use crate::notes::{Note, Seen};
-use crate::pool::BELL;
-use crate::roster::MOST_ACTIVATIONS;
-use crate::seat::state;
-use crate::{Activation, Pool, Upcall, lines, maximum, preempt, tally, turns};
+mod observation;
+
+use crate::permits::{protocol, state};
+use crate::pool::registry::MOST_ACTIVATIONS;
+use crate::pool::{MONITOR, maximum};
+use crate::{Activation, CallProgress, Pool, Upcall, lines, metrics, preempt};
+use observation::{History, Observation};
 use std::sync::atomic::Ordering;
 use underpass_os::barrier;
 use underpass_os::clock::now_ns;
+use underpass_os::thread::State;
 
-/// Between two ticks, in ns. Unannounced blocking is found after one to two of these.
+/// The time between two ticks, in ns. Unannounced blocking is found after one to two ticks.
 const TICK: u64 = 5_000_000;
 /// Ticks that an activation may run while others wait.
 pub(crate) const SLICE: u32 = 2;
-/// Ticks that unstarted work may wait while those that run switch threads.
+/// Ticks that unstarted work may wait while the activations that run switch threads.
 const PATIENCE: u32 = 4;
-/// Ticks with nothing to do before a doze: who comes and goes shall not wake the monitor each time.
+/// Ticks with nothing to do before the monitor sleeps until woken, so that short waits don't wake
+/// it each time.
 const QUIET: u32 = 4;
-/// Between two looks at what processors this domain may use, in ns.
+/// The time between two reviews of the processors that this domain may use, in ns.
 const REVIEW: u64 = 1_000_000_000;
 
 pub(crate) struct Monitor {
     pool: &'static Pool,
     upcall: &'static dyn Upcall,
     /// By the number of the activation.
-    notes: Box<[Note]>,
-    /// What a tick sees. Room for all.
-    seen: Vec<Seen>,
-    /// The number of who was called up to take over for unstarted work, or is being started for
-    /// that, and how often it had come to a slot then.
+    histories: Box<[History]>,
+    /// What a tick sees, with room for all activations.
+    seen: Vec<Observation>,
+    /// The activation that was published as waiting to take over for unstarted work, or is being
+    /// started for that: its number, and how many permits it had been given by then.
     helper: Option<(usize, u32)>,
     /// For how many ticks there has been unstarted work.
     unstarted: u32,
@@ -45,7 +52,7 @@ impl Monitor {
         Self {
             pool,
             upcall,
-            notes: std::iter::repeat_with(Note::default).take(MOST_ACTIVATIONS).collect(),
+            histories: std::iter::repeat_with(History::default).take(MOST_ACTIVATIONS).collect(),
             seen: Vec::with_capacity(MOST_ACTIVATIONS),
             helper: None,
             unstarted: 0,
@@ -60,41 +67,42 @@ impl Monitor {
         loop {
             let now = now_ns();
             if now >= next {
-                // Ticks that were missed are not made up for.
+                // Missed ticks are not made up for.
                 next = now + TICK;
                 self.review(now);
                 self.tick();
             }
             if self.quiet < QUIET {
-                BELL.tick(next);
+                MONITOR.sleep_until(next);
                 continue;
             }
-            BELL.doze(|| !busy(self.pool, self.upcall));
+            MONITOR.sleep_until_unparked(|| !busy(self.pool, self.upcall));
             self.quiet = 0;
             next = now_ns() + TICK;
             self.start_again();
         }
     }
 
-    /// What happened before the doze is no measure.
+    /// Restarts all measurements: the time of the sleep does not count.
     fn start_again(&mut self) {
         self.unstarted = 0;
-        let _ = lines::stalls();
+        let _ = lines::call_progress();
         for activation in self.pool.activations() {
-            self.note(activation).start_again(activation);
+            self.history(activation).start_again(activation);
         }
     }
 
-    fn note(&mut self, activation: &Activation) -> &mut Note {
-        &mut self.notes[activation.number()]
+    fn history(&mut self, activation: &Activation) -> &mut History {
+        &mut self.histories[activation.number()]
     }
 
-    /// The affinity and the quotas may have changed.
+    /// Reviews the processors of this domain, once a second: the affinity and the quotas may have
+    /// changed.
     fn review(&mut self, now: u64) {
         if now - self.reviewed >= REVIEW {
             self.reviewed = now;
             if maximum::varies() {
-                self.pool.births.call_review();
+                self.pool.starts.request_review();
             }
         }
     }
@@ -103,20 +111,20 @@ impl Monitor {
         self.upcall.tick();
         let unstarted = self.upcall.unstarted();
         if unstarted {
-            turns::request(self.pool);
+            protocol::request(self.pool);
         }
         let stalled = self.calls_stall();
-        if self.pool.counts().waiting > 0 && turns::detach(self.pool) {
-            turns::free(self.pool);
+        if self.pool.counts().waiting > 0 && protocol::detach(self.pool) {
+            protocol::free(self.pool);
         }
         let mut seen = std::mem::take(&mut self.seen);
-        seen.extend(self.pool.activations().map(|activation| self.note(activation).look(activation)));
-        let owed = !self.pool.counts().free() && seen.iter().any(|seen| seen.at == state::STUCK);
+        seen.extend(self.pool.activations().map(|activation| self.history(activation).look(activation)));
+        let owed = !self.pool.counts().free() && seen.iter().any(|seen| seen.at == state::BLOCKED);
         for seen in &seen {
             self.see_to(seen, unstarted || stalled, owed);
         }
         if stalled {
-            turns::serve(self.pool);
+            protocol::serve(self.pool);
         }
         self.unstarted = if unstarted { self.unstarted + 1 } else { 0 };
         self.preempt(&mut seen);
@@ -125,30 +133,32 @@ impl Monitor {
         self.quiet = if busy(self.pool, self.upcall) { 0 } else { self.quiet + 1 };
     }
 
-    /// Whether calls have waited for a tick on a line of which nobody has taken any meanwhile. Not
-    /// before it is known for whom those work that were found blocked: else one user's calls might
-    /// be given all processors.
+    /// Whether calls have waited for a tick on a line of which no activation has taken any call
+    /// meanwhile. It is `false` until the layers above know for which users the blocked activations
+    /// work. Otherwise one user's calls might be given all processors.
     fn calls_stall(&self) -> bool {
-        // Relaxed: the bell, or D2, makes it visible. Cleared first, so that what comes meanwhile
-        // is not lost.
+        // Relaxed: the monitor's parker, or D2, makes it visible. It is cleared before the check,
+        // so that a request during the check is not lost.
         if !self.pool.calls.swap(false, Ordering::Relaxed) {
             return false;
         }
-        let stalls = lines::stalls();
-        if stalls.is_some() {
+        let progress = lines::call_progress();
+        if progress != CallProgress::NoneWait {
             self.pool.calls.store(true, Ordering::Relaxed);
         }
-        stalls == Some(true) && self.upcall.settled()
+        progress == CallProgress::Stalled && self.upcall.settled()
     }
 
-    /// Unannounced blocking, its end, and slices that are used up. Something is `wanted` that any
-    /// could do. Where a slot is `owed`, an activation that blocked will want one when it goes on:
-    /// a holder that blocks too gives its slot up, so that the monitor need not watch for that.
-    fn see_to(&mut self, seen: &Seen, wanted: bool, owed: bool) {
+    /// Handles unannounced blocking, its end, and slices that are used up.
+    ///
+    /// `wanted`: there is something to do that any activation could do. `owed`: some activation is
+    /// blocked while no permit is free, and will want a permit when it goes on. Then a holder that
+    /// blocks too gives its permit up, so that the monitor need not keep watching.
+    fn see_to(&mut self, seen: &Observation, wanted: bool, owed: bool) {
         let activation = seen.activation;
-        let seat = activation.seat();
+        let state = activation.state();
         match seen.at {
-            state::STUCK if self.note(activation).runs(activation) == Some(true) => {
+            state::BLOCKED if self.history(activation).kernel_state(activation) == State::Running => {
                 self.ended_blocking(activation)
             }
             state::RUNNING | state::PREEMPTING if seen.still > 0 => {
@@ -156,8 +166,8 @@ impl Monitor {
                 if !wanted && !owed {
                     return;
                 }
-                if self.note(activation).runs(activation) == Some(false) {
-                    if seat.advance(seen.at, state::STUCK) {
+                if self.history(activation).kernel_state(activation) == State::Blocked {
+                    if state.advance(seen.at, state::BLOCKED) {
                         self.began_blocking(activation);
                     }
                     return;
@@ -165,94 +175,96 @@ impl Monitor {
                 if !wanted {
                     return;
                 }
-                if seen.still >= SLICE && self.note(activation).first_finding() {
+                if seen.still >= SLICE && self.history(activation).first_report() {
                     self.upcall.found_computing(activation);
                 }
                 if seen.at == state::PREEMPTING {
-                    // It was asked, and came to no scheduling point.
-                    self.note(activation).interrupt(activation);
+                    // It was asked to give way, and has reached no scheduling point.
+                    self.history(activation).interrupt(activation);
                 }
             }
             _ => {}
         }
     }
 
-    /// Its slot is in hand.
+    /// `activation` has just become `BLOCKED`, and the monitor has its permit in hand.
     fn began_blocking(&mut self, activation: &'static Activation) {
-        tally().compensated();
-        self.pool.births.began_blocking();
-        // Before its slot is another's, who may begin one more call of the same user.
+        metrics().compensated();
+        self.pool.starts.began_blocking();
+        // Before another activation gets the permit, since it may begin one more call of the same
+        // user.
         self.upcall.found_blocking(activation);
-        turns::see_to_listeners(self.pool);
-        turns::free(self.pool);
+        protocol::ensure_listeners(self.pool);
+        protocol::free(self.pool);
         barrier::heavy();
-        tally().entered_kernel(1);
+        metrics().entered_kernel(1);
         if self.upcall.unstarted() {
-            turns::request(self.pool);
+            protocol::request(self.pool);
         }
     }
 
-    /// It runs without a slot: it gets one, or the handler has it wait.
+    /// `activation` runs without a permit. Gives it one, or has the signal handler make it wait.
     fn ended_blocking(&mut self, activation: &'static Activation) {
-        if self.pool.slots.take() {
-            match activation.seat().seat(state::STUCK) {
+        if self.pool.permits.take() {
+            match activation.state().give_permit(state::BLOCKED) {
                 true => self.upcall.ended_blocking(),
-                false => turns::free(self.pool),
+                false => protocol::free(self.pool),
             }
         } else {
-            self.note(activation).interrupt(activation);
+            self.history(activation).interrupt(activation);
         }
     }
 
-    /// Asks as many to give way as others wait, of those that have had a slice, those first that
-    /// have had most.
-    fn preempt(&mut self, seen: &mut Vec<Seen>) {
+    /// Asks as many activations to give way as others wait. It asks only activations that have had
+    /// a slice, and begins with those that have held their permits longest.
+    fn preempt(&mut self, seen: &mut Vec<Observation>) {
         seen.retain(|seen| seen.at == state::RUNNING && seen.held >= SLICE);
         seen.sort_unstable_by_key(|seen| std::cmp::Reverse(seen.held));
         let hogs = seen.iter().any(|seen| seen.still >= SLICE);
-        // Those that switch will come to it, unless it is work that none of them takes.
+        // Activations that switch threads will come to the work, unless none of them would take it.
         let patience = if hogs { SLICE } else { PATIENCE };
         if self.unstarted >= patience && !self.pool.counts().free() && !self.helped() {
-            self.call_up();
+            self.enlist_sleeper();
         }
         let counts = self.pool.counts();
-        let asked = self.pool.activations().filter(|a| a.seat().hint() == state::PREEMPTING).count();
+        let asked = self.pool.activations().filter(|a| a.state().hint() == state::PREEMPTING).count();
         let excess = counts.running.saturating_sub(counts.maximum);
         let wanted = ((excess + counts.waiting) as usize).saturating_sub(asked);
         for seen in seen.iter().take(wanted) {
             let activation = seen.activation;
-            // Who has switched threads will again in a moment; who has not for a tick may not for
-            // long.
-            if activation.seat().advance(state::RUNNING, state::PREEMPTING) && seen.still > 0 {
-                self.note(activation).interrupt(activation);
+            // Signal only activations that have not switched threads for a whole tick. The others
+            // reach a scheduling point soon.
+            if activation.state().advance(state::RUNNING, state::PREEMPTING) && seen.still > 0 {
+                self.history(activation).interrupt(activation);
             }
         }
     }
 
-    /// Sees to somebody who takes over for unstarted work: one that sleeps, or one that is started
-    /// and waits by the next tick.
-    fn call_up(&mut self) {
-        self.helper = turns::call_up(self.pool).map(|seat| (seat.number(), seat.gains())).or_else(|| {
-            let number = self.pool.roster.len();
-            self.pool.births.ask_for_helper(self.pool.living()).then_some((number, 0))
-        });
+    /// Provides an activation that takes over for unstarted work: a sleeper that waits from now on,
+    /// or a new one, which waits by the next tick.
+    fn enlist_sleeper(&mut self) {
+        self.helper =
+            protocol::enlist_sleeper(self.pool).map(|state| (state.number(), state.gains())).or_else(|| {
+                let number = self.pool.registry.len();
+                self.pool.starts.request(self.pool.living()).then_some((number, 0))
+            });
     }
 
-    /// Whether who was called up for unstarted work has not come to its turn yet.
+    /// Whether the activation that takes over for unstarted work has not been given a permit yet.
     fn helped(&self) -> bool {
-        self.helper.is_some_and(|(number, gains)| match self.pool.roster.get(number) {
+        self.helper.is_some_and(|(number, gains)| match self.pool.registry.get(number) {
             Some(activation) => {
-                let seat = activation.seat();
-                let born = gains == 0 && seat.hint() == state::ASLEEP;
-                seat.gains() == gains && (born || seat.hint() == state::WAITING)
+                let state = activation.state();
+                let started = gains == 0 && state.hint() == state::ASLEEP;
+                state.gains() == gains && (started || state.hint() == state::WAITING)
             }
-            None => self.pool.births.expected(),
+            None => self.pool.starts.expected(),
         })
     }
 }
 
-impl Note {
-    /// Sends the signal, once for each time.
+impl History {
+    /// Sends the signal, once for each request to give way.
     fn interrupt(&mut self, activation: &Activation) {
         if !self.interrupted {
             self.interrupted = preempt::interrupt(activation);
@@ -266,13 +278,13 @@ fn busy(pool: &Pool, upcall: &dyn Upcall) -> bool {
     counts.waiting > 0
         || counts.running > counts.maximum
         || upcall.unstarted()
-        // Relaxed: D2's barrier is what counts.
+        // Relaxed: the barrier of D2 orders this.
         || pool.calls.load(Ordering::Relaxed)
-        || pool.activations().any(|activation| match activation.seat().hint() {
+        || pool.activations().any(|activation| match activation.state().hint() {
             state::RUNNING => upcall.ready(activation),
             state::PREEMPTING => true,
-            // When it comes back while all processors run, it is one too many.
-            state::STUCK => !counts.free(),
+            // If it returns while all permits are taken, one activation too many runs.
+            state::BLOCKED => !counts.free(),
             _ => false,
         })
 }

@@ -1,58 +1,72 @@
-//! The activations of a domain, and the slots in which they run.
+//! The activations of a domain, and the permits with which they run.
+//!
+//! This folder has the activation itself (`activation.rs`), the table of all activations
+//! (`registry.rs`), the counts for users (`activation_counts.rs`), and the kernel thread that
+//! starts activations (`launcher.rs`). It also has the maximum (`maximum.rs`), preemption and its
+//! signal (`preempt.rs`), and the link to the permit protocol (`environment.rs`).
 
-use crate::bell::Bell;
-use crate::monitor::Monitor;
-use crate::roster::{MOST_ACTIVATIONS, Roster};
-use crate::slots::{Counts, Slots};
-use crate::steward::{self, Births};
-use crate::{Activation, Census, maximum, preempt, tally, turns};
+pub(crate) mod activation;
+pub(crate) mod activation_counts;
+mod environment;
+pub(crate) mod launcher;
+pub(crate) mod maximum;
+pub mod preempt;
+pub(crate) mod registry;
+
+use crate::park::MonitorParker;
+use crate::permits::{Counts, Permits, fence_after_change, protocol};
+use crate::{Activation, ActivationCounts, metrics};
+use launcher::Starts;
+use registry::{MOST_ACTIVATIONS, Registry};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use underpass_os::barrier;
 
-/// What runs on activations, and what processors ask of it.
+/// What processors ask of the threads that run on activations. The crate of threads implements it.
 pub trait Upcall: Send + Sync {
-    /// Runs user-level threads on this activation until it has ended in [`idle`](Activation::idle).
-    /// Called on its kernel thread, when it has a processor.
+    /// Runs user-level threads on this activation, until it has ended in
+    /// [`idle`](Activation::idle). It is called on the activation's kernel thread, once that has a
+    /// processor.
     fn activate(&'static self, activation: &'static Activation);
 
-    /// Whether threads that have not started, or migrating ones that are ready, wait anywhere: any
-    /// activation may take them.
+    /// Whether any activation may take work now: threads that have not started, or migrating
+    /// threads that are ready.
     ///
-    /// Asked everywhere, even where what was interrupted may hold any lock: takes neither lock nor
-    /// memory, as all that follow.
+    /// This is asked everywhere, even where the interrupted thread may hold any lock. So it takes
+    /// neither lock nor memory, and neither do the other methods below.
     fn unstarted(&self) -> bool;
 
-    /// Whether this activation, if it were called now, would take some of the
+    /// Whether this activation, if it were woken now, would take some of the
     /// [`unstarted`](Self::unstarted) work.
     fn takes(&self, activation: &Activation) -> bool {
         let _ = activation;
         true
     }
 
-    /// Whether this activation, if it were called now, would serve calls.
+    /// Whether this activation, if it were woken now, would serve calls.
     fn serves(&self, activation: &Activation) -> bool {
         let _ = activation;
         true
     }
 
-    /// Whether started threads are ready on this activation, so that it needs a processor. Asked by
-    /// the monitor.
+    /// Whether started threads are ready on this activation, so that it needs a processor. The
+    /// monitor asks.
     fn ready(&self, activation: &Activation) -> bool;
 
-    /// The monitor found that the thread that runs on `activation` blocks without having said so.
+    /// The monitor found that the thread which runs on `activation` has blocked without announcing
+    /// it.
     fn found_blocking(&self, activation: &Activation);
 
-    /// The monitor found that the thread that runs on `activation` has used up a slice while others
-    /// wait. Once for each time that it runs.
+    /// The monitor found that the thread which runs on `activation` has used up a slice while
+    /// others wait. This comes once for each run of the thread.
     fn found_computing(&self, activation: &Activation);
 
-    /// A thread that was [`found_blocking`](Self::found_blocking) does so no more, or says so by
-    /// now.
+    /// A thread that was [`found_blocking`](Self::found_blocking) runs again, or has announced a
+    /// blocking call by now.
     fn ended_blocking(&self) {}
 
-    /// Whether what the threads above do about one that was
-    /// [`found_blocking`](Self::found_blocking) is done: until then the monitor calls nobody for
+    /// Whether the layers above have handled each thread that was
+    /// [`found_blocking`](Self::found_blocking). Until then the monitor wakes no activation for
     /// calls that wait.
     fn settled(&self) -> bool {
         true
@@ -64,40 +78,40 @@ pub trait Upcall: Send + Sync {
 
 /// Nobody has begun a blocking call yet.
 const UNUSED: u32 = 0;
-/// Somebody is about to.
+/// Some activation is about to begin the first one.
 const USED: u32 = 1;
-/// And everybody who makes work by now knows that.
+/// One has begun, and each thread that makes work knows it by now.
 const KNOWN: u32 = 2;
 
 /// The activations of this domain.
 pub struct Pool {
-    pub(crate) slots: Slots,
-    pub(crate) roster: Roster,
+    pub(crate) permits: Permits,
+    pub(crate) registry: Registry,
     pub(crate) upcall: &'static dyn Upcall,
-    pub(crate) births: Births,
-    /// Whether somebody has begun a blocking call: [`UNUSED`], [`USED`] or [`KNOWN`].
-    brackets: AtomicU32,
-    /// Listeners that run on donated processors.
+    pub(crate) starts: Starts,
+    /// Whether an activation has begun a blocking call: [`UNUSED`], [`USED`] or [`KNOWN`].
+    blocking_calls: AtomicU32,
+    /// How many listeners run on donated processors.
     pub(crate) lent: AtomicU32,
-    /// The lock of changes of the maximum.
+    /// Held while the maximum changes.
     changes: Mutex<()>,
-    /// Calls wait on the lines, and whoever runs may be blocked: the monitor is to look. It clears
-    /// this.
+    /// Calls wait on the lines, and all activations that run may be blocked, so the monitor has to
+    /// check. The monitor clears it.
     pub(crate) calls: AtomicBool,
 }
 
-static POOL: OnceLock<Pool> = OnceLock::new();
-/// The monitor's.
-pub(crate) static BELL: Bell = Bell::new();
+pub(crate) static POOL: OnceLock<Pool> = OnceLock::new();
+/// Where the monitor sleeps.
+pub(crate) static MONITOR: MonitorParker = MonitorParker::new();
 
 impl Pool {
-    /// Asks for `processors` at the most, instead of as many as this domain may use.
+    /// Sets the most processors that this domain uses, instead of as many as it may use.
     ///
-    /// With none at all the domain serves calls on processors that its callers donate (the paper's
-    /// S = 0), and has one for threads that no call runs.
+    /// With 0 the domain serves calls on processors that its callers donate (the paper's S = 0). It
+    /// still has one processor for threads that no call runs.
     ///
-    /// Says whether that came before the start. Afterwards it changes the maximum; who runs beyond
-    /// it finishes its slice.
+    /// Returns whether this came before the start. After the start it changes the maximum; an
+    /// activation that runs beyond it finishes its slice.
     pub fn configure(processors: u32) -> bool {
         maximum::configure(processors);
         let pool = POOL.get();
@@ -105,48 +119,21 @@ impl Pool {
         pool.is_none()
     }
 
-    /// This domain's; starts the activations, the monitor and the steward if they aren't yet.
-    ///
-    /// The maximum is [`configure`](Self::configure)d, else `$UNDERPASS_PROCESSORS`, else that of
-    /// the CPUs in the affinity of the kernel thread that comes here first, or what the control
-    /// groups grant if that is less; the last two are read again about once a second while there is
-    /// more to do than processors.
-    ///
-    /// # Panics
-    /// If the kernel gives no kernel thread.
-    pub fn start(upcall: &'static dyn Upcall) -> &'static Pool {
-        let mut new = false;
-        let pool = POOL.get_or_init(|| {
-            new = true;
-            Self::new(upcall)
-        });
-        if new {
-            // Nobody has to do this later, where there may be no locks.
-            barrier::register();
-            pool.fill();
-            let begun = pool.roster.len() > 0
-                && steward::start("underpass-monitor", move || Monitor::new(pool, upcall).run())
-                && steward::start("underpass-steward", move || steward::run(pool));
-            assert!(begun, "the kernel gives no kernel thread for an activation; see `ulimit -u`");
-        }
-        pool
-    }
-
-    fn new(upcall: &'static dyn Upcall) -> Self {
+    pub(crate) fn new(upcall: &'static dyn Upcall) -> Self {
         let maximum = maximum::wanted().min(MOST_ACTIVATIONS);
         Self {
-            slots: Slots::new(maximum as u32),
-            roster: Roster::new(),
+            permits: Permits::new(maximum as u32),
+            registry: Registry::new(),
             upcall,
-            births: Births::new(maximum),
-            brackets: AtomicU32::new(UNUSED),
+            starts: Starts::new(maximum),
+            blocking_calls: AtomicU32::new(UNUSED),
             lent: AtomicU32::new(0),
             changes: Mutex::new(()),
             calls: AtomicBool::new(false),
         }
     }
 
-    /// Whether this domain is to serve calls on donated processors alone.
+    /// Whether this domain serves calls on donated processors only.
     pub fn donated_only() -> bool {
         maximum::donated_only()
     }
@@ -156,158 +143,160 @@ impl Pool {
         POOL.get().is_some()
     }
 
-    /// This domain's, if it was [`start`](Self::start)ed.
+    /// The pool of this domain, if it was [`start`](Self::start)ed.
     pub fn get() -> Option<&'static Pool> {
         POOL.get()
     }
 
-    /// Something became ready that can't run at once: wakes the monitor if it dozes. Two loads if
-    /// not. After what became ready was made visible.
+    /// Wakes the monitor if it sleeps, because something became ready that can't run at once. The
+    /// caller has made that visible before. Two loads if the monitor is awake.
     #[inline]
-    pub fn heed() {
+    pub fn wake_monitor() {
         barrier::light();
-        if BELL.dozes() {
-            BELL.ring();
+        if MONITOR.dozes() {
+            MONITOR.unpark();
         }
     }
 
-    /// Processor slots: the most activations that run at once.
+    /// The permits in all: the most activations that run at once.
     pub fn maximum(&self) -> usize {
-        self.slots.counts().maximum as usize
+        self.permits.counts().maximum as usize
     }
 
-    /// Slots that are taken, those of who is in a blocking call among them until somebody else
-    /// wants them.
+    /// The permits that are taken. This includes those of activations in a blocking call, until
+    /// another activation takes them.
     pub fn running(&self) -> usize {
-        self.slots.counts().running as usize
+        self.permits.counts().running as usize
     }
 
     /// All activations.
     pub fn activations(&self) -> impl Iterator<Item = &'static Activation> {
-        self.roster.iter()
+        self.registry.iter()
     }
 
-    /// OThreads' `ActivationRequest`: work waits that any activation may do. If a processor is free
-    /// for it, wakes an activation that sleeps, or has one started.
+    /// OThreads' `ActivationRequest`: there is work that any activation may do. If a processor is
+    /// free for it, wakes a sleeping activation, or has one started.
     ///
-    /// The caller has made the work visible, and then called [`barrier::light`]. A few loads if all
-    /// processors run.
+    /// The caller has made the work visible, and then called [`barrier::light`]. This costs a few
+    /// loads if all processors run.
     #[inline]
     pub fn request(&self) {
-        if self.slots.counts().free() || self.is_bracketed() {
+        if self.permits.counts().free() || self.has_blocking_calls() {
             self.request_now();
         }
-        // H2 is the caller's barrier.
-        if BELL.dozes() {
-            BELL.ring();
+        // The caller's barrier is H2.
+        if MONITOR.dozes() {
+            MONITOR.unpark();
         }
     }
 
     fn request_now(&self) {
         let _held = preempt::critical();
-        turns::request(self);
+        protocol::request(self);
     }
 
-    /// Calls have come, and whoever looks may not be enough for them: calls an activation that
-    /// sleeps, if a processor is free for it.
+    /// Calls have come, and the activation that polls the lines may not be enough for them. If a
+    /// processor is free, wakes a sleeping activation.
     pub fn invite(&self) {
-        if self.slots.counts().free() {
+        if self.permits.counts().free() {
             let _held = preempt::critical();
-            turns::invite(self);
+            protocol::invite(self);
         }
     }
 
-    /// Calls wait, and their caller says that nobody has taken them. Calls an activation that
-    /// sleeps, as [`invite`](Self::invite); if no processor is free for it, has the monitor look
-    /// whether those that hold them are blocked.
-    pub fn insist(&self) {
-        if self.slots.counts().free() {
+    /// Calls wait, and their caller reports that no activation has taken them. If a processor is
+    /// free, wakes a sleeping activation, as [`invite`](Self::invite) does. Otherwise has the
+    /// monitor check whether the activations that hold the processors are blocked.
+    pub fn invite_or_check(&self) {
+        if self.permits.counts().free() {
             return self.invite();
         }
-        // Relaxed: the barrier, or the bell, makes it visible. H1 to H3.
+        // Relaxed: the barrier, or the monitor's parker, makes it visible. H1 to H3.
         self.calls.store(true, Ordering::Relaxed);
-        Self::heed();
+        Self::wake_monitor();
     }
 
-    /// Activations that may be blocked without having said so, in calls of one user: half of all
-    /// that there may be, so that the others' calls are served.
+    /// How many activations may be blocked unannounced in calls of one user. It is half of all that
+    /// there may be, so that calls of other users are served.
     pub fn most_blocked(&self) -> usize {
-        self.births.limit() / 2
+        self.starts.limit() / 2
     }
 
-    /// Has a listener started for each CPU, if none was: to serve calls on processors that other
-    /// domains donate.
+    /// Has a listener started for each CPU, unless that was done. Listeners serve calls on
+    /// processors that other domains donate.
     pub fn listen(&self) {
-        self.births.want_listeners();
+        self.starts.want_listeners();
     }
 
-    /// Before it sleeps an activation looks for work that it would take; it sees that others do
-    /// what it wouldn't.
+    /// Before `activation` sleeps: hands work that waits, and that it would not take, to others.
+    /// The work that it would take is its own to look for.
     pub(crate) fn leave_work(&self, activation: &Activation) {
-        // Who saw the slot taken that was released just now has made its work visible to us.
-        crate::slots::fence_after_change();
+        // A thread that saw the permit taken which was released just now has made its work visible
+        // to us.
+        fence_after_change();
         if self.upcall.unstarted() && !self.upcall.takes(activation) {
-            turns::request(self);
+            protocol::request(self);
         }
     }
 
-    /// Who does what at this moment.
-    pub fn census(&self) -> Census {
-        Census::take(self)
+    /// How many activations are in each state now.
+    pub fn activation_counts(&self) -> ActivationCounts {
+        ActivationCounts::take(self)
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        self.slots.counts()
+        self.permits.counts()
     }
 
     #[inline]
-    pub(crate) fn is_bracketed(&self) -> bool {
-        // Relaxed: B0's barrier is what counts.
-        self.brackets.load(Ordering::Relaxed) != UNUSED
+    pub(crate) fn has_blocking_calls(&self) -> bool {
+        // Relaxed: the barrier of B0 orders this.
+        self.blocking_calls.load(Ordering::Relaxed) != UNUSED
     }
 
-    /// B0. Who comes second while the first has its barrier still before it has one of its own.
+    /// B0. A second caller that arrives before the first one's barrier has ended issues its own.
     #[inline]
-    pub(crate) fn announce_brackets(&self) {
-        // SYNC with `brackets` store below: the first one's barrier.
-        if self.brackets.load(Ordering::Acquire) != KNOWN {
+    pub(crate) fn announce_blocking_calls(&self) {
+        // SYNC with `blocking_calls` store in `announce_first`: the first one's barrier.
+        if self.blocking_calls.load(Ordering::Acquire) != KNOWN {
             self.announce_first();
         }
     }
 
     #[cold]
     fn announce_first(&self) {
-        // Relaxed: the barrier follows. Another's `KNOWN` may become `USED` again for a moment: one
-        // barrier too many.
-        self.brackets.store(USED, Ordering::Relaxed);
+        // Relaxed: the barrier follows. This may set another caller's `KNOWN` back to `USED` for a
+        // moment, which costs one more barrier.
+        self.blocking_calls.store(USED, Ordering::Relaxed);
         barrier::heavy();
-        tally().entered_kernel(1);
-        // SYNC with `brackets` load in `announce_brackets`: the barrier.
-        self.brackets.store(KNOWN, Ordering::Release);
+        metrics().entered_kernel(1);
+        // SYNC with `blocking_calls` load in `announce_blocking_calls`: the barrier.
+        self.blocking_calls.store(KNOWN, Ordering::Release);
     }
 
-    /// Sets the maximum anew, if it has changed.
+    /// Recomputes the maximum, and applies it if it has changed.
     pub(crate) fn update_maximum(&self) {
-        // P1; and nobody is preempted while it holds the lock, for which the steward waits.
+        // P1. Besides, the launcher waits for the lock below, so its holder must not be preempted.
         let _held = preempt::critical();
         let changing = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let maximum = maximum::wanted().min(MOST_ACTIVATIONS);
         if maximum == self.maximum() {
             return;
         }
-        self.births.set_limit(maximum);
-        for _ in 0..self.slots.set_maximum(maximum as u32) {
-            turns::grant(self);
+        self.starts.set_limit(maximum);
+        for _ in 0..self.permits.set_maximum(maximum as u32) {
+            protocol::grant(self);
         }
         drop(changing);
-        // It asks those who run beyond the maximum, and sees to work that waits.
-        BELL.ring();
-        self.births.call();
+        // The monitor asks activations beyond the maximum to give way, and looks for work that
+        // waits.
+        MONITOR.unpark();
+        self.starts.wake_launcher();
     }
 }
 
 impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pool").field("census", &self.census()).finish_non_exhaustive()
+        f.debug_struct("Pool").field("activations", &self.activation_counts()).finish_non_exhaustive()
     }
 }

@@ -1,10 +1,10 @@
-//! Blocking that nobody announced is found, and others get the processor.
+//! The monitor finds blocking that was not announced, and other threads get the processor.
 
 mod fake;
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
-use underpass_processor::tally;
+use underpass_processor::metrics;
 
 #[test]
 fn what_a_blocked_thread_waits_for_can_start() {
@@ -13,11 +13,11 @@ fn what_a_blocked_thread_waits_for_can_start() {
         let (say, heard) = mpsc::channel();
         fake::spawn(move || {
             fake::spawn(move || say.send(7).unwrap());
-            // Without a bracket.
+            // This blocks without announcing it.
             assert_eq!(heard.recv(), Ok(7));
         });
         fake::rests();
     }
-    assert!(tally().compensations() > 0);
+    assert!(metrics().compensations() > 0);
     assert!(fake::BLOCKING.load(Ordering::Relaxed) > 0);
 }

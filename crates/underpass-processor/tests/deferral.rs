@@ -1,4 +1,5 @@
-//! Who holds preemption off is not preempted, and gives way when it no longer does.
+//! An activation that holds preemption off is not preempted. It gives way when preemption is on
+//! again.
 
 mod fake;
 
@@ -15,14 +16,14 @@ fn a_critical_section_ends_before_its_activation_gives_way() {
         let other = ran.clone();
         preempt::disable();
         fake::spawn(move || other.store(true, Ordering::Release));
-        // Asked, and perhaps interrupted, many times over.
+        // From here on it is asked to give way, and perhaps interrupted, many times.
         while !fake::own().summoned() {
             spin_loop();
         }
         for _ in 0..10_000_000 {
             spin_loop();
         }
-        assert!(!ran.load(Ordering::Acquire), "there is one processor, and it was held");
+        assert!(!ran.load(Ordering::Acquire), "there is one processor, and its holder was not preempted");
         preempt::enable();
         while !ran.load(Ordering::Acquire) {
             spin_loop();

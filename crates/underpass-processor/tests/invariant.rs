@@ -1,4 +1,4 @@
-//! The local invariant (OThreads, section 3.2) at quiescent points, and after much traffic.
+//! The local invariant (OThreads, section 3.2) at quiescent points, and after random traffic.
 
 mod fake;
 
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use underpass_processor::Pool;
 
-/// Opens once for all.
+/// A gate that, once open, stays open.
 #[derive(Default)]
 struct Gate {
     open: Mutex<bool>,
@@ -29,7 +29,7 @@ impl Gate {
 }
 
 #[test]
-fn running_is_the_lesser_of_what_can_run_and_what_may() {
+fn running_is_the_minimum_of_runnable_and_maximum() {
     let pool = fake::start(2);
     fake::rests();
     work_that_others_have_taken(pool);
@@ -39,7 +39,7 @@ fn running_is_the_lesser_of_what_can_run_and_what_may() {
     }
 }
 
-/// Who requests for work that somebody has taken by then has nobody born for it.
+/// Requests for work that other activations have taken already don't start new activations.
 fn work_that_others_have_taken(pool: &Pool) {
     let before = pool.activations().count();
     for _ in 0..1_000 {
@@ -47,20 +47,23 @@ fn work_that_others_have_taken(pool: &Pool) {
         std::thread::yield_now();
     }
     fake::rests();
-    let born = pool.activations().count() - before;
-    // The monitor may have found some blocked, on a busy machine.
-    assert!(born < 8, "{born} were born");
+    let started = pool.activations().count() - before;
+    // On a busy machine the monitor may have found some activations blocked.
+    assert!(started < 8, "{started} were started");
 }
 
-/// Quiescent points with threads that block and threads that compute.
+/// Quiescent points with threads that block and with threads that compute.
 fn blocked_and_computing() {
     let gate = Arc::new(Gate::default());
     for _ in 0..5 {
         let gate = gate.clone();
-        fake::spawn(move || fake::bracket(|| gate.pass()));
+        fake::spawn(move || fake::blocking_call(|| gate.pass()));
     }
-    // All are in their calls, and nobody runs: whose slots nobody wanted have them still.
-    fake::settles(|census| census.out + census.detached == 5 && census.computing + census.waiting == 0);
+    // All are in their blocking calls, and none runs. Each keeps its permit if no other activation
+    // wanted it.
+    fake::settles(|counts| {
+        counts.in_blocking_call + counts.detached == 5 && counts.computing + counts.waiting == 0
+    });
 
     let stop = Arc::new(AtomicBool::new(false));
     let compute = || {
@@ -72,22 +75,22 @@ fn blocked_and_computing() {
         });
     };
     compute();
-    fake::settles(|census| {
-        census.computing == 1 && census.waiting == 0 && census.listeners() + census.running == 2
+    fake::settles(|counts| {
+        counts.computing == 1 && counts.waiting == 0 && counts.listeners() + counts.running == 2
     });
     compute();
-    fake::settles(|census| census.running == 2 && census.computing == 2 && census.detached == 5);
+    fake::settles(|counts| counts.running == 2 && counts.computing == 2 && counts.detached == 5);
     compute();
-    // More than may run: all have begun in the end, and two run.
-    fake::settles(|census| census.running == 2 && census.ready + census.preempted == 1);
-    // Who comes back from a call waits for its turn.
+    // There are more than may run: all have begun in the end, and two run.
+    fake::settles(|counts| counts.running == 2 && counts.ready + counts.preempted == 1);
+    // A thread that returns from its blocking call waits for its turn.
     gate.open();
     stop.store(true, Ordering::Release);
     fake::rests();
 }
 
-/// Many threads that block in brackets and without, spawn others, hand over to each other, and
-/// compute.
+/// Many threads that block, with announcement and without, spawn others, hand over to each other,
+/// and compute.
 fn traffic(seed: u32) {
     let random = Arc::new(AtomicU32::new(seed.wrapping_mul(0x9e37_79b9)));
     let ended = Arc::new(AtomicU32::new(0));
@@ -109,13 +112,14 @@ fn act(depth: u32, random: &Arc<AtomicU32>, ended: &Arc<AtomicU32>) {
             }
         }
         2..5 => {
-            // Another one ends the call, which may have to be started for that.
+            // Another thread ends the blocking call. An activation may have to be started for that
+            // thread.
             let gate = Arc::new(Gate::default());
             let other = gate.clone();
             fake::spawn(move || other.open());
-            fake::bracket(|| gate.pass());
+            fake::blocking_call(|| gate.pass());
         }
-        5 => fake::bracket(std::thread::yield_now),
+        5 => fake::blocking_call(std::thread::yield_now),
         6 => {
             let (random, ended) = (random.clone(), ended.clone());
             let home = fake::own();
@@ -126,7 +130,7 @@ fn act(depth: u32, random: &Arc<AtomicU32>, ended: &Arc<AtomicU32>) {
             let other = gate.clone();
             fake::spawn(move || other.open());
             if number.is_multiple_of(16) {
-                // Found by the monitor, if the other doesn't run at once.
+                // The monitor finds this, if the other thread doesn't run at once.
                 gate.pass();
             }
         }

@@ -1,4 +1,4 @@
-//! Who is preempted may hold a lock that others need.
+//! A preempted thread may hold a lock that others need.
 
 mod fake;
 
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 #[test]
-fn the_holder_of_a_lock_gets_the_processor_of_who_blocks_on_it() {
+fn a_lock_holder_gets_the_processor_of_a_thread_that_blocks_on_the_lock() {
     fake::start(1);
     let lock = Arc::new(Mutex::new(()));
     let tried = Arc::new(AtomicBool::new(false));
@@ -18,7 +18,8 @@ fn the_holder_of_a_lock_gets_the_processor_of_who_blocks_on_it() {
             trying.store(true, Ordering::Release);
             drop(same.lock().unwrap());
         });
-        // It tries while this one is preempted, and this one goes on while it is blocked.
+        // The other thread tries while this one is preempted. This one goes on while the other is
+        // blocked.
         while !tried.load(Ordering::Acquire) {
             spin_loop();
         }

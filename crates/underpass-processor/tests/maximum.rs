@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use underpass_processor::Pool;
 
 #[test]
-fn as_many_run_as_may() {
+fn as_many_activations_run_as_the_maximum_allows() {
     let pool = fake::start(2);
     let stop = Arc::new(AtomicBool::new(false));
     for _ in 0..4 {
@@ -20,13 +20,13 @@ fn as_many_run_as_may() {
         });
     }
     // All four start, and take turns.
-    fake::settles(|census| census.running == 2 && census.ready + census.preempted == 2);
+    fake::settles(|counts| counts.running == 2 && counts.ready + counts.preempted == 2);
     for maximum in [1, 3, 2, 4, 1] {
         assert!(!Pool::configure(maximum));
         assert_eq!(pool.maximum(), maximum as usize);
-        fake::settles(|census| census.running == maximum as usize);
+        fake::settles(|counts| counts.running == maximum as usize);
     }
     stop.store(true, Ordering::Release);
     fake::rests();
-    assert_eq!(pool.census().listeners(), 1);
+    assert_eq!(pool.activation_counts().listeners(), 1);
 }

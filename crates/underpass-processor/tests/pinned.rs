@@ -1,4 +1,4 @@
-//! A thread that can run only on an activation that sleeps comes to its turn though all processors
+//! A thread can run only on an activation that sleeps. It gets its turn although all processors
 //! compute.
 
 mod fake;
@@ -8,18 +8,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
-fn who_wakes_for_a_thread_of_its_own_gets_its_turn() {
+fn an_activation_that_wakes_for_a_thread_of_its_own_gets_its_turn() {
     let pool = fake::start(1);
     let begun = Arc::new(AtomicBool::new(false));
     let done = Arc::new(AtomicBool::new(false));
-    // A second activation is needed for it.
+    // A second activation has to be started for the second thread.
     let (first, second) = (begun.clone(), begun.clone());
     fake::spawn(move || {
         fake::spawn(move || first.store(true, Ordering::Release));
-        fake::bracket(|| fake::until(|| second.load(Ordering::Acquire)));
+        fake::blocking_call(|| fake::until(|| second.load(Ordering::Acquire)));
     });
     fake::rests();
-    assert!(pool.census().activations > 1);
+    assert!(pool.activation_counts().activations > 1);
     fake::spawn(move || {
         let home = pool.activations().find(|other| other.number() != fake::own().number()).unwrap();
         let flag = done.clone();

@@ -1,11 +1,11 @@
-//! Threads that compute don't keep those from starting that wait.
+//! Threads that compute don't keep waiting threads from starting.
 
 mod fake;
 
 use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use underpass_processor::tally;
+use underpass_processor::metrics;
 
 #[test]
 fn unstarted_work_runs_though_all_processors_compute() {
@@ -21,10 +21,10 @@ fn unstarted_work_runs_though_all_processors_compute() {
     });
     fake::until(|| seen.load(Ordering::Acquire));
     fake::rests();
-    assert!(tally().preemptions() > 0);
+    assert!(metrics().preemptions() > 0);
     assert!(fake::COMPUTING.load(Ordering::Relaxed) > 0);
 
-    // Each computes until all have begun: they take turns.
+    // Each computes until all have begun, so they have to take turns.
     let begun = Arc::new(AtomicU32::new(0));
     for _ in 0..5 {
         let begun = begun.clone();

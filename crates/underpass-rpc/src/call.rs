@@ -8,12 +8,12 @@ pub(crate) mod abandon;
 pub(crate) mod answer;
 pub(crate) mod client;
 pub(crate) mod desk;
-pub(crate) mod insisted;
 pub(crate) mod leasing;
 pub(crate) mod linkage;
+pub(crate) mod notify_retries;
 pub(crate) mod queue;
 pub(crate) mod stub;
 pub(crate) mod summons;
-pub(crate) mod unrung;
+pub(crate) mod unnotified;
 #[allow(unsafe_code)]
 pub(crate) mod waiting;

@@ -1,7 +1,7 @@
 //! What was done, counted without a shared counter on the path of a call.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
-use underpass_processor::{lines, tally};
+use underpass_processor::{lines, metrics};
 use underpass_seam::atomic::{AtomicU64, Ordering};
 
 /// What a binding, or a whole domain, has done so far.
@@ -139,7 +139,7 @@ pub(crate) struct KernelCount {
 impl KernelCount {
     pub(crate) fn woke(&self) {
         self.wakeups.fetch_add(1, Ordering::Relaxed);
-        tally().woke();
+        metrics().woke();
     }
 
     /// A processor was given to the peer, whose listener had to be woken or not, and its owner
@@ -152,13 +152,13 @@ impl KernelCount {
     /// As [`donated`](Self::donated), but its owner gives way.
     pub(crate) fn gave_way(&self, woken: bool) {
         self.given.fetch_add(1, Ordering::Relaxed);
-        tally().donated();
+        metrics().donated();
         if woken {
             self.woke();
         }
     }
 
-    /// The peer gave a processor; the domain's tally has it already.
+    /// The peer gave a processor; the domain's metrics have it already.
     pub(crate) fn borrowed(&self) {
         self.taken.fetch_add(1, Ordering::Relaxed);
     }
@@ -168,19 +168,19 @@ impl KernelCount {
         self.returned.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The domain's tally has it already.
+    /// The domain's metrics have it already.
     pub(crate) fn spun(&self, paid: bool) {
         self.spins[usize::from(paid)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The sleep itself is in the domain's tally already.
+    /// The sleep itself is in the domain's metrics already.
     pub(crate) fn slept(&self) {
         self.sleeps.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn entered(&self, n: u64) {
         self.other.fetch_add(n, Ordering::Relaxed);
-        tally().entered_kernel(n);
+        metrics().entered_kernel(n);
     }
 
     /// Adds it to `sum`, whose calls are complete.
@@ -270,16 +270,16 @@ pub fn counters() -> Counters {
         Ok(end) => sum.plus(&end.counters()),
         Err(gone) => sum.plus(gone),
     });
-    let tally = tally();
-    sum.kernel_entries = tally.kernel_entries();
-    sum.wakeups_sent = tally.wakeups();
-    sum.sleeps = tally.sleeps();
-    sum.spins_paid = tally.spins_paid();
-    sum.spins_in_vain = tally.spins_in_vain();
-    sum.revivals = tally.revivals();
-    sum.donations_given = tally.donations();
-    sum.donations_taken = tally.loans();
-    sum.donations_returned = tally.returns();
+    let metrics = metrics();
+    sum.kernel_entries = metrics.kernel_entries();
+    sum.wakeups_sent = metrics.wakeups();
+    sum.sleeps = metrics.sleeps();
+    sum.spins_paid = metrics.spins_paid();
+    sum.spins_in_vain = metrics.spins_in_vain();
+    sum.revivals = metrics.revivals();
+    sum.donations_given = metrics.donations();
+    sum.donations_taken = metrics.loans();
+    sum.donations_returned = metrics.returns();
     sum
 }
 

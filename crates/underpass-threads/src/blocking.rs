@@ -114,7 +114,7 @@ impl Scheduler {
     fn leave_lines(&self) {
         outside::follow(self.number());
         if !outside::watched() {
-            outside::rouse();
+            outside::wake_idle();
         }
     }
 }

@@ -265,7 +265,7 @@ impl Control {
 
     /// The thread is about to be suspended.
     #[inline]
-    pub(crate) fn stamp(&self) {
+    pub(crate) fn mark_suspended(&self) {
         // Relaxed: for people.
         self.since.store(tick::now(), Ordering::Relaxed);
     }
@@ -290,7 +290,7 @@ impl Control {
             None => {
                 // SYNC with `woken` swap in `take_woken`: what the waker did.
                 self.woken.store(1, Ordering::Release);
-                self.parker.call();
+                self.parker.unpark();
             }
         }
     }

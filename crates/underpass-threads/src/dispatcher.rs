@@ -14,7 +14,7 @@
 //! has waiting.
 //!
 //! Several activations that serve divide the lines. One leads, and looks at all that nobody keeps.
-//! Another, which is called when there is more to do than one can, becomes the *keeper* of a line
+//! Another, which is called when there is more to do than one can, becomes the *owner* of a line
 //! on which a call waited for too long while it had nothing else to serve, and of more until it has
 //! its part of those on which calls wait. They are left to it then, also by the one that leads, as
 //! long as it takes calls of them; who has nothing to do takes over where a call waits all the
@@ -30,7 +30,7 @@ use crate::scheduler::Scheduler;
 use std::rc::Rc;
 use std::sync::Arc;
 use underpass_os::clock::now_ns;
-use underpass_processor::{Keeper, Line, Spin};
+use underpass_processor::{Line, LineOwner, Spin};
 
 /// The most calls of one client in a row that a processor serves while another's may wait.
 pub const SHARE: u32 = 8;
@@ -48,7 +48,7 @@ pub(crate) fn run(own: &'static Scheduler) {
     let me = own.current();
     let number = me.id();
     let _office = Office { own, me };
-    let mut spin = Spin::new(&own.habit);
+    let mut spin = Spin::new(&own.adaptive_spin);
     let mut passes = 0u32;
     let mut round = Round::default();
     let mut crush = Crush { passes: 0, lasting: LASTING.0 };
@@ -235,13 +235,13 @@ impl Scheduler {
     /// is time.
     #[inline]
     fn may_serve(&self, line: &dyn Line, round: &mut Round) -> bool {
-        let (me, keeper) = (self.number(), line.keeper());
-        let (leads, kept) = (outside::lead(me), keeper.and_then(Keeper::get));
+        let (me, owner) = (self.number(), line.owner());
+        let (leads, kept) = (outside::lead(me), owner.and_then(LineOwner::get));
         if leads && kept == Some(me) {
             // It leads since who led serves no more: who comes next finds lines that nobody keeps.
-            keeper.inspect(|keeper| keeper.set(None));
+            owner.inspect(|owner| owner.set(None));
         }
-        kept.map_or(leads, |keeper| keeper == me) || self.may_help(line, kept, round)
+        kept.map_or(leads, |owner| owner == me) || self.may_help(line, kept, round)
     }
 
     /// Whether a call on a line that is another's, or the leader's, is to be served by this
@@ -251,15 +251,15 @@ impl Scheduler {
     fn may_help(&self, line: &dyn Line, kept: Option<usize>, round: &mut Round) -> bool {
         let takes = if round.busy {
             let Some(now) = round.due().filter(|_| line.pending()) else { return false };
-            let Some(keeper) = line.keeper() else { return true };
+            let Some(owner) = line.owner() else { return true };
             let more = kept.is_none() && self.has_less_than_its_part() && persists(line);
-            more || keeper.stands_still(line.taken(), now, ROUND)
+            more || owner.stands_still(line.taken(), now, ROUND)
         } else {
             line.pending() && persists(line)
         };
-        if let Some(keeper) = line.keeper().filter(|_| takes) {
+        if let Some(owner) = line.owner().filter(|_| takes) {
             let me = self.number();
-            keeper.set((!outside::lead(me)).then_some(me));
+            owner.set((!outside::lead(me)).then_some(me));
         }
         takes
     }
@@ -267,16 +267,15 @@ impl Scheduler {
     /// Whether this activation keeps less than its part of the lines on which calls wait, if the
     /// leader and all that keep a line have the same.
     fn has_less_than_its_part(&self) -> bool {
-        let (mut keepers, mut own, mut all) = (1u64 << (self.number() % 64), 0, 0);
-        for keeper in
-            self.lines.borrow().iter().filter(|line| line.pending()).filter_map(|line| line.keeper())
+        let (mut owners, mut own, mut all) = (1u64 << (self.number() % 64), 0, 0);
+        for owner in self.lines.borrow().iter().filter(|line| line.pending()).filter_map(|line| line.owner())
         {
-            let kept = keeper.get();
-            keepers |= kept.map_or(0, |number| 1 << (number % 64));
+            let kept = owner.get();
+            owners |= kept.map_or(0, |number| 1 << (number % 64));
             own += u32::from(kept == Some(self.number()));
             all += 1;
         }
-        own < all / (keepers.count_ones() + 1)
+        own < all / (owners.count_ones() + 1)
     }
 
     /// This activation serves no more: it leaves what it looked at to others.
@@ -285,8 +284,8 @@ impl Scheduler {
         self.lines
             .borrow()
             .iter()
-            .filter_map(|line| line.keeper())
-            .for_each(|keeper| keeper.leave(self.number()));
+            .filter_map(|line| line.owner())
+            .for_each(|owner| owner.release(self.number()));
     }
 
     /// How many lines the dispatcher serves by turns.

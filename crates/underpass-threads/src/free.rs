@@ -74,7 +74,7 @@ pub(crate) fn submit(control: &'static Control) {
             COMMON.put(control);
         }
     }
-    outside::rouse();
+    outside::wake_idle();
 }
 
 /// Whether any wait: a hint, exact after a heavy barrier.

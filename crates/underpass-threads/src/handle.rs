@@ -109,7 +109,7 @@ impl Thread {
         });
         match home {
             None => {
-                control.parker().call();
+                control.parker().unpark();
             }
             Some(home) => {
                 let thread = self.clone();

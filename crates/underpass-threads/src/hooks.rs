@@ -86,7 +86,7 @@ fn call(own: &'static Scheduler, control: &'static Control, what: fn(&dyn Switch
         if own.busy() {
             // The hook has made others ready, which was no reason to call anybody while no thread
             // ran.
-            Pool::heed();
+            Pool::wake_monitor();
         }
     }
     if told.is_err() {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use underpass_os::clock::now_ns;
-use underpass_processor::{Donee, Line, PROMPT, Role, Spin, give_way, lines, sleep_and_donate};
+use underpass_processor::{DonateTo, Line, PROMPT, SleepRole, Spin, give_way, lines, sleep_and_donate};
 
 impl Scheduler {
     /// Whether other threads want this processor: a hint for who polls.
@@ -112,7 +112,7 @@ impl Scheduler {
                 line.call();
             }
         });
-        self.insist_in_time(&lines);
+        self.notify_again_in_time(&lines);
         if self.dispatcher.get().is_none()
             && self.calls_pending()
             && (self.activation().is_lent() || self.may_dispatch(&lines))
@@ -123,11 +123,11 @@ impl Scheduler {
 
     /// Threads keep this activation busy, so that it does not sleep over calls that no peer takes:
     /// it asks now and then.
-    fn insist_in_time(&self, lines: &Lines) {
+    fn notify_again_in_time(&self, lines: &Lines) {
         let now = now_ns();
-        if now - self.insisted.get() >= PROMPT {
-            self.insisted.set(now);
-            lines.iter().for_each(|line| line.insist_if_late());
+        if now - self.notified_again.get() >= PROMPT {
+            self.notified_again.set(now);
+            lines.iter().for_each(|line| line.notify_again_if_late());
         }
     }
 
@@ -172,7 +172,7 @@ impl Scheduler {
     pub(crate) fn passed(&self, times: u32) {
         if lines::passed(times) {
             // Nobody holds on to a dormant line in its sleep.
-            outside::rouse_all();
+            outside::wake_all_idle();
         }
     }
 
@@ -187,7 +187,7 @@ impl Scheduler {
         if let Some(cpu) = self.activation().listens_on() {
             return self.idle_listener(cpu);
         }
-        let mut spin = Spin::new(&self.habit);
+        let mut spin = Spin::new(&self.adaptive_spin);
         self.fire();
         self.carriers.reclaim(|| self.wanted_soon());
         loop {
@@ -227,7 +227,7 @@ impl Scheduler {
         if self.ended.get() {
             return;
         }
-        self.habit.slept(now_ns() - since);
+        self.adaptive_spin.slept(now_ns() - since);
         self.passed(lines::SLEEP);
         // More than one call has come: another processor may help. It looks in the same way whether
         // there are more.
@@ -266,18 +266,18 @@ impl Scheduler {
         let rest = |last: bool| {
             let others = outside::all().nth(1).is_some();
             let alone = last && self.activation().is_alone();
-            let role = if last { Role::Last { others, alone } } else { Role::Spare };
+            let role = if last { SleepRole::Last { others, alone } } else { SleepRole::Spare };
             if last {
                 outside::set_watched(true);
             }
             // Unused stacks are given back by whoever is last.
             let due = carrier::due().filter(|_| last);
             let deadline = timer.into_iter().chain(due).chain(self.ends_at()).min();
-            let donee = donee.map(|line| Donee { line, forced: false });
+            let donee = donee.map(|line| DonateTo { line, forced: false });
             sleep_and_donate(self.activation().parker(), watched.clone(), role, donee, deadline, || {
                 // What was added since must be watched too; calls that nobody takes are to be
                 // served.
-                (role == Role::Spare && watched.clone().any(|line| line.pending() && persists(line)))
+                (role == SleepRole::Spare && watched.clone().any(|line| line.pending() && persists(line)))
                     || self.busy()
                     || self.timer_due()
                     || self.may_find()
@@ -331,7 +331,7 @@ pub(crate) fn persists(line: &dyn Line) -> bool {
     let taken = line.taken();
     // Where somebody serves a line with all its might, calls wait always: it is held up only if it
     // takes none.
-    let kept = line.keeper().is_some_and(|keeper| keeper.get().is_some());
+    let kept = line.owner().is_some_and(|owner| owner.get().is_some());
     (0..LOOKS).all(|_| {
         std::hint::spin_loop();
         line.pending() && !(kept && line.taken() != taken)

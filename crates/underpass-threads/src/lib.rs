@@ -168,7 +168,7 @@ pub use latch::Latch;
 #[cfg(not(underpass_loom))]
 pub use local::{AccessError, LocalKey};
 #[cfg(not(underpass_loom))]
-pub use outside::{insist, invite, rouse, rouse_all, start};
+pub use outside::{invite, invite_or_check, start, wake_all_idle, wake_idle};
 #[cfg(not(underpass_loom))]
 pub use panicking::panicking;
 #[cfg(not(underpass_loom))]

@@ -18,7 +18,9 @@ use std::sync::Arc;
 use underpass_os::barrier;
 use underpass_os::clock::now_ns;
 use underpass_os::futex::{self, MOST_WORDS, Scope, Watch, Watched, Woken};
-use underpass_processor::{Donee, Line, Parker, Role, give_way, lines, sleep_and_donate, stand_by, tally};
+use underpass_processor::{
+    DonateTo, Line, Parker, SleepRole, give_way, lines, metrics, sleep_and_donate, stand_by,
+};
 
 /// Processors that come within this time of one another, in ns, show work that lasts.
 const LASTS: u64 = 100_000;
@@ -121,7 +123,7 @@ impl Scheduler {
         // come here again.
         let lent = self.listener.lent.take();
         for line in &lent {
-            tally().returned();
+            metrics().returned();
             left |= line.pending();
             line.hand_back(cpu, stays);
         }
@@ -169,8 +171,8 @@ impl Scheduler {
         }
         let awaited = self.visit(&lines);
         let deadline = self.timers().borrow().next();
-        let donee = Donee { line: &***donee, forced: false };
-        let role = Role::Guest { alone: self.activation().is_alone() };
+        let donee = DonateTo { line: &***donee, forced: false };
+        let role = SleepRole::Guest { alone: self.activation().is_alone() };
         let ready = || self.busy() || self.timer_due() || self.stale();
         sleep_and_donate(
             self.activation().parker(),
@@ -309,22 +311,22 @@ impl Scheduler {
         // threads of others, which come with less.
         if !awaited.is_empty() {
             barrier::heavy();
-            tally().entered_kernel(1);
+            metrics().entered_kernel(1);
         }
         if came || self.busy() || self.timer_due() || self.stale() || !quiet(awaited) {
             return;
         }
         // N10.
-        let insists = |line: &&&dyn Line| line.insists(false).is_some();
-        let after = awaited.iter().filter_map(|line| line.insists(false)).min();
+        let notifies_again = |line: &&&dyn Line| line.notify_again_after(false).is_some();
+        let after = awaited.iter().filter_map(|line| line.notify_again_after(false)).min();
         let until = deadline.into_iter().chain(after.map(|after| now_ns() + after)).min();
-        tally().slept();
+        metrics().slept();
         let woken = match watched.wait(until) {
             Woken::Unsupported => without_waitv(cpu, own, lines, awaited, until),
             woken => woken,
         };
         if woken == Woken::Late {
-            awaited.iter().filter(insists).for_each(|line| line.insist());
+            awaited.iter().filter(notifies_again).for_each(|line| line.notify_again());
         }
     }
 
@@ -346,7 +348,7 @@ impl Scheduler {
         let before = lent.len();
         lent.extend(came);
         for line in &lent[before..] {
-            tally().borrowed();
+            metrics().borrowed();
             line.borrow();
         }
         // Where all share one CPU, another processor of ours would take this one away.
@@ -385,7 +387,7 @@ fn without_waitv(
     let came = lines.iter().fold(false, |came, line| !line.ignore(cpu) | came);
     awaited.iter().for_each(|line| line.set_unpolled());
     barrier::heavy();
-    tally().entered_kernel(1);
+    metrics().entered_kernel(1);
     if came || !quiet(awaited) {
         return Woken::Look;
     }

@@ -176,7 +176,7 @@ pub(crate) fn at(number: usize) -> &'static Outside {
 /// Calls one activation that sleeps, if one may run: there is work that any may do. OThreads'
 /// `ActivationRequest`.
 #[inline]
-pub fn rouse() {
+pub fn wake_idle() {
     // SYNC with the heavy barrier in `sleep`: our work, or the sleep of who would do it, is seen.
     barrier::light();
     start().request();
@@ -191,14 +191,14 @@ pub fn invite() {
 
 /// Calls have waited for longer than they should, and their caller says so: calls one activation
 /// that sleeps, or has one take the place of one that is blocked in the kernel.
-pub fn insist() {
+pub fn invite_or_check() {
     barrier::light();
-    start().insist();
+    start().invite_or_check();
 }
 
 /// Calls every activation that sleeps: the lines have changed, and what they hold of the old ones
 /// is to be let go of.
-pub fn rouse_all() {
+pub fn wake_all_idle() {
     barrier::light();
     all().for_each(Outside::call);
 }
@@ -253,13 +253,13 @@ impl Outside {
         // SYNC with the heavy barrier in `sleep`: what was left, or its sleep, is seen.
         barrier::light();
         self.call();
-        Pool::heed();
+        Pool::wake_monitor();
     }
 
     fn call(&self) {
         let parker = self.activation.parker();
         if parker.asleep() {
-            parker.call();
+            parker.unpark();
         }
     }
 

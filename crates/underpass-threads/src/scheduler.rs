@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use underpass_context::{Base, Context, Pause, Resume};
 use underpass_processor::lines::View;
-use underpass_processor::{Activation, Habit, Line, Pool, preempt};
+use underpass_processor::{Activation, AdaptiveSpin, Line, Pool, preempt};
 
 /// Turns between two looks at the lines, the timers and the unstarted while threads keep an
 /// activation busy.
@@ -48,8 +48,8 @@ pub(crate) struct Scheduler {
     pub(crate) lines: RefCell<Lines>,
     /// How soon calls and replies come when it is idle, and how soon the reply that a thread of it
     /// polls for.
-    pub(crate) habit: Habit,
-    pub(crate) reply_habit: Habit,
+    pub(crate) adaptive_spin: AdaptiveSpin,
+    pub(crate) reply_adaptive_spin: AdaptiveSpin,
     /// How often threads of it have begun to wait without a pause since it last looked around.
     pub(crate) waits: Cell<u32>,
     /// The number of the line whose turn it is to be served.
@@ -58,7 +58,7 @@ pub(crate) struct Scheduler {
     /// A watcher of switches is being told.
     pub(crate) hook: Cell<bool>,
     /// When it last asked whether peers take its calls, in ns of the clock.
-    pub(crate) insisted: Cell<u64>,
+    pub(crate) notified_again: Cell<u64>,
     /// Its activation has ended.
     pub(crate) ended: Cell<bool>,
 }
@@ -134,13 +134,13 @@ impl Scheduler {
             timers: RefCell::default(),
             view: RefCell::default(),
             lines: RefCell::new(Rc::new([])),
-            habit: Habit::of_leader(),
-            reply_habit: Habit::new(),
+            adaptive_spin: AdaptiveSpin::of_leader(),
+            reply_adaptive_spin: AdaptiveSpin::new(),
             waits: Cell::new(0),
             line_turn: Cell::new(0),
             listener: Listener::default(),
             hook: Cell::new(false),
-            insisted: Cell::new(0),
+            notified_again: Cell::new(0),
             ended: Cell::new(false),
         }))
     }
@@ -223,11 +223,11 @@ impl Scheduler {
             return self.set_free(control);
         }
         if self.put(control) {
-            Pool::heed();
+            Pool::wake_monitor();
         }
     }
 
-    /// The same, of one that stays here; says whether [`Pool::heed`] is to come next.
+    /// The same, of one that stays here; says whether [`Pool::wake_monitor`] is to come next.
     #[inline]
     pub(crate) fn put(&self, control: &'static Control) -> bool {
         let Outside { ready, current, .. } = self.outside;

@@ -215,7 +215,7 @@ pub(crate) unsafe fn on_activation(
     unsafe {
         *me.suspension.get() = Some(Suspension { wait, ended_by, mark: 0, timer, outcome: Woken::Woken })
     };
-    me.stamp();
+    me.mark_suspended();
     own.pause(me, Pause::Block);
     after(me)
 }

@@ -10,7 +10,7 @@ use crate::scheduler::{self, Scheduler};
 use crate::suspend::{Wait, Woken, on_activation, suspend, suspend_unless};
 use std::iter;
 use underpass_os::clock::now_ns;
-use underpass_processor::{Donee, Habit, Line, Role, Spin, give_way, sleep_and_donate};
+use underpass_processor::{AdaptiveSpin, DonateTo, Line, SleepRole, Spin, give_way, sleep_and_donate};
 
 /// Something that one thread waits for, and another opens.
 ///
@@ -149,11 +149,11 @@ pub fn force(what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) {
         return;
     }
     line.enter();
-    let donee = (!given).then_some(Donee { line, forced: true });
+    let donee = (!given).then_some(DonateTo { line, forced: true });
     sleep_and_donate(
         own.activation().parker(),
         iter::once(line),
-        Role::Guest { alone: false },
+        SleepRole::Guest { alone: false },
         donee,
         deadline_ns,
         || what.is_open(),
@@ -189,7 +189,7 @@ fn poll_for(
     line: &dyn Line,
     deadline_ns: Option<u64>,
 ) -> Option<Woken> {
-    let mut spin = Spin::new(&own.reply_habit);
+    let mut spin = Spin::new(&own.reply_adaptive_spin);
     // Noted before anything comes, as what is written then holds the next post up (decision 0052).
     let long = own.waits(1);
     loop {
@@ -200,7 +200,7 @@ fn poll_for(
             if spin.has_begun() {
                 line.spun(true);
             }
-            // The thread may come back on another activation, and this habit is of this one.
+            // The thread may come back on another activation, and this adaptive_spin is of this one.
             drop(spin);
             if long {
                 own.look_around();
@@ -232,8 +232,8 @@ fn poll_for(
         line.spun(false);
     }
     let woken = block(what, deadline_ns);
-    // By now a migrating thread may run on another activation, whose habit it is then.
-    scheduler::anew().reply_habit.slept(now_ns() - spin.since());
+    // By now a migrating thread may run on another activation, whose adaptive_spin it is then.
+    scheduler::anew().reply_adaptive_spin.slept(now_ns() - spin.since());
     Some(woken)
 }
 
@@ -269,16 +269,21 @@ fn goes_on(spin: &mut Spin<'_>, watched: Option<bool>, line: &dyn Line, stirs: i
 
 thread_local! {
     /// How soon the replies come that this plain kernel thread polls for.
-    static HABIT: Habit = const { Habit::new() };
+    static ADAPTIVE_SPIN: AdaptiveSpin = const { AdaptiveSpin::new() };
 }
 
 fn sleep_on(what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) -> Woken {
-    HABIT.with(|habit| sleep_by_habit(habit, what, line, deadline_ns))
+    ADAPTIVE_SPIN.with(|adaptive_spin| sleep_adaptively(adaptive_spin, what, line, deadline_ns))
 }
 
-fn sleep_by_habit(habit: &Habit, what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) -> Woken {
+fn sleep_adaptively(
+    adaptive_spin: &AdaptiveSpin,
+    what: &impl Opens,
+    line: &dyn Line,
+    deadline_ns: Option<u64>,
+) -> Woken {
     let me = control();
-    let mut spin = Spin::new(habit);
+    let mut spin = Spin::new(adaptive_spin);
     // Once registered, it ends by `wake` or by `abandon`.
     let mut registered = false;
     loop {
@@ -307,12 +312,12 @@ fn sleep_by_habit(habit: &Habit, what: &impl Opens, line: &dyn Line, deadline_ns
         hooks::refuse_waiting(what);
         line.enter();
         // Whoever wakes this thread calls its parker, by a full fence.
-        let donee = line.owed().then_some(Donee { line, forced: false });
+        let donee = line.owed().then_some(DonateTo { line, forced: false });
         let since = spin.since();
         sleep_and_donate(
             me.parker(),
             iter::once(line),
-            Role::Guest { alone: true },
+            SleepRole::Guest { alone: true },
             donee,
             deadline_ns,
             || what.is_open(),
@@ -322,7 +327,7 @@ fn sleep_by_habit(habit: &Habit, what: &impl Opens, line: &dyn Line, deadline_ns
             line.spun(false);
         }
         if spin.over() {
-            habit.slept(now_ns() - since);
+            adaptive_spin.slept(now_ns() - since);
             spin.reset();
         }
     }

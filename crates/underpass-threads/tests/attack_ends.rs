@@ -137,7 +137,7 @@ impl Line for Faulty {
     }
     fn look(&self) {}
     fn set_unpolled(&self) {}
-    fn knock(&self) {}
+    fn wake_spare(&self) {}
     fn elsewhere(&self) -> bool {
         false
     }

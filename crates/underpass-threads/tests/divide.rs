@@ -7,8 +7,8 @@ use common::with_processors;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use underpass_os::thread::here;
-use underpass_processor::{Keeper, Line, lines};
-use underpass_threads::rouse_all;
+use underpass_processor::{Line, LineOwner, lines};
+use underpass_threads::wake_all_idle;
 
 const LINES: usize = 2;
 
@@ -27,7 +27,7 @@ struct Load {
 struct End {
     number: usize,
     load: Arc<Load>,
-    keeper: Keeper,
+    owner: LineOwner,
     word: AtomicU32,
 }
 
@@ -80,9 +80,9 @@ impl Line for End {
     }
     fn look(&self) {}
     fn set_unpolled(&self) {}
-    fn knock(&self) {}
-    fn keeper(&self) -> Option<&Keeper> {
-        Some(&self.keeper)
+    fn wake_spare(&self) {}
+    fn owner(&self) -> Option<&LineOwner> {
+        Some(&self.owner)
     }
     fn elsewhere(&self) -> bool {
         true
@@ -92,14 +92,15 @@ impl Line for End {
     }
 }
 
-/// Lays the load on this domain's activations, of lines with this keeper, until `enough` of it was
+/// Lays the load on this domain's activations, of lines with this owner, until `enough` of it was
 /// seen.
-fn serve_until(processors: u32, keeper: Option<usize>, enough: impl Fn(&Load) -> bool) {
+fn serve_until(processors: u32, owner: Option<usize>, enough: impl Fn(&Load) -> bool) {
     let load = Arc::new(Load::default());
     let ends: Vec<Arc<End>> = (0..LINES)
         .map(|number| {
-            let end = End { number, load: load.clone(), keeper: Keeper::default(), word: AtomicU32::new(0) };
-            end.keeper.set(keeper);
+            let end =
+                End { number, load: load.clone(), owner: LineOwner::default(), word: AtomicU32::new(0) };
+            end.owner.set(owner);
             Arc::new(end)
         })
         .collect();
@@ -118,13 +119,13 @@ fn serve_until(processors: u32, keeper: Option<usize>, enough: impl Fn(&Load) ->
     for end in &ends {
         lines::add(end.clone());
     }
-    rouse_all();
+    wake_all_idle();
     while !enough(&load) {
         std::thread::yield_now();
     }
     load.over.store(true, Ordering::Release);
     // Who serves no more keeps nothing.
-    while ends.iter().any(|end| end.keeper.get().is_some()) {
+    while ends.iter().any(|end| end.owner.get().is_some()) {
         std::thread::yield_now();
     }
     for end in ends {
@@ -148,7 +149,7 @@ fn one_activation_serves_all_lines() {
 }
 
 #[test]
-fn lines_of_a_keeper_that_takes_no_calls_are_taken_over() {
+fn lines_of_an_owner_that_takes_no_calls_are_taken_over() {
     /// No activation has this number: it is like one whose kernel thread waits for a processor.
     const AWAY: usize = 63;
     with_processors(&[1], || {

@@ -5,7 +5,7 @@ use std::io::{Read, Write, pipe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use underpass_processor::{Pool, tally};
+use underpass_processor::{Pool, metrics};
 use underpass_threads::{Builder, JoinHandle, blocking, park, spawn, yield_now};
 
 /// Tests share the process, and its one processor.
@@ -15,7 +15,7 @@ fn one_processor() {
         Pool::configure(1);
         std::thread::spawn(|| {
             std::thread::sleep(Duration::from_secs(120));
-            eprintln!("hung: {}", underpass_threads::start().census());
+            eprintln!("hung: {}", underpass_threads::start().activation_counts());
             std::process::abort();
         });
     });
@@ -68,12 +68,12 @@ fn an_idle_activation_leaves_its_processor_to_those_whom_it_would_not_take() {
     // It lives on an activation that has nothing else to do, and which may not take who wants one
     // of its own.
     let parked = spawn(park);
-    let before = tally().preemptions();
+    let before = metrics().preemptions();
     for n in 0..ROUNDS {
         let other = spawn(move || Builder::new().dedicated().spawn(move || n).unwrap().join().unwrap());
         assert_eq!(other.join().unwrap(), n);
     }
-    assert!(tally().preemptions() - before < ROUNDS / 2, "nobody had to be asked to give way");
+    assert!(metrics().preemptions() - before < ROUNDS / 2, "nobody had to be asked to give way");
     parked.thread().unpark();
     parked.join().unwrap();
 }
@@ -81,9 +81,9 @@ fn an_idle_activation_leaves_its_processor_to_those_whom_it_would_not_take() {
 #[test]
 fn children_of_a_dedicated_thread_start() {
     one_processor();
-    let before = tally().preemptions();
+    let before = metrics().preemptions();
     let sum = || (0..ROUNDS).map(|n| spawn(move || n).join().unwrap()).sum::<u64>();
     let parent = Builder::new().dedicated().spawn(sum).unwrap();
     assert_eq!(parent.join().unwrap(), ROUNDS * (ROUNDS - 1) / 2);
-    assert!(tally().preemptions() - before < ROUNDS / 2, "nobody had to be asked to give way");
+    assert!(metrics().preemptions() - before < ROUNDS / 2, "nobody had to be asked to give way");
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use underpass_processor::{Pool, tally};
+use underpass_processor::{Pool, metrics};
 use underpass_threads::{Builder, blocking, checkpoint, sleep, spawn};
 
 fn watchdog() {
@@ -58,11 +58,11 @@ impl Hog {
 fn the_unstarted_start() {
     one_processor();
     let hog = Hog::start(Builder::new().name("hog"));
-    let before = tally().preemptions();
+    let before = metrics().preemptions();
     for n in 0..10u64 {
         assert_eq!(spawn(move || n * n).join().unwrap(), n * n);
     }
-    assert!(tally().preemptions() > before, "somebody gave way");
+    assert!(metrics().preemptions() > before, "somebody gave way");
     assert!(hog.stop() > 0);
 }
 
@@ -102,7 +102,7 @@ fn who_checks_lets_siblings_run() {
 fn who_blocks_in_the_kernel_without_a_bracket_is_found() {
     one_processor();
     let (reader, writer) = std::io::pipe().unwrap();
-    let before = tally().compensations();
+    let before = metrics().compensations();
     let blocked = spawn(move || {
         use std::io::Read;
         let mut byte = [0];
@@ -116,7 +116,7 @@ fn who_blocks_in_the_kernel_without_a_bracket_is_found() {
     });
     helper.join().unwrap();
     assert_eq!(blocked.join().unwrap(), 7);
-    assert!(tally().compensations() >= before);
+    assert!(metrics().compensations() >= before);
 }
 
 #[test]

@@ -57,7 +57,7 @@ impl Moment {
         Self { computing, stop, running, calling, parked }
     }
 
-    /// Waits until all have come to where they stay, and the census says what it should; says what
+    /// Waits until all have come to where they stay, and the counts are as they should be; says what
     /// it said otherwise.
     fn check(&self) {
         let pool = start();
@@ -65,21 +65,21 @@ impl Moment {
         // Looks too: the whole machine may stand still for a minute.
         let (mut agreed, mut looks) = (0, 0_u64);
         while agreed < 3 {
-            let census = pool.census();
+            let counts = pool.activation_counts();
             // Those in blocking calls have a slot only as long as nobody wants it, and no longer
             // than a listener lacks.
-            let running = census.computing + census.preempting;
+            let running = counts.computing + counts.preempting;
             // Seats are read one after the other, so one that moves may be counted twice: such a
-            // census doesn't agree, and is taken again.
-            let lacking = census.maximum.saturating_sub(running);
-            let listeners = lacking.min(census.asleep);
+            // counts don't agree, and are taken again.
+            let lacking = counts.maximum.saturating_sub(running);
+            let listeners = lacking.min(counts.asleep);
             let all_begun = self.running.load(Ordering::Relaxed) == self.computing.len();
-            let holds = census.adds_up() && running == wanted && listeners == lacking;
+            let holds = counts.adds_up() && running == wanted && listeners == lacking;
             agreed = if holds && all_begun { agreed + 1 } else { 0 };
             looks += 1;
             assert!(
                 patience.elapsed() < Duration::from_secs(60) || looks < 100_000,
-                "{} compute, {} of them have begun, {} call: {census}\n{}",
+                "{} compute, {} of them have begun, {} call: {counts}\n{}",
                 self.computing.len(),
                 self.running.load(Ordering::Relaxed),
                 self.calling.len(),

@@ -101,20 +101,20 @@ impl World {
         self.computing.lock().unwrap().iter().filter(|(moment, _)| *moment == now).count()
     }
 
-    /// Waits until the census says what it should, and says what it said otherwise.
+    /// Waits until the counts are as they should be, and says what they were otherwise.
     fn check(&self) {
         let (pool, patience) = (start(), Instant::now());
         let mut agreed = 0;
         while agreed < 5 {
             // Sums are taken before and after: more may come to compute meanwhile.
             let before = self.computing();
-            let census = pool.census();
-            let running = census.computing + census.preempting;
-            let wanted = before.min(census.maximum);
-            let listens = census.asleep >= census.maximum - running.min(census.maximum);
-            let holds = census.adds_up() && running == wanted && listens;
+            let counts = pool.activation_counts();
+            let running = counts.computing + counts.preempting;
+            let wanted = before.min(counts.maximum);
+            let listens = counts.asleep >= counts.maximum - running.min(counts.maximum);
+            let holds = counts.adds_up() && running == wanted && listens;
             agreed = if holds && self.computing() == before { agreed + 1 } else { 0 };
-            assert!(patience.elapsed() < Duration::from_secs(60), "{before} activations compute: {census}");
+            assert!(patience.elapsed() < Duration::from_secs(60), "{before} activations compute: {counts}");
             std::thread::yield_now();
         }
     }
@@ -127,7 +127,7 @@ fn tid() -> Tid {
 fn watchdog() {
     std::thread::spawn(|| {
         std::thread::sleep(Duration::from_secs(300));
-        eprintln!("hung: {}", start().census());
+        eprintln!("hung: {}", start().activation_counts());
         std::process::abort();
     });
 }

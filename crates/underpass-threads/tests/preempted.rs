@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use underpass_processor::{Pool, tally};
+use underpass_processor::{Pool, metrics};
 use underpass_threads::{Builder, JoinHandle, checkpoint, no_preempt, spawn, yield_now};
 
 /// Ends the process if nothing gets on any more: neither a round nor a thread for two minutes.
@@ -21,7 +21,7 @@ fn watchdog(progress: impl Fn() -> u64 + Send + 'static) {
             std::thread::sleep(Duration::from_secs(120));
             let now = progress();
             if now == before {
-                eprintln!("hung: {} slices so far", tally().preemptions());
+                eprintln!("hung: {} slices so far", metrics().preemptions());
                 std::process::abort();
             }
             before = now;
@@ -139,9 +139,9 @@ fn preempted_threads_lose_nothing() {
             locked
         }));
     }
-    let start = tally().preemptions();
+    let start = metrics().preemptions();
     // Unstarted work is what those that compute have to give way to.
-    while tally().preemptions() - start < slices {
+    while metrics().preemptions() - start < slices {
         let (shared, counted) = (shared.clone(), brief.clone());
         let number = 100 + brief.load(Ordering::Relaxed);
         let thread = Builder::new().name("brief").spawn(move || {
@@ -160,7 +160,7 @@ fn preempted_threads_lose_nothing() {
     assert!((0..brief).all(|i| shared.get(&(100 + i)) == Some(&20)), "each brief thread locked 20 times");
     println!(
         "{} slices, {brief} brief threads, {} rounds",
-        tally().preemptions(),
+        metrics().preemptions(),
         steady.load(Ordering::Relaxed)
     );
 }

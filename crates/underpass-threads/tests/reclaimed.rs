@@ -28,7 +28,7 @@ fn after_a_burst_of_threads_few_stacks_are_left() {
     burst.iter().for_each(|thread| thread.thread().unpark());
     burst.into_iter().for_each(|thread| thread.join().unwrap());
     // Each activation keeps up to 64, and all of them together as many.
-    let kept = || 64 * (Pool::get().unwrap().census().activations as u64 + 1);
+    let kept = || 64 * (Pool::get().unwrap().activation_counts().activations as u64 + 1);
     while e_stacks().exist > kept() {
         // Nothing runs meanwhile: who sleeps for the last time wakes up for this.
         std::thread::sleep(std::time::Duration::from_millis(10));

@@ -23,7 +23,7 @@ pub use underpass_threads::EStacks;
 /// # Examples
 /// ```
 /// underpass::estacks::set(500);
-/// assert_eq!(underpass::estacks::census().bound, 500);
+/// assert_eq!(underpass::estacks::counts().bound, 500);
 /// ```
 pub fn set(bound: usize) {
     underpass_threads::bound_e_stacks(bound);
@@ -33,9 +33,9 @@ pub fn set(bound: usize) {
 ///
 /// # Examples
 /// ```
-/// let now = underpass::estacks::census();
+/// let now = underpass::estacks::counts();
 /// assert_eq!((now.associated, now.shortages), (0, 0));
 /// ```
-pub fn census() -> EStacks {
+pub fn counts() -> EStacks {
     underpass_threads::e_stacks()
 }

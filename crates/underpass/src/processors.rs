@@ -2,7 +2,7 @@
 
 use underpass_processor::Pool;
 
-pub use underpass_processor::Census;
+pub use underpass_processor::ActivationCounts;
 
 /// Has this domain run `count` activations at once at the most, instead of as many as it may use
 /// CPUs.
@@ -21,7 +21,7 @@ pub use underpass_processor::Census;
 /// ```
 /// assert!(underpass::processors::set(1));
 /// underpass::thread::spawn(|| ()).join().unwrap();
-/// assert_eq!(underpass::processors::census().unwrap().maximum, 1);
+/// assert_eq!(underpass::processors::activation_counts().unwrap().maximum, 1);
 /// ```
 pub fn set(count: u32) -> bool {
     Pool::configure(count)
@@ -34,10 +34,10 @@ pub fn set(count: u32) -> bool {
 /// ```
 /// use underpass::{processors, thread};
 ///
-/// assert_eq!(processors::census(), None);
-/// let seen = thread::spawn(|| processors::census().unwrap()).join().unwrap();
+/// assert_eq!(processors::activation_counts(), None);
+/// let seen = thread::spawn(|| processors::activation_counts().unwrap()).join().unwrap();
 /// assert!(1 <= seen.running && seen.running <= seen.maximum);
 /// ```
-pub fn census() -> Option<Census> {
-    Some(Pool::get()?.census())
+pub fn activation_counts() -> Option<ActivationCounts> {
+    Some(Pool::get()?.activation_counts())
 }

@@ -10,7 +10,7 @@ const SLACK: u64 = 1024;
 const OF_THREAD: u64 = 256;
 /// Kernel threads that may start late: activations in the place of those that block, which stay.
 /// The runtime brings about 32 of its own accord at the most where there are up to eight CPUs (half
-/// of what `limit` in `underpass-processor/src/steward.rs` allows), however many die.
+/// of what `limit` in `underpass-processor/src/pool/launcher.rs` allows), however many die.
 const LATE: usize = 32;
 /// Far more than it takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);

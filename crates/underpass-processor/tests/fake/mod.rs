@@ -1,4 +1,4 @@
-//! Threads that are closures: they run to their ends on the activation that takes them.
+//! Threads that are closures: each runs to its end on the activation that takes it.
 
 #![allow(dead_code)]
 
@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use underpass_os::barrier;
 use underpass_processor::{
-    Activation, Census, Line, MOST_ACTIVATIONS, Pool, Role, Upcall, preempt, sleep, tally,
+    Activation, ActivationCounts, Line, MOST_ACTIVATIONS, Pool, SleepRole, Upcall, metrics, preempt, sleep,
 };
 
 pub type Job = Box<dyn FnOnce() + Send>;
@@ -26,7 +26,7 @@ impl Queue {
     }
 
     fn put(&self, job: Job) {
-        // A scheduler that waits for the lock would hold up its processor.
+        // Otherwise a scheduler that waits for the lock would hold up its processor.
         preempt::disable();
         let mut jobs = self.jobs.lock().unwrap();
         jobs.push_back(job);
@@ -88,11 +88,11 @@ impl Upcall for Fake {
                         sleep(
                             activation.parker(),
                             none,
-                            Role::Last { others: true, alone: false },
+                            SleepRole::Last { others: true, alone: false },
                             None,
                             found,
                         );
-                        // Jobs may be given to it by name.
+                        // It never ends, since jobs may be queued for this very activation.
                         false
                     });
                     if ended {
@@ -124,7 +124,7 @@ impl Upcall for Fake {
     }
 }
 
-/// Starts the domain with that maximum, and ends the process if the test takes far too long.
+/// Starts the domain with that maximum. Aborts the process if the test takes more than 100 s.
 pub fn start(maximum: u32) -> &'static Pool {
     assert!(Pool::configure(maximum));
     let pool = Pool::start(&Fake);
@@ -133,7 +133,7 @@ pub fn start(maximum: u32) -> &'static Pool {
         while Instant::now() < end {
             std::thread::park_timeout(Duration::from_secs(1));
         }
-        eprintln!("the test hangs: {}; {:?}", pool.census(), tally());
+        eprintln!("the test hangs: {}; {:?}", pool.activation_counts(), metrics());
         for activation in pool.activations() {
             eprintln!("{activation:?}");
         }
@@ -142,19 +142,19 @@ pub fn start(maximum: u32) -> &'static Pool {
     pool
 }
 
-/// Lets any activation run `job`.
+/// Queues `job` for any activation.
 pub fn spawn(job: impl FnOnce() + Send + 'static) {
     ALIVE.fetch_add(1, Ordering::AcqRel);
     UNSTARTED.put(Box::new(job));
     pool().request();
 }
 
-/// Has this activation run `job`, and no other.
+/// Queues `job` for this activation only.
 pub fn spawn_at(activation: &'static Activation, job: impl FnOnce() + Send + 'static) {
     ALIVE.fetch_add(1, Ordering::AcqRel);
     PINNED[activation.number()].put(Box::new(job));
-    activation.parker().call();
-    Pool::heed();
+    activation.parker().unpark();
+    Pool::wake_monitor();
 }
 
 fn pool() -> &'static Pool {
@@ -167,8 +167,8 @@ pub fn own() -> &'static Activation {
     OWN.get().expect("a job runs on an activation")
 }
 
-/// A blocking call that says so.
-pub fn bracket<R>(call: impl FnOnce() -> R) -> R {
+/// An announced blocking call.
+pub fn blocking_call<R>(call: impl FnOnce() -> R) -> R {
     let own = own();
     own.begin_blocking();
     let result = call();
@@ -176,27 +176,27 @@ pub fn bracket<R>(call: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Waits until `so`; the watchdog ends it if that never comes.
+/// Waits until `so` is true. If that never happens, the watchdog aborts.
 pub fn until(so: impl Fn() -> bool) {
     while !so() {
         std::thread::yield_now();
     }
 }
 
-/// Waits until the census is so, and adds up, twice in a row.
-pub fn settles(what: impl Fn(&Census) -> bool) -> Census {
+/// Waits until `what` holds of the counts and they add up, twice in a row.
+pub fn settles(what: impl Fn(&ActivationCounts) -> bool) -> ActivationCounts {
     loop {
-        let census = pool().census();
-        if census.adds_up() && what(&census) && census == pool().census() {
-            return census;
+        let counts = pool().activation_counts();
+        if counts.adds_up() && what(&counts) && counts == pool().activation_counts() {
+            return counts;
         }
         std::thread::yield_now();
     }
 }
 
-/// Waits until all jobs have ended and everybody is idle; the local invariant holds then.
+/// Waits until all jobs have ended and all activations are idle. Then checks the local invariant.
 pub fn rests() {
     until(|| ALIVE.load(Ordering::Acquire) == 0);
-    let census = settles(|census| census.running == 0 && census.asleep == census.activations);
-    assert_eq!(census.listeners(), census.maximum);
+    let counts = settles(|counts| counts.running == 0 && counts.asleep == counts.activations);
+    assert_eq!(counts.listeners(), counts.maximum);
 }

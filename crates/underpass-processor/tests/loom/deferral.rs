@@ -1,31 +1,31 @@
-//! A signal at every instruction of who holds preemption off: none is lost, and none interrupts a
-//! critical section.
+//! A signal at every instruction of a thread that holds preemption off. No signal is lost, and none
+//! interrupts a critical section.
 
-use crate::slots::Place;
+use crate::permits::Domain;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 use std::cell::Cell;
-use underpass_processor::deferral::{self, UNMARKED, Word};
-use underpass_processor::seat::state;
-use underpass_processor::turns;
+use underpass_processor::permits::deferral::{self, DeferralWord, UNMARKED};
+use underpass_processor::permits::protocol;
+use underpass_processor::permits::state;
 use underpass_seam::LocalWord;
 
-/// The word of an activation that is interrupted between two of its instructions whenever the
-/// signal has come.
+/// The word of an activation. If the signal has been sent, it is delivered before the next access
+/// to the word.
 struct Interrupted {
     word: LocalWord,
-    place: Arc<Place>,
+    domain: Arc<Domain>,
     signal: Arc<AtomicBool>,
-    /// It must not give way.
+    /// It must not give way now.
     held: Cell<bool>,
 }
 
 impl Interrupted {
-    /// The kernel's part: the handler runs whole, on top of the thread.
+    /// The kernel's part: the whole handler runs on top of the thread.
     fn deliver(&self) {
-        let seat = &self.place.seats[0];
-        let asked = || matches!(seat.hint(), state::PREEMPTING | state::STUCK);
+        let state = &self.domain.states[0];
+        let asked = || matches!(state.hint(), state::PREEMPTING | state::BLOCKED);
         if self.signal.swap(false, Ordering::AcqRel) && asked() {
             deferral::on_signal(&self.word, || self.give_way());
         }
@@ -33,7 +33,7 @@ impl Interrupted {
 
     fn give_way(&self) {
         assert!(!self.held.get(), "preempted in a critical section");
-        turns::give_way(&*self.place, &self.place.seats[0]);
+        protocol::give_way(&*self.domain, &self.domain.states[0]);
     }
 
     fn leave(&self) {
@@ -44,7 +44,7 @@ impl Interrupted {
     }
 }
 
-impl Word for Interrupted {
+impl DeferralWord for Interrupted {
     fn get(&self) -> u32 {
         self.deliver();
         self.word.get()
@@ -71,31 +71,31 @@ impl Word for Interrupted {
     }
 }
 
-/// Runs `sections` while a monitor asks the activation to give way, `times` over.
+/// Runs `sections` while a monitor asks the activation to give way `times` times.
 fn model(times: u32, sections: impl Fn(&Interrupted) + Send + Sync + 'static) {
     loom::model(move || {
-        let place = Place::new(1, 1, &[]);
+        let domain = Domain::new(1, 1, &[]);
         let signal = Arc::new(AtomicBool::new(false));
         let monitor = {
-            let (place, signal) = (place.clone(), signal.clone());
+            let (domain, signal) = (domain.clone(), signal.clone());
             thread::spawn(move || {
                 for _ in 0..times {
-                    if place.seats[0].advance(state::RUNNING, state::PREEMPTING) {
-                        // Not a store: loom takes a store that happened before a swap for one that
-                        // may come after it.
+                    if domain.states[0].advance(state::RUNNING, state::PREEMPTING) {
+                        // Not a store: loom would let a store that happened before a swap come
+                        // after it.
                         signal.swap(true, Ordering::AcqRel);
                     }
                 }
             })
         };
-        let own = Interrupted { word: LocalWord::new(UNMARKED), place, signal, held: Cell::new(false) };
+        let own = Interrupted { word: LocalWord::new(UNMARKED), domain, signal, held: Cell::new(false) };
         sections(&own);
         monitor.join().unwrap();
-        // It comes at last.
+        // The signal comes in the end.
         own.deliver();
         assert_eq!(own.word.get(), UNMARKED, "no section is left, and no mark");
-        assert_eq!(own.place.seats[0].get(), state::RUNNING, "it has given way, and come back");
-        own.place.adds_up();
+        assert_eq!(own.domain.states[0].get(), state::RUNNING, "it has given way, and come back");
+        own.domain.adds_up();
     });
 }
 
@@ -117,11 +117,11 @@ fn a_signal_in_the_sections_of_a_suspended_thread_is_answered_after_them() {
         own.held.set(true);
         let held = deferral::suspend(own);
         assert_eq!(held, 1);
-        // The scheduler answers in a section of its own.
+        // The scheduler answers in a critical section of its own.
         deferral::unmark(own);
         own.held.set(false);
         own.give_way();
-        // On to a thread without sections, and back again.
+        // On to a thread without critical sections, and back again.
         if deferral::resume(own, 0) {
             deferral::answer(own, || own.give_way());
         }

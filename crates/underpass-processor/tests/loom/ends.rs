@@ -1,127 +1,128 @@
-//! Blocked activations that are counted, and those that end when the others have come back.
+//! Counting of blocked activations, and activations that end when the blocked ones have returned.
 
-use crate::slots::{Place, model};
+use crate::permits::{Domain, model};
 use loom::sync::atomic::Ordering;
 use loom::thread;
-use underpass_processor::seat::state;
-use underpass_processor::turns::{self, World};
+use underpass_processor::permits::protocol::{self, Environment};
+use underpass_processor::permits::state;
 
-/// As the clerk counts: what was told, and then whether that seat is stuck.
-fn count(place: &Place, number: usize) -> (u32, bool) {
-    let told = place.told.load(Ordering::Acquire);
-    (told, place.seats[number].get() == state::STUCK)
+/// Counts as the clerk does: reads the number of reported changes, and then whether that activation
+/// is blocked.
+fn count(domain: &Domain, number: usize) -> (u32, bool) {
+    let told = domain.blocking_changes.load(Ordering::Acquire);
+    (told, domain.states[number].get() == state::BLOCKED)
 }
 
 #[test]
-fn a_count_after_the_last_change_that_was_told_is_right() {
+fn a_count_after_the_last_reported_change_is_right() {
     model(|| {
-        let place = Place::new(1, 1, &[]);
+        let domain = Domain::new(1, 1, &[]);
         let monitor = {
-            let place = place.clone();
+            let domain = domain.clone();
             thread::spawn(move || {
-                if place.seats[0].advance(state::RUNNING, state::STUCK) {
-                    place.unstuck();
-                    turns::free(&*place);
+                if domain.states[0].advance(state::RUNNING, state::BLOCKED) {
+                    domain.blocking_ended();
+                    protocol::free(&*domain);
                 }
             })
         };
         let clerk = {
-            let place = place.clone();
-            thread::spawn(move || count(&place, 0))
+            let domain = domain.clone();
+            thread::spawn(move || count(&domain, 0))
         };
-        // The thread comes to a scheduling point, whether it was found blocked or not.
-        if place.seats[0].get() == state::STUCK {
-            turns::regain(&*place, &place.seats[0], state::STUCK);
+        // The thread reaches a scheduling point, whether it was found blocked or not.
+        if domain.states[0].get() == state::BLOCKED {
+            protocol::regain(&*domain, &domain.states[0], state::BLOCKED);
         }
         monitor.join().unwrap();
-        let (told, stuck) = clerk.join().unwrap();
-        let last = count(&place, 0);
-        assert!(told != last.0 || stuck == last.1, "nobody would count again");
+        let (told, blocked) = clerk.join().unwrap();
+        let last = count(&domain, 0);
+        assert!(told != last.0 || blocked == last.1, "a wrong count has a change after it");
     });
 }
 
 #[test]
 fn work_finds_one_that_ends_or_has_another_started() {
     model(|| {
-        let place = Place::new(1, 0, &[state::ASLEEP]);
+        let domain = Domain::new(1, 0, &[state::ASLEEP]);
         let other = {
-            let place = place.clone();
-            thread::spawn(move || place.make_work())
+            let domain = domain.clone();
+            thread::spawn(move || domain.make_work())
         };
-        let ended = turns::end_for_good(&*place, &place.seats[0]);
+        let ended = protocol::end_for_good(&*domain, &domain.states[0]);
         other.join().unwrap();
-        place.adds_up();
-        let unborn = place.unborn.load(Ordering::SeqCst);
+        domain.adds_up();
+        let starting = domain.starting.load(Ordering::SeqCst);
         let at = if ended { state::ENDED } else { state::RUNNING };
-        assert_eq!((place.seats[0].get(), unborn), (at, u32::from(ended)));
+        assert_eq!((domain.states[0].get(), starting), (at, u32::from(ended)));
     });
 }
 
 #[test]
 fn calls_that_nobody_takes_find_one_that_ends_or_have_another_started() {
     model(|| {
-        let place = Place::new(1, 0, &[state::ASLEEP]);
+        let domain = Domain::new(1, 0, &[state::ASLEEP]);
         let monitor = {
-            let place = place.clone();
-            thread::spawn(move || turns::serve(&*place))
+            let domain = domain.clone();
+            thread::spawn(move || protocol::serve(&*domain))
         };
-        let ended = turns::end_for_good(&*place, &place.seats[0]);
+        let ended = protocol::end_for_good(&*domain, &domain.states[0]);
         monitor.join().unwrap();
-        place.adds_up();
+        domain.adds_up();
         let at = if ended { state::ENDED } else { state::RUNNING };
-        assert_eq!(place.seats[0].get(), at);
-        assert_eq!(place.unborn.load(Ordering::SeqCst), u32::from(ended));
+        assert_eq!(domain.states[0].get(), at);
+        assert_eq!(domain.starting.load(Ordering::SeqCst), u32::from(ended));
     });
 }
 
 #[test]
-fn of_two_that_sleep_the_one_that_stays_listens() {
+fn of_two_sleepers_the_one_that_stays_listens() {
     model(|| {
-        let place = Place::new(1, 1, &[state::ASLEEP]);
+        let domain = Domain::new(1, 1, &[state::ASLEEP]);
         let other = {
-            let place = place.clone();
-            thread::spawn(move || turns::end_for_good(&*place, &place.seats[1]))
+            let domain = domain.clone();
+            thread::spawn(move || protocol::end_for_good(&*domain, &domain.states[1]))
         };
-        let last = turns::retire(&*place, &place.seats[0], state::ASLEEP);
-        assert!(other.join().unwrap(), "nobody has called it");
-        // It knows that it is the last, or was called to find out.
-        assert!(last || place.seats[0].get() == state::RUNNING);
-        place.adds_up();
+        let last = protocol::retire(&*domain, &domain.states[0], state::ASLEEP);
+        assert!(other.join().unwrap(), "nobody has woken it");
+        // It knows that it is the last, or was woken to find that out.
+        assert!(last || domain.states[0].get() == state::RUNNING);
+        domain.adds_up();
     });
 }
 
 #[test]
-fn who_ends_as_the_last_leaves_the_lines_to_another() {
+fn the_last_sleeper_that_ends_leaves_the_lines_to_another() {
     model(|| {
-        let place = Place::new(1, 0, &[state::ASLEEP, state::ASLEEP]);
+        let domain = Domain::new(1, 0, &[state::ASLEEP, state::ASLEEP]);
         let other = {
-            let place = place.clone();
-            thread::spawn(move || turns::invite(&*place))
+            let domain = domain.clone();
+            thread::spawn(move || protocol::invite(&*domain))
         };
-        let ended = turns::end_for_good(&*place, &place.seats[1]);
+        let ended = protocol::end_for_good(&*domain, &domain.states[1]);
         other.join().unwrap();
-        place.adds_up();
+        domain.adds_up();
         assert!(ended, "the other is found first");
-        assert_eq!(place.seats[0].get(), state::RUNNING);
+        assert_eq!(domain.states[0].get(), state::RUNNING);
     });
 }
 
 #[test]
-fn the_monitor_and_a_stuck_one_that_comes_back() {
+fn the_monitor_races_with_a_blocked_activation_that_returns() {
     model(|| {
-        let place = Place::new(1, 0, &[state::STUCK]);
+        let domain = Domain::new(1, 0, &[state::BLOCKED]);
         let monitor = {
-            let place = place.clone();
+            let domain = domain.clone();
             thread::spawn(move || {
-                if place.slots.take() && !place.seats[0].seat(state::STUCK) {
-                    turns::free(&*place);
+                if domain.permits.take() && !domain.states[0].give_permit(state::BLOCKED) {
+                    protocol::free(&*domain);
                 }
             })
         };
-        turns::regain(&*place, &place.seats[0], state::STUCK);
-        assert_eq!(place.seats[0].get(), state::RUNNING);
+        protocol::regain(&*domain, &domain.states[0], state::BLOCKED);
+        assert_eq!(domain.states[0].get(), state::RUNNING);
         monitor.join().unwrap();
-        place.adds_up();
-        assert_eq!(place.slots.counts().running, 1);
+        domain.adds_up();
+        assert_eq!(domain.permits.counts().running, 1);
     });
 }

@@ -1,7 +1,8 @@
-//! The protocols of this crate under a model checker. Run as CONTRIBUTING.md says; empty otherwise.
+//! The protocols of this crate under the model checker loom. CONTRIBUTING.md says how to run them.
+//! Without loom this is empty.
 #![cfg(underpass_loom)]
 
 mod deferral;
 mod ends;
+mod permits;
 mod sleep;
-mod slots;

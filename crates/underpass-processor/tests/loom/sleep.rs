@@ -1,104 +1,105 @@
-//! Every interleaving of a sleep with calls and with work.
+//! Every interleaving of a sleep with unparks and with new work.
 
 use loom::sync::atomic::{AtomicBool, Ordering, fence};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use underpass_processor::Parker;
 
-/// What `Parker` holds while its owner sleeps.
+/// The value of the parker's word while its owner sleeps.
 const ASLEEP: u32 = 2;
 
 /// A parker, and the kernel's side of its futex.
-struct Place {
+struct Sleeper {
     parker: Parker,
-    bells: Mutex<u32>,
-    rung: Condvar,
+    wake_ups: Mutex<u32>,
+    woken: Condvar,
     work: AtomicBool,
 }
 
-impl Place {
+impl Sleeper {
     fn new() -> Self {
         Self {
             parker: Parker::new(),
-            bells: Mutex::new(0),
-            rung: Condvar::new(),
+            wake_ups: Mutex::new(0),
+            woken: Condvar::new(),
             work: AtomicBool::new(false),
         }
     }
 
-    fn call(&self) {
+    fn unpark(&self) {
         if self.parker.announce() {
-            *self.bells.lock().unwrap() += 1;
-            self.rung.notify_all();
+            *self.wake_ups.lock().unwrap() += 1;
+            self.woken.notify_all();
         }
     }
 
-    /// As `sleep` does it: announce, fence, look for work, sleep unless the word has changed.
+    /// As the crate's `sleep` does it: announce, fence, look for work, sleep unless the word has
+    /// changed.
     fn sleep(&self) {
         if !self.parker.prepare() {
             return;
         }
         fence(Ordering::SeqCst);
         if !self.work.load(Ordering::Relaxed) {
-            let mut bells = self.bells.lock().unwrap();
-            let before = *bells;
-            while *bells == before && self.parker.word().load(Ordering::SeqCst) == ASLEEP {
-                bells = self.rung.wait(bells).unwrap();
+            let mut wake_ups = self.wake_ups.lock().unwrap();
+            let before = *wake_ups;
+            while *wake_ups == before && self.parker.word().load(Ordering::SeqCst) == ASLEEP {
+                wake_ups = self.woken.wait(wake_ups).unwrap();
             }
         }
         self.parker.wake_up();
     }
 }
 
-// A lost call is a deadlock, which loom reports.
+// A lost unpark is a deadlock, which loom reports.
 
 #[test]
-fn a_call_ends_a_sleep_or_keeps_it_from_beginning() {
+fn an_unpark_ends_a_sleep_or_keeps_it_from_beginning() {
     loom::model(|| {
-        let place = Arc::new(Place::new());
+        let sleeper = Arc::new(Sleeper::new());
         let caller = {
-            let place = place.clone();
+            let sleeper = sleeper.clone();
             thread::spawn(move || {
-                place.work.store(true, Ordering::Relaxed);
-                place.call();
+                sleeper.work.store(true, Ordering::Relaxed);
+                sleeper.unpark();
             })
         };
-        while !place.work.load(Ordering::Relaxed) {
-            place.sleep();
+        while !sleeper.work.load(Ordering::Relaxed) {
+            sleeper.sleep();
         }
         caller.join().unwrap();
     });
 }
 
 #[test]
-fn who_leaves_work_calls_a_sleeper_or_is_seen() {
+fn new_work_wakes_the_sleeper_or_is_seen_by_it() {
     loom::model(|| {
-        let place = Arc::new(Place::new());
-        let other = place.clone();
-        // As `rouse` does it: only who seems to sleep is called.
+        let sleeper = Arc::new(Sleeper::new());
+        let other = sleeper.clone();
+        // As threads do it that leave work: unpark only a sleeper that seems to be asleep.
         let submitter = thread::spawn(move || {
             other.work.store(true, Ordering::Relaxed);
             fence(Ordering::SeqCst);
             if other.parker.asleep() {
-                other.call();
+                other.unpark();
             }
         });
-        place.sleep();
+        sleeper.sleep();
         submitter.join().unwrap();
     });
 }
 
 #[test]
-fn of_two_callers_one_wakes() {
+fn one_of_two_concurrent_unparks_wakes() {
     loom::model(|| {
-        let place = Arc::new(Place::new());
+        let sleeper = Arc::new(Sleeper::new());
         let callers: Vec<_> = (0..2)
             .map(|_| {
-                let place = place.clone();
-                thread::spawn(move || place.call())
+                let sleeper = sleeper.clone();
+                thread::spawn(move || sleeper.unpark())
             })
             .collect();
-        place.sleep();
+        sleeper.sleep();
         callers.into_iter().for_each(|c| c.join().unwrap());
     });
 }

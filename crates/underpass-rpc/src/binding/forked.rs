@@ -13,7 +13,7 @@ use underpass_processor::lines;
 use underpass_threads::{Critical, critical};
 
 /// What whoever forks holds meanwhile, so that the child finds it whole.
-type Held = (MutexGuard<'static, Option<Ends>>, lines::Held, Critical);
+type Held = (MutexGuard<'static, Option<Ends>>, lines::LockedLines, Critical);
 
 thread_local! {
     static HELD: Cell<Option<Held>> = const { Cell::new(None) };

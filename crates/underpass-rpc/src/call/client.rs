@@ -23,11 +23,11 @@ use self::vigil::Vigil;
 use self::watch::Watch;
 use crate::binding::handshake::Meeting;
 use crate::call::abandon::Abandon;
-use crate::call::insisted::Insisted;
 use crate::call::leasing::Leasing;
 use crate::call::linkage::Linkage;
+use crate::call::notify_retries::NotifyRetries;
 use crate::call::queue::Queue;
-use crate::call::unrung::Unrung;
+use crate::call::unnotified::Unnotified;
 use crate::control::mailbox::Mailbox;
 use crate::counters::{Counted, Counters, KernelCount, bequeath};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -49,7 +49,7 @@ use underpass_sync::{SpinGuard, SpinLock};
 /// | `sleepers` | plain kernel threads around a sleep on this line |
 /// | `aside` | who puts the line aside, because it can't sleep on its word |
 /// | `dormant`, `seen` | under the lock of the lines |
-/// | `unrung` | callers |
+/// | `unnotified` | callers |
 /// | `turns_away` | callers that the server turns away; never reset |
 /// | `quarantined` | under `lock` |
 /// | `quarantine` | the user |
@@ -74,7 +74,7 @@ pub(crate) struct ClientEnd {
     turns_away: AtomicBool,
     sleepers: AtomicU32,
     aside: AtomicBool,
-    unrung: Unrung,
+    unnotified: Unnotified,
     /// Slots that the server holds though nobody waits for their calls, and how many it may.
     quarantined: AtomicU32,
     quarantine: AtomicU32,
@@ -85,7 +85,7 @@ pub(crate) struct ClientEnd {
     owed: Owed,
     /// A processor has been donated since the server was called last: a procedure may stay on it.
     lent: AtomicBool,
-    insisted: Insisted,
+    retries: NotifyRetries,
     lag: Lag,
     meeting: Meeting,
     kernel: KernelCount,
@@ -139,14 +139,14 @@ impl ClientEnd {
                 turns_away: AtomicBool::new(false),
                 sleepers: AtomicU32::new(0),
                 aside: AtomicBool::new(false),
-                unrung: Unrung::default(),
+                unnotified: Unnotified::default(),
                 quarantined: AtomicU32::new(0),
                 quarantine: AtomicU32::new(QUARANTINE),
                 untold: AtomicU64::new(0),
                 tells_again: AtomicBool::new(false),
                 owed: Owed::default(),
                 lent: AtomicBool::new(false),
-                insisted: Insisted::default(),
+                retries: NotifyRetries::default(),
                 lag: Lag::default(),
                 meeting,
                 kernel: KernelCount::default(),

@@ -29,7 +29,7 @@ use std::time::Duration;
 use underpass_os::foreign::Spawner;
 use underpass_os::{Poller, Ready, clock, fork};
 use underpass_processor::{Line, lines};
-use underpass_threads::rouse_all;
+use underpass_threads::wake_all_idle;
 
 /// How long a client may take to say hello, in ns.
 const PATIENCE: u64 = 2_000_000_000;
@@ -422,7 +422,7 @@ impl Clerk {
         } else if active {
             // Processors that sleep don't watch this line yet. They let go of others, too.
             LAG.store(false, Ordering::Relaxed);
-            rouse_all();
+            wake_all_idle();
         }
     }
 }
@@ -430,13 +430,13 @@ impl Clerk {
 /// No processor looks at `line` any more; those that sleep let go of it soon, or when the next line
 /// comes.
 fn forget(line: &Arc<dyn Line>) {
-    // Relaxed, but for `ROUSES`: a rousing too many does no harm.
+    // Relaxed, but for `WAKE_PENDING`: a rousing too many does no harm.
     if lines::remove(line) {
         LAG.store(true, Ordering::Relaxed);
-        // SYNC with `ROUSES` swap in `rouse_who_lags`: who finds an alarm set has that one see its
+        // SYNC with `WAKE_PENDING` swap in `wake_lagging`: who finds an alarm set has that one see its
         // `LAG`.
-        if !ROUSES.swap(true, Ordering::AcqRel) {
-            alarm::set(clock::deadline_ns(SOON), rouse_who_lags);
+        if !WAKE_PENDING.swap(true, Ordering::AcqRel) {
+            alarm::set(clock::deadline_ns(SOON), wake_lagging);
         }
     }
 }
@@ -444,15 +444,15 @@ fn forget(line: &Arc<dyn Line>) {
 /// Processors that sleep may hold on to lines that were taken away.
 static LAG: AtomicBool = AtomicBool::new(false);
 /// They will be roused.
-static ROUSES: AtomicBool = AtomicBool::new(false);
+static WAKE_PENDING: AtomicBool = AtomicBool::new(false);
 /// How long they may: where bindings come and go all the time, who comes rouses them anyway, and
 /// who goes needs not.
 const SOON: Duration = Duration::from_millis(10);
 
-fn rouse_who_lags() {
-    // SYNC with `ROUSES` swap in who took a line away.
-    ROUSES.swap(false, Ordering::AcqRel);
+fn wake_lagging() {
+    // SYNC with `WAKE_PENDING` swap in who took a line away.
+    WAKE_PENDING.swap(false, Ordering::AcqRel);
     if LAG.swap(false, Ordering::Relaxed) {
-        rouse_all();
+        wake_all_idle();
     }
 }

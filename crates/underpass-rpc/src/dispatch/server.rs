@@ -13,7 +13,7 @@ use crate::binding::family::Family;
 use crate::binding::handshake::Meeting;
 use crate::binding::limits::Seat;
 use crate::binding::service::Service;
-use crate::call::unrung::Unrung;
+use crate::call::unnotified::Unnotified;
 use crate::control::clerk::clerk;
 use crate::control::mailbox::Mailbox;
 use crate::control::news::{Hears, News};
@@ -26,10 +26,10 @@ use std::sync::{Arc, Mutex, Weak};
 use underpass_channel::layout::SLOTS;
 use underpass_channel::{Cell, Channel, Doorbell, INLINE, PayloadPlace};
 use underpass_os::failpoint;
-use underpass_processor::{Keeper, Line, lines};
+use underpass_processor::{Line, LineOwner, lines};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_sync::SpinLock;
-use underpass_threads::{insist, invite, lent_by, on_user_thread, panic_message, rouse_all};
+use underpass_threads::{invite, invite_or_check, lent_by, on_user_thread, panic_message, wake_all_idle};
 use underpass_wire::Descriptor;
 
 /// A number of calls that none come to at once: a new line counts as used.
@@ -102,8 +102,8 @@ pub(crate) struct ServerEnd {
     further: bool,
     /// Its user's room for it.
     seat: Seat,
-    keeper: Keeper,
-    unrung: Unrung,
+    owner: LineOwner,
+    unnotified: Unnotified,
     /// Processors on loan from this client.
     lent: AtomicU32,
     /// The CPUs, as bits, whose listeners have said in the region that they listen. Each listener's
@@ -114,7 +114,7 @@ pub(crate) struct ServerEnd {
     seen: AtomicU32,
     /// Of its interface, for people.
     descriptor: &'static Descriptor,
-    /// How many calls had been taken when `stalls` was last asked. The monitor's.
+    /// How many calls had been taken when `call_progress` was last asked. The monitor's.
     stalled: AtomicU32,
     /// Of its calls that nobody waits for any more.
     unwanted: Mutex<Unwanted>,
@@ -165,8 +165,8 @@ impl ServerEnd {
                 family,
                 further,
                 seat,
-                keeper: Keeper::default(),
-                unrung: Unrung::default(),
+                owner: LineOwner::default(),
+                unnotified: Unnotified::default(),
                 lent: AtomicU32::new(0),
                 listening: AtomicU64::new(0),
                 kernel: KernelCount::default(),
@@ -259,12 +259,12 @@ impl ServerEnd {
         failpoint!("server-heard");
         let own = self.own.upgrade().map(|own| own as Arc<dyn Line>);
         match own.is_some_and(|own| lines::activate(&own)) {
-            true => rouse_all(),
+            true => wake_all_idle(),
             false => invite(),
         }
         // Whoever was called may find no processor free: all may be blocked.
         if self.pending() {
-            insist();
+            invite_or_check();
         }
     }
 
@@ -397,7 +397,7 @@ impl ServerEnd {
     fn posted(&self, doorbell: Option<Doorbell>) {
         failpoint!("server-replied");
         match doorbell {
-            Some(Doorbell::None) if self.unrung.note() => self.knock_now(),
+            Some(Doorbell::None) if self.unnotified.note() => self.wake_spare_now(),
             None | Some(Doorbell::None) => {}
             Some(doorbell) => self.ring(doorbell),
         }
@@ -408,13 +408,13 @@ impl ServerEnd {
     pub(crate) fn answer(&self, reply: &Cell) {
         let slot = &self.slots[usize::from(reply.slot())];
         self.send(reply, slot);
-        if !on_user_thread() && self.unrung.take() {
-            self.knock_now();
+        if !on_user_thread() && self.unnotified.take() {
+            self.wake_spare_now();
         }
     }
 
     #[cold]
-    fn knock_now(&self) {
+    fn wake_spare_now(&self) {
         if self.channel.wake_spare() {
             self.kernel.woke();
         }

@@ -2,7 +2,7 @@
 
 use super::ClientEnd;
 use underpass_channel::{Donee, Doorbell};
-use underpass_os::{Stamp, cpu, failpoint};
+use underpass_os::{WakeTimestamp, cpu, failpoint};
 use underpass_processor::{Line, patience, prompt_patience};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -81,7 +81,7 @@ impl Line for ClientEnd {
         self.channel.own_attention().word()
     }
 
-    fn called(&self) -> Option<Stamp> {
+    fn called(&self) -> Option<WakeTimestamp> {
         Some(self.channel.last_wake())
     }
 
@@ -118,9 +118,9 @@ impl Line for ClientEnd {
         }
     }
 
-    fn insists(&self, donated: bool) -> Option<u64> {
+    fn notify_again_after(&self, donated: bool) -> Option<u64> {
         let awaits = self.slots.leased() > 0;
-        let times = || self.insisted.times(self.channel.posted());
+        let times = || self.retries.times(self.channel.posted());
         if !donated && awaits && self.has_untaken() {
             return Some(prompt_patience(times()));
         }
@@ -129,7 +129,7 @@ impl Line for ClientEnd {
         (donated || (awaits && lent())).then(|| patience(times()))
     }
 
-    fn insist(&self) {
+    fn notify_again(&self) {
         Line::call(self);
         // Where none of the server's processors looks or sleeps, its clerk does.
         if self.has_untaken() {
@@ -137,13 +137,13 @@ impl Line for ClientEnd {
         }
     }
 
-    fn insist_if_late(&self) {
+    fn notify_again_if_late(&self) {
         if self.slots.leased() == 0 || !self.has_untaken() {
             return;
         }
-        let times = self.insisted.times(self.channel.posted());
+        let times = self.retries.times(self.channel.posted());
         if self.lag.is_late(self.channel.taken().count(), 1 << times.min(MOST_TIMES)) {
-            Line::insist(self);
+            Line::notify_again(self);
         }
     }
 
@@ -151,8 +151,8 @@ impl Line for ClientEnd {
         self.slots.leased() > 0
     }
 
-    fn knock(&self) {
-        if self.slots.leased() > 0 && self.unrung.take() && self.channel.wake_spare() {
+    fn wake_spare(&self) {
+        if self.slots.leased() > 0 && self.unnotified.take() && self.channel.wake_spare() {
             self.kernel.woke();
         }
     }
@@ -229,7 +229,7 @@ impl Line for ClientEnd {
     fn call(&self) {
         self.owed.settle();
         self.lent.store(false, Ordering::Relaxed);
-        self.insisted.again(self.channel.posted());
+        self.retries.again(self.channel.posted());
         // Where the server has no other processor it shares this one, which is the kernel's to
         // divide.
         if !(self.meeting.defers && self.donate()) {

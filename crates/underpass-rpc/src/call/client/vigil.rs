@@ -22,7 +22,7 @@ use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 /// | `tasks` | who watches, delivers, loses or gives up, under the lock |
 /// | `wakers` | made by the first task; each the same ones, under the lock |
 /// | `paid` | tasks: a hint |
-/// | `insists` | who sets the clerk's alarm, and the clerk |
+/// | `notifies_again` | who sets the clerk's alarm, and the clerk |
 #[derive(Debug, Default)]
 pub(super) struct Vigil {
     /// How many tasks wait for the bell: for replies, or for a slot.
@@ -31,7 +31,7 @@ pub(super) struct Vigil {
     wakers: OnceLock<Box<[TryLock<Option<Waker>>]>>,
     paid: AtomicU32,
     /// The clerk is to call the server if it keeps silent.
-    insists: AtomicBool,
+    notifies_again: AtomicBool,
 }
 
 /// Looks of tasks for their replies, one after the other, that end in vain before it is not tried
@@ -141,9 +141,9 @@ impl ClientEnd {
             self.kernel.entered(1);
             self.poll_all();
         }
-        Line::knock(self);
+        Line::wake_spare(self);
         if self.may_be_held_up() {
-            self.insist_in_time();
+            self.notify_again_in_time();
         }
     }
 
@@ -156,42 +156,42 @@ impl ClientEnd {
     /// What the server runs may be held up: if it keeps silent it is called again, as who sleeps
     /// calls it (N10).
     #[cold]
-    fn insist_in_time(&self) {
-        // SYNC with the store in `insist`: whichever comes first has set the alarm.
-        if !self.vigil.insists.swap(true, Ordering::AcqRel) {
-            self.insist_after(self.has_untaken());
+    fn notify_again_in_time(&self) {
+        // SYNC with the store in `notify_again`: whichever comes first has set the alarm.
+        if !self.vigil.notifies_again.swap(true, Ordering::AcqRel) {
+            self.notify_again_after_pause(self.has_untaken());
         }
     }
 
     /// Sets the alarm: promptly, if that is for calls that were not taken.
-    fn insist_after(&self, untaken: bool) {
-        let times = self.insisted.times(self.channel.posted());
+    fn notify_again_after_pause(&self, untaken: bool) {
+        let times = self.retries.times(self.channel.posted());
         let after = if untaken { prompt_patience(times) } else { patience(times) };
         let own = self.own.clone();
         crate::control::alarm::set(clock::now_ns() + after, move || {
             if let Some(own) = own.upgrade() {
-                Self::insist_now(&own, untaken);
+                Self::notify_again_now(&own, untaken);
             }
         });
     }
 
     /// The alarm's time has come.
-    fn insist_now(own: &Arc<Self>, untaken: bool) {
-        let insists = Line::insists(&**own, false).is_some() && own.vigil.is_kept();
-        match insists && own.may_be_held_up() {
+    fn notify_again_now(own: &Arc<Self>, untaken: bool) {
+        let notifies_again = Line::notify_again_after(&**own, false).is_some() && own.vigil.is_kept();
+        match notifies_again && own.may_be_held_up() {
             // What the alarm was set for has been taken: it is set anew for what else there is.
-            true if untaken && !own.has_untaken() => own.insist_after(false),
+            true if untaken && !own.has_untaken() => own.notify_again_after_pause(false),
             true => {
-                Line::insist(&**own);
-                own.insist_after(own.has_untaken());
+                Line::notify_again(&**own);
+                own.notify_again_after_pause(own.has_untaken());
             }
             false => {
-                own.vigil.insists.store(false, Ordering::Release);
+                own.vigil.notifies_again.store(false, Ordering::Release);
                 // SYNC with `tasks` fetch_add in `begin`, and the fence in `arm`: who came
                 // meanwhile and found the alarm set is seen here.
                 fence(Ordering::SeqCst);
                 if own.vigil.is_kept() && own.may_be_held_up() {
-                    own.insist_in_time();
+                    own.notify_again_in_time();
                 }
             }
         }

@@ -7,8 +7,8 @@ use crate::payload::message::Bytes;
 use std::any::Any;
 use std::sync::Arc;
 use underpass_channel::{Cell, Payload};
-use underpass_os::{Stamp, failpoint};
-use underpass_processor::{Keeper, Line, Spin};
+use underpass_os::{WakeTimestamp, failpoint};
+use underpass_processor::{CallProgress, Line, LineOwner, Spin};
 use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_sync::SpinGuard;
 use underpass_threads::short_of_e_stacks;
@@ -84,11 +84,15 @@ impl Line for ServerEnd {
         self.channel.receiving().position()
     }
 
-    fn stalls(&self) -> Option<bool> {
+    fn call_progress(&self) -> CallProgress {
         let position = self.taken();
         // Relaxed: the monitor's alone.
         let same = self.stalled.swap(position, Ordering::Relaxed) == position;
-        self.pending().then_some(same)
+        match self.pending() {
+            false => CallProgress::NoneWait,
+            true if same => CallProgress::Stalled,
+            true => CallProgress::Taken,
+        }
     }
 
     fn serve(&self, by: u64) -> bool {
@@ -128,7 +132,7 @@ impl Line for ServerEnd {
         self.channel.own_attention().word()
     }
 
-    fn called(&self) -> Option<Stamp> {
+    fn called(&self) -> Option<WakeTimestamp> {
         Some(self.channel.last_wake())
     }
 
@@ -140,11 +144,11 @@ impl Line for ServerEnd {
         self.channel.own_attention().set_unpolled();
     }
 
-    fn knock(&self) {
+    fn wake_spare(&self) {
         // One processor of the client's may be busy with a thread, while another sleeps whose
         // threads wait for replies.
-        if self.unrung.take() {
-            self.knock_now();
+        if self.unnotified.take() {
+            self.wake_spare_now();
         }
     }
 
@@ -156,12 +160,12 @@ impl Line for ServerEnd {
 
     fn retire(&self) {
         self.channel.own_attention().retire();
-        self.unrung.retire();
+        self.unnotified.retire();
     }
 
     fn rests(&self) -> bool {
-        if self.unrung.take_left() {
-            self.knock_now();
+        if self.unnotified.take_left() {
+            self.wake_spare_now();
         }
         self.has_none()
     }
@@ -171,7 +175,7 @@ impl Line for ServerEnd {
             return false;
         }
         self.channel.own_attention().revive();
-        self.unrung.revive();
+        self.unnotified.revive();
         // Its next sweep finds it used.
         self.seen.store(self.channel.receiving().position().wrapping_sub(1), Ordering::Relaxed);
         true
@@ -222,8 +226,8 @@ impl Line for ServerEnd {
         failpoint!("server-returned");
     }
 
-    fn keeper(&self) -> Option<&Keeper> {
-        Some(&self.keeper)
+    fn owner(&self) -> Option<&LineOwner> {
+        Some(&self.owner)
     }
 
     fn spun(&self, paid: bool) {

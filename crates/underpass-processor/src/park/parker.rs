@@ -1,25 +1,26 @@
-//! The private word of one kernel thread, by which others of its domain call it.
+//! The private word of one kernel thread, by which others of its domain wake it.
 
 #[cfg(not(underpass_loom))]
-use underpass_os::Stamp;
+use underpass_os::WakeTimestamp;
 use underpass_seam::atomic::{AtomicU32, Ordering};
 
-/// Runs, and nobody has called since the last sleep.
+/// Runs, and nobody has unparked it since its last sleep.
 const RUNNING: u32 = 0;
-/// Somebody called.
-const CALLED: u32 = 1;
+/// Somebody has unparked it.
+const UNPARKED: u32 = 1;
 /// Sleeps, or is about to.
 pub(crate) const ASLEEP: u32 = 2;
 
 /// Where one kernel thread sleeps.
 ///
-/// Owned by its sleeper, which alone sets `ASLEEP`; anybody sets `CALLED`. A call before the sleep
-/// makes `prepare` fail; a call after it changes the word that the sleep expects, and wakes it.
+/// Only its owner, the sleeper, sets `ASLEEP`. Anybody sets `UNPARKED`. An unpark before the sleep
+/// makes `prepare` fail. An unpark after it changes the word that the sleep expects, and wakes the
+/// sleeper.
 #[derive(Debug)]
 pub struct Parker {
     word: AtomicU32,
-    /// When its sleeper was called, and from which CPU, until that one wakes. Anybody's: a
-    /// measurement.
+    /// When the sleeper was unparked, and from which CPU, until it wakes. Anybody writes it, since
+    /// it is a measurement.
     #[cfg(not(underpass_loom))]
     called: std::sync::atomic::AtomicU64,
 }
@@ -31,7 +32,7 @@ impl Default for Parker {
 }
 
 impl Parker {
-    /// Nobody has called.
+    /// A parker that nobody has unparked.
     pub fn new() -> Self {
         Self {
             word: AtomicU32::new(RUNNING),
@@ -40,13 +41,13 @@ impl Parker {
         }
     }
 
-    /// Calls the sleeper; says whether it sleeps, or is about to, and nobody had called yet: then
-    /// it is to be woken.
-    #[must_use = "a sleeper that was called is to be woken"]
+    /// Unparks the sleeper, except for the wake-up. Returns whether the caller has to wake it: it
+    /// sleeps or is about to, and nobody else has unparked it yet.
+    #[must_use = "wake the sleeper if this is true"]
     pub fn announce(&self) -> bool {
         // SYNC with `word` compare_exchange in `prepare` and swap in `wake_up`: what the caller did
-        // before it called.
-        self.word.swap(CALLED, Ordering::AcqRel) == ASLEEP
+        // before it unparked the sleeper.
+        self.word.swap(UNPARKED, Ordering::AcqRel) == ASLEEP
     }
 
     /// Whether it sleeps, or is about to: a hint.
@@ -54,7 +55,8 @@ impl Parker {
         self.word.load(Ordering::Relaxed) == ASLEEP
     }
 
-    /// Announces a sleep; `false` if somebody called in the meantime, which this consumes.
+    /// Announces a sleep. Returns `false`, and consumes the unpark, if somebody has unparked it in
+    /// the meantime.
     pub fn prepare(&self) -> bool {
         // SYNC with `word` swap in `announce`: what the caller did.
         let free = self.word.compare_exchange(RUNNING, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok();
@@ -64,7 +66,7 @@ impl Parker {
         free
     }
 
-    /// The sleep is over, and calls until now are answered.
+    /// Ends the announcement, and consumes all unparks until now.
     pub fn wake_up(&self) {
         // SYNC with `word` swap in `announce`: what the caller did.
         self.word.swap(RUNNING, Ordering::AcqRel);
@@ -72,54 +74,53 @@ impl Parker {
         self.measure();
     }
 
-    /// The word to sleep on while it says that its owner sleeps.
+    /// The word to sleep on. The owner may sleep while it is [`SLEEPS`](Self::SLEEPS).
     pub fn word(&self) -> &AtomicU32 {
         &self.word
     }
 
-    /// What the word holds then.
+    /// The value of the word between [`prepare`](Self::prepare) and the next unpark.
     pub const SLEEPS: u32 = ASLEEP;
 }
 
 #[cfg(not(underpass_loom))]
 impl Parker {
-    /// Calls the sleeper: its sleep ends, or its next one doesn't begin. Says whether it was
-    /// asleep.
-    pub fn call(&self) -> bool {
+    /// Ends the sleep, or keeps the next one from beginning. Returns whether the owner was asleep.
+    pub fn unpark(&self) -> bool {
         use underpass_os::futex::{self, Scope};
         let asleep = self.announce();
         if asleep {
-            crate::tally().woke();
+            crate::metrics().woke();
             // Relaxed, here and in `measure`: if it wakes by itself meanwhile, its next sleep is
             // measured too long.
-            self.called.store(Stamp::now().bits(), Ordering::Relaxed);
+            self.called.store(WakeTimestamp::now().bits(), Ordering::Relaxed);
             futex::wake(&self.word, Scope::Private, 1);
         }
         asleep
     }
 
-    /// Notes how long the wake-up took that ended this sleep, if one did, and came from another
-    /// CPU: on one CPU it costs a tenth, and nobody polls there.
+    /// If a wake-up from another CPU ended this sleep, records how long the wake-up took. On the
+    /// same CPU a wake-up costs a tenth, and nobody polls there.
     fn measure(&self) {
         let called = self.called.load(Ordering::Relaxed);
         if called != 0 {
             self.called.store(0, Ordering::Relaxed);
-            let called = Stamp::of(called);
-            if let Some(ns) = Stamp::now().after(called, called) {
-                crate::spin::saw_wake_up(ns);
+            let called = WakeTimestamp::of(called);
+            if let Some(ns) = WakeTimestamp::now().after(called, called) {
+                crate::park::wake_up_cost::record_wake_up(ns);
             }
         }
     }
 
-    /// Sleeps until called or `deadline_ns`, or does not begin to if called already. May return for
-    /// no reason.
+    /// Sleeps until unparked, or until `deadline_ns`. Does not begin to if it was unparked already.
+    /// May return spuriously.
     ///
-    /// For who is called for everything that it waits for, and needs no barrier therefore; others
-    /// [`sleep`](crate::sleep()).
+    /// This has no barrier. It is for a thread that is unparked for everything that it waits for.
+    /// Others use [`sleep`](crate::sleep()).
     pub fn sleep(&self, deadline_ns: Option<u64>) {
         use underpass_os::futex::{self, Scope, Watched};
         if self.prepare() {
-            crate::tally().slept();
+            crate::metrics().slept();
             let watched = Watched { word: &self.word, expected: ASLEEP, scope: Scope::Private };
             futex::wait(watched, deadline_ns);
             self.wake_up();

@@ -1,16 +1,16 @@
-//! The word that holds how many slots are taken, how many activations wait for one, and how many
-//! there are.
+//! The atomic word of the permit counts: how many are taken, how many activations wait for one, and
+//! how many there are.
 
 use underpass_seam::atomic::{AtomicU64, Ordering, fence};
 
-/// The counts, at one moment.
+/// The three counts at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Slots that are taken.
+    /// Permits that are taken.
     pub running: u32,
-    /// Activations that wait for one.
+    /// Activations that wait for a permit.
     pub waiting: u32,
-    /// Slots in all.
+    /// Permits in all.
     pub maximum: u32,
 }
 
@@ -27,31 +27,32 @@ impl Counts {
         u64::from(self.running) | u64::from(self.waiting) << BITS | u64::from(self.maximum) << (2 * BITS)
     }
 
-    /// Whether a slot is free.
+    /// Whether a permit is free.
     pub fn free(self) -> bool {
         self.running < self.maximum
     }
 }
 
-/// What became of a slot that was released.
+/// The outcome of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Released {
-    /// Somebody waits for it: the caller is to grant it.
+    /// An activation waits for the permit: the caller has to grant it.
     Owed,
-    /// It is free; this many are taken now.
+    /// The permit is free. The number says how many are taken now.
     Freed(u32),
 }
 
-/// The slots of a domain: the steps on the word of the README. Any activation, handler or monitor
-/// takes them.
+/// The permits of a domain: the steps on the word that the README describes. Any activation, the
+/// signal handler and the monitor may take these steps.
 #[derive(Debug)]
-pub struct Slots {
+pub struct Permits {
     word: AtomicU64,
     /// The next ticket.
     tickets: AtomicU64,
 }
 
-/// A full fence after a read-modify-write of the caller's: on x86 that was one.
+/// A full fence after a read-modify-write of the caller. On x86 the read-modify-write itself was
+/// one.
 #[inline]
 pub(crate) fn fence_after_change() {
     #[cfg(all(target_arch = "x86_64", not(underpass_loom)))]
@@ -66,35 +67,35 @@ pub(crate) fn full_fence() {
     fence(Ordering::SeqCst);
 }
 
-impl Slots {
-    /// `maximum` slots, all of them free.
+impl Permits {
+    /// `maximum` permits, all of them free.
     pub fn new(maximum: u32) -> Self {
         let counts = Counts { running: 0, waiting: 0, maximum };
         Self { word: AtomicU64::new(counts.pack()), tickets: AtomicU64::new(1) }
     }
 
-    /// The counts: of the past as soon as they are read. What is done on them is done by a step
-    /// that looks again.
+    /// The counts now. They may change as soon as they are read, so a step that acts on them
+    /// compares again.
     #[inline]
     pub fn counts(&self) -> Counts {
-        // Relaxed: the fences of who has to see something stand around this.
+        // Relaxed: callers that need an order have fences around this.
         Counts::unpack(self.word.load(Ordering::Relaxed))
     }
 
-    /// A number greater than those before.
+    /// A number greater than all tickets before it.
     pub fn ticket(&self) -> u64 {
-        // Relaxed: it orders those who wait, and nothing else.
+        // Relaxed: it orders waiters, and nothing else.
         self.tickets.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Changes the counts in one step as `how` says, if it says so.
+    /// Changes the counts by `how` in one step. If `how` returns `None`, nothing changes.
     fn step<R>(&self, mut how: impl FnMut(&mut Counts) -> Option<R>) -> Option<R> {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             let mut counts = Counts::unpack(word);
             let result = how(&mut counts)?;
-            // SYNC with `word` compare_exchange in `step`: what who released, enlisted or took a
-            // slot did before.
+            // SYNC with `word` compare_exchange in `step`: what the last one to release, enlist or
+            // take did before.
             match self.word.compare_exchange_weak(word, counts.pack(), Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return Some(result),
                 Err(now) => word = now,
@@ -102,13 +103,13 @@ impl Slots {
         }
     }
 
-    /// *Take*: whether there was a free slot, which the caller has in hand now.
+    /// *Take*: takes a free permit in hand. Returns `false` if none is free.
     pub fn take(&self) -> bool {
         self.step(|counts| counts.free().then(|| counts.running += 1)).is_some()
     }
 
-    /// *Enlist*: counts one who is published. `true`: a slot was free, which the caller is to
-    /// grant.
+    /// *Enlist*: counts an activation that has been published as waiting. If a permit is free,
+    /// takes that instead, and returns `true`: the caller has to grant it.
     pub fn enlist(&self) -> bool {
         self.step(|counts| {
             let free = counts.free();
@@ -122,7 +123,7 @@ impl Slots {
         .unwrap_or(false)
     }
 
-    /// *Release*: gives a slot back.
+    /// *Release*: gives back the permit that the caller has in hand.
     pub fn release(&self) -> Released {
         self.step(|counts| {
             Some(if counts.waiting > 0 && counts.running <= counts.maximum {
@@ -136,7 +137,7 @@ impl Slots {
         .unwrap_or(Released::Owed)
     }
 
-    /// Sets the maximum. The caller is to grant as many slots as this says.
+    /// Sets the maximum. Returns how many permits the caller has to grant.
     pub fn set_maximum(&self, maximum: u32) -> u32 {
         self.step(|counts| {
             counts.maximum = maximum;
@@ -153,52 +154,52 @@ impl Slots {
 mod tests {
     use super::*;
 
-    fn counts(slots: &Slots) -> (u32, u32, u32) {
-        let Counts { running, waiting, maximum } = slots.counts();
+    fn counts(permits: &Permits) -> (u32, u32, u32) {
+        let Counts { running, waiting, maximum } = permits.counts();
         (running, waiting, maximum)
     }
 
     #[test]
-    fn slots_are_taken_and_freed() {
-        let slots = Slots::new(2);
-        assert!(slots.take() && slots.take() && !slots.take());
-        assert_eq!(slots.release(), Released::Freed(1));
-        assert_eq!(slots.release(), Released::Freed(0));
+    fn permits_are_taken_and_freed() {
+        let permits = Permits::new(2);
+        assert!(permits.take() && permits.take() && !permits.take());
+        assert_eq!(permits.release(), Released::Freed(1));
+        assert_eq!(permits.release(), Released::Freed(0));
     }
 
     #[test]
-    fn a_released_slot_is_owed_to_who_waits() {
-        let slots = Slots::new(1);
-        assert!(slots.enlist(), "it was free");
-        assert!(!slots.enlist());
-        assert_eq!(counts(&slots), (1, 1, 1));
-        assert_eq!(slots.release(), Released::Owed);
-        assert_eq!(counts(&slots), (1, 0, 1));
+    fn a_released_permit_is_owed_to_a_waiter() {
+        let permits = Permits::new(1);
+        assert!(permits.enlist(), "it was free");
+        assert!(!permits.enlist());
+        assert_eq!(counts(&permits), (1, 1, 1));
+        assert_eq!(permits.release(), Released::Owed);
+        assert_eq!(counts(&permits), (1, 0, 1));
     }
 
     #[test]
-    fn a_greater_maximum_is_owed_to_those_who_wait() {
-        let slots = Slots::new(1);
-        assert!(slots.take());
-        assert!(!slots.enlist() && !slots.enlist() && !slots.enlist());
-        assert_eq!(slots.set_maximum(3), 2);
-        assert_eq!(counts(&slots), (3, 1, 3));
+    fn permits_of_a_greater_maximum_are_owed_to_waiters() {
+        let permits = Permits::new(1);
+        assert!(permits.take());
+        assert!(!permits.enlist() && !permits.enlist() && !permits.enlist());
+        assert_eq!(permits.set_maximum(3), 2);
+        assert_eq!(counts(&permits), (3, 1, 3));
     }
 
     #[test]
-    fn beyond_the_maximum_slots_are_freed_though_others_wait() {
-        let slots = Slots::new(2);
-        assert!(slots.take() && slots.take());
-        assert!(!slots.enlist());
-        assert_eq!(slots.set_maximum(1), 0);
-        assert_eq!(slots.release(), Released::Freed(1));
-        assert_eq!(slots.release(), Released::Owed);
-        assert_eq!(counts(&slots), (1, 0, 1));
+    fn permits_beyond_the_maximum_are_freed_though_others_wait() {
+        let permits = Permits::new(2);
+        assert!(permits.take() && permits.take());
+        assert!(!permits.enlist());
+        assert_eq!(permits.set_maximum(1), 0);
+        assert_eq!(permits.release(), Released::Freed(1));
+        assert_eq!(permits.release(), Released::Owed);
+        assert_eq!(counts(&permits), (1, 0, 1));
     }
 
     #[test]
     fn tickets_grow() {
-        let slots = Slots::new(1);
-        assert!(slots.ticket() < slots.ticket());
+        let permits = Permits::new(1);
+        assert!(permits.ticket() < permits.ticket());
     }
 }

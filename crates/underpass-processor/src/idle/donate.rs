@@ -1,43 +1,46 @@
-//! Handing a processor over by giving way: where donor and listener are both ready on one CPU, the
-//! kernel switches between them without a wake-up and without a sleep, at two thirds of the price
+//! Donating a processor by giving way. If donor and listener are both ready on one CPU, the kernel
+//! switches between them without a wake-up and without a sleep. That costs two thirds as much
 //! (decision 0022).
 //!
 //! Beside a thread that computes, donor and listener would get the processor once in a time slice.
-//! Then they sleep and wake each other instead, for a while (see `company.rs`).
+//! Then they sleep and wake each other instead, for a while (see `contention.rs`).
 
-use crate::company::COMPANY;
-use crate::{Line, tally};
+use crate::idle::contention::CONTENTION;
+use crate::{Line, metrics};
 use underpass_os::{clock, cpu};
 
-/// A donor gives way so many times at most. Those after the first find that nobody on this CPU
-/// wanted it, or that another did, and cost 0.3 us each at the least.
+/// The most times that a donor gives way. From the second time on, nobody on this CPU wanted the
+/// processor, or another thread did. Each costs at least 0.3 us.
 const DONOR: u32 = 3;
 
-/// Gives way once; says whether that took less than a tick.
+/// Gives way once. Returns whether that took less than a tick.
 fn once(before: &mut u64) -> bool {
     cpu::give_way();
     let now = clock::tick_ns();
     let took = now - std::mem::replace(before, now);
-    COMPANY.saw(took, now);
+    CONTENTION.record(took, now);
     took == 0
 }
 
-/// *Donate:* gives the calling kernel thread's processor to the listener of this CPU of the peer of
-/// `donee`, where calls are owed, and has it back by the time that they have replies, or soon.
-/// Calls `look` whenever it has it, which takes the replies, until that says that there is
-/// something to do. Says whether the listener took the processor; if not, the peer has been called,
-/// or the calls are owed still.
+/// *Donate:* gives the calling kernel thread's processor to the peer of `donee`, at which calls are
+/// owed. The peer's listener of this CPU takes it. The donor has the processor back when the calls
+/// have replies, or soon.
+///
+/// Whenever it has the processor, it calls `look`, which takes replies, until `look` returns that
+/// there is something to do. Returns whether the listener took the processor. If not, the peer was
+/// notified, or the calls are still owed.
 pub fn give_way(donee: &(impl Line + ?Sized), mut look: impl FnMut() -> bool) -> bool {
     let mut tick = clock::tick_ns();
-    if !COMPANY.is_good(tick) {
+    if !CONTENTION.worth_giving_way(tick) {
         return false;
     }
     let Some(cpu) = donee.begin_to_give_way() else { return false };
     let (mut times, mut brief) = (0, true);
     loop {
-        // Before the look, so that no reply comes after that. A listener that was woken may have
-        // had the processor, and given it back, already: who gave way then would find it standing
-        // by, with nothing to do, and send it to sleep, so that the next call woke it again.
+        // This is asked before `look`, so that no reply comes after `look`. A listener that was
+        // woken may have had the processor, and given it back, already. If the donor gave way then,
+        // the listener would find nothing to do and go to sleep, and the next call would have to
+        // wake it again.
         let back = donee.is_back(cpu);
         if back || times > 0 {
             let found = look();
@@ -53,12 +56,12 @@ pub fn give_way(donee: &(impl Line + ?Sized), mut look: impl FnMut() -> bool) ->
 }
 
 /// *Stand by:* a listener that has just given processors back, and stays, gives way to their owners
-/// once; then it looks who has given its processor again, as it does before it sleeps in any case.
+/// once. Then it checks which of them have donated again, as it does before any sleep.
 pub fn stand_by() {
     let mut tick = clock::tick_ns();
-    if COMPANY.is_good(tick) {
+    if CONTENTION.worth_giving_way(tick) {
         once(&mut tick);
-        tally().entered_kernel(1);
+        metrics().entered_kernel(1);
     }
 }
 
@@ -67,11 +70,11 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// A peer that has the processor back after it was given way to so many times.
+    /// A peer that has given the processor back after `needs` times.
     struct Peer {
         needs: u32,
         asked: AtomicU32,
-        /// Plus one.
+        /// The number of times plus one.
         gave_way: AtomicU32,
         word: AtomicU32,
     }
@@ -109,7 +112,7 @@ mod tests {
         }
         fn look(&self) {}
         fn set_unpolled(&self) {}
-        fn knock(&self) {}
+        fn wake_spare(&self) {}
         fn elsewhere(&self) -> bool {
             false
         }
@@ -119,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_processor_back_already_gives_way_no_more() {
+    fn a_donor_that_has_its_processor_back_stops_giving_way() {
         for needs in 0..2 {
             let peer = Peer {
                 needs,
@@ -132,7 +135,7 @@ mod tests {
                 looks += 1;
                 false
             };
-            // Beside other programs it may be that it does not give way at all, for a while.
+            // Beside other programs, `give_way` may decline for a while.
             if give_way(&peer, look) {
                 assert_eq!((peer.gave_way.into_inner(), looks), (needs + 1, 1));
             }

@@ -13,14 +13,14 @@ const LEFT: u32 = 3;
 
 /// A post that rang no bell: should this side go to sleep over it, it knocks first.
 #[derive(Debug, Default)]
-pub(crate) struct Unrung {
+pub(crate) struct Unnotified {
     state: AtomicU32,
 }
 
 // Relaxed throughout: a hint. A knock too many costs a wake-up; one too few can't come of it, as a
 // thread that sleeps has noted its own posts before, and who puts the line away has a heavy barrier
 // between `retire` and its look at what was noted.
-impl Unrung {
+impl Unnotified {
     /// A post rang no bell. Says whether the poster has to knock by itself, as the line is dormant.
     #[inline]
     pub(crate) fn note(&self) -> bool {
@@ -66,19 +66,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_posts_on_a_dormant_line_knocks_by_itself() {
-        let unrung = Unrung::default();
-        assert!(!unrung.note());
-        assert!(unrung.take());
-        assert!(!unrung.take());
-        unrung.retire();
-        assert!(!unrung.take_left());
-        assert!(unrung.note() && unrung.note());
-        unrung.revive();
-        assert!(!unrung.note());
-        unrung.retire();
-        assert!(unrung.take_left(), "what was noted before is seen to once");
-        assert!(!unrung.take_left());
-        assert!(unrung.note());
+    fn a_post_on_a_dormant_line_wakes_a_spare_at_once() {
+        let unnotified = Unnotified::default();
+        assert!(!unnotified.note());
+        assert!(unnotified.take());
+        assert!(!unnotified.take());
+        unnotified.retire();
+        assert!(!unnotified.take_left());
+        assert!(unnotified.note() && unnotified.note());
+        unnotified.revive();
+        assert!(!unnotified.note());
+        unnotified.retire();
+        assert!(unnotified.take_left(), "what was noted before is seen to once");
+        assert!(!unnotified.take_left());
+        assert!(unnotified.note());
     }
 }

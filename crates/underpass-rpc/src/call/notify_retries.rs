@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Who sleeps over calls that a peer's processors may be held up from calls it again, after twice
 /// as long each time; a call that is posted since begins anew.
 #[derive(Debug, Default)]
-pub(crate) struct Insisted {
+pub(crate) struct NotifyRetries {
     /// How many messages were posted by the last time, and how often in a row.
     last: AtomicU64,
 }
 
 // Relaxed throughout: how long to wait, and nothing else.
-impl Insisted {
+impl NotifyRetries {
     /// How often the peer was called since the message number `posted`.
     pub(crate) fn times(&self, posted: u32) -> u32 {
         let last = self.last.load(Ordering::Relaxed);
@@ -31,13 +31,13 @@ mod tests {
 
     #[test]
     fn a_new_message_begins_anew() {
-        let insisted = Insisted::default();
-        assert_eq!(insisted.times(1), 0);
-        insisted.again(1);
-        insisted.again(1);
-        assert_eq!(insisted.times(1), 2);
-        assert_eq!(insisted.times(2), 0);
-        insisted.again(2);
-        assert_eq!(insisted.times(2), 1);
+        let retries = NotifyRetries::default();
+        assert_eq!(retries.times(1), 0);
+        retries.again(1);
+        retries.again(1);
+        assert_eq!(retries.times(1), 2);
+        assert_eq!(retries.times(2), 0);
+        retries.again(2);
+        assert_eq!(retries.times(2), 1);
     }
 }

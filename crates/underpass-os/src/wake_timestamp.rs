@@ -2,14 +2,14 @@
 
 use crate::{clock, cpu};
 
-/// Where a stamp has the CPU; above it is the time, to some thousand ns.
+/// Where a timestamp has the CPU; above it is the time, to some thousand ns.
 const CPU: u64 = (1 << 12) - 1;
 
 /// A moment, and the CPU of who took it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp(u64);
+pub struct WakeTimestamp(u64);
 
-impl Stamp {
+impl WakeTimestamp {
     /// Here and now. Never 0 in bits.
     pub fn now() -> Self {
         Self::at(clock::now_ns())
@@ -40,12 +40,12 @@ impl Stamp {
     ///
     /// # Examples
     /// ```
-    /// use underpass_os::Stamp;
-    /// let called = Stamp::now();
+    /// use underpass_os::WakeTimestamp;
+    /// let called = WakeTimestamp::now();
     /// assert_eq!(called.after(called, called), None, "on one CPU");
     /// ```
     pub fn after(self, called: Self, since: Self) -> Option<u64> {
-        let times = [since, called, self].map(|stamp| stamp.0 & !CPU);
+        let times = [since, called, self].map(|timestamp| timestamp.0 & !CPU);
         ((called.0 ^ self.0) & CPU != 0 && times.is_sorted()).then(|| times[2] - times[1])
     }
 }
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_wake_up_lies_between_and_crosses_cpus() {
-        let at = |us: u64, cpu: u64| Stamp((us << 12) | cpu);
+        let at = |us: u64, cpu: u64| WakeTimestamp((us << 12) | cpu);
         assert_eq!(at(9, 1).after(at(5, 0), at(3, 1)), Some(4 << 12));
         assert_eq!(at(9, 1).after(at(9, 0), at(9, 1)), Some(0));
         assert_eq!(at(9, 1).after(at(5, 1), at(3, 1)), None, "on one CPU");

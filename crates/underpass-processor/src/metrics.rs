@@ -1,10 +1,11 @@
-//! What the processors of this domain did, counted.
+//! Counters of what the processors of this domain did.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts of a domain's dealings with the kernel. All on slow paths, hence plain shared counters.
+/// Counters of how often a domain entered the kernel, and why. All are on slow paths, so they are
+/// plain shared counters.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct Metrics {
     kernel_entries: AtomicU64,
     sleeps: AtomicU64,
     wakeups: AtomicU64,
@@ -18,7 +19,7 @@ pub struct Tally {
     spins: [AtomicU64; 2],
 }
 
-static TALLY: Tally = Tally {
+static METRICS: Metrics = Metrics {
     kernel_entries: AtomicU64::new(0),
     sleeps: AtomicU64::new(0),
     wakeups: AtomicU64::new(0),
@@ -32,13 +33,13 @@ static TALLY: Tally = Tally {
     spins: [const { AtomicU64::new(0) }; 2],
 };
 
-/// This domain's.
-pub fn tally() -> &'static Tally {
-    &TALLY
+/// The counters of this domain.
+pub fn metrics() -> &'static Metrics {
+    &METRICS
 }
 
 // Relaxed throughout: these are statistics.
-impl Tally {
+impl Metrics {
     /// Counts `n` system calls.
     pub fn entered_kernel(&self, n: u64) {
         self.kernel_entries.fetch_add(n, Ordering::Relaxed);
@@ -61,7 +62,7 @@ impl Tally {
         self.preemptions.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a processor that went to others because its activation blocked without saying so.
+    /// Counts a permit that was taken from an activation which blocked unannounced.
     pub fn compensated(&self) {
         self.compensations.fetch_add(1, Ordering::Relaxed);
     }
@@ -86,17 +87,17 @@ impl Tally {
         self.returns.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a spin of more than a batch of polls, and whether it found something.
+    /// Counts a spin of more than a batch of polls. `paid`: it found something.
     pub fn spun(&self, paid: bool) {
         self.spins[usize::from(paid)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Spins that found something, so far.
+    /// Spins that found something so far.
     pub fn spins_paid(&self) -> u64 {
         self.spins[1].load(Ordering::Relaxed)
     }
 
-    /// Spins that found nothing, so far.
+    /// Spins that found nothing so far.
     pub fn spins_in_vain(&self) -> u64 {
         self.spins[0].load(Ordering::Relaxed)
     }
@@ -126,12 +127,12 @@ impl Tally {
         self.returns.load(Ordering::Relaxed)
     }
 
-    /// Times that an activation gave its processor up because it was asked to, so far.
+    /// How often an activation gave its processor up because it was asked to, so far.
     pub fn preemptions(&self) -> u64 {
         self.preemptions.load(Ordering::Relaxed)
     }
 
-    /// Blocking without a bracket that was found and made up for, so far.
+    /// How often unannounced blocking was found, and the permit given to others, so far.
     pub fn compensations(&self) -> u64 {
         self.compensations.load(Ordering::Relaxed)
     }

@@ -1,30 +1,30 @@
-//! Holding preemption off, and what the signal does that ends a slice (Raven's deferral: one word
-//! for both).
+//! Holding preemption off, and the signal that ends a slice. This is Raven's deferral: one word
+//! serves both.
 //!
-//! The word belongs to the calling kernel thread. On one that is no activation, nobody preempts,
-//! and it only counts.
+//! The word belongs to the calling kernel thread. If that is not an activation, nobody preempts it,
+//! and the word only counts.
 //!
 //! A user-level thread may be on another kernel thread after a switch, which the compiler doesn't
-//! know: inlined before and after one, it would take the word's address once. So what such threads
-//! use is not inlined.
+//! know. If these functions were inlined before and after a switch, the address of the word would
+//! be taken only once. So the functions that such threads use are not inlined.
 
-use crate::deferral::{self, UNMARKED};
-use crate::{Activation, tally};
+use crate::permits::deferral::{self, UNMARKED};
+use crate::{Activation, metrics};
 use std::cell::Cell;
 use std::sync::OnceLock;
 use underpass_os::signal;
 use underpass_seam::{LocalWord, preempt_flag};
 
-/// Which of the real-time signals ends a slice.
+/// The real-time signal that ends a slice.
 pub const SIGNAL: i32 = 7;
 
 thread_local! {
-    /// How many critical sections there are, and [`UNMARKED`].
+    /// The number of critical sections, and [`UNMARKED`].
     static WORD: LocalWord = const { LocalWord::new(UNMARKED) };
     static OWN: Cell<Option<&'static Activation>> = const { Cell::new(None) };
 }
 
-/// Begins a critical section: preemption is off until the [`enable`] that goes with it.
+/// Begins a critical section: preemption is off until the matching [`enable`].
 ///
 /// # Examples
 /// ```
@@ -39,8 +39,8 @@ pub fn disable() {
     WORD.with(LocalWord::increment);
 }
 
-/// Ends a critical section. If it is the last, and the activation was asked to give way meanwhile,
-/// it does so now.
+/// Ends a critical section. If it is the last one, and the activation was asked to give way
+/// meanwhile, it gives way now.
 #[inline(never)]
 pub fn enable() {
     if WORD.with(deferral::leave) {
@@ -48,11 +48,11 @@ pub fn enable() {
     }
 }
 
-/// Begins a *brief* section: preemption is off until the [`end_brief`] that goes with it. Meanwhile
-/// no other brief section begins, and no thread is suspended.
+/// Begins a *brief* section: preemption is off until the matching [`end_brief`]. Until then no
+/// other brief section may begin, and no thread may be suspended.
 ///
-/// Costs a store, where a critical section costs a call and a read-modify-write, each of which
-/// waits for the one before.
+/// This costs a store. A critical section costs a call and a read-modify-write at either end, and
+/// each read-modify-write waits for the one before.
 ///
 /// # Examples
 /// ```
@@ -67,7 +67,7 @@ pub fn begin_brief() {
     preempt_flag::begin();
 }
 
-/// Ends a brief section. If the activation was asked to give way meanwhile, it does so now.
+/// Ends a brief section. If the activation was asked to give way meanwhile, it gives way now.
 #[inline(always)]
 pub fn end_brief() {
     if preempt_flag::end() {
@@ -75,8 +75,8 @@ pub fn end_brief() {
     }
 }
 
-/// A brief section has ended, and a signal came meanwhile: as if it came now, in a critical section
-/// that ends.
+/// A signal came during a brief section that has ended. Acts as if the signal came now, in a
+/// critical section that then ends.
 #[cold]
 #[inline(never)]
 fn answer_late() {
@@ -97,18 +97,18 @@ fn count() -> u32 {
     WORD.with(deferral::count)
 }
 
-/// Leaves a thread's critical sections for those of its scheduler, which is one; gives how many
-/// there were, for [`resume`].
+/// Exchanges a thread's critical sections for the one of its scheduler. Returns how many there
+/// were, for [`resume`].
 ///
-/// It and [`resume`] are inlined: by threads that stay on their kernel thread, and into functions
-/// that switch once.
+/// This and [`resume`] are inlined: into threads that stay on their kernel thread, and into
+/// functions that switch once.
 #[inline]
 pub fn suspend() -> u32 {
     WORD.with(deferral::suspend)
 }
 
-/// Goes from the scheduler's one critical section back to the `held` ones of a thread. If there are
-/// none, as [`enable`].
+/// Exchanges the scheduler's one critical section for the `held` ones of a thread. If there are
+/// none, acts as [`enable`] does.
 #[inline]
 pub fn resume(held: u32) {
     if WORD.with(|word| deferral::resume(word, held)) {
@@ -116,10 +116,10 @@ pub fn resume(held: u32) {
     }
 }
 
-/// A critical section, while it lives.
+/// A critical section, for as long as the value lives.
 pub(crate) struct Critical(());
 
-/// Begins one.
+/// Begins a critical section.
 pub(crate) fn critical() -> Critical {
     disable();
     Critical(())
@@ -131,12 +131,12 @@ impl Drop for Critical {
     }
 }
 
-/// The last section has ended and found a mark.
+/// Answers a mark that was found at the end of the last section.
 #[cold]
 #[inline(never)]
 fn answer() {
     if preempt_flag::defer() {
-        // Its end answers.
+        // The end of the brief section answers.
         return;
     }
     let give_way = || {
@@ -147,12 +147,12 @@ fn answer() {
     WORD.with(|word| deferral::answer(word, give_way));
 }
 
-/// The mark has been answered, or is about to be.
+/// Clears the mark, which has been answered or is about to be.
 pub(crate) fn unmark() {
     WORD.with(deferral::unmark);
 }
 
-/// In the signal handler: atomics, futexes and thread-local words only.
+/// Runs in the signal handler: it uses only atomics, futexes and thread-local words.
 fn on_signal() {
     let Some(own) = OWN.get() else { return };
     // The end of a brief section answers.
@@ -161,8 +161,8 @@ fn on_signal() {
     }
 }
 
-/// The number of the signal, if this process could be given a handler for it: else who is asked
-/// gives way at its scheduling points. Takes memory the first time.
+/// The number of the signal, if its handler could be installed. If not, an activation that is asked
+/// gives way at its scheduling points only. Takes memory the first time.
 pub(crate) fn number() -> Option<i32> {
     static INSTALLED: OnceLock<Option<i32>> = OnceLock::new();
     *INSTALLED.get_or_init(|| {
@@ -171,24 +171,25 @@ pub(crate) fn number() -> Option<i32> {
     })
 }
 
-/// The calling kernel thread is this activation from now on, and can be preempted.
+/// From now on the calling kernel thread is this activation, and can be preempted.
 pub(crate) fn begin(own: &'static Activation) {
     OWN.set(Some(own));
-    // The first look at the word is not the handler's.
+    // So that the handler is not the first to use the thread-local word.
     debug_assert!(!disabled());
-    // It inherits a mask; without the signal it gives way at its scheduling points only.
+    // The kernel thread inherits a signal mask. If the signal stays blocked, it gives way at its
+    // scheduling points only.
     let _ = signal::unblock(signal::realtime(SIGNAL));
 }
 
-/// The calling kernel thread is no activation any more.
+/// From now on the calling kernel thread is not an activation.
 pub(crate) fn leave() {
     OWN.set(None);
 }
 
-/// Interrupts an activation; whether that could be done.
+/// Sends the signal to an activation. Returns whether that was possible.
 pub(crate) fn interrupt(activation: &Activation) -> bool {
     let (Some(number), Some(thread)) = (number(), activation.thread()) else { return false };
-    tally().entered_kernel(1);
+    metrics().entered_kernel(1);
     thread.signal(number).is_ok()
 }
 
@@ -232,14 +233,14 @@ mod tests {
         begin_brief();
         assert!(preempt_flag::defer());
         end_brief();
-        assert_eq!(WORD.with(LocalWord::get), 1, "marked, and held off");
+        assert_eq!(WORD.with(LocalWord::get), 1, "marked, and preemption is off");
         enable();
         assert_eq!(WORD.with(LocalWord::get), UNMARKED);
         begin_brief();
         WORD.with(|word| word.keep(!UNMARKED));
         disable();
         enable();
-        assert_eq!(WORD.with(LocalWord::get), 0, "marked, and held off");
+        assert_eq!(WORD.with(LocalWord::get), 0, "marked, and preemption is off");
         end_brief();
         assert_eq!(WORD.with(LocalWord::get), UNMARKED);
     }
@@ -250,7 +251,7 @@ mod tests {
         disable();
         WORD.with(|word| word.keep(!UNMARKED));
         enable();
-        assert_eq!(WORD.with(LocalWord::get), 1, "marked, and held off");
+        assert_eq!(WORD.with(LocalWord::get), 1, "marked, and preemption is off");
         enable();
         assert_eq!(WORD.with(LocalWord::get), UNMARKED);
     }

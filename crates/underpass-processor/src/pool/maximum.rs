@@ -8,9 +8,9 @@ use underpass_os::{cpu, quota};
 static CONFIGURED: AtomicU32 = AtomicU32::new(NOTHING);
 const NOTHING: u32 = u32::MAX;
 
-/// The program asks for this many.
+/// Sets the number for which the program asks.
 pub(crate) fn configure(processors: u32) {
-    // Relaxed, here and below: a number by itself.
+    // Relaxed, here and below: a number that orders nothing.
     CONFIGURED.store(processors.min(NOTHING - 1), Ordering::Relaxed);
 }
 
@@ -24,12 +24,12 @@ fn asked_for() -> Option<usize> {
     }
 }
 
-/// Whether this domain is to serve calls on donated processors alone.
+/// Whether this domain serves calls on donated processors only.
 pub(crate) fn donated_only() -> bool {
     asked_for() == Some(0)
 }
 
-/// Whether the number may change by itself.
+/// Whether the number may change without the program asking for it.
 pub(crate) fn varies() -> bool {
     asked_for().is_none()
 }
@@ -39,8 +39,8 @@ pub(crate) fn cpus() -> usize {
     cpu::allowed().map_or(1, |cpus| cpus.len()).max(1)
 }
 
-/// The number asked for, else the CPUs, or what the control groups grant if that is less.
+/// The number asked for, or the CPUs, or what the control groups grant if that is less.
 pub(crate) fn wanted() -> usize {
-    // Threads that no call runs need one.
+    // Threads that no call runs need one processor.
     asked_for().map(|n| n.max(1)).unwrap_or_else(|| cpus().min(quota::processors().unwrap_or(usize::MAX)))
 }

@@ -1,0 +1,69 @@
+//! The surroundings of the permit protocol, with kernel threads.
+
+use crate::Pool;
+use crate::metrics;
+use crate::permits::protocol::Environment;
+use crate::permits::{ActivationState, Permits};
+use underpass_os::futex::{self, Scope, Watched};
+
+impl Environment for Pool {
+    fn permits(&self) -> &Permits {
+        &self.permits
+    }
+
+    fn states(&self) -> impl Iterator<Item = &ActivationState> {
+        self.registry.iter().map(|activation| activation.state())
+    }
+
+    fn wake(&self, state: &ActivationState) {
+        metrics().woke();
+        futex::wake(state.word(), Scope::Private, 1);
+    }
+
+    fn wait(&self, state: &ActivationState, at: u32) {
+        metrics().slept();
+        futex::wait(Watched { word: state.word(), expected: at, scope: Scope::Private }, None);
+    }
+
+    fn unpark(&self, state: &ActivationState) {
+        if let Some(activation) = self.registry.get(state.number()) {
+            activation.parker().unpark();
+        }
+    }
+
+    fn takes(&self, state: &ActivationState) -> bool {
+        self.registry.get(state.number()).is_some_and(|activation| self.upcall.takes(activation))
+    }
+
+    fn serves(&self, state: &ActivationState) -> bool {
+        self.registry.get(state.number()).is_some_and(|activation| self.upcall.serves(activation))
+    }
+
+    fn start_activation(&self) -> bool {
+        self.starts.request_with_permit(self.living())
+    }
+
+    fn reclaim_permit(&self) -> bool {
+        self.starts.take_permit()
+    }
+
+    fn unstarted(&self) -> bool {
+        self.upcall.unstarted()
+    }
+
+    fn uses_blocking_calls(&self) -> bool {
+        self.has_blocking_calls()
+    }
+
+    fn wake_monitor(&self) {
+        Self::wake_monitor();
+    }
+
+    fn blocking_ended(&self) {
+        self.upcall.ended_blocking();
+    }
+
+    fn start_missing(&self) {
+        self.starts.wake_launcher();
+    }
+}
