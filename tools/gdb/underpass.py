@@ -8,7 +8,7 @@
     (gdb) underpass leave          ... and no more
 
 It reads memory only, and writes neither memory nor registers. What it needs to know stands in a table in the program
-(crates/underpass-threads/src/debugger.rs).
+(crates/underpass-threads/src/diagnose/debugger_table.rs).
 """
 
 import re

@@ -13,9 +13,9 @@ use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use underpass_processor::Parker;
 use underpass_seam::{Gate, StaticSlot};
-use underpass_threads::mailbox::Mailbox;
-use underpass_threads::ready::Linked;
-use underpass_threads::ring::Ring;
+use underpass_threads::lists::inbox::Mailbox;
+use underpass_threads::lists::linked::Linked;
+use underpass_threads::lists::ring::Ring;
 
 /// A control block, as far as the protocols know it, and the kernel's side of a sleep.
 struct Control {

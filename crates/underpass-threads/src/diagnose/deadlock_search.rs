@@ -1,0 +1,168 @@
+//! The search for threads that wait for each other in a circle.
+//!
+//! Notes of who waits for whom are old when they are read, so the search asks the homes of all who
+//! wait, twice: in the first round each suspension is marked, and what it waits for is described
+//! anew. If the second round finds every suspension of a circle marked, and every holder the same,
+//! then that circle existed between the two rounds: nobody in it has run meanwhile. Nobody in it
+//! will ever, for neither deadlines nor cancellations end these waits. So there are no false
+//! alarms.
+
+use crate::block::control::Control;
+use crate::block::registry;
+use crate::diagnose::query;
+use crate::diagnose::report;
+use crate::diagnose::show::{Held, Named};
+use crate::sched::scheduler::Scheduler;
+use crate::thread::handle::ThreadId;
+use crate::wait::kernel_threads::{self, Kernel};
+use crate::wait::suspend::Awaited;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A wait for what another holds.
+struct Edge {
+    from: u64,
+    awaited: Awaited,
+    holder: u64,
+    /// It was marked in the last round of this search.
+    marked: bool,
+}
+
+impl Edge {
+    fn of(control: &Control, awaited: Awaited, marked: bool) -> Option<Self> {
+        Some(Self { from: control.id(), awaited, holder: awaited.holder?, marked })
+    }
+}
+
+/// All waits for good for what another holds, on one activation. Between two threads.
+fn of_home(own: &'static Scheduler, mark: u32) -> Vec<Edge> {
+    let ready = report::ready(own);
+    let waits = |control: &&'static Control| {
+        control.home() == Some(own.number())
+            && control.waits_for.load(Ordering::Relaxed) != 0
+            && !ready.contains(&std::ptr::from_ref(*control).addr())
+    };
+    let edge = |control: &'static Control| {
+        // SAFETY: it lives here (see `report.rs`), and no thread runs.
+        let (awaited, marked) = unsafe { control.mark(mark) }?;
+        Edge::of(control, awaited, marked == mark)
+    };
+    registry::all().filter(waits).filter_map(edge).collect()
+}
+
+fn of_kernel(kernel: &Kernel, mark: u32) -> Option<Edge> {
+    let seen = kernel.look(mark).filter(|seen| seen.for_good)?;
+    Edge::of(kernel.control, seen.awaited, seen.marked == mark)
+}
+
+/// One round: all edges by where they begin, and whether an activation was silent.
+fn round(mark: u32) -> (HashMap<u64, Edge>, bool) {
+    let (answers, silent) = query::all(move |own| of_home(own, mark));
+    let kernels = kernel_threads::all();
+    let of_kernels = kernels.iter().filter_map(|kernel: &Arc<Kernel>| of_kernel(kernel, mark));
+    let edges = answers.into_iter().flat_map(|(_, edges)| edges).chain(of_kernels);
+    (edges.map(|edge| (edge.from, edge)).collect(), !silent.is_empty())
+}
+
+/// The circles among the edges, each once, as the numbers of its threads.
+fn circles(edges: &HashMap<u64, Edge>) -> Vec<Vec<u64>> {
+    let mut seen = HashSet::new();
+    let mut circles = Vec::new();
+    for &start in edges.keys() {
+        let mut path = Vec::new();
+        let mut at = start;
+        while let Some(edge) = edges.get(&at).filter(|_| seen.insert(at)) {
+            path.push(at);
+            at = edge.holder;
+        }
+        if let Some(begin) = path.iter().position(|&id| id == at) {
+            let circle = &mut path[begin..];
+            // It begins with the lowest number, wherever it was entered.
+            let lowest = circle.iter().enumerate().min_by_key(|&(_, id)| id).map_or(0, |(place, _)| place);
+            circle.rotate_left(lowest);
+            circles.push(circle.to_vec());
+        }
+    }
+    circles.sort();
+    circles
+}
+
+/// All deadlocks, and whether there may be more, where activations were silent. Not on an
+/// activation.
+pub(crate) fn search() -> (Vec<Deadlock>, bool) {
+    static NUMBER: AtomicU32 = AtomicU32::new(1);
+    // One at a time, so that marks are not overwritten.
+    static SEARCH: Mutex<()> = Mutex::new(());
+    // Relaxed: a hint; who has noted its wait before this is asked for is seen.
+    let waiting = registry::all().filter(|control| control.waits_for.load(Ordering::Relaxed) != 0);
+    if waiting.take(1).count() == 0 {
+        return (Vec::new(), false);
+    }
+    let _searching = SEARCH.lock().unwrap_or_else(PoisonError::into_inner);
+    // Relaxed: under the lock. Zero marks nothing.
+    let mark = NUMBER.fetch_add(1, Ordering::Relaxed).max(1);
+    let (first, silent) = round(mark);
+    let circles = circles(&first);
+    if circles.is_empty() {
+        return (Vec::new(), silent);
+    }
+    let (second, _) = round(mark);
+    let stands = |id: &u64| second.get(id).is_some_and(|edge| edge.marked && edge.holder == first[id].holder);
+    let (stand, fall): (Vec<_>, Vec<_>) = circles.into_iter().partition(|circle| circle.iter().all(stands));
+    let deadlocks = stand.iter().map(|circle| Deadlock::of(circle, &second)).collect();
+    (deadlocks, silent || !fall.is_empty())
+}
+
+/// Threads that wait for each other in a circle. None of them will ever go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deadlock {
+    /// Each waits for what the next one holds, and the last for what the first one does.
+    pub threads: Vec<Deadlocked>,
+}
+
+/// One thread of a circle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deadlocked {
+    /// Its number.
+    pub id: ThreadId,
+    /// Its name, if it has one.
+    pub name: Option<Box<str>>,
+    /// What it waits for.
+    pub awaited: Awaited,
+}
+
+impl Deadlock {
+    fn of(circle: &[u64], edges: &HashMap<u64, Edge>) -> Self {
+        let thread = |id: &u64| Deadlocked {
+            id: ThreadId(*id),
+            name: registry::find(*id).and_then(Control::try_name),
+            awaited: edges[id].awaited,
+        };
+        Self { threads: circle.iter().map(thread).collect() }
+    }
+
+    /// The same for the same circle.
+    pub(crate) fn key(&self) -> Vec<ThreadId> {
+        self.threads.iter().map(|thread| thread.id).collect()
+    }
+}
+
+impl Deadlocked {
+    fn name(&self) -> Named<'_> {
+        Named { id: self.id, name: self.name.as_deref() }
+    }
+}
+
+impl fmt::Display for Deadlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("deadlock: ")?;
+        for (place, thread) in self.threads.iter().enumerate() {
+            let holder = &self.threads[(place + 1) % self.threads.len()];
+            let begin = if place == 0 { format!("thread {}", thread.name()) } else { ", which".to_string() };
+            write!(f, "{begin} waits for {}", Held { awaited: thread.awaited, holder: Some(holder.name()) })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! Looking at the stacks of an activation that does not answer: a signal has its own kernel thread
+//! do that.
+//!
+//! What the handler interrupts may hold any lock: it takes neither locks nor memory, and runs on
+//! the kernel thread's stack for faults. Only the system's unwinder runs there besides, which takes
+//! none either (since glibc 2.35). Where the unwinder itself was interrupted, the trace ends.
+
+use crate::diagnose::report::{self, FRAMES};
+use crate::sched::activations::Outside;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use underpass_os::clock::{deadline_ns, now_ns};
+use underpass_os::futex::{self, Scope, Watched};
+use underpass_os::signal;
+use underpass_processor::preempt;
+
+/// Which of the real-time signals asks.
+const SIGNAL: i32 = 8;
+/// How long the kernel may take to deliver it, and the handler to look.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// For one activation: of each thread its number, how many frames follow, and these. Touched only
+/// as far as it is used.
+static WORDS: [AtomicUsize; 1 << 16] = [const { AtomicUsize::new(0) }; 1 << 16];
+/// How many of them are written.
+static WRITTEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Where the code of the unwinder begins and ends.
+static UNWINDER: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+/// What becomes of a question. Others than these ask the activation of the number that is [`ASKED`]
+/// less.
+static STATE: AtomicU32 = AtomicU32::new(IDLE);
+const IDLE: u32 = 0;
+/// The handler is at it.
+const TAKEN: u32 = 1;
+const DONE: u32 = 2;
+const ASKED: u32 = 3;
+
+/// The frames of the activation's threads, by their numbers; what isn't known is left out. Not on
+/// that activation.
+pub(crate) fn look(outside: &Outside) -> HashMap<u64, Box<[usize]>> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    ask(outside).then(read).unwrap_or_default()
+}
+
+/// Whether the handler has written everything down.
+fn ask(outside: &Outside) -> bool {
+    let number = signal::realtime(SIGNAL);
+    // Anew each time: a library is loaded once, but that is for others to promise.
+    let Some(unwinder) = underpass_os::mapping(underpass_context::unwinder()) else { return false };
+    // Relaxed: `STATE` synchronizes.
+    UNWINDER[0].store(unwinder.start, Ordering::Relaxed);
+    UNWINDER[1].store(unwinder.end, Ordering::Relaxed);
+    if signal::install_aside(number, told).is_err() {
+        return false;
+    }
+    let asked = ASKED + outside.activation.number() as u32;
+    // An answer that came too late. SYNC, here and below, with `STATE` in `told`: its words are
+    // written, and ours aren't yet.
+    let _ = STATE.compare_exchange(DONE, IDLE, Ordering::AcqRel, Ordering::Acquire);
+    if STATE.compare_exchange(IDLE, asked, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        return false;
+    }
+    if outside.activation.thread().is_some_and(|thread| thread.signal(number).is_ok()) {
+        let deadline = deadline_ns(PATIENCE);
+        while now_ns() < deadline {
+            // SYNC with `STATE` store in `told`: the words.
+            let state = STATE.load(Ordering::Acquire);
+            if state == DONE {
+                return true;
+            }
+            futex::wait(Watched { word: &STATE, expected: state, scope: Scope::Private }, Some(deadline));
+        }
+    }
+    // The handler has not come, or is at it right now: then its answer is lost, and nobody else can
+    // be asked before it is through.
+    let _ = STATE.compare_exchange(asked, IDLE, Ordering::AcqRel, Ordering::Acquire);
+    false
+}
+
+fn read() -> HashMap<u64, Box<[usize]>> {
+    // Relaxed, all: `STATE` synchronizes.
+    let mut words = WORDS[..WRITTEN.load(Ordering::Relaxed)].iter().map(|word| word.load(Ordering::Relaxed));
+    let mut found = HashMap::new();
+    while let (Some(id), Some(count)) = (words.next(), words.next()) {
+        found.insert(id as u64, words.by_ref().take(count).collect());
+    }
+    // SYNC with `STATE` in `told`, of the next answer: these have been read.
+    STATE.store(IDLE, Ordering::Release);
+    found
+}
+
+/// In the handler, on the kernel thread of the activation that is asked.
+fn told(instruction: usize) {
+    // In the scheduler, stacks are not as the unwinder expects them.
+    let holds = preempt::disabled();
+    // The signal that ends a slice waits until we are through.
+    preempt::disable();
+    if let Some(own) = crate::sched::scheduler::with(|own| own) {
+        let asked = ASKED + own.number() as u32;
+        // SYNC with `STATE` in `ask`.
+        if STATE.compare_exchange(asked, TAKEN, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            let mut written = 0;
+            let mut write = |id: u64, frames: &[usize]| {
+                let room = &WORDS[written..];
+                if room.len() < frames.len() + 2 {
+                    return;
+                }
+                let words = [id as usize, frames.len()].into_iter().chain(frames.iter().copied());
+                room.iter().zip(words).for_each(|(place, word)| place.store(word, Ordering::Relaxed));
+                written += frames.len() + 2;
+            };
+            let mut frames = [0; FRAMES];
+            if !holds {
+                let unwinder = UNWINDER[0].load(Ordering::Relaxed)..UNWINDER[1].load(Ordering::Relaxed);
+                report::interrupted(own, instruction, unwinder, &mut frames, &mut write);
+            }
+            WRITTEN.store(written, Ordering::Relaxed);
+            // SYNC with `STATE` load in `ask`: the words.
+            STATE.store(DONE, Ordering::Release);
+            futex::wake(&STATE, Scope::Private, 1);
+        }
+    }
+    preempt::enable();
+}

@@ -1,0 +1,44 @@
+//! How threads and what they wait for are written, for people.
+
+use crate::thread::handle::ThreadId;
+use crate::wait::suspend::Awaited;
+use std::fmt;
+
+/// A thread's name and number, for people.
+#[derive(Clone, Copy)]
+pub(crate) struct Named<'a> {
+    pub(crate) id: ThreadId,
+    pub(crate) name: Option<&'a str>,
+}
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name {
+            Some(name) => write!(f, "'{name}' ({})", self.id),
+            None => write!(f, "{}", self.id),
+        }
+    }
+}
+
+/// What is waited for, and who holds it, for people.
+pub(crate) struct Held<'a> {
+    pub(crate) awaited: Awaited,
+    pub(crate) holder: Option<Named<'a>>,
+}
+
+impl fmt::Display for Held<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Awaited { kind, address, .. } = self.awaited;
+        match self.holder {
+            Some(thread) if kind == Awaited::END => return write!(f, "the end of thread {thread}"),
+            _ => f.write_str(kind)?,
+        }
+        if address != 0 {
+            write!(f, " at {address:#x}")?;
+        }
+        match self.holder {
+            Some(holder) => write!(f, " held by {holder}"),
+            None => Ok(()),
+        }
+    }
+}

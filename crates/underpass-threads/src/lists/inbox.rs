@@ -1,0 +1,59 @@
+//! Where others leave an activation the threads that they told to go on.
+
+use crate::lists::linked::Linked;
+use underpass_seam::StaticSlot;
+
+/// Many put in, the owner takes all out. The last that came is the first in the chain.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Mailbox<T: 'static> {
+    last: StaticSlot<T>,
+}
+
+impl<T> Default for Mailbox<T> {
+    fn default() -> Self {
+        Self { last: StaticSlot::new() }
+    }
+}
+
+impl<T: Linked> Mailbox<T> {
+    /// Whether something is in it: a hint.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.last.is_clear()
+    }
+
+    /// Puts `item` in, of which the caller is the owner until then.
+    pub fn put(&self, item: &'static T) {
+        let mut last = self.last.get();
+        loop {
+            match last {
+                Some(last) => item.link().set(last),
+                None => item.link().clear(),
+            }
+            // SYNC with the swap in `take_all`: `item` and its link.
+            match self.last.exchange(last, item) {
+                Ok(()) => return,
+                Err(now) => last = now,
+            }
+        }
+    }
+
+    /// Takes everything out and gives it on, in the order in which it came.
+    pub fn take_all(&self, mut each: impl FnMut(&'static T)) {
+        let mut chain = self.last.swap(None);
+        let mut first: Option<&'static T> = None;
+        while let Some(item) = chain {
+            chain = item.link().get();
+            match first {
+                Some(first) => item.link().set(first),
+                None => item.link().clear(),
+            }
+            first = Some(item);
+        }
+        while let Some(item) = first {
+            first = item.link().get();
+            each(item);
+        }
+    }
+}

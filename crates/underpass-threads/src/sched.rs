@@ -1,0 +1,13 @@
+//! The scheduler of one activation: which thread runs next, switching, stealing and idling.
+
+pub(crate) mod activations;
+pub(crate) mod idle;
+pub(crate) mod no_preempt;
+pub(crate) mod panic_count;
+pub(crate) mod retire;
+pub(crate) mod runner;
+pub(crate) mod runner_pool;
+pub(crate) mod scheduler;
+pub(crate) mod stealing;
+pub(crate) mod switch_hooks;
+pub(crate) mod switching;

@@ -1,0 +1,301 @@
+//! What the rest of the domain sees of an activation: where to leave it work, and how to call it.
+
+use crate::block::control::Control;
+use crate::block::owned::Owned;
+use crate::diagnose::debugger_table;
+use crate::diagnose::stack_overflow;
+use crate::lists::inbox::Mailbox;
+use crate::lists::linked::Queue;
+use crate::lists::ring::Ring;
+use crate::sched::no_preempt::critical;
+use crate::sched::scheduler::{self, Scheduler};
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use underpass_os::barrier;
+use underpass_processor::{Activation, MOST_ACTIVATIONS, Pool, Upcall};
+use underpass_seam::StaticSlot;
+
+/// Something that an activation does between two threads, for others.
+pub(crate) type Errand = Box<dyn FnOnce(&'static Scheduler) + Send>;
+
+/// The outside of one activation. Small, so that those of all lie on a page or two; and apart from
+/// the others' lines, as its own kernel thread writes it at every switch.
+#[repr(align(128))]
+pub(crate) struct Outside {
+    pub(crate) activation: &'static Activation,
+    /// Its threads that can go on. Its own; others see whether there are any.
+    pub(crate) ready: Queue<Control>,
+    /// The thread that runs. Its own; others read it, for people.
+    pub(crate) current: StaticSlot<Control>,
+    /// The thread that is in a blocking call on it, or listens for the next loan. Its own; others
+    /// read it, for people.
+    pub(crate) out: StaticSlot<Control>,
+    /// Its threads that others told to go on.
+    told: Mailbox<Control>,
+    errands: Mutex<Vec<Errand>>,
+    any_errands: AtomicBool,
+    /// Threads that any activation may take.
+    pub(crate) free: Ring<Control, 1024>,
+    /// It runs one thread that wants an activation of its own. Its own; others read it.
+    pub(crate) dedicated: AtomicBool,
+    /// Threads that have started and live here. Its own; others read it.
+    pub(crate) live: AtomicU32,
+    /// Its inside, once it has begun. Its own kernel thread's; after that has ended, the one's that
+    /// takes its place.
+    pub(crate) inside: Owned<Option<&'static Scheduler>>,
+}
+
+/// The number of the activation that looks at the lines, or `NOBODY`: while one does, others leave
+/// the calls to it, unless it is held up in a procedure.
+static LEADER: AtomicUsize = AtomicUsize::new(NOBODY);
+const NOBODY: usize = usize::MAX;
+
+/// The activation of this number looks no more.
+pub(crate) fn follow(number: usize) {
+    // Relaxed, here and in `lead`: it says who is to look, and guards nothing.
+    let _ = LEADER.compare_exchange(number, NOBODY, Ordering::Relaxed, Ordering::Relaxed);
+}
+
+/// Whether the activation of this number looks at the lines, from now on if nobody did.
+#[inline]
+pub(crate) fn lead(number: usize) -> bool {
+    match LEADER.load(Ordering::Relaxed) {
+        NOBODY => LEADER.compare_exchange(NOBODY, number, Ordering::Relaxed, Ordering::Relaxed).is_ok(),
+        leader => leader == number,
+    }
+}
+
+/// Whether a sleeping activation is told of what comes on the lines.
+static WATCHED: AtomicBool = AtomicBool::new(false);
+
+/// Says whether a sleeping activation will be told of what comes.
+pub(crate) fn set_watched(watched: bool) {
+    // Relaxed: whether one more activation is called to look; `sleep` has its own protocol.
+    WATCHED.store(watched, Ordering::Relaxed);
+}
+
+/// Whether one is.
+pub(crate) fn watched() -> bool {
+    WATCHED.load(Ordering::Relaxed)
+}
+
+static OUTSIDES: [OnceLock<Outside>; MOST_ACTIVATIONS] = [const { OnceLock::new() }; MOST_ACTIVATIONS];
+
+struct Threads;
+
+impl Upcall for Threads {
+    fn activate(&'static self, activation: &'static Activation) {
+        let outside = OUTSIDES[activation.number()].get_or_init(|| Outside::new(activation));
+        BEGUN.fetch_max(activation.number() + 1, Ordering::AcqRel);
+        debugger_table::begun(activation.number(), outside);
+        let _stack = stack_overflow::begin();
+        Scheduler::of(outside).run();
+    }
+
+    fn unstarted(&self) -> bool {
+        crate::sched::stealing::any()
+    }
+
+    fn takes(&self, activation: &Activation) -> bool {
+        if_begun(activation.number()).is_none_or(crate::sched::stealing::suits)
+    }
+
+    fn serves(&self, activation: &Activation) -> bool {
+        // Relaxed: a hint.
+        if_begun(activation.number()).is_none_or(|outside| !outside.dedicated.load(Ordering::Relaxed))
+    }
+
+    fn ready(&self, activation: &Activation) -> bool {
+        if_begun(activation.number()).is_some_and(|outside| !outside.ready.is_empty() || outside.has_told())
+    }
+
+    fn found_blocking(&self, activation: &Activation) {
+        crate::diagnose::monitor_findings::blocking(activation);
+        crate::serve::blocked_watch::changed();
+    }
+
+    fn ended_blocking(&self) {
+        crate::serve::blocked_watch::changed();
+    }
+
+    fn settled(&self) -> bool {
+        crate::serve::blocked_watch::settled()
+    }
+
+    fn found_computing(&self, activation: &Activation) {
+        crate::diagnose::monitor_findings::computing(activation);
+    }
+
+    fn tick(&self) {
+        crate::block::coarse_clock::set();
+    }
+}
+
+/// Starts this domain's activations, if they aren't yet.
+#[inline]
+pub fn start() -> &'static Pool {
+    Pool::get().unwrap_or_else(start_now)
+}
+
+#[cold]
+fn start_now() -> &'static Pool {
+    if !Pool::started() {
+        crate::block::coarse_clock::set_once();
+        stack_overflow::watch();
+        crate::diagnose::deadlock_watch::begin();
+    }
+    Pool::start(&Threads)
+}
+
+/// Activations that are about to begin or have begun have lower numbers.
+static BEGUN: AtomicUsize = AtomicUsize::new(0);
+
+/// All activations of this domain that have begun.
+pub(crate) fn all() -> impl Iterator<Item = &'static Outside> {
+    // SYNC with `BEGUN` fetch_max in `activate`: who has begun is seen by who comes later.
+    OUTSIDES[..BEGUN.load(Ordering::Acquire)].iter().filter_map(OnceLock::get)
+}
+
+/// How many numbers of activations there are.
+pub(crate) fn count() -> usize {
+    // Relaxed: a guess.
+    BEGUN.load(Ordering::Relaxed)
+}
+
+/// That of the activation of this number, if it has begun.
+pub(crate) fn if_begun(number: usize) -> Option<&'static Outside> {
+    OUTSIDES[number].get()
+}
+
+/// That of the activation of this number.
+pub(crate) fn at(number: usize) -> &'static Outside {
+    OUTSIDES[number].wait()
+}
+
+/// Calls one activation that sleeps, if one may run: there is work that any may do. OThreads'
+/// `ActivationRequest`.
+#[inline]
+pub fn rouse() {
+    // SYNC with the heavy barrier in `sleep`: our work, or the sleep of who would do it, is seen.
+    barrier::light();
+    start().request();
+}
+
+/// Calls have come, and who looks may not be enough for them: calls one activation that sleeps, if
+/// a processor is free for it.
+pub fn invite() {
+    barrier::light();
+    start().invite();
+}
+
+/// Calls have waited for longer than they should, and their caller says so: calls one activation
+/// that sleeps, or has one take the place of one that is blocked in the kernel.
+pub fn insist() {
+    barrier::light();
+    start().insist();
+}
+
+/// Calls every activation that sleeps: the lines have changed, and what they hold of the old ones
+/// is to be let go of.
+pub fn rouse_all() {
+    barrier::light();
+    all().for_each(Outside::call);
+}
+
+/// A suspended thread of activation `home` is to go on.
+#[inline]
+pub(crate) fn make_ready(control: &'static Control, home: usize) {
+    let here = scheduler::with(|own| {
+        own.number() == home && {
+            own.push(control);
+            true
+        }
+    });
+    if here != Some(true) {
+        tell(control, home);
+    }
+}
+
+fn tell(control: &'static Control, home: usize) {
+    let outside = at(home);
+    outside.told.put(control);
+    outside.look_up();
+}
+
+impl Outside {
+    /// For debuggers, as the table says.
+    pub(crate) const FIELDS: [u64; 4] = [
+        offset_of!(Self, current) as u64,
+        offset_of!(Self, out) as u64,
+        (offset_of!(Self, ready) + Queue::<Control>::PLACE_OF_FIRST) as u64,
+        offset_of!(Self, told) as u64,
+    ];
+
+    fn new(activation: &'static Activation) -> Self {
+        Self {
+            activation,
+            ready: Queue::default(),
+            current: StaticSlot::new(),
+            out: StaticSlot::new(),
+            told: Mailbox::default(),
+            errands: Mutex::default(),
+            any_errands: AtomicBool::new(false),
+            free: Ring::default(),
+            dedicated: AtomicBool::new(false),
+            live: AtomicU32::new(0),
+            inside: Owned::new(None),
+        }
+    }
+
+    /// Has the activation look at what was left with it.
+    fn look_up(&self) {
+        // SYNC with the heavy barrier in `sleep`: what was left, or its sleep, is seen.
+        barrier::light();
+        self.call();
+        Pool::heed();
+    }
+
+    fn call(&self) {
+        let parker = self.activation.parker();
+        if parker.asleep() {
+            parker.call();
+        }
+    }
+
+    /// Has the activation do something between two threads.
+    pub(crate) fn ask(&self, errand: Errand) {
+        // Schedulers take this lock: who is preempted must not hold it.
+        let held = critical();
+        self.errands.lock().unwrap_or_else(PoisonError::into_inner).push(errand);
+        drop(held);
+        // SYNC with `any_errands` swap in `errands`; the list itself is under its lock. A swap,
+        // since some sleep without a heavy barrier.
+        self.any_errands.swap(true, Ordering::AcqRel);
+        self.look_up();
+    }
+
+    /// Whether others have left something with this activation: a hint.
+    #[inline]
+    pub(crate) fn has_told(&self) -> bool {
+        // Relaxed: looked at again and again.
+        !self.told.is_empty() || self.any_errands.load(Ordering::Relaxed)
+    }
+
+    /// Takes the threads that others told to go on.
+    #[inline]
+    pub(crate) fn collect(&self, each: impl FnMut(&'static Control)) {
+        if !self.told.is_empty() {
+            self.told.take_all(each);
+        }
+    }
+
+    /// Takes what others want done.
+    pub(crate) fn errands(&self) -> Vec<Errand> {
+        // SYNC with `any_errands` store in `ask`.
+        if self.any_errands.load(Ordering::Relaxed) && self.any_errands.swap(false, Ordering::Acquire) {
+            return std::mem::take(&mut *self.errands.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        Vec::new()
+    }
+}

@@ -1,0 +1,343 @@
+//! What an activation does when none of its threads can run: it looks at the lines, then sleeps.
+
+use crate::block::coarse_clock;
+use crate::block::registry;
+use crate::sched::activations;
+use crate::sched::runner;
+use crate::sched::scheduler::{Lines, Scheduler, TURNS};
+use crate::sched::stealing;
+use crate::serve::dispatcher;
+use crate::thread::builder;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use underpass_os::clock::now_ns;
+use underpass_processor::{Donee, Line, PROMPT, Role, Spin, give_way, lines, sleep_and_donate};
+
+impl Scheduler {
+    /// Whether other threads want this processor: a hint for who polls.
+    #[inline]
+    pub(crate) fn wanted_soon(&self) -> bool {
+        self.busy() || self.activation().summoned()
+    }
+
+    /// Whether anything but the current thread wants this processor: as [`busy`](Self::busy), and
+    /// timers, threads of other activations that have not started, and incoming calls.
+    pub(crate) fn wanted(&self) -> bool {
+        self.wanted_soon()
+            || self.timer_due()
+            || (stealing::any() && !self.is_listener())
+            || (self.dispatcher.get().is_none() && self.calls_pending())
+    }
+
+    /// Whether calls have come that this activation might serve.
+    fn calls_pending(&self) -> bool {
+        if self.activation().is_lent() {
+            self.lent_pending()
+        } else {
+            self.lines().iter().any(|line| line.pending())
+        }
+    }
+
+    /// Takes the replies that have come for others; says whether anything but the current thread
+    /// wants this processor.
+    pub(crate) fn glance(&self) -> bool {
+        self.lines().iter().for_each(|line| {
+            line.poll();
+        });
+        self.passed(1);
+        self.wanted()
+    }
+
+    /// Whether calls that have come are this activation's to serve: no other looks at the lines, or
+    /// it is held up.
+    pub(crate) fn may_dispatch(&self, lines: &Lines) -> bool {
+        activations::lead(self.number()) || lines.iter().any(|line| persists(&***line))
+    }
+
+    /// Whether another activation looks at the lines, so that this one need not, unless threads of
+    /// its own wait.
+    fn led_by_another(&self) -> bool {
+        self.live() == 0 && !activations::lead(self.number())
+    }
+
+    /// Whether the lines have changed since they were last asked for.
+    #[inline]
+    pub(crate) fn stale(&self) -> bool {
+        self.view.borrow().stale()
+    }
+
+    /// The line of this number, for who serves it: a procedure that stays long holds on to no
+    /// other.
+    #[inline]
+    pub(crate) fn line(&self, number: usize) -> Option<Rc<Arc<dyn Line>>> {
+        self.lines.borrow().get(number).cloned()
+    }
+
+    /// The lines to look at.
+    pub(crate) fn lines(&self) -> Lines {
+        if self.stale() {
+            let new: Lines = self.view.borrow_mut().get().iter().cloned().map(Rc::new).collect();
+            let gone = missing(&self.lines.borrow(), &new);
+            self.lines.replace(new);
+            self.leave_small_stack();
+            if !gone.is_empty() {
+                // Maybe the last of a line, and so of an implementation, whose destructor wants a
+                // thread to run on.
+                // SAFETY: the thread borrows nothing.
+                drop(unsafe { builder::launch(registry::take(0), move || drop(gone)) });
+            }
+        }
+        self.lines.borrow().clone()
+    }
+
+    pub(crate) fn timer_due(&self) -> bool {
+        self.timers().borrow().next().is_some_and(|deadline| deadline <= now_ns())
+    }
+
+    /// Takes the replies that have come, and sees to the calls that have come.
+    pub(crate) fn poll(&'static self) {
+        if self.is_listener() {
+            self.overstay();
+        }
+        if self.stale() {
+            self.lines();
+        }
+        if self.lines.borrow().is_empty() {
+            return;
+        }
+        self.passed(1);
+        let lines = self.lines();
+        lines.iter().for_each(|line| {
+            line.poll();
+            // This activation has had other things to do since it last looked: the peer gets no
+            // processor of it so soon.
+            if line.overdue() {
+                line.call();
+            }
+        });
+        self.insist_in_time(&lines);
+        if self.dispatcher.get().is_none()
+            && self.calls_pending()
+            && (self.activation().is_lent() || self.may_dispatch(&lines))
+        {
+            self.begin_dispatcher();
+        }
+    }
+
+    /// Threads keep this activation busy, so that it does not sleep over calls that no peer takes:
+    /// it asks now and then.
+    fn insist_in_time(&self, lines: &Lines) {
+        let now = now_ns();
+        if now - self.insisted.get() >= PROMPT {
+            self.insisted.set(now);
+            lines.iter().for_each(|line| line.insist_if_late());
+        }
+    }
+
+    /// Notes that the calling thread waits for what may come without a pause, about as long as so
+    /// many `looks` of one who polls and is answered; says whether to [look
+    /// around](Self::look_around) when it has come.
+    #[inline]
+    pub(crate) fn waits(&self, looks: u32) -> bool {
+        let waits = self.waits.get().saturating_add(looks);
+        self.waits.set(waits);
+        waits >= Spin::BATCH
+    }
+
+    /// Who is always answered at once never comes to the scheduler: now and then it looks here at
+    /// what the scheduler would, puts lines away that carry nothing, and gives way if others want
+    /// this processor, threads whose time has come among them.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn look_around(&'static self) {
+        self.waits.set(0);
+        self.passed(Spin::BATCH);
+        // What others of its threads owe: as in `poll`.
+        self.lines().iter().filter(|line| line.overdue()).for_each(|line| line.call());
+        // A handler on its dispatcher's stack has to pause for another to dispatch.
+        let calls = || self.serving.is_some() && self.calls_pending();
+        if self.glance() || calls() {
+            // The scheduler sees to the timers, the lines and the unstarted.
+            self.turns.set(TURNS);
+            self.yield_now();
+        }
+    }
+
+    /// Whether there may be something to poll the lines for, or somebody wants this processor: for
+    /// who looks again and again.
+    #[inline]
+    pub(crate) fn stirs(&self, lines: &[Rc<Arc<dyn Line>>]) -> bool {
+        self.wanted_soon() || lines.iter().any(|line| line.stirs())
+    }
+
+    /// Notes that this activation has looked at all lines so many times: those that carry nothing
+    /// are put away in the end.
+    pub(crate) fn passed(&self, times: u32) {
+        if lines::passed(times) {
+            // Nobody holds on to a dormant line in its sleep.
+            activations::rouse_all();
+        }
+    }
+
+    /// Whether there are no lines to look at.
+    #[inline]
+    pub(crate) fn sees_no_lines(&self) -> bool {
+        !self.stale() && self.lines.borrow().is_empty()
+    }
+
+    /// Polls until there is something to do, then returns; or sleeps.
+    pub(crate) fn idle(&'static self) {
+        if let Some(cpu) = self.activation().listens_on() {
+            return self.idle_listener(cpu);
+        }
+        let mut spin = Spin::new(&self.habit);
+        self.fire();
+        self.carriers.reclaim(|| self.wanted_soon());
+        loop {
+            let lines = self.lines();
+            let tired = self.tired.take();
+            let pays = lines.iter().any(|line| line.elsewhere()) && !tired && !self.led_by_another();
+            let shares = lines.iter().any(|line| line.shares());
+            loop {
+                let replied = lines.iter().fold(false, |any, line| line.poll() | any);
+                if self.wanted_soon() {
+                    return;
+                }
+                if !replied && lines.iter().any(|line| line.pending()) && self.may_dispatch(&lines) {
+                    return self.begin_dispatcher();
+                }
+                if self.donate() {
+                    return;
+                }
+                if self.stale() || !pays || !spin.again(shares, || self.stirs(&lines)) || spin.fresh_batch() {
+                    break;
+                }
+            }
+            if pays {
+                self.passed(Spin::BATCH);
+            }
+            if self.wanted_soon() || self.timer_due() || self.may_find() {
+                return;
+            }
+            // Work that this activation would not take is for who gets its processor.
+            if !self.stale() && (!pays || spin.over() || stealing::any()) {
+                break;
+            }
+        }
+        let since = spin.since();
+        drop(spin);
+        self.sleep(None);
+        if self.ended.get() {
+            return;
+        }
+        self.habit.slept(now_ns() - since);
+        self.passed(lines::SLEEP);
+        // More than one call has come: another processor may help. It looks in the same way whether
+        // there are more.
+        let calls = |line: &Rc<Arc<dyn Line>>| usize::from(line.pending()) + usize::from(line.backlog());
+        if self.lines().iter().map(calls).sum::<usize>() > 1 {
+            activations::invite();
+        }
+    }
+
+    /// Gives this processor to a peer at which calls of ours wait without one, and sleeps until it
+    /// comes back or there is something to do; says whether there was such a peer.
+    #[inline]
+    pub(crate) fn donate(&'static self) -> bool {
+        let lines = self.lines.borrow().clone();
+        let Some(line) = lines.iter().find(|line| line.owed()) else { return false };
+        let look = || {
+            lines.iter().for_each(|line| {
+                line.poll();
+            });
+            self.wanted_soon() || self.timer_due() || self.stale() || lines.iter().any(|line| line.pending())
+        };
+        let slept = !give_way(&***line, look);
+        if slept {
+            self.sleep(Some(&***line));
+        }
+        self.passed(if slept { lines::SLEEP } else { 1 });
+        true
+    }
+
+    fn sleep(&'static self, donee: Option<&dyn Line>) {
+        activations::follow(self.number());
+        let lines = self.lines();
+        let timer = self.timers().borrow().next();
+        let watched = lines.iter().map(|line| &***line);
+        coarse_clock::set();
+        let rest = |last: bool| {
+            let others = activations::all().nth(1).is_some();
+            let alone = last && self.activation().is_alone();
+            let role = if last { Role::Last { others, alone } } else { Role::Spare };
+            if last {
+                activations::set_watched(true);
+            }
+            // Unused stacks are given back by whoever is last.
+            let due = runner::due().filter(|_| last);
+            let deadline = timer.into_iter().chain(due).chain(self.ends_at()).min();
+            let donee = donee.map(|line| Donee { line, forced: false });
+            sleep_and_donate(self.activation().parker(), watched.clone(), role, donee, deadline, || {
+                // What was added since must be watched too; calls that nobody takes are to be
+                // served.
+                (role == Role::Spare && watched.clone().any(|line| line.pending() && persists(line)))
+                    || self.busy()
+                    || self.timer_due()
+                    || self.may_find()
+                    || self.stale()
+            });
+            if last {
+                activations::set_watched(false);
+            }
+            self.is_due()
+        };
+        if self.activation().idle(rest) {
+            self.ends();
+        }
+        coarse_clock::set();
+    }
+
+    /// Has a thread serve the calls that have come, on an E-stack from the pool.
+    pub(crate) fn begin_dispatcher(&'static self) {
+        let control = registry::take(crate::block::control::flag::SERVES);
+        // Relaxed: nobody else knows of it yet.
+        control.holders.store(1, Ordering::Relaxed);
+        // SAFETY: a block from the registry is empty and ours, and this activation is never freed.
+        unsafe { control.body.fill(move || dispatcher::run(self)) };
+        // Nobody joins it.
+        control.ended.register(control);
+        self.dispatcher.set(Some(control));
+        self.begin(control);
+    }
+}
+
+/// Those of `old` that are not among `new`, which are in about the same order.
+fn missing(old: &[Rc<Arc<dyn Line>>], new: &[Rc<Arc<dyn Line>>]) -> Vec<Arc<dyn Line>> {
+    let mut next = 0;
+    let mut gone = Vec::new();
+    for line in old {
+        let same = |other: &Rc<Arc<dyn Line>>| Arc::ptr_eq(other, line);
+        let behind = new[next..].iter().position(same).map(|place| next + place);
+        let place = behind.or_else(|| new[..next].iter().position(same));
+        match place {
+            Some(place) => next = place + 1,
+            None => gone.push(Arc::clone(line)),
+        }
+    }
+    gone
+}
+
+/// Whether a call waits on `line` for longer than an activation that looks would let it.
+pub(crate) fn persists(line: &dyn Line) -> bool {
+    /// Looks; some two microseconds.
+    const LOOKS: u32 = 40;
+    let taken = line.taken();
+    // Where somebody serves a line with all its might, calls wait always: it is held up only if it
+    // takes none.
+    let kept = line.keeper().is_some_and(|keeper| keeper.get().is_some());
+    (0..LOOKS).all(|_| {
+        std::hint::spin_loop();
+        line.pending() && !(kept && line.taken() != taken)
+    })
+}

@@ -1,0 +1,161 @@
+//! Panics that are under way when their thread is suspended.
+//!
+//! `std` counts panics by kernel thread, and by that count tells who unwinds, which locks to poison
+//! and when to abort. So a thread that is suspended in a destructor while it unwinds sets its count
+//! aside, and takes it up where it goes on: between two threads every count is zero.
+//!
+//! Nobody but a panic changes the count, so it is moved by panics: a *token* is a context of our
+//! own that panics, pauses in the middle of unwinding, and catches itself when it goes on. The
+//! kernel thread on which it panics counts one more; that on which it catches itself, one less. It
+//! needn't be the same one. The first panic of each token is on a kernel thread that does nothing
+//! else.
+//!
+//! A thread that is suspended in the panic *hook* is beyond this: `std` aborts the process if
+//! another thread panics on its kernel thread meanwhile.
+
+use crate::sched::no_preempt::critical;
+use std::cell::OnceCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Mutex, PoisonError};
+use underpass_context::{Base, Context, Pause, Resume, Stacks};
+
+/// Bytes of a token's stack: for the unwinder, and a signal on top.
+const STACK: usize = 64 * 1024;
+
+/// Whether the calling thread unwinds because of a panic: as `std::thread::panicking`, which tells
+/// the same of user-level threads.
+///
+/// # Examples
+/// ```
+/// assert!(!underpass_threads::panicking());
+/// ```
+#[inline]
+pub fn panicking() -> bool {
+    std::thread::panicking()
+}
+
+/// The caller is about to be suspended: sets its panics aside, and says how many they are.
+#[inline]
+pub(crate) fn leave() -> u32 {
+    if std::thread::panicking() { set_aside() } else { 0 }
+}
+
+/// The caller goes on: takes up the panics that it has set aside.
+#[inline]
+pub(crate) fn enter(panics: u32) {
+    if panics != 0 {
+        take_up(panics);
+    }
+}
+
+/// Tokens in the middle of unwinding: each takes one off a count.
+static CHARGED: Mutex<Vec<Token>> = Mutex::new(Vec::new());
+/// Tokens that have caught themselves, or were never entered: each adds one to a count. There is
+/// one for each panic that is set aside.
+static SPENT: Mutex<Vec<Token>> = Mutex::new(Vec::new());
+
+#[cold]
+fn set_aside() -> u32 {
+    let mut panics = 0;
+    while std::thread::panicking() {
+        // Without memory for one, or a kernel thread to charge it, the count stays where it is.
+        let Some(token) = pop(&CHARGED).or_else(Token::charged_elsewhere) else { break };
+        token.turn();
+        push(&SPENT, token);
+        panics += 1;
+    }
+    panics
+}
+
+#[cold]
+fn take_up(panics: u32) {
+    for _ in 0..panics {
+        let token = pop(&SPENT).expect("a token was spent for each panic that was set aside");
+        token.turn();
+        push(&CHARGED, token);
+    }
+}
+
+fn pop(of: &Mutex<Vec<Token>>) -> Option<Token> {
+    let _held = critical();
+    of.lock().unwrap_or_else(PoisonError::into_inner).pop()
+}
+
+fn push(to: &Mutex<Vec<Token>>, token: Token) {
+    let _held = critical();
+    to.lock().unwrap_or_else(PoisonError::into_inner).push(token);
+}
+
+/// A context that panics when it is entered, and catches itself when it is entered again. Used
+/// again for ever, never freed.
+struct Token(&'static Inner);
+
+struct Inner {
+    /// Set before anybody enters it.
+    context: OnceCell<Box<Context>>,
+    base: Base,
+}
+
+// SAFETY: all that is inside belongs to who has the token, and there is one token for each `Inner`.
+unsafe impl Send for Token {}
+
+impl Token {
+    /// A new one that some kernel thread has paid for, which has ended since.
+    fn charged_elsewhere() -> Option<Self> {
+        let token = Self::new()?;
+        let charge = move || {
+            // The whole of it, not the reference inside.
+            let token = token;
+            token.turn();
+            token
+        };
+        std::thread::Builder::new().name("underpass-panics".into()).spawn(charge).ok()?.join().ok()
+    }
+
+    fn new() -> Option<Self> {
+        let stack = Stacks::new(STACK, 0).take().ok()?;
+        let inner: &'static Inner =
+            Box::leak(Box::new(Inner { context: OnceCell::new(), base: Base::default() }));
+        inner.context.get_or_init(|| Context::new(stack, move || inner.circulate()));
+        Some(Self(inner))
+    }
+
+    /// Has it panic, or catch itself.
+    fn turn(&self) {
+        let _held = critical();
+        // SAFETY: it is paused or has not begun, and whoever has the token alone enters it; the
+        // base is used for nothing else.
+        unsafe { self.0.base.enter(self.0.context(), Resume::GoOn) };
+    }
+}
+
+impl Inner {
+    fn context(&self) -> &Context {
+        self.context.get().expect("a token is made with its context")
+    }
+
+    fn circulate(&'static self) -> &'static Base {
+        loop {
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                let _pauses = OnUnwind(self);
+                resume_unwind(Box::new(()));
+            }));
+            drop(caught);
+            self.pause();
+        }
+    }
+
+    fn pause(&self) {
+        // SAFETY: the caller runs on this context's stack, entered from this base.
+        unsafe { self.context().leave(&self.base, Pause::Yield) };
+    }
+}
+
+/// Pauses in its destructor.
+struct OnUnwind(&'static Inner);
+
+impl Drop for OnUnwind {
+    fn drop(&mut self) {
+        self.0.pause();
+    }
+}

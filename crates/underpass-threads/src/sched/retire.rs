@@ -1,0 +1,52 @@
+//! Activations that were started in place of others that blocked, and are needed no more: they end.
+
+use crate::sched::scheduler::{Lines, Scheduler};
+use crate::sched::stealing;
+use std::rc::Rc;
+use underpass_os::clock::now_ns;
+use underpass_processor::lines::View;
+
+impl Scheduler {
+    /// When this activation is to end, in ns of the clock, if it is needed no more by then. Between
+    /// two threads.
+    pub(crate) fn ends_at(&self) -> Option<u64> {
+        self.activation().ends_at().filter(|_| self.has_nothing())
+    }
+
+    /// Whether no thread lives here or is about to, nor anything that others left.
+    fn has_nothing(&self) -> bool {
+        self.live() == 0
+            && !self.busy()
+            && !self.is_dedicated()
+            && self.outside().free.is_empty()
+            && self.timers().borrow().next().is_none()
+    }
+
+    /// Takes the replies that have come for others, as this activation may have been woken for
+    /// them; says whether there is anything to do that it was woken for.
+    fn sees_something(&self) -> bool {
+        let lines = self.lines();
+        lines.iter().for_each(|line| {
+            line.poll();
+        });
+        self.busy() || stealing::any() || lines.iter().any(|line| line.pending())
+    }
+
+    /// Whether this activation is to end by now, after a sleep.
+    pub(crate) fn is_due(&self) -> bool {
+        self.ends_at().is_some_and(|at| at <= now_ns()) && !self.sees_something()
+    }
+
+    /// This activation has ended. Whoever comes in its place begins anew.
+    pub(crate) fn ends(&self) {
+        self.ended.set(true);
+        let lines: Lines = self.lines.replace(Rc::new([]));
+        self.view.replace(View::default());
+        self.carriers.trim();
+        Self::leave();
+        self.activation().leave();
+        // Maybe the last of a line, and so of an implementation: its destructor runs on what is a
+        // plain kernel thread by now.
+        drop(lines);
+    }
+}

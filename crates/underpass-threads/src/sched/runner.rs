@@ -1,0 +1,427 @@
+//! Contexts that run one thread after another: a thread that starts needs no new stack, and often
+//! no switch.
+
+use crate::block::control::{Control, flag};
+use crate::sched::activations;
+use crate::sched::no_preempt::critical;
+use crate::sched::runner_pool::Kept;
+use crate::sched::scheduler::{self, Scheduler};
+use crate::sched::switch_hooks;
+use crate::serve::estacks;
+use crate::thread::handle;
+use crate::thread::local;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use underpass_context::{Base, Context, Pause, Resume, Stacks};
+use underpass_os::clock::now_ns;
+use underpass_processor::preempt;
+
+/// Usable bytes of a thread's stack, unless it asks for others. Only pages that were touched cost
+/// memory.
+pub(crate) const STACK: usize = 256 * 1024;
+/// Carriers of each kind that an activation keeps, warm, while nobody uses them.
+const WARM: usize = 64;
+/// Bytes of a handler's stack that stay in memory when its call has ended. More of them go back to
+/// the kernel.
+const KEPT: usize = 256 * 1024;
+
+/// What a carrier's stack is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A thread that somebody has started.
+    Thread,
+    /// The calls that come: an E-stack.
+    Handler,
+}
+
+impl Kind {
+    const ALL: [Self; 2] = [Self::Thread, Self::Handler];
+
+    /// What the stack of this thread is for.
+    #[inline]
+    pub(crate) fn of(control: &Control) -> Self {
+        if control.has(flag::SERVES) { Self::Handler } else { Self::Thread }
+    }
+
+    /// Whether a carrier of this kind can be used again.
+    fn keeps(self, context: &Context) -> bool {
+        match self {
+            Self::Thread => context.size() == STACK,
+            Self::Handler => context.size() >= estacks::stack_size(),
+        }
+    }
+}
+
+/// The idle carriers of one kind that all activations share.
+struct Shelf {
+    kept: Mutex<Kept>,
+    /// When to look for those that are unused; 0: not at all.
+    due: AtomicU64,
+}
+
+impl Shelf {
+    const fn new() -> Self {
+        Self { kept: Mutex::new(Kept::new()), due: AtomicU64::new(0) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When to look for unused ones.
+    #[inline]
+    fn due(&self) -> Option<u64> {
+        // Relaxed: an activation that keeps carriers looks later, or calls another that does.
+        Some(self.due.load(Ordering::Relaxed)).filter(|&due| due != 0)
+    }
+}
+
+/// One for each [`Kind`].
+static COMMON: [Shelf; 2] = [const { Shelf::new() }; 2];
+/// Stacks that were made for carriers, and those of them that were given back.
+static MADE: AtomicU64 = AtomicU64::new(0);
+static ENDED: AtomicU64 = AtomicU64::new(0);
+
+/// How many stacks were made for carriers, and how many of them were given back.
+pub(crate) fn made_and_ended() -> (u64, u64) {
+    // Relaxed, as where they are written: statistics. In this order, so that no more seem to have
+    // ended than were made.
+    let ended = ENDED.load(Ordering::Relaxed);
+    (MADE.load(Ordering::Relaxed), ended)
+}
+
+/// When an activation has to be awake to [`reclaim`](Carriers::reclaim), in ns of the monotonic
+/// clock.
+#[inline]
+pub(crate) fn due() -> Option<u64> {
+    COMMON.iter().filter_map(Shelf::due).min()
+}
+
+/// The idle carriers of one activation, of each [`Kind`].
+#[derive(Default)]
+pub(crate) struct Carriers {
+    #[allow(clippy::vec_box, reason = "what runs on a context knows its address")]
+    idle: [RefCell<Vec<Box<Context>>>; 2],
+}
+
+impl Carriers {
+    /// One for `control`; nothing if there is no memory for a stack.
+    #[inline]
+    pub(crate) fn take(&self, control: &Control) -> Option<Box<Context>> {
+        // Relaxed: set before the thread was left for any to take.
+        let size = control.stack.load(Ordering::Relaxed) as usize;
+        if size != 0 && size != STACK {
+            return fresh(size);
+        }
+        let kind = Kind::of(control);
+        let warm = self.idle[kind as usize].borrow_mut().pop_if(|context| kind.keeps(context));
+        warm.or_else(|| take_common(kind))
+    }
+
+    /// Keeps one that is about to pause with nothing to do: for this kernel thread, which runs it,
+    /// alone to use.
+    ///
+    /// # Errors
+    /// The context, if enough are kept or it is of an unusual size.
+    fn keep_near(&self, kind: Kind, context: Box<Context>) -> Result<(), Box<Context>> {
+        let mut idle = self.idle[kind as usize].borrow_mut();
+        if !kind.keeps(&context) || idle.len() >= WARM {
+            return Err(context);
+        }
+        idle.push(context);
+        Ok(())
+    }
+
+    /// Keeps one that has paused with nothing to do, for any activation, or lets it go if enough
+    /// are kept. Says whether somebody has to look for unused ones from now on, where nobody had
+    /// to.
+    pub(crate) fn keep(&self, kind: Kind, context: Box<Context>) -> bool {
+        if !kind.keeps(&context) {
+            end(context);
+            return false;
+        }
+        let shelf = &COMMON[kind as usize];
+        let mut common = shelf.lock();
+        let left = common.push(context);
+        let anew = shelf.due.swap(common.due(), Ordering::Relaxed) == 0 && common.due() != 0;
+        drop(common);
+        if let Err(context) = left {
+            end(context);
+        }
+        anew
+    }
+
+    /// Gives the memory of all idle carriers back to the kernel. Between two threads.
+    pub(crate) fn trim(&self) {
+        for kind in Kind::ALL {
+            let shelf = &COMMON[kind as usize];
+            let mut kept = shelf.lock();
+            let common = kept.take_all();
+            shelf.due.store(kept.due(), Ordering::Relaxed);
+            drop(kept);
+            self.idle[kind as usize].take().into_iter().chain(common).for_each(end);
+        }
+    }
+
+    /// Gives those back to the kernel that lie unused for long, as long as nothing else is
+    /// `wanted`. Between two threads.
+    #[inline]
+    pub(crate) fn reclaim(&self, wanted: impl Fn() -> bool) {
+        if due().is_some() {
+            reclaim(wanted);
+        }
+    }
+
+    /// There is no memory for another stack: what is kept for later is needed now, here and
+    /// elsewhere. Between two threads.
+    #[cold]
+    pub(crate) fn spare_none(&self) {
+        static ASKED: AtomicBool = AtomicBool::new(false);
+        self.trim();
+        // Relaxed, both: so that nobody is asked at each of many attempts.
+        if !ASKED.swap(true, Ordering::Relaxed) {
+            activations::all().for_each(|outside| {
+                outside.ask(Box::new(|own| {
+                    own.carriers.trim();
+                    ASKED.store(false, Ordering::Relaxed);
+                }));
+            });
+        }
+    }
+}
+
+#[cold]
+fn reclaim(wanted: impl Fn() -> bool) {
+    let now = now_ns();
+    for shelf in &COMMON {
+        while shelf.due().is_some_and(|due| due <= now) && !wanted() {
+            let mut kept = shelf.lock();
+            let unused = kept.unused(now);
+            shelf.due.store(kept.due(), Ordering::Relaxed);
+            drop(kept);
+            unused.into_iter().for_each(end);
+        }
+    }
+}
+
+#[cold]
+fn take_common(kind: Kind) -> Option<Box<Context>> {
+    let _held = critical();
+    let idle = COMMON[kind as usize].lock().pop_if(|context| kind.keeps(context));
+    idle.or_else(|| {
+        fresh(match kind {
+            Kind::Thread => STACK,
+            Kind::Handler => estacks::stack_size(),
+        })
+    })
+}
+
+#[cold]
+fn fresh(size: usize) -> Option<Box<Context>> {
+    let stack = Stacks::new(size, 0).take().ok()?;
+    MADE.fetch_add(1, Ordering::Relaxed);
+    Some(Context::new(stack, carry))
+}
+
+/// Unmaps the stacks that are kept for later threads.
+///
+/// A thread's stack is kept when it ends, and a call's: of each kind up to 64 on each activation,
+/// and 1024 besides, of which the kernel may take most of the memory whenever it is short of some,
+/// and of which all but 64 go once they lie unused for a second or two. After a burst of threads a
+/// program that goes on for long with few may give all of it back at once; each activation does so
+/// when it next comes between two threads. Control blocks stay for good, some 500 bytes for each of
+/// the most threads that there ever were at once.
+///
+/// # Examples
+/// ```
+/// use underpass_threads::{spawn, trim};
+/// let burst: Vec<_> = (0..500).map(|_| spawn(underpass_threads::yield_now)).collect();
+/// burst.into_iter().for_each(|thread| thread.join().unwrap());
+/// trim();
+/// ```
+pub fn trim() {
+    let living = activations::all().filter(|outside| !outside.activation.has_ended());
+    living.for_each(|outside| outside.ask(Box::new(|own| own.carriers.trim())));
+}
+
+/// Ends an idle carrier.
+fn end(context: Box<Context>) {
+    ENDED.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: nobody else has it, and it holds nothing but the loop of `carry`; called between two
+    // threads.
+    let why = unsafe { scheduler::anew().base().enter(&context, Resume::End) };
+    debug_assert_eq!(why, Pause::Ended);
+}
+
+/// What every context does: runs the thread that it is given, then the next.
+fn carry() -> &'static Base {
+    loop {
+        preempt_enable();
+        let control = scheduler::anew().current();
+        // SAFETY: this thread owns its body until it has ended.
+        unsafe { control.body.run() };
+        local::end(control);
+        let mut end = End::of(control);
+        let finished = loop {
+            if end == End::Unheeded {
+                // SAFETY: nobody else will look at its result.
+                unsafe { control.body.discard() };
+                // The destructor may have used variables of the thread anew.
+                local::end(control);
+            }
+            match finish(control, end) {
+                Finished::Unheeded => end = End::Unheeded,
+                finished => break finished,
+            }
+        };
+        let resumed = match finished {
+            Finished::Next | Finished::Unheeded => Resume::GoOn,
+            Finished::Pass { own, next } => {
+                // SAFETY: it is this very context, idle by now, so that its keeper does not drop it
+                // before it has ended.
+                let own = unsafe { &*own };
+                // SAFETY: the other lives here and doesn't run.
+                unsafe { own.pass(next) }
+            }
+            Finished::Leave { own } => {
+                // SAFETY: as above.
+                let own = unsafe { &*own };
+                // SAFETY: it runs here, so the base is the one that it was entered from.
+                unsafe { own.leave(scheduler::anew().base(), Pause::Done) }
+            }
+        };
+        if resumed == Resume::End {
+            return scheduler::anew().base();
+        }
+    }
+}
+
+/// Whether anybody will look at a thread's result.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Heeded,
+    Unheeded,
+}
+
+impl End {
+    fn of(control: &'static Control) -> Self {
+        if handle::is_detached(control) { Self::Unheeded } else { Self::Heeded }
+    }
+}
+
+/// What a context does after a thread.
+enum Finished {
+    /// It has another thread to run.
+    Next,
+    /// It is idle, and another goes on.
+    Pass { own: *const Context, next: &'static Context },
+    /// It is idle, and the scheduler goes on.
+    Leave { own: *const Context },
+    /// It comes back when the result is discarded: just now the last handle was dropped.
+    Unheeded,
+}
+
+/// Usable bytes of the stack of a thread that lives on the calling activation; nothing if it has
+/// none yet.
+pub(crate) fn size_of(control: &Control) -> Option<usize> {
+    // SAFETY: its home, this very kernel thread, owns it.
+    unsafe { control.context.get() }.as_deref().map(Context::size)
+}
+
+/// The calling thread, `dispatcher`, has served all that came: what a deep call has used of its
+/// stack goes back to the kernel.
+pub(crate) fn give_back_deep(dispatcher: &Control) {
+    // SAFETY: it runs, so its home is this very kernel thread.
+    if let Some(context) = unsafe { dispatcher.context.get() } {
+        shed(context);
+    }
+}
+
+/// Gives back what a deep call has used of the caller's stack, when the caller has no more than the
+/// frames of the runtime on it.
+fn shed(context: &Context) {
+    // SAFETY: the caller runs on it, with frames of far fewer bytes than are kept, and nothing else
+    // is on it.
+    unsafe { underpass_os::give_back_deep(context.bounds(), KEPT) };
+}
+
+/// By now another kernel thread may run this; the compiler doesn't know.
+#[inline(never)]
+fn preempt_enable() {
+    preempt::enable();
+}
+
+/// The thread of this context has ended: tells who waits for that. Disables preemption, unless it
+/// is to be called again.
+#[inline(never)]
+fn finish(control: &'static Control, end: End) -> Finished {
+    // Not `disable`: sections that the thread has forgotten end with it.
+    preempt::suspend();
+    let (own, kind) = (scheduler::anew(), Kind::of(control));
+    // SAFETY: the thread runs, so its home is this very kernel thread.
+    let place = unsafe { control.context.get() };
+    let context = place.take().expect("a thread that runs has a context");
+    switch_hooks::pauses(own, control);
+    control.expire();
+    if end == End::Unheeded {
+        handle::release(control);
+    } else if !handle::tell_end(control) {
+        *place = Some(context);
+        control.settle(own.number());
+        switch_hooks::resumes(own, control);
+        preempt::enable();
+        return Finished::Unheeded;
+    }
+    own.lost_one();
+    // From here on `control` may stand for another thread.
+    if let Some(next) = own.next_here(&context) {
+        // SAFETY: it was taken from a list, so it is ours, and it has not started.
+        unsafe { *next.context.get() = Some(context) };
+        return Finished::Next;
+    }
+    let here = std::ptr::from_ref(&*context);
+    if kind == Kind::Handler {
+        shed(&context);
+    }
+    match own.carriers.keep_near(kind, context) {
+        Err(context) => own.done(kind, context),
+        Ok(()) => {
+            own.outside().current.clear();
+            if let Some(next) = own.next_after_end() {
+                // It may have taken this very context, which was idle.
+                return if std::ptr::eq(here, next) {
+                    Finished::Next
+                } else {
+                    Finished::Pass { own: here, next }
+                };
+            }
+        }
+    }
+    Finished::Leave { own: here }
+}
+
+impl Scheduler {
+    /// The next thread, if it is one that has not started and can do so on `context`.
+    fn next_here(&self, context: &Context) -> Option<&'static Control> {
+        let outside = self.outside();
+        // A few that wait to start go before those that are ready, up to the next look around:
+        // whoever starts many shall not be switched to after each.
+        let others = (outside.free.is_empty() && !outside.ready.is_empty())
+            || self.is_dedicated()
+            || self.has_to_look_around();
+        if others || context.size() != STACK {
+            return None;
+        }
+        let next = self.take_near()?;
+        next.settle(self.number());
+        self.add_live(1);
+        if next.stack.load(Ordering::Relaxed) != 0 || next.has(flag::MIGRATES) {
+            // It has or wants another stack.
+            self.outside().ready.push(next);
+            return None;
+        }
+        self.take_over(next);
+        Some(next)
+    }
+}

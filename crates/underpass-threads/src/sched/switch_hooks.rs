@@ -1,0 +1,137 @@
+//! What others want to know of each switch, such as who follows a thread's spans.
+
+use crate::block::control::Control;
+use crate::sched::scheduler::{self, Scheduler};
+use crate::thread::handle::{Thread, ThreadId};
+use crate::wait::suspend::Wait;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use underpass_processor::Pool;
+
+/// Told of each switch, on the kernel thread on which it happens.
+///
+/// Both methods run between two threads, on behalf of the scheduler: no user-level thread is there
+/// that could be suspended. So they count as a plain kernel thread ([`current`](crate::current())
+/// is not the thread that is switched), and every other thread of the activation waits until they
+/// return. They may take free locks, start threads and wake them.
+///
+/// What they can't do ends the process with a message (`abort`):
+/// * **Waiting** for anything of this package or of what is built on it: a lock that another thread
+///   holds, a channel, a join, [`sleep`](crate::sleep()), a call into another domain. Who would end
+///   the wait may live on this very activation, which waits itself. *Remedy:* a lock of `std` that
+///   is held for moments, or `try_lock`.
+/// * **Panicking**: nobody is there to be told. *Remedy:* `catch_unwind` in the method.
+///
+/// [`yield_now`](crate::yield_now()) lets other kernel threads go first, and no user-level thread.
+///
+/// # Examples
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use underpass_threads::{Switches, ThreadId, spawn, watch_switches, yield_now};
+///
+/// struct Count(AtomicU64);
+/// impl Switches for Count {
+///     fn resumes(&self, _: ThreadId) {
+///         self.0.fetch_add(1, Ordering::Relaxed);
+///     }
+///     fn pauses(&self, _: ThreadId) {}
+/// }
+/// static COUNT: Count = Count(AtomicU64::new(0));
+///
+/// assert!(watch_switches(&COUNT), "nobody else watches");
+/// spawn(yield_now).join().unwrap();
+/// assert!(COUNT.0.load(Ordering::Relaxed) >= 2);
+/// ```
+pub trait Switches: Send + Sync {
+    /// The thread is about to run.
+    fn resumes(&self, thread: ThreadId);
+    /// The thread has stopped running, for now or for good.
+    fn pauses(&self, thread: ThreadId);
+}
+
+static SET: AtomicBool = AtomicBool::new(false);
+static HOOK: OnceLock<&'static dyn Switches> = OnceLock::new();
+
+/// Has `switches` told of each switch from now on; `false` if another is told already.
+pub fn watch_switches(switches: &'static dyn Switches) -> bool {
+    let first = HOOK.set(switches).is_ok();
+    if first {
+        // SYNC with `SET` load in `call`: a hint; the hook comes by its own lock.
+        SET.store(true, Ordering::Release);
+    }
+    first
+}
+
+/// Whether anybody is told.
+#[inline]
+pub(crate) fn set() -> bool {
+    // Relaxed: one who looks sees it sooner or later.
+    SET.load(Ordering::Relaxed)
+}
+
+/// Calls the hook for `control`, in the name of the kernel thread: whoever asks finds no user-level
+/// thread here that it could suspend.
+#[cold]
+fn call(own: &'static Scheduler, control: &'static Control, what: fn(&dyn Switches, ThreadId)) {
+    let Some(hook) = HOOK.get() else { return };
+    let current = own.outside.current.get();
+    own.outside.current.clear();
+    own.hook.set(true);
+    let told = catch_unwind(AssertUnwindSafe(|| what(*hook, ThreadId(control.id()))));
+    own.hook.set(false);
+    if let Some(current) = current {
+        own.outside.current.set(current);
+        if own.busy() {
+            // The hook has made others ready, which was no reason to call anybody while no thread
+            // ran.
+            Pool::heed();
+        }
+    }
+    if told.is_err() {
+        refuse(format_args!("has panicked. Catch panics in it"));
+    }
+}
+
+/// Ends the process if a hook runs here: its kernel thread is about to wait for `wait`.
+pub(crate) fn refuse_waiting(wait: &dyn Wait) {
+    if scheduler::with(|own| own.hook.get()) == Some(true) {
+        let kind = wait.describe().kind;
+        refuse(format_args!(
+            "waits for {kind}, as nothing may there. Take a lock of `std` for moments, or `try_lock`"
+        ));
+    }
+}
+
+fn refuse(why: fmt::Arguments<'_>) -> ! {
+    eprintln!(
+        "underpass: a watcher of switches (`Switches`, or a layer beside `underpass_tracing::Follow`) {why}; aborting"
+    );
+    std::process::abort();
+}
+
+#[inline]
+pub(crate) fn resumes(own: &'static Scheduler, control: &'static Control) {
+    if set() {
+        call(own, control, |hook, id| hook.resumes(id));
+    }
+}
+
+#[inline]
+pub(crate) fn pauses(own: &'static Scheduler, control: &'static Control) {
+    if set() {
+        call(own, control, |hook, id| hook.pauses(id));
+    }
+}
+
+/// The calling thread's number, without a handle.
+pub fn current_id() -> ThreadId {
+    ThreadId(crate::thread::current::control().id())
+}
+
+impl From<&Thread> for ThreadId {
+    fn from(thread: &Thread) -> Self {
+        thread.id()
+    }
+}

@@ -1,0 +1,144 @@
+//! The switch from one thread to the next: straight, where the next is at hand, or by way of the
+//! scheduler.
+
+use crate::block::control::{Control, flag};
+use crate::sched::panic_count;
+use crate::sched::runner::Kind;
+use crate::sched::scheduler::{Scheduler, TURNS};
+use crate::sched::switch_hooks;
+use underpass_context::{Context, Pause, Resume};
+use underpass_processor::preempt;
+
+/// As `preempt::suspend`, of a thread that may have moved since it was last suspended, from within
+/// the same function.
+#[inline(never)]
+fn suspend_anew() -> u32 {
+    preempt::suspend()
+}
+
+/// As `preempt::resume`, of a thread that may have moved to another kernel thread, of which the
+/// compiler knows nothing.
+#[inline(never)]
+fn resume_anew(held: u32) {
+    preempt::resume(held);
+}
+
+impl Scheduler {
+    /// Pauses the calling thread, `me`: the next one goes on in its place, or the scheduler does.
+    #[inline(always)]
+    pub(crate) fn pause(&'static self, me: &'static Control, why: Pause) {
+        let panics = panic_count::leave();
+        let held = if me.has(flag::MIGRATES) { suspend_anew() } else { preempt::suspend() };
+        // SAFETY: its home, this kernel thread, owns it.
+        let context = unsafe { me.context.get() }.as_deref().expect("a thread that runs has a context");
+        let mut resumed = match self.next_after(me, why) {
+            // Its wake came first.
+            Some(next) if std::ptr::eq(next, context) => Resume::GoOn,
+            // SAFETY: the caller is that thread; the other can go on, and lives here.
+            Some(next) => unsafe { context.pass(next) },
+            // SAFETY: as above.
+            None => unsafe { context.leave(&self.base, why) },
+        };
+        while resumed == Resume::Report {
+            crate::diagnose::report::own(me);
+            // SAFETY: as above: only its home makes it report.
+            resumed = unsafe { context.leave(&self.base, why) };
+        }
+        if me.has(flag::MIGRATES) {
+            resume_anew(held);
+        } else {
+            preempt::resume(held);
+        }
+        panic_count::enter(panics);
+    }
+
+    /// The context of the thread that is to run after `me`, which pauses; it is the current one
+    /// from now on. Nothing if the scheduler has to look around first.
+    #[inline(always)]
+    fn next_after(&'static self, me: &'static Control, why: Pause) -> Option<&'static Context> {
+        if self.has_to_look_around() || me.has(flag::MIGRATES) {
+            return None;
+        }
+        let context = match self.outside.ready.pop() {
+            None => self.next_unstarted()?,
+            // SAFETY: it lives here and doesn't run.
+            Some(next) => match unsafe { next.context.get() }.as_deref() {
+                None => self.first_context_of(next)?,
+                Some(context) => {
+                    self.take_over(next);
+                    context
+                }
+            },
+        };
+        if why == Pause::Yield {
+            self.outside.ready.push(me);
+        }
+        Some(context)
+    }
+
+    /// As `next_after`, of a thread that has not started.
+    #[inline(never)]
+    fn next_unstarted(&'static self) -> Option<&'static Context> {
+        let next = if self.is_dedicated() { None } else { self.take_near() }?;
+        next.settle(self.number);
+        self.add_live(1);
+        self.first_context_of(next)
+    }
+
+    #[inline(never)]
+    fn first_context_of(&'static self, next: &'static Control) -> Option<&'static Context> {
+        let Some(context) = self.context_of(next) else {
+            // Without memory for a stack it waits until another is given back.
+            self.outside.ready.push(next);
+            return None;
+        };
+        self.take_over(next);
+        Some(context)
+    }
+
+    /// The next thread after one that has ended, whose context is idle by now.
+    pub(crate) fn next_after_end(&'static self) -> Option<&'static Context> {
+        if self.has_to_look_around() {
+            return None;
+        }
+        match self.outside.ready.pop() {
+            Some(next) => self.first_context_of(next),
+            None => self.next_unstarted(),
+        }
+    }
+
+    /// The context of a thread that is about to run here; nothing if there is no memory for one.
+    #[inline]
+    pub(crate) fn context_of(&self, control: &'static Control) -> Option<&'static Context> {
+        // SAFETY: it lives here and doesn't run.
+        let context = unsafe { control.context.get() };
+        if context.is_none() {
+            *context = self.carriers.take(control);
+        }
+        context.as_deref()
+    }
+
+    /// A context ran out of threads and is about to pause.
+    pub(crate) fn done(&self, kind: Kind, context: Box<Context>) {
+        self.outside.current.clear();
+        self.done.set(Some((kind, context)));
+    }
+
+    /// `control` is the thread that runs from now on.
+    #[inline(always)]
+    pub(crate) fn take_over(&self, control: &'static Control) {
+        self.outside.current.set(control);
+        self.outside.activation.stepped();
+        self.turns.set(self.turns.get() + 1);
+    }
+
+    /// Whether the scheduler has something else to see to before the next thread runs.
+    #[inline(always)]
+    pub(crate) fn has_to_look_around(&self) -> bool {
+        self.outside.has_told()
+            || self.outside.activation.summoned()
+            || self.turns.get() + 1 >= TURNS
+            || self.serving.is_some()
+            || switch_hooks::set()
+    }
+}

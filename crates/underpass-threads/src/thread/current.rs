@@ -1,0 +1,166 @@
+//! The thread that asks.
+
+use crate::block::control::{Control, flag};
+use crate::block::registry;
+use crate::sched::scheduler;
+use crate::thread::handle::{Thread, release};
+use crate::thread::local;
+use crate::wait::kernel_threads::Kernel;
+use crate::wait::suspend::{Awaited, Wait, Woken, suspend};
+use std::cell::{Cell, OnceCell};
+use std::sync::Arc;
+use std::time::Duration;
+use underpass_context::Pause;
+use underpass_os::{clock, cpu};
+
+/// A plain kernel thread's control block, for as long as the thread lives.
+struct Own(&'static Control, Arc<Kernel>);
+
+impl Own {
+    fn new() -> Self {
+        let control = registry::take(flag::KERNEL);
+        if let Some(name) = std::thread::current().name() {
+            control.christen(name.into());
+        }
+        Self(control, Kernel::enter(control))
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        // Destructors of its variables may ask who it is.
+        local::end(self.0);
+        KERNEL.set(None);
+        self.1.leave();
+        release(self.0);
+    }
+}
+
+thread_local! {
+    static KERNEL: Cell<Option<&'static Control>> = const { Cell::new(None) };
+    static OWN: OnceCell<Own> = const { OnceCell::new() };
+}
+
+/// The control block of the calling thread.
+#[inline]
+pub(crate) fn control() -> &'static Control {
+    scheduler::running().map_or_else(of_kernel_thread, |(_, me)| me)
+}
+
+fn of_kernel_thread() -> &'static Control {
+    KERNEL.get().unwrap_or_else(enrol)
+}
+
+/// A plain kernel thread comes here for the first time, or once more while its own variables are
+/// destroyed: what it takes then is not given back.
+#[cold]
+fn enrol() -> &'static Control {
+    let own = Own::new();
+    let control = own.0;
+    KERNEL.set(Some(control));
+    let mut own = Some(own);
+    let kept = OWN.try_with(|place| place.set(own.take().expect("it was put there just now")).is_ok());
+    if kept != Ok(true) {
+        std::mem::forget(own);
+    }
+    control
+}
+
+/// Who the calling kernel thread is to who looks around, unless it ends.
+pub(crate) fn kernel() -> Option<Arc<Kernel>> {
+    OWN.try_with(|own| Some(own.get()?.1.clone())).ok().flatten()
+}
+
+/// The calling thread, user-level or of the kernel.
+///
+/// # Examples
+/// ```
+/// let id = underpass_threads::current().id();
+/// assert_eq!(underpass_threads::current().id(), id);
+/// assert_ne!(underpass_threads::spawn(|| underpass_threads::current().id()).join().unwrap(), id);
+/// ```
+pub fn current() -> Thread {
+    Thread::of(control())
+}
+
+/// Whether the caller is a user-level thread.
+///
+/// # Examples
+/// ```
+/// assert!(!underpass_threads::on_user_thread());
+/// assert!(underpass_threads::spawn(underpass_threads::on_user_thread).join().unwrap());
+/// ```
+pub fn on_user_thread() -> bool {
+    scheduler::running().is_some()
+}
+
+/// Lets other threads go first. URPC's `YIELD` (section 4.1).
+///
+/// # Examples
+/// ```
+/// underpass_threads::spawn(|| underpass_threads::yield_now()).join().unwrap();
+/// ```
+#[inline(always)]
+pub fn yield_now() {
+    match scheduler::running() {
+        Some((own, me)) => own.pause(me, Pause::Yield),
+        None => cpu::give_way(),
+    }
+}
+
+/// A place in a long computation at which others may go first: cheap enough for an inner loop.
+///
+/// Yields if a thread of the same activation waits, at most once a time slice or so; see
+/// [`no_preempt`](crate::no_preempt) for the contrary. Preemption alone lets other activations run,
+/// but not the threads that have started on this one.
+///
+/// # Examples
+/// ```
+/// let sum = underpass_threads::spawn(|| (0..1_000u64).inspect(|_| underpass_threads::checkpoint()).sum::<u64>());
+/// assert_eq!(sum.join().unwrap(), 499_500);
+/// ```
+#[inline]
+pub fn checkpoint() {
+    if let Some((own, me)) = scheduler::running()
+        && own.busy()
+    {
+        own.pause(me, Pause::Yield);
+    }
+}
+
+/// Whether the calling thread was asked to end; see [`Thread::cancel`].
+#[inline]
+pub fn cancelled() -> bool {
+    control().has(flag::CANCELLED)
+}
+
+/// Blocks the calling thread, and no other, for at least `span`; less if it is cancelled.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// underpass_threads::spawn(|| underpass_threads::sleep(Duration::from_millis(1))).join().unwrap();
+/// ```
+pub fn sleep(span: Duration) {
+    sleep_until_ns(clock::deadline_ns(span));
+}
+
+/// Blocks the calling thread until a time of the monotonic clock, in ns; less if it is cancelled.
+pub(crate) fn sleep_until_ns(deadline_ns: u64) {
+    // SAFETY: the caller's own; nobody wakes it, as `Time` says.
+    let woken = unsafe { suspend(control(), &Time, Some(deadline_ns), true) };
+    debug_assert_ne!(woken, Woken::Woken, "nobody can wake who only waits for a time");
+}
+
+/// A time, as something to wait for: whoever waits is in no list.
+struct Time;
+
+impl Wait for Time {
+    fn abandon(&self, _: &'static Control) -> bool {
+        true
+    }
+
+    fn describe(&self) -> Awaited {
+        Awaited { kind: "a time", address: 0, holder: None }
+    }
+}

@@ -1,0 +1,315 @@
+//! What a program holds of a thread.
+
+use crate::block::control::{Control, flag};
+use crate::sched::activations;
+use crate::thread::current;
+use crate::wait::suspend::{Awaited, Wait, suspend};
+use std::any::Any;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use underpass_os::barrier;
+
+/// A thread's number, never used again in this process.
+///
+/// # Examples
+/// ```
+/// let thread = underpass_threads::spawn(|| underpass_threads::current().id());
+/// let id = thread.thread().id();
+/// assert_eq!(thread.join().unwrap(), id);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ThreadId(pub(crate) u64);
+
+impl ThreadId {
+    /// As a number.
+    pub fn as_u64(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for ThreadId {
+    /// The place of the thread's control block, and which thread of that block it is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.0 as u32, self.0 >> 32)
+    }
+}
+
+/// A thread, user-level or of the kernel.
+pub struct Thread {
+    pub(crate) control: &'static Control,
+}
+
+impl Thread {
+    /// One more handle of a thread that somebody holds.
+    pub(crate) fn of(control: &'static Control) -> Self {
+        // Relaxed: whoever holds one keeps the block from being used again.
+        let holders = control.holders.fetch_add(1, Ordering::Relaxed);
+        // As `Arc`: handles that are made and forgotten must not bring the count to where the block
+        // is used again.
+        if holders > u32::MAX / 2 {
+            std::process::abort();
+        }
+        Self { control }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> ThreadId {
+        ThreadId(self.control.id())
+    }
+
+    /// Its name, if it was given one.
+    pub fn name(&self) -> Option<&str> {
+        let name = self.control.with_name(|name| name.map(std::ptr::from_ref))?;
+        // SAFETY: a name is set before the thread starts, and taken away when nobody holds it, as
+        // this does.
+        Some(unsafe { &*name })
+    }
+
+    /// Lets its [`park`](crate::park) return, this time or the next.
+    ///
+    /// # Examples
+    /// ```
+    /// let thread = underpass_threads::spawn(underpass_threads::park);
+    /// thread.thread().unpark();
+    /// thread.join().unwrap();
+    /// ```
+    #[inline]
+    pub fn unpark(&self) {
+        if let Some(waiter) = self.control.token.open() {
+            // SAFETY: the gate gives each waiter out once, to who opens it or who abandons the
+            // wait.
+            unsafe { waiter.wake() };
+        }
+    }
+
+    /// Asks it to end. It learns of it by [`cancelled`](crate::cancelled); blocking calls return
+    /// early, or with an error that says so.
+    ///
+    /// What returns early: `park`, `sleep`, waits at a condition variable; with an error: channels,
+    /// semaphores, I/O, and calls of other domains, of which the server is told. Locks, joins, and
+    /// calls for which a processor was lent by force are not interrupted.
+    ///
+    /// # Examples
+    /// ```
+    /// use underpass_threads::{cancelled, park, spawn};
+    /// let thread = spawn(|| while !cancelled() { park() });
+    /// thread.thread().cancel();
+    /// thread.join().unwrap();
+    /// ```
+    pub fn cancel(&self) {
+        let control = self.control;
+        crate::wait::call_cancellation::let_calls_end();
+        control.set(flag::CANCELLED, true);
+        let home = control.home().or_else(|| {
+            // It may start just now: then it sees the request, or we see its home.
+            barrier::heavy();
+            control.home()
+        });
+        match home {
+            None => {
+                control.parker().call();
+            }
+            Some(home) => {
+                let thread = self.clone();
+                activations::at(home).ask(Box::new(move |own| own.cancel(thread)));
+            }
+        }
+    }
+}
+
+impl Clone for Thread {
+    fn clone(&self) -> Self {
+        Self::of(self.control)
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        release(self.control);
+    }
+}
+
+impl fmt::Debug for Thread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Thread").field("id", &self.id().to_string()).field("name", &self.name()).finish()
+    }
+}
+
+/// Holds `control` no more.
+#[inline]
+pub(crate) fn release(control: &'static Control) {
+    // SYNC with the same in another holder: what it did comes before the block is used again. Who
+    // finds that it is the only holder needs no locked instruction: nobody else can make another.
+    if control.holders.load(Ordering::Acquire) == 1 || control.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
+        control.retire();
+    }
+}
+
+/// Whether nobody will ask for its result.
+#[inline]
+pub(crate) fn is_detached(control: &'static Control) -> bool {
+    control.ended.is_registered(control)
+}
+
+/// It has ended and left its result: wakes who joins. `false` if nobody will ask for the result,
+/// just now.
+#[inline]
+pub(crate) fn tell_end(control: &'static Control) -> bool {
+    match control.ended.open() {
+        Some(waiter) if std::ptr::eq(waiter, control) => false,
+        waiter => {
+            if let Some(waiter) = waiter {
+                // SAFETY: the gate gives each waiter out once.
+                unsafe { waiter.wake() };
+            }
+            true
+        }
+    }
+}
+
+/// The right to wait for a thread's end.
+///
+/// Dropping it lets the thread run on by itself, as with `std`.
+pub struct JoinHandle<T> {
+    /// Given up by `join`, which takes what it stands for.
+    thread: ManuallyDrop<Thread>,
+    result: PhantomData<fn() -> T>,
+}
+
+impl<T> JoinHandle<T> {
+    pub(crate) fn new(control: &'static Control) -> Self {
+        Self { thread: ManuallyDrop::new(Thread { control }), result: PhantomData }
+    }
+
+    /// Waits for the thread to end and gives its result. URPC's `JOIN` (section 4.1).
+    ///
+    /// # Errors
+    /// What the thread panicked with.
+    ///
+    /// # Panics
+    /// If the thread joins itself.
+    ///
+    /// # Examples
+    /// ```
+    /// assert_eq!(underpass_threads::spawn(|| 6 * 7).join().unwrap(), 42);
+    /// ```
+    #[inline]
+    pub fn join(self) -> std::thread::Result<T> {
+        let control = self.thread.control;
+        let me = current::control();
+        // While the handle is there, so that it is dropped.
+        assert!(!std::ptr::eq(me, control), "a thread can't wait for its own end");
+        std::mem::forget(self);
+        if control.ended.register(me) {
+            // SAFETY: the caller has registered itself just now; `End` withdraws it.
+            unsafe { suspend(me, &End(control), None, false) };
+        }
+        // SAFETY: it has ended and left a result of this type, and only its one handle takes it.
+        let result = unsafe { control.body.take() };
+        release(control);
+        result
+    }
+
+    /// Whether the thread has ended, so that [`join`](Self::join) does not wait.
+    pub fn is_finished(&self) -> bool {
+        self.thread.control.ended.is_open()
+    }
+
+    /// The thread.
+    pub fn thread(&self) -> &Thread {
+        &self.thread
+    }
+
+    /// Asks the thread to end; see [`Thread::cancel`].
+    pub fn cancel(&self) {
+        self.thread.cancel();
+    }
+}
+
+impl<T> Drop for JoinHandle<T> {
+    fn drop(&mut self) {
+        let control = self.thread.control;
+        if !control.ended.register(control) {
+            // SAFETY: it has ended and left a result, and only its one handle sees to that.
+            unsafe { control.body.discard() };
+            release(control);
+        }
+    }
+}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinHandle").field("thread", &*self.thread).finish_non_exhaustive()
+    }
+}
+
+/// The end of a thread, as something to wait for.
+struct End(&'static Control);
+
+impl Wait for End {
+    fn abandon(&self, who: &'static Control) -> bool {
+        self.0.ended.withdraw(who)
+    }
+
+    fn describe(&self) -> Awaited {
+        Awaited { kind: Awaited::END, address: std::ptr::from_ref(self.0).addr(), holder: Some(self.0.id()) }
+    }
+
+    #[inline]
+    fn holder(&self) -> Option<&'static Control> {
+        Some(self.0)
+    }
+}
+
+/// Blocks until somebody calls [`Thread::unpark`]; at once if somebody has since the last time. May
+/// return early if the thread is cancelled.
+#[inline(always)]
+pub fn park() {
+    park_until(None);
+}
+
+/// As [`park`], but no longer than `span`.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+/// underpass_threads::park_timeout(Duration::from_millis(1));
+/// ```
+pub fn park_timeout(span: Duration) {
+    park_until(Some(underpass_os::clock::deadline_ns(span)));
+}
+
+#[inline(always)]
+fn park_until(deadline_ns: Option<u64>) {
+    let me = current::control();
+    if me.token.register(me) {
+        // SAFETY: the caller has registered itself just now; `Token` withdraws it.
+        let woken = unsafe { suspend(me, &Token(me), deadline_ns, true) };
+        if woken != crate::Woken::Woken {
+            return;
+        }
+    }
+    me.token.pass();
+}
+
+/// The permission to go on, as something to wait for.
+struct Token(&'static Control);
+
+impl Wait for Token {
+    fn abandon(&self, who: &'static Control) -> bool {
+        self.0.token.withdraw(who)
+    }
+
+    fn describe(&self) -> Awaited {
+        Awaited { kind: "unpark", address: std::ptr::from_ref(self.0).addr(), holder: None }
+    }
+}
+
+/// The message of a panic.
+pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a message")
+}

@@ -1,0 +1,75 @@
+//! The stack on which the caller runs: which it is, and another one in its place.
+
+use crate::sched::scheduler;
+use crate::thread::builder::LEAST;
+use std::cell::Cell;
+use std::io;
+use underpass_context::{Stacks, run_on};
+use underpass_os::{GUARD, kernel_stack};
+
+/// Runs `body` on a stack of its own, of at least `bytes`, and unmaps that afterwards: for what
+/// recurses deeper than its caller's stack has room for.
+///
+/// It stays on the calling thread, so it need not be `Send`, and may do whatever its caller may:
+/// block, call, be cancelled, and see who calls. Only pages that it touches take memory. It costs a
+/// few system calls. One that overflows this stack is told as any other on a user-level thread; on
+/// a plain kernel thread the process dies by `SIGSEGV`. Backtraces and dumps taken inside end where
+/// `body` begins.
+///
+/// # Errors
+/// `OutOfMemory`: there is no address space for it (`ulimit -v`, `vm.overcommit_memory`), or too
+/// many mappings (`vm.max_map_count`).
+///
+/// # Panics
+/// With what `body` panics.
+///
+/// # Examples
+/// ```
+/// fn depth(left: u32) -> u64 {
+///     let frame = std::hint::black_box([1; 128]);
+///     if left == 0 { 0 } else { depth(left - 1) + frame[7] }
+/// }
+/// // A stack of 256 KiB has room for a few hundred of these.
+/// let body = || underpass_threads::with_stack(64 << 20, || depth(10_000));
+/// let thread = underpass_threads::spawn(body);
+/// assert_eq!(thread.join().unwrap()?, 10_000);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn with_stack<T>(bytes: usize, body: impl FnOnce() -> T) -> io::Result<T> {
+    let stack = Stacks::new(bytes.clamp(LEAST, isize::MAX as usize), 0).take()?;
+    let own = scheduler::here().map(|(.., context)| context);
+    // SAFETY: a thread that its kernel thread runs, or is in a blocking call for, runs on its
+    // context.
+    Ok(unsafe { run_on(stack, own, body) })
+}
+
+thread_local! {
+    /// The calling kernel thread's own stack, once it was asked for.
+    static OWN: Cell<Option<Option<(usize, usize)>>> = const { Cell::new(None) };
+}
+
+/// The addresses between which the calling thread may use its stack, a kernel thread's included.
+/// Nothing if they can't be known.
+///
+/// # Examples
+/// ```
+/// let here = 0u8;
+/// let (low, high) = underpass_threads::stack_bounds().unwrap();
+/// assert!((low..high).contains(&(&raw const here).addr()));
+/// ```
+pub fn stack_bounds() -> Option<(usize, usize)> {
+    let bounds = match scheduler::here() {
+        Some((.., context)) => {
+            let (guard, high) = context.bounds();
+            Some((guard + GUARD, high))
+        }
+        None => OWN.get().unwrap_or_else(|| {
+            let own = kernel_stack();
+            OWN.set(Some(own));
+            own
+        }),
+    };
+    // The caller may have a stack of which nobody here knows.
+    let here = (&raw const bounds).addr();
+    bounds.filter(|(low, high)| (low..high).contains(&&here))
+}

@@ -1,0 +1,98 @@
+//! The plain kernel threads that use the package, and what they wait for.
+
+use crate::block::coarse_clock;
+use crate::block::control::Control;
+use crate::sched::no_preempt::critical;
+use crate::wait::suspend::{Awaited, Wait};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use underpass_os::thread::Tid;
+
+/// One of them.
+pub(crate) struct Kernel {
+    pub(crate) control: &'static Control,
+    pub(crate) tid: Tid,
+    /// Set by itself before it sleeps, and taken away after: who holds the lock may look at what it
+    /// waits for.
+    waiting: Mutex<Option<Waiting>>,
+}
+
+struct Waiting {
+    /// Valid while this value is there.
+    wait: *const dyn Wait,
+    since_ns: u64,
+    for_good: bool,
+    mark: u32,
+}
+
+// SAFETY: `wait` is looked at only under the lock, by `describe`, which any place of the runtime
+// may call.
+unsafe impl Send for Waiting {}
+
+/// What a kernel thread waits for.
+pub(crate) struct Seen {
+    pub(crate) awaited: Awaited,
+    pub(crate) since_ns: u64,
+    /// Neither a deadline nor a cancellation ends it.
+    pub(crate) for_good: bool,
+    /// What it was marked with before, in the same wait.
+    pub(crate) marked: u32,
+}
+
+static ALL: Mutex<Vec<Arc<Kernel>>> = Mutex::new(Vec::new());
+
+fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// All of them, at about this moment.
+pub(crate) fn all() -> Vec<Arc<Kernel>> {
+    let _held = critical();
+    lock(&ALL).clone()
+}
+
+impl Kernel {
+    /// The calling kernel thread, whose block is `control`, until it [`leave`](Self::leave)s.
+    pub(crate) fn enter(control: &'static Control) -> Arc<Self> {
+        let tid = underpass_os::thread::current();
+        let own = Arc::new(Self { control, tid, waiting: Mutex::new(None) });
+        let _held = critical();
+        lock(&ALL).push(own.clone());
+        own
+    }
+
+    /// It ends.
+    pub(crate) fn leave(&self) {
+        let _held = critical();
+        lock(&ALL).retain(|other| !std::ptr::eq(&**other, self));
+    }
+
+    /// The calling kernel thread waits for `wait` as long as what is returned lives.
+    pub(crate) fn waits<'a>(&'a self, wait: &'a dyn Wait, for_good: bool) -> impl Drop + 'a {
+        struct Until<'a>(&'a Kernel);
+        impl Drop for Until<'_> {
+            fn drop(&mut self) {
+                *lock(&self.0.waiting) = None;
+            }
+        }
+        coarse_clock::set();
+        // SAFETY: only the lifetime changes; what is returned is dropped before the borrow ends,
+        // since no caller forgets it.
+        let wait =
+            unsafe { std::mem::transmute::<*const (dyn Wait + '_), *const (dyn Wait + 'static)>(wait) };
+        *lock(&self.waiting) = Some(Waiting { wait, since_ns: coarse_clock::now(), for_good, mark: 0 });
+        Until(self)
+    }
+
+    /// What it waits for; marks the wait, if `mark` is not zero.
+    pub(crate) fn look(&self, mark: u32) -> Option<Seen> {
+        let mut waiting = lock(&self.waiting);
+        let waiting = waiting.as_mut()?;
+        // SAFETY: it can't go on before the lock is free, so what it waits for is borrowed still.
+        let awaited = unsafe { &*waiting.wait }.describe();
+        let marked = waiting.mark;
+        if mark != 0 {
+            waiting.mark = mark;
+        }
+        Some(Seen { awaited, since_ns: waiting.since_ns, for_good: waiting.for_good, marked })
+    }
+}
