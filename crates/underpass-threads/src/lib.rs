@@ -27,6 +27,8 @@ mod sched;
 #[cfg(not(underpass_loom))]
 mod serve;
 #[cfg(not(underpass_loom))]
+mod start;
+#[cfg(not(underpass_loom))]
 mod thread;
 #[cfg(not(underpass_loom))]
 mod wait;
@@ -37,6 +39,10 @@ pub mod lists;
 
 #[cfg(not(underpass_loom))]
 pub use block::control::Control;
+#[cfg(not(underpass_loom))]
+pub use block::suspension::{Awaited, Wait, Woken};
+#[cfg(not(underpass_loom))]
+pub use block::thread_id::ThreadId;
 #[cfg(not(underpass_loom))]
 pub use diagnose::deadlock_search::{Deadlock, Deadlocked};
 #[cfg(not(underpass_loom))]
@@ -52,7 +58,7 @@ pub use diagnose::std_guards::HeldUp;
 #[cfg(not(underpass_loom))]
 pub use diagnose::trace::Trace;
 #[cfg(not(underpass_loom))]
-pub use sched::activations::{insist, invite, rouse, rouse_all, start};
+pub use sched::activations::{insist, invite, rouse, rouse_all};
 #[cfg(not(underpass_loom))]
 pub use sched::no_preempt::{Brief, Critical, NoPreempt, brief, critical, no_preempt};
 #[cfg(not(underpass_loom))]
@@ -60,7 +66,7 @@ pub use sched::panic_count::panicking;
 #[cfg(not(underpass_loom))]
 pub use sched::runner::trim;
 #[cfg(not(underpass_loom))]
-pub use sched::switch_hooks::{Switches, current_id, watch_switches};
+pub use sched::switch_hooks::{Switches, watch_switches};
 #[cfg(not(underpass_loom))]
 pub use serve::blocked_watch::{Watcher, blocked, watch_blocked};
 #[cfg(not(underpass_loom))]
@@ -72,13 +78,15 @@ pub use serve::estacks::{
 #[cfg(not(underpass_loom))]
 pub use serve::served_line::served;
 #[cfg(not(underpass_loom))]
+pub use start::start;
+#[cfg(not(underpass_loom))]
 pub use thread::blocking::{blocking, blocking_here};
 #[cfg(not(underpass_loom))]
 pub use thread::builder::{Builder, spawn};
 #[cfg(not(underpass_loom))]
-pub use thread::current::{cancelled, checkpoint, current, on_user_thread, sleep, yield_now};
+pub use thread::current::{cancelled, checkpoint, current, current_id, on_user_thread, sleep, yield_now};
 #[cfg(not(underpass_loom))]
-pub use thread::handle::{JoinHandle, Thread, ThreadId, panic_message, park, park_timeout};
+pub use thread::handle::{JoinHandle, Thread, panic_message, park, park_timeout};
 #[cfg(not(underpass_loom))]
 pub use thread::local::{AccessError, LocalKey};
 #[cfg(not(underpass_loom))]
@@ -90,7 +98,7 @@ pub use wait::call_cancellation::{apart, calls_end, calls_may_end, finish, let_c
 #[cfg(not(underpass_loom))]
 pub use wait::latch::Latch;
 #[cfg(not(underpass_loom))]
-pub use wait::suspend::{Awaited, Wait, Woken, me, suspend};
+pub use wait::suspend::{me, suspend};
 #[cfg(not(underpass_loom))]
 pub use wait::wait_on::{InTurn, Opens, alone, force, lent_by, wait_on, wait_registered};
 #[cfg(not(underpass_loom))]

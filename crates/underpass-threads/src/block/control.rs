@@ -2,14 +2,13 @@
 
 use crate::block::body::Body;
 use crate::block::coarse_clock;
+use crate::block::locals::{self, Locals};
 use crate::block::owned::Owned;
-use crate::block::registry;
+use crate::block::served::Served;
+use crate::block::suspension::Suspension;
+use crate::block::thread_id;
 use crate::diagnose::debugger_table::Fields;
 use crate::lists::linked::Linked;
-use crate::sched::activations;
-use crate::serve::served_line::Served;
-use crate::thread::local::Locals;
-use crate::wait::suspend::Suspension;
 use std::mem::offset_of;
 use std::sync::{Mutex, PoisonError};
 use underpass_context::Context;
@@ -85,9 +84,9 @@ pub struct Control {
     pub(crate) waits_for: AtomicU64,
     pub(crate) locals: Owned<Locals>,
     pub(crate) served: Owned<Served>,
-    name: Mutex<Option<Box<str>>>,
-    woken: AtomicU32,
-    parker: Parker,
+    pub(crate) name: Mutex<Option<Box<str>>>,
+    pub(crate) woken: AtomicU32,
+    pub(crate) parker: Parker,
 }
 
 impl Control {
@@ -122,7 +121,7 @@ impl Control {
             ended: Gate::new(),
             token: Gate::new(),
             body: Body::empty(),
-            number: AtomicU64::new(registry::first_number(index)),
+            number: AtomicU64::new(thread_id::first_number(index)),
             holders: AtomicU32::new(0),
             stack: AtomicU32::new(0),
             found: AtomicU32::new(0),
@@ -141,13 +140,13 @@ impl Control {
         // Relaxed, all: others learn of it by something that synchronizes; to who looks around they
         // are hints.
         let number = self.number.load(Ordering::Relaxed);
-        self.number.store(registry::next_number(number), Ordering::Relaxed);
+        self.number.store(thread_id::next_number(number), Ordering::Relaxed);
         self.home.store(KERNEL, Ordering::Relaxed);
         self.flags.store(flags, Ordering::Relaxed);
         self.holders.store(1, Ordering::Relaxed);
         self.stack.store(0, Ordering::Relaxed);
         self.found.store(0, Ordering::Relaxed);
-        crate::thread::local::begin(self);
+        locals::begin(self);
         self.ended.shut();
         self.token.shut();
     }
@@ -256,14 +255,6 @@ impl Control {
         with(self.name.try_lock().ok().as_ref().and_then(|name| name.as_deref()))
     }
 
-    /// Nobody holds it any more.
-    pub(crate) fn retire(&'static self) {
-        if self.has(flag::NAMED) {
-            *self.name.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        }
-        registry::give_back(self);
-    }
-
     /// The thread is about to be suspended.
     #[inline]
     pub(crate) fn stamp(&self) {
@@ -275,25 +266,6 @@ impl Control {
     pub(crate) fn since(&self) -> u64 {
         // Relaxed: for people.
         self.since.load(Ordering::Relaxed)
-    }
-
-    /// Ends the suspension of this thread: exactly once for each that was not abandoned; it may
-    /// come first.
-    ///
-    /// # Safety
-    /// The caller has taken the thread out of the list into which it was put for one call of
-    /// [`suspend`](crate::suspend()), that suspension was not abandoned, and nobody else wakes it
-    /// for that. A wake too many would have the thread run twice at once.
-    #[inline]
-    pub unsafe fn wake(&'static self) {
-        match self.home() {
-            Some(home) => activations::make_ready(self, home),
-            None => {
-                // SYNC with `woken` swap in `take_woken`: what the waker did.
-                self.woken.store(1, Ordering::Release);
-                self.parker.call();
-            }
-        }
     }
 
     /// A plain kernel thread: whether it was woken since it last asked.

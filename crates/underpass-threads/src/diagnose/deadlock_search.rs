@@ -9,13 +9,13 @@
 
 use crate::block::control::Control;
 use crate::block::registry;
+use crate::block::suspension::Awaited;
+use crate::block::thread_id::ThreadId;
 use crate::diagnose::query;
 use crate::diagnose::report;
 use crate::diagnose::show::{Held, Named};
 use crate::sched::scheduler::Scheduler;
-use crate::thread::handle::ThreadId;
 use crate::wait::kernel_threads::{self, Kernel};
-use crate::wait::suspend::Awaited;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};

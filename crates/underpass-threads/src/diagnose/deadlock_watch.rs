@@ -11,9 +11,9 @@
 //! in chains cost little.
 
 use crate::block::control::{Control, flag};
+use crate::block::suspension::Wait;
 use crate::diagnose::deadlock_search::search;
 use crate::diagnose::std_guards::{self, HeldUp};
-use crate::wait::suspend::Wait;
 use std::collections::HashSet;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering, fence};

@@ -7,6 +7,8 @@
 
 use crate::block::control::{Control, flag};
 use crate::block::registry;
+use crate::block::suspension::Awaited;
+use crate::block::thread_id::ThreadId;
 use crate::diagnose::deadlock_search::{self, Deadlock};
 use crate::diagnose::interrupt;
 use crate::diagnose::monitor_findings::Found;
@@ -16,11 +18,10 @@ use crate::diagnose::show::{Held, Named};
 use crate::diagnose::std_guards::{self, HeldUp};
 use crate::diagnose::trace::{Trace, Traces};
 use crate::sched::activations;
-use crate::thread::current;
-use crate::thread::handle::ThreadId;
+use crate::sched::scheduler;
 use crate::wait::kernel_threads::{self, Kernel};
 use crate::wait::latch::Latch;
-use crate::wait::suspend::Awaited;
+use crate::wait::me;
 use crate::wait::wait_on::wait_for;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -89,7 +90,7 @@ pub struct Dump {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn dump() -> Dump {
-    let (me, trace) = (current::control(), Trace::here());
+    let (me, trace) = (me::control(), Trace::here());
     let id = me.id();
     let mut dump = off_activation(collect);
     if let Some(caller) = dump.threads.iter_mut().find(|thread| thread.id.0 == id) {
@@ -115,7 +116,7 @@ pub fn deadlocks() -> Vec<Deadlock> {
 
 /// Runs `look` on a kernel thread that no activation needs, so that all of them can answer it.
 fn off_activation<T: Send + 'static>(look: fn() -> T) -> T {
-    if !current::on_user_thread() {
+    if scheduler::running().is_none() {
         return look();
     }
     let done = Arc::new((Latch::default(), Mutex::new(None)));

@@ -5,8 +5,9 @@
 //! the kernel thread's stack for faults. Only the system's unwinder runs there besides, which takes
 //! none either (since glibc 2.35). Where the unwinder itself was interrupted, the trace ends.
 
-use crate::diagnose::report::{self, FRAMES};
+use crate::diagnose::report;
 use crate::sched::activations::Outside;
+use crate::sched::self_report::FRAMES;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -9,18 +9,13 @@
 
 use crate::block::control::{Control, flag};
 use crate::block::registry;
+use crate::block::suspension::Awaited;
 use crate::diagnose::monitor_findings;
 use crate::sched::scheduler::Scheduler;
-use crate::wait::suspend::Awaited;
-use std::cell::RefCell;
+use crate::sched::self_report::{self, FRAMES};
 use std::collections::HashSet;
 use std::ops::Range;
 use underpass_context::{Context, Resume};
-
-/// The most frames of one thread that are reported.
-pub(crate) const FRAMES: usize = 128;
-/// Bytes of its stack that a context needs to look at itself.
-const ROOM: usize = 12 * 1024;
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,10 +110,10 @@ fn trace(own: &'static Scheduler, context: &Context) -> Box<[usize]> {
         let found = unsafe { context.trace(&mut frames) };
         return frames[..found].into();
     }
-    REPORTED.with_borrow_mut(Vec::clear);
+    self_report::clear();
     // SAFETY: as above; it pauses again at once.
     unsafe { own.base().enter(context, Resume::Report) };
-    REPORTED.take().into()
+    self_report::take().into()
 }
 
 /// Writes down where the threads of `own` are: the one that was interrupted at `instruction`, and
@@ -150,24 +145,5 @@ pub(crate) fn interrupted(
             let found = unsafe { context.trace(frames) };
             write(control.id(), &frames[..found]);
         }
-    }
-}
-
-thread_local! {
-    /// What the context that was last resumed to report has seen.
-    static REPORTED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
-}
-
-/// The calling thread, `me`, was resumed to report, and pauses again.
-#[cold]
-#[inline(never)]
-pub(crate) fn own(me: &'static Control) {
-    let here = std::ptr::from_ref(&me).addr();
-    // SAFETY: its home asks it, and waits.
-    let context = unsafe { me.context.get() }.as_deref();
-    if context.is_some_and(|context| here.saturating_sub(context.bounds().0) > ROOM) {
-        let mut frames = [0; FRAMES];
-        let found = underpass_context::trace_here(&mut frames);
-        REPORTED.with_borrow_mut(|reported| reported.extend_from_slice(&frames[..found]));
     }
 }

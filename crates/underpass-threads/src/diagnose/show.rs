@@ -1,7 +1,7 @@
 //! How threads and what they wait for are written, for people.
 
-use crate::thread::handle::ThreadId;
-use crate::wait::suspend::Awaited;
+use crate::block::suspension::Awaited;
+use crate::block::thread_id::ThreadId;
 use std::fmt;
 
 /// A thread's name and number, for people.

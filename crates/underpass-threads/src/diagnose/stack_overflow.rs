@@ -5,10 +5,10 @@
 //! need both, so there is a limit to the time that they take.
 
 use crate::block::control::Control;
+use crate::block::thread_id::ThreadId;
 use crate::diagnose::show::Named;
 use crate::diagnose::trace;
 use crate::sched::scheduler::{self, Scheduler};
-use crate::thread::handle::ThreadId;
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use underpass_context::Context;

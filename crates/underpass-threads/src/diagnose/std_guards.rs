@@ -9,9 +9,9 @@
 
 use crate::block::control::Control;
 use crate::block::registry;
+use crate::block::thread_id::ThreadId;
 use crate::diagnose::show::Named;
 use crate::sched::activations::{self, Outside};
-use crate::thread::handle::ThreadId;
 use std::fmt;
 use underpass_context::{Context, Stack};
 use underpass_os::Peek;

@@ -28,7 +28,7 @@ impl Trace {
     /// The calling thread's own.
     #[inline(never)]
     pub(crate) fn here() -> Self {
-        let mut frames = [0; crate::diagnose::report::FRAMES];
+        let mut frames = [0; crate::sched::self_report::FRAMES];
         let found = underpass_context::trace_here(&mut frames);
         // The first two are the unwinder's caller and this function.
         Self(frames[found.min(2)..found].into())

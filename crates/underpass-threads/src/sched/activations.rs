@@ -2,18 +2,17 @@
 
 use crate::block::control::Control;
 use crate::block::owned::Owned;
-use crate::diagnose::debugger_table;
-use crate::diagnose::stack_overflow;
 use crate::lists::inbox::Mailbox;
 use crate::lists::linked::Queue;
 use crate::lists::ring::Ring;
 use crate::sched::no_preempt::critical;
-use crate::sched::scheduler::{self, Scheduler};
+use crate::sched::scheduler::Scheduler;
+use crate::start::start;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use underpass_os::barrier;
-use underpass_processor::{Activation, MOST_ACTIVATIONS, Pool, Upcall};
+use underpass_processor::{Activation, MOST_ACTIVATIONS, Pool};
 use underpass_seam::StaticSlot;
 
 /// Something that an activation does between two threads, for others.
@@ -32,7 +31,7 @@ pub(crate) struct Outside {
     /// read it, for people.
     pub(crate) out: StaticSlot<Control>,
     /// Its threads that others told to go on.
-    told: Mailbox<Control>,
+    pub(crate) told: Mailbox<Control>,
     errands: Mutex<Vec<Errand>>,
     any_errands: AtomicBool,
     /// Threads that any activation may take.
@@ -82,74 +81,15 @@ pub(crate) fn watched() -> bool {
 
 static OUTSIDES: [OnceLock<Outside>; MOST_ACTIVATIONS] = [const { OnceLock::new() }; MOST_ACTIVATIONS];
 
-struct Threads;
-
-impl Upcall for Threads {
-    fn activate(&'static self, activation: &'static Activation) {
-        let outside = OUTSIDES[activation.number()].get_or_init(|| Outside::new(activation));
-        BEGUN.fetch_max(activation.number() + 1, Ordering::AcqRel);
-        debugger_table::begun(activation.number(), outside);
-        let _stack = stack_overflow::begin();
-        Scheduler::of(outside).run();
-    }
-
-    fn unstarted(&self) -> bool {
-        crate::sched::stealing::any()
-    }
-
-    fn takes(&self, activation: &Activation) -> bool {
-        if_begun(activation.number()).is_none_or(crate::sched::stealing::suits)
-    }
-
-    fn serves(&self, activation: &Activation) -> bool {
-        // Relaxed: a hint.
-        if_begun(activation.number()).is_none_or(|outside| !outside.dedicated.load(Ordering::Relaxed))
-    }
-
-    fn ready(&self, activation: &Activation) -> bool {
-        if_begun(activation.number()).is_some_and(|outside| !outside.ready.is_empty() || outside.has_told())
-    }
-
-    fn found_blocking(&self, activation: &Activation) {
-        crate::diagnose::monitor_findings::blocking(activation);
-        crate::serve::blocked_watch::changed();
-    }
-
-    fn ended_blocking(&self) {
-        crate::serve::blocked_watch::changed();
-    }
-
-    fn settled(&self) -> bool {
-        crate::serve::blocked_watch::settled()
-    }
-
-    fn found_computing(&self, activation: &Activation) {
-        crate::diagnose::monitor_findings::computing(activation);
-    }
-
-    fn tick(&self) {
-        crate::block::coarse_clock::set();
-    }
-}
-
-/// Starts this domain's activations, if they aren't yet.
-#[inline]
-pub fn start() -> &'static Pool {
-    Pool::get().unwrap_or_else(start_now)
-}
-
-#[cold]
-fn start_now() -> &'static Pool {
-    if !Pool::started() {
-        crate::block::coarse_clock::set_once();
-        stack_overflow::watch();
-        crate::diagnose::deadlock_watch::begin();
-    }
-    Pool::start(&Threads)
-}
-
 /// Activations that are about to begin or have begun have lower numbers.
 static BEGUN: AtomicUsize = AtomicUsize::new(0);
+
+/// The outside of `activation`, which is about to begin.
+pub(crate) fn begin(activation: &'static Activation) -> &'static Outside {
+    let outside = OUTSIDES[activation.number()].get_or_init(|| Outside::new(activation));
+    BEGUN.fetch_max(activation.number() + 1, Ordering::AcqRel);
+    outside
+}
 
 /// All activations of this domain that have begun.
 pub(crate) fn all() -> impl Iterator<Item = &'static Outside> {
@@ -203,26 +143,6 @@ pub fn rouse_all() {
     all().for_each(Outside::call);
 }
 
-/// A suspended thread of activation `home` is to go on.
-#[inline]
-pub(crate) fn make_ready(control: &'static Control, home: usize) {
-    let here = scheduler::with(|own| {
-        own.number() == home && {
-            own.push(control);
-            true
-        }
-    });
-    if here != Some(true) {
-        tell(control, home);
-    }
-}
-
-fn tell(control: &'static Control, home: usize) {
-    let outside = at(home);
-    outside.told.put(control);
-    outside.look_up();
-}
-
 impl Outside {
     /// For debuggers, as the table says.
     pub(crate) const FIELDS: [u64; 4] = [
@@ -249,7 +169,7 @@ impl Outside {
     }
 
     /// Has the activation look at what was left with it.
-    fn look_up(&self) {
+    pub(crate) fn look_up(&self) {
         // SYNC with the heavy barrier in `sleep`: what was left, or its sleep, is seen.
         barrier::light();
         self.call();

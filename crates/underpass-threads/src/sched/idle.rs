@@ -1,16 +1,15 @@
 //! What an activation does when none of its threads can run: it looks at the lines, then sleeps.
 
 use crate::block::coarse_clock;
-use crate::block::registry;
+use crate::block::control::Control;
 use crate::sched::activations;
 use crate::sched::runner;
 use crate::sched::scheduler::{Lines, Scheduler, TURNS};
 use crate::sched::stealing;
-use crate::serve::dispatcher;
-use crate::thread::builder;
+use crate::sched::thread_end;
+use crate::sched::unused_blocks;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use underpass_os::clock::now_ns;
 use underpass_processor::{Donee, Line, PROMPT, Role, Spin, give_way, lines, sleep_and_donate};
 
@@ -85,7 +84,7 @@ impl Scheduler {
                 // Maybe the last of a line, and so of an implementation, whose destructor wants a
                 // thread to run on.
                 // SAFETY: the thread borrows nothing.
-                drop(unsafe { builder::launch(registry::take(0), move || drop(gone)) });
+                unsafe { start_detached(unused_blocks::take(0), move || drop(gone)) };
             }
         }
         self.lines.borrow().clone()
@@ -297,19 +296,17 @@ impl Scheduler {
         }
         coarse_clock::set();
     }
+}
 
-    /// Has a thread serve the calls that have come, on an E-stack from the pool.
-    pub(crate) fn begin_dispatcher(&'static self) {
-        let control = registry::take(crate::block::control::flag::SERVES);
-        // Relaxed: nobody else knows of it yet.
-        control.holders.store(1, Ordering::Relaxed);
-        // SAFETY: a block from the registry is empty and ours, and this activation is never freed.
-        unsafe { control.body.fill(move || dispatcher::run(self)) };
-        // Nobody joins it.
-        control.ended.register(control);
-        self.dispatcher.set(Some(control));
-        self.begin(control);
-    }
+/// Starts a thread that nobody joins.
+///
+/// # Safety
+/// What `body` borrows outlives the thread; `control` is from the registry.
+unsafe fn start_detached(control: &'static Control, body: impl FnOnce()) {
+    // SAFETY: a block from the registry is empty and ours; the caller vouches for the rest.
+    unsafe { stealing::start(control, body) };
+    // SAFETY: the thread was started just now, and nobody else has a handle of it.
+    unsafe { thread_end::detach(control) };
 }
 
 /// Those of `old` that are not among `new`, which are in about the same order.

@@ -2,14 +2,14 @@
 //! no switch.
 
 use crate::block::control::{Control, flag};
+use crate::block::locals;
 use crate::sched::activations;
 use crate::sched::no_preempt::critical;
 use crate::sched::runner_pool::Kept;
 use crate::sched::scheduler::{self, Scheduler};
+use crate::sched::stack_sizes::{self, STACK};
 use crate::sched::switch_hooks;
-use crate::serve::estacks;
-use crate::thread::handle;
-use crate::thread::local;
+use crate::sched::thread_end;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,9 +17,6 @@ use underpass_context::{Base, Context, Pause, Resume, Stacks};
 use underpass_os::clock::now_ns;
 use underpass_processor::preempt;
 
-/// Usable bytes of a thread's stack, unless it asks for others. Only pages that were touched cost
-/// memory.
-pub(crate) const STACK: usize = 256 * 1024;
 /// Carriers of each kind that an activation keeps, warm, while nobody uses them.
 const WARM: usize = 64;
 /// Bytes of a handler's stack that stay in memory when its call has ended. More of them go back to
@@ -48,7 +45,7 @@ impl Kind {
     fn keeps(self, context: &Context) -> bool {
         match self {
             Self::Thread => context.size() == STACK,
-            Self::Handler => context.size() >= estacks::stack_size(),
+            Self::Handler => context.size() >= stack_sizes::stack_size(),
         }
     }
 }
@@ -212,7 +209,7 @@ fn take_common(kind: Kind) -> Option<Box<Context>> {
     idle.or_else(|| {
         fresh(match kind {
             Kind::Thread => STACK,
-            Kind::Handler => estacks::stack_size(),
+            Kind::Handler => stack_sizes::stack_size(),
         })
     })
 }
@@ -261,14 +258,14 @@ fn carry() -> &'static Base {
         let control = scheduler::anew().current();
         // SAFETY: this thread owns its body until it has ended.
         unsafe { control.body.run() };
-        local::end(control);
+        locals::end(control);
         let mut end = End::of(control);
         let finished = loop {
             if end == End::Unheeded {
                 // SAFETY: nobody else will look at its result.
                 unsafe { control.body.discard() };
                 // The destructor may have used variables of the thread anew.
-                local::end(control);
+                locals::end(control);
             }
             match finish(control, end) {
                 Finished::Unheeded => end = End::Unheeded,
@@ -306,7 +303,7 @@ enum End {
 
 impl End {
     fn of(control: &'static Control) -> Self {
-        if handle::is_detached(control) { Self::Unheeded } else { Self::Heeded }
+        if thread_end::is_detached(control) { Self::Unheeded } else { Self::Heeded }
     }
 }
 
@@ -365,8 +362,8 @@ fn finish(control: &'static Control, end: End) -> Finished {
     switch_hooks::pauses(own, control);
     control.expire();
     if end == End::Unheeded {
-        handle::release(control);
-    } else if !handle::tell_end(control) {
+        thread_end::release(control);
+    } else if !thread_end::tell_end(control) {
         *place = Some(context);
         control.settle(own.number());
         switch_hooks::resumes(own, control);

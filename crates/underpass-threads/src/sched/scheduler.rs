@@ -1,15 +1,14 @@
 //! One activation from the inside: which of its threads runs next.
 
 use crate::block::control::{Control, flag};
-use crate::block::registry::Unused;
+use crate::block::served::Served;
 use crate::block::timers::Timers;
 use crate::sched::activations::{self, Outside};
+use crate::sched::listener_state::ListenerState;
 use crate::sched::runner::{Carriers, Kind};
 use crate::sched::stealing;
 use crate::sched::switch_hooks;
-use crate::serve::listener::Listener;
-use crate::serve::served_line::Served;
-use crate::thread::handle::Thread;
+use crate::sched::unused_blocks::UnusedBlocks;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -42,7 +41,7 @@ pub(crate) struct Scheduler {
     pub(crate) carriers: Carriers,
     /// A context that is about to pause with nothing to do.
     pub(crate) done: Cell<Option<(Kind, Box<Context>)>>,
-    unused: Unused,
+    unused: UnusedBlocks,
     timers: RefCell<Timers>,
     pub(crate) view: RefCell<View>,
     pub(crate) lines: RefCell<Lines>,
@@ -54,7 +53,7 @@ pub(crate) struct Scheduler {
     pub(crate) waits: Cell<u32>,
     /// The number of the line whose turn it is to be served.
     pub(crate) line_turn: Cell<usize>,
-    pub(crate) listener: Listener,
+    pub(crate) listener: ListenerState,
     /// A watcher of switches is being told.
     pub(crate) hook: Cell<bool>,
     /// When it last asked whether peers take its calls, in ns of the clock.
@@ -130,7 +129,7 @@ impl Scheduler {
             tired: Cell::new(false),
             carriers: Carriers::default(),
             done: Cell::new(None),
-            unused: Unused::default(),
+            unused: UnusedBlocks::default(),
             timers: RefCell::default(),
             view: RefCell::default(),
             lines: RefCell::new(Rc::new([])),
@@ -138,7 +137,7 @@ impl Scheduler {
             reply_habit: Habit::new(),
             waits: Cell::new(0),
             line_turn: Cell::new(0),
-            listener: Listener::default(),
+            listener: ListenerState::default(),
             hook: Cell::new(false),
             insisted: Cell::new(0),
             ended: Cell::new(false),
@@ -182,7 +181,7 @@ impl Scheduler {
     }
 
     #[inline]
-    pub(crate) fn unused(&self) -> &Unused {
+    pub(crate) fn unused(&self) -> &UnusedBlocks {
         &self.unused
     }
 
@@ -355,15 +354,6 @@ impl Scheduler {
         }
     }
 
-    /// The thread is asked to end: if it is suspended here and can be told, it goes on.
-    pub(crate) fn cancel(&self, thread: Thread) {
-        match thread.control.home() {
-            Some(home) if home == self.number => self.give_up(thread.control, crate::Woken::Cancelled),
-            Some(home) => crate::sched::activations::at(home).ask(Box::new(move |own| own.cancel(thread))),
-            None => {}
-        }
-    }
-
     /// Counts a turn, so that threads that keep the processor busy don't keep calls, replies,
     /// timers and the unstarted waiting.
     #[inline]
@@ -389,12 +379,12 @@ impl Scheduler {
         loop {
             let due = self.timers.borrow_mut().due(now);
             let Some(control) = due else { return };
-            self.give_up(control, crate::Woken::Late);
+            self.give_up(control, crate::block::suspension::Woken::Late);
         }
     }
 
     /// Ends the suspension of a thread that lives here, for `why`, if nobody else has.
-    pub(crate) fn give_up(&self, control: &'static Control, why: crate::Woken) {
+    pub(crate) fn give_up(&self, control: &'static Control, why: crate::block::suspension::Woken) {
         // SAFETY: it lives here, and no thread runs now.
         if unsafe { control.give_up(why) } {
             self.push(control);

@@ -61,6 +61,17 @@ impl Common {
     }
 }
 
+/// Starts the thread of `control`.
+///
+/// # Safety
+/// The block is empty and the caller's alone. What `body` borrows outlives its run.
+#[inline]
+pub(crate) unsafe fn start<F: FnOnce() -> T, T>(control: &'static Control, body: F) {
+    // SAFETY: as the caller says.
+    unsafe { control.body.fill(body) };
+    submit(control);
+}
+
 /// Leaves a thread for any activation to take.
 #[inline]
 pub(crate) fn submit(control: &'static Control) {

@@ -1,9 +1,9 @@
 //! What others want to know of each switch, such as who follows a thread's spans.
 
 use crate::block::control::Control;
+use crate::block::suspension::Wait;
+use crate::block::thread_id::ThreadId;
 use crate::sched::scheduler::{self, Scheduler};
-use crate::thread::handle::{Thread, ThreadId};
-use crate::wait::suspend::Wait;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
@@ -122,16 +122,5 @@ pub(crate) fn resumes(own: &'static Scheduler, control: &'static Control) {
 pub(crate) fn pauses(own: &'static Scheduler, control: &'static Control) {
     if set() {
         call(own, control, |hook, id| hook.pauses(id));
-    }
-}
-
-/// The calling thread's number, without a handle.
-pub fn current_id() -> ThreadId {
-    ThreadId(crate::thread::current::control().id())
-}
-
-impl From<&Thread> for ThreadId {
-    fn from(thread: &Thread) -> Self {
-        thread.id()
     }
 }

@@ -40,7 +40,7 @@ impl Scheduler {
             None => unsafe { context.leave(&self.base, why) },
         };
         while resumed == Resume::Report {
-            crate::diagnose::report::own(me);
+            crate::sched::self_report::report_own(me);
             // SAFETY: as above: only its home makes it report.
             resumed = unsafe { context.leave(&self.base, why) };
         }

@@ -21,14 +21,17 @@
 //! same. It gives its lines back when it serves no more. So those who serve are at different lines,
 //! under load, and one that is alone serves them all.
 
-use crate::block::control::Control;
+use crate::block::control::{Control, flag};
 use crate::sched::activations;
 use crate::sched::idle::persists;
 use crate::sched::runner;
 use crate::sched::scheduler::Scheduler;
+use crate::sched::stack_sizes;
+use crate::sched::unused_blocks;
 use crate::serve::estacks;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use underpass_os::clock::now_ns;
 use underpass_processor::{Keeper, Line, Spin};
 
@@ -231,6 +234,19 @@ impl Drop for Office {
 }
 
 impl Scheduler {
+    /// Has a thread serve the calls that have come, on an E-stack from the pool.
+    pub(crate) fn begin_dispatcher(&'static self) {
+        let control = unused_blocks::take(flag::SERVES);
+        // Relaxed: nobody else knows of it yet.
+        control.holders.store(1, Ordering::Relaxed);
+        // SAFETY: a block from the registry is empty and ours, and this activation is never freed.
+        unsafe { control.body.fill(move || run(self)) };
+        // Nobody joins it.
+        control.ended.register(control);
+        self.dispatcher.set(Some(control));
+        self.begin(control);
+    }
+
     /// Whether a call on `line` is this activation's to serve. Others' lines are looked at when it
     /// is time.
     #[inline]
@@ -315,7 +331,7 @@ impl Scheduler {
     /// it, if it is the dispatcher still.
     #[inline]
     fn serving<T>(&self, me: &'static Control, line: &Arc<dyn Line>, serve: impl FnOnce() -> T) -> Option<T> {
-        let call = self.serving.begins(line, self, me);
+        let call = self.begins_call(line, me);
         let served = serve();
         call.ends().then_some(served)
     }
@@ -324,7 +340,7 @@ impl Scheduler {
     /// the dispatcher has, another dispatches from now on: this one ends as if it had paused.
     pub(crate) fn leave_small_stack(&self) {
         let Some(dispatcher) = self.dispatcher.get() else { return };
-        if runner::size_of(dispatcher).is_some_and(|size| size < estacks::stack_size()) {
+        if runner::size_of(dispatcher).is_some_and(|size| size < stack_sizes::stack_size()) {
             self.dispatcher_paused(dispatcher);
         }
     }

@@ -7,11 +7,10 @@
 
 use crate::sched::activations;
 use crate::sched::runner;
-use crate::thread::builder::LEAST;
+use crate::sched::stack_sizes::{self, LEAST, usual_size};
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use underpass_context::Stacks;
-use underpass_os::{most_private, promises_memory};
 
 /// The bound if nobody sets one: several users, each with all the calls under way that a user has
 /// by default, and little memory yet, since a stack takes the pages that were touched.
@@ -26,45 +25,10 @@ static MOST: AtomicUsize = AtomicUsize::new(0);
 /// How often the bound was reached.
 static SHORTAGES: AtomicU64 = AtomicU64::new(0);
 
-/// Usable bytes of an E-stack if nobody asks for others, and no limit is in the way.
-const SIZE: usize = 2 << 20;
-/// What is used of that if a limit is in the way.
-const SMALL: usize = runner::STACK;
-/// All E-stacks that a user's calls may hold by default take no more than all of what a limit
-/// allows.
-const USERS_CALLS: u64 = 4096;
-
-/// Usable bytes of the E-stacks that are made from now on; 0 until somebody asks.
-static EACH: AtomicUsize = AtomicUsize::new(0);
-/// Bytes of private memory that this process will be limited to.
-static WITHIN: AtomicU64 = AtomicU64::new(u64::MAX);
-
-/// Usable bytes that each E-stack has at the least.
-#[inline]
-pub(crate) fn stack_size() -> usize {
-    // Relaxed: an export makes its lines known afterwards, under a lock.
-    match EACH.load(Ordering::Relaxed) {
-        0 => EACH.fetch_max(usual_size(), Ordering::Relaxed).max(EACH.load(Ordering::Relaxed)),
-        size => size,
-    }
-}
-
-/// The size of an E-stack for which nobody has asked.
-fn usual_size() -> usize {
-    let within = most_private().unwrap_or(u64::MAX).min(WITHIN.load(Ordering::Relaxed));
-    // Where the kernel promises memory, it counts all of a stack, touched or not.
-    if promises_memory() { SMALL } else { size_within(within) }
-}
-
-/// The same, if this process may have so many bytes of memory.
-fn size_within(bytes: u64) -> usize {
-    usize::try_from(bytes / USERS_CALLS).unwrap_or(SIZE).clamp(SMALL, SIZE)
-}
-
 /// This process will be limited to so many bytes of private memory: E-stacks of the usual size will
 /// leave most of it to others.
 pub fn e_stacks_within(bytes: u64) {
-    WITHIN.fetch_min(bytes, Ordering::Relaxed);
+    stack_sizes::limit(bytes);
 }
 
 /// Sees to it that calls which come over lines that are made known later have stacks of at least
@@ -81,8 +45,7 @@ pub fn provide_e_stacks(bytes: Option<usize>) -> io::Result<()> {
     if bytes.is_some() {
         drop(Stacks::new(size, 0).take()?);
     }
-    // Relaxed: see `stack_size`.
-    if (1..size).contains(&EACH.fetch_max(size, Ordering::Relaxed)) {
+    if (1..size).contains(&stack_sizes::raise(size)) {
         // Those that are kept are of no more use.
         runner::trim();
     }
@@ -185,20 +148,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_limit_leaves_of_the_usual_size() {
-        assert_eq!(size_within(u64::MAX), SIZE);
-        assert_eq!(size_within(8 << 30), SIZE);
-        assert_eq!(size_within(4 << 30), 1 << 20);
-        assert_eq!((size_within(1 << 30), size_within(0)), (SMALL, SMALL));
-    }
-
-    #[test]
     fn the_largest_size_that_anybody_asks_for_counts() {
         provide_e_stacks(Some(8 << 20)).unwrap();
         provide_e_stacks(Some(1 << 20)).unwrap();
         provide_e_stacks(None).unwrap();
-        assert_eq!(stack_size(), 8 << 20);
+        assert_eq!(stack_sizes::stack_size(), 8 << 20);
         assert_eq!(provide_e_stacks(Some(usize::MAX)).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
-        assert_eq!(stack_size(), 8 << 20, "what can't be had changes nothing");
+        assert_eq!(stack_sizes::stack_size(), 8 << 20, "what can't be had changes nothing");
     }
 }

@@ -12,7 +12,6 @@ use crate::sched::activations;
 use crate::sched::no_preempt::critical;
 use crate::sched::runner;
 use crate::sched::scheduler::Scheduler;
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use underpass_os::barrier;
@@ -24,18 +23,6 @@ use underpass_processor::{Donee, Line, Parker, Role, give_way, lines, sleep_and_
 const LASTS: u64 = 100_000;
 /// More of them in a row than this have a processor of our own called for it.
 const ENOUGH: u32 = 4;
-
-/// What a listener knows. Its own.
-#[derive(Default)]
-pub(crate) struct Listener {
-    /// Lines whose peers have donated the processor that it runs on.
-    lent: RefCell<Vec<Rc<Arc<dyn Line>>>>,
-    /// Lines whose peers have just got it back.
-    returned: RefCell<Vec<Rc<Arc<dyn Line>>>>,
-    /// When a processor came last, and how many have come in a row.
-    last: Cell<u64>,
-    row: Cell<u32>,
-}
 
 impl Scheduler {
     /// Whether this is a listener.

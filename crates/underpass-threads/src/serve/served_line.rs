@@ -3,59 +3,8 @@
 
 use crate::block::control::Control;
 use crate::sched::scheduler::{self, Scheduler};
-use std::cell::Cell;
-use std::ptr::NonNull;
 use std::sync::Arc;
 use underpass_processor::Line;
-
-/// Where the line lies whose call is run, on the stack of its dispatcher.
-///
-/// | whose | who writes it |
-/// |---|---|
-/// | a scheduler's | the dispatcher, around each call; emptied when it pauses in one |
-/// | a thread's | the scheduler, when the thread pauses in a call; the thread when that has ended |
-#[derive(Debug, Default)]
-pub(crate) struct Served(Cell<Option<NonNull<Arc<dyn Line>>>>);
-
-impl Served {
-    pub(crate) const fn new() -> Self {
-        Self(Cell::new(None))
-    }
-
-    /// A call of `line` begins, on the dispatcher `me`.
-    #[inline]
-    pub(crate) fn begins<'a>(
-        &self,
-        line: &'a Arc<dyn Line>,
-        own: &'a Scheduler,
-        me: &'static Control,
-    ) -> Call<'a> {
-        self.0.set(Some(NonNull::from(line)));
-        Call { own, me, _line: line }
-    }
-
-    #[inline]
-    pub(crate) fn ends(&self) {
-        self.0.set(None);
-    }
-
-    #[inline]
-    pub(crate) fn is_some(&self) -> bool {
-        self.0.get().is_some()
-    }
-
-    /// The call goes on in a thread that has just paused, and whose home the caller is.
-    pub(crate) fn goes_on_in(&self, thread: &'static Control) {
-        // SAFETY: its home owns it, and it doesn't run.
-        unsafe { thread.served.get() }.0.set(self.0.take());
-    }
-
-    fn line(&self) -> Option<Arc<dyn Line>> {
-        // SAFETY: a `Call` borrows it, and empties this place at its end. What it lies in is on the
-        // stack of the thread that asks.
-        self.0.get().map(|line| unsafe { line.as_ref() }.clone())
-    }
-}
 
 /// A call that runs. It borrows the line for as long as anybody finds it.
 pub(crate) struct Call<'a> {
@@ -96,6 +45,13 @@ pub fn served() -> Option<Arc<dyn Line>> {
 }
 
 impl Scheduler {
+    /// A call of `line` begins, on the dispatcher `me`.
+    #[inline]
+    pub(crate) fn begins_call<'a>(&'a self, line: &'a Arc<dyn Line>, me: &'static Control) -> Call<'a> {
+        self.serving.begins(line);
+        Call { own: self, me, _line: line }
+    }
+
     pub(crate) fn served_by(&self, me: &'static Control) -> Option<Arc<dyn Line>> {
         match self.is_dispatcher(me) {
             true => self.serving.line(),

@@ -1,14 +1,12 @@
 //! Starting a thread.
 
 use crate::block::control::{Control, flag};
-use crate::block::registry;
+use crate::sched::stack_sizes::LEAST;
 use crate::sched::stealing;
+use crate::sched::unused_blocks;
 use crate::thread::handle::JoinHandle;
 use std::io;
 use std::sync::atomic::Ordering;
-
-/// The smallest stack that is given: below this a panic's message alone overflows it.
-pub(crate) const LEAST: usize = 16 * 1024;
 
 /// A thread to be started.
 ///
@@ -107,7 +105,7 @@ impl Builder {
         if self.name.as_ref().is_some_and(|name| name.contains('\0')) {
             return refuse("a thread's name holds no NUL");
         }
-        let control = registry::take(self.flags);
+        let control = unused_blocks::take(self.flags);
         if stack > 0 {
             // Relaxed: leaving the thread for others to take publishes it.
             control.stack.store(stack, Ordering::Relaxed);
@@ -125,11 +123,9 @@ impl Builder {
 /// What `body` borrows outlives the thread, and `T` its result's taking.
 #[inline]
 pub(crate) unsafe fn launch<F: FnOnce() -> T, T>(control: &'static Control, body: F) -> JoinHandle<T> {
-    // SAFETY: a block from the registry is empty and ours.
-    unsafe { control.body.fill(body) };
-    let handle = JoinHandle::new(control);
-    stealing::submit(control);
-    handle
+    // SAFETY: a block from the registry is empty and ours; the caller vouches for the rest.
+    unsafe { stealing::start(control, body) };
+    JoinHandle::new(control)
 }
 
 /// Starts a thread without a name. See [`Builder::spawn`].
@@ -147,5 +143,5 @@ where
     T: Send + 'static,
 {
     // SAFETY: the thread borrows nothing.
-    unsafe { launch(registry::take(0), body) }
+    unsafe { launch(unused_blocks::take(0), body) }
 }

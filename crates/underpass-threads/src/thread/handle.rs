@@ -1,9 +1,14 @@
 //! What a program holds of a thread.
 
 use crate::block::control::{Control, flag};
+use crate::block::suspension::Woken;
+use crate::block::suspension::{Awaited, Wait};
+use crate::block::thread_id::ThreadId;
 use crate::sched::activations;
-use crate::thread::current;
-use crate::wait::suspend::{Awaited, Wait, suspend};
+use crate::sched::scheduler::Scheduler;
+use crate::sched::thread_end::{detach, release};
+use crate::wait::me;
+use crate::wait::suspend::suspend;
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,31 +16,6 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use underpass_os::barrier;
-
-/// A thread's number, never used again in this process.
-///
-/// # Examples
-/// ```
-/// let thread = underpass_threads::spawn(|| underpass_threads::current().id());
-/// let id = thread.thread().id();
-/// assert_eq!(thread.join().unwrap(), id);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ThreadId(pub(crate) u64);
-
-impl ThreadId {
-    /// As a number.
-    pub fn as_u64(self) -> u64 {
-        self.0
-    }
-}
-
-impl fmt::Display for ThreadId {
-    /// The place of the thread's control block, and which thread of that block it is.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.0 as u32, self.0 >> 32)
-    }
-}
 
 /// A thread, user-level or of the kernel.
 pub struct Thread {
@@ -120,6 +100,23 @@ impl Thread {
     }
 }
 
+impl Scheduler {
+    /// The thread is asked to end: if it is suspended here and can be told, it goes on.
+    fn cancel(&self, thread: Thread) {
+        match thread.control.home() {
+            Some(home) if home == self.number => self.give_up(thread.control, Woken::Cancelled),
+            Some(home) => activations::at(home).ask(Box::new(move |own| own.cancel(thread))),
+            None => {}
+        }
+    }
+}
+
+impl From<&Thread> for ThreadId {
+    fn from(thread: &Thread) -> Self {
+        thread.id()
+    }
+}
+
 impl Clone for Thread {
     fn clone(&self) -> Self {
         Self::of(self.control)
@@ -135,38 +132,6 @@ impl Drop for Thread {
 impl fmt::Debug for Thread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Thread").field("id", &self.id().to_string()).field("name", &self.name()).finish()
-    }
-}
-
-/// Holds `control` no more.
-#[inline]
-pub(crate) fn release(control: &'static Control) {
-    // SYNC with the same in another holder: what it did comes before the block is used again. Who
-    // finds that it is the only holder needs no locked instruction: nobody else can make another.
-    if control.holders.load(Ordering::Acquire) == 1 || control.holders.fetch_sub(1, Ordering::AcqRel) == 1 {
-        control.retire();
-    }
-}
-
-/// Whether nobody will ask for its result.
-#[inline]
-pub(crate) fn is_detached(control: &'static Control) -> bool {
-    control.ended.is_registered(control)
-}
-
-/// It has ended and left its result: wakes who joins. `false` if nobody will ask for the result,
-/// just now.
-#[inline]
-pub(crate) fn tell_end(control: &'static Control) -> bool {
-    match control.ended.open() {
-        Some(waiter) if std::ptr::eq(waiter, control) => false,
-        waiter => {
-            if let Some(waiter) = waiter {
-                // SAFETY: the gate gives each waiter out once.
-                unsafe { waiter.wake() };
-            }
-            true
-        }
     }
 }
 
@@ -199,7 +164,7 @@ impl<T> JoinHandle<T> {
     #[inline]
     pub fn join(self) -> std::thread::Result<T> {
         let control = self.thread.control;
-        let me = current::control();
+        let me = me::control();
         // While the handle is there, so that it is dropped.
         assert!(!std::ptr::eq(me, control), "a thread can't wait for its own end");
         std::mem::forget(self);
@@ -231,12 +196,8 @@ impl<T> JoinHandle<T> {
 
 impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
-        let control = self.thread.control;
-        if !control.ended.register(control) {
-            // SAFETY: it has ended and left a result, and only its one handle sees to that.
-            unsafe { control.body.discard() };
-            release(control);
-        }
+        // SAFETY: this is the thread's one handle.
+        unsafe { detach(self.thread.control) };
     }
 }
 
@@ -284,11 +245,11 @@ pub fn park_timeout(span: Duration) {
 
 #[inline(always)]
 fn park_until(deadline_ns: Option<u64>) {
-    let me = current::control();
+    let me = me::control();
     if me.token.register(me) {
         // SAFETY: the caller has registered itself just now; `Token` withdraws it.
         let woken = unsafe { suspend(me, &Token(me), deadline_ns, true) };
-        if woken != crate::Woken::Woken {
+        if woken != crate::block::suspension::Woken::Woken {
             return;
         }
     }

@@ -1,27 +1,10 @@
 //! Storage that belongs to a user-level thread, wherever it runs.
 
-use crate::block::control::Control;
-use crate::thread::current;
+use crate::wait::me;
 use std::any::Any;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// The values of one thread, by key.
-pub(crate) struct Locals {
-    values: Vec<Option<Rc<dyn Any>>>,
-    /// The thread has ended, and its values are gone.
-    gone: bool,
-}
-
-impl Locals {
-    pub(crate) const fn new() -> Self {
-        Self { values: Vec::new(), gone: false }
-    }
-}
-
-/// How often destructors may make new values before those are left as they are.
-const ROUNDS: usize = 16;
 
 /// A variable of which each thread, user-level or of the kernel, has its own. Made by
 /// [`thread_local!`](crate::thread_local).
@@ -98,7 +81,7 @@ impl<T: 'static> LocalKey<T> {
     /// Never: the value under a key has the key's type.
     pub fn try_with<R>(&'static self, ask: impl FnOnce(&T) -> R) -> Result<R, AccessError> {
         let place = self.place();
-        let locals = &current::control().locals;
+        let locals = &me::control().locals;
         // SAFETY: the calling thread's own; no reference outlives the statement.
         let found = unsafe { locals.get() }.values.get(place).cloned().flatten();
         let value = match found {
@@ -126,46 +109,6 @@ impl<T: 'static> fmt::Debug for LocalKey<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LocalKey").finish_non_exhaustive()
     }
-}
-
-/// The thread ends, or has nobody any more who could use its values: drops them, on the thread
-/// itself.
-#[inline]
-pub(crate) fn end(control: &'static Control) {
-    // SAFETY: the calling thread's own; no reference outlives the statement.
-    if !unsafe { control.locals.get() }.values.is_empty() {
-        drop_all(control);
-    }
-}
-
-#[cold]
-fn drop_all(control: &'static Control) {
-    for _ in 0..ROUNDS {
-        // SAFETY: as above.
-        let values = std::mem::take(&mut unsafe { control.locals.get() }.values);
-        if values.is_empty() {
-            break;
-        }
-        for value in values {
-            let dropped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(value)));
-            if dropped.is_err() {
-                eprintln!("underpass: a thread-local variable's destructor panicked; aborting");
-                std::process::abort();
-            }
-        }
-    }
-    // SAFETY: as above.
-    let locals = unsafe { control.locals.get() };
-    locals.gone = true;
-    // What destructors made after so many rounds is forgotten, as with `std`.
-    std::mem::forget(std::mem::take(&mut locals.values));
-}
-
-/// The block is about to stand for another thread, whose owner the caller is.
-#[inline]
-pub(crate) fn begin(control: &'static Control) {
-    // SAFETY: the caller owns it.
-    unsafe { control.locals.get() }.gone = false;
 }
 
 /// Declares variables of which each thread has its own, as `std::thread_local!`, for user-level

@@ -1,7 +1,7 @@
 //! Threads that may borrow.
 
 use crate::block::control::Control;
-use crate::block::registry;
+use crate::sched::unused_blocks;
 use crate::thread::builder::{Builder, launch};
 use crate::thread::handle::{JoinHandle, Thread};
 use crate::wait::latch::Latch;
@@ -107,7 +107,7 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> T + Send + 'scope,
         T: Send + 'scope,
     {
-        self.launch(registry::take(0), body)
+        self.launch(unused_blocks::take(0), body)
     }
 
     /// Starts a thread as `builder` says, which may borrow whatever outlives the scope.

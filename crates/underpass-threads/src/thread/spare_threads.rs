@@ -1,9 +1,10 @@
 //! Spare kernel threads, for calls that block in the kernel while their callers' activations go on.
 
 use crate::block::control::Control;
-use crate::thread::current::control;
+use crate::block::suspension::{Awaited, Wait};
 use crate::wait::latch::Latch;
-use crate::wait::suspend::{Awaited, Wait, suspend};
+use crate::wait::me::control;
+use crate::wait::suspend::suspend;
 use crate::wait::wait_on::Opens;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -1,7 +1,7 @@
 //! The stack on which the caller runs: which it is, and another one in its place.
 
 use crate::sched::scheduler;
-use crate::thread::builder::LEAST;
+use crate::sched::stack_sizes::LEAST;
 use std::cell::Cell;
 use std::io;
 use underpass_context::{Stacks, run_on};

@@ -6,9 +6,9 @@
 
 use crate::block::control::{Control, flag};
 use crate::block::registry;
+use crate::block::suspension::Woken;
 use crate::sched::scheduler::Scheduler;
-use crate::thread::current::control;
-use crate::wait::suspend::Woken;
+use crate::wait::me::control;
 use underpass_seam::atomic::{AtomicBool, Ordering};
 
 /// What ends the wait for a call that was not told otherwise.

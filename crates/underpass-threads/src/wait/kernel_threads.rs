@@ -2,8 +2,8 @@
 
 use crate::block::coarse_clock;
 use crate::block::control::Control;
+use crate::block::suspension::{Awaited, Wait};
 use crate::sched::no_preempt::critical;
-use crate::wait::suspend::{Awaited, Wait};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use underpass_os::thread::Tid;
 

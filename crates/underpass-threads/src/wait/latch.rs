@@ -1,7 +1,7 @@
 //! A wait for one thing by one thread.
 
 use crate::block::control::Control;
-use crate::wait::suspend::{Awaited, Wait};
+use crate::block::suspension::{Awaited, Wait};
 use crate::wait::wait_on::Opens;
 use underpass_seam::Gate;
 

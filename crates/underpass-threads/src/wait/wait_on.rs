@@ -2,12 +2,13 @@
 //! gives way when there is.
 
 use crate::block::control::Control;
+use crate::block::suspension::{Wait, Woken};
 use crate::sched::no_preempt::critical;
 use crate::sched::scheduler::{self, Scheduler};
 use crate::sched::switch_hooks;
-use crate::thread::current::control;
 use crate::wait::latch::Latch;
-use crate::wait::suspend::{Wait, Woken, on_activation, suspend, suspend_unless};
+use crate::wait::me::control;
+use crate::wait::suspend::{on_activation, suspend, suspend_unless};
 use std::iter;
 use underpass_os::clock::now_ns;
 use underpass_processor::{Donee, Habit, Line, Role, Spin, give_way, sleep_and_donate};

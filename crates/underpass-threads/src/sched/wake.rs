@@ -1,0 +1,47 @@
+//! Waking a suspended thread.
+
+use crate::block::control::Control;
+use crate::sched::activations::at;
+use crate::sched::scheduler;
+use underpass_seam::atomic::Ordering;
+
+impl Control {
+    /// Ends the suspension of this thread: exactly once for each that was not abandoned; it may
+    /// come first.
+    ///
+    /// # Safety
+    /// The caller has taken the thread out of the list into which it was put for one call of
+    /// [`suspend`](crate::suspend()), that suspension was not abandoned, and nobody else wakes it
+    /// for that. A wake too many would have the thread run twice at once.
+    #[inline]
+    pub unsafe fn wake(&'static self) {
+        match self.home() {
+            Some(home) => make_ready(self, home),
+            None => {
+                // SYNC with `woken` swap in `take_woken`: what the waker did.
+                self.woken.store(1, Ordering::Release);
+                self.parker.call();
+            }
+        }
+    }
+}
+
+/// A suspended thread of activation `home` is to go on.
+#[inline]
+pub(crate) fn make_ready(control: &'static Control, home: usize) {
+    let here = scheduler::with(|own| {
+        own.number() == home && {
+            own.push(control);
+            true
+        }
+    });
+    if here != Some(true) {
+        tell(control, home);
+    }
+}
+
+fn tell(control: &'static Control, home: usize) {
+    let outside = at(home);
+    outside.told.put(control);
+    outside.look_up();
+}
