@@ -35,8 +35,8 @@ class Table:
     def __init__(self):
         try:
             # As expressions are written depends on the language; this doesn't.
-            told = gdb.execute("info address UNDERPASS_THREADS", to_string=True)
-            self.at = int(re.search(r"0x[0-9a-f]+", told).group(), 16)
+            output = gdb.execute("info address UNDERPASS_THREADS", to_string=True)
+            self.at = int(re.search(r"0x[0-9a-f]+", output).group(), 16)
         except (gdb.error, AttributeError):
             raise gdb.GdbError("This program has no Underpass in it, or no symbols.")
         if memory(self.at, 8) != b"UNDERPAS":
@@ -48,7 +48,7 @@ class Table:
         fields = "next home flags number holders context wait since waits_for"
         self.field = {name: self.next() for name in fields.split()}
         self.stopped, self.low, self.length = self.next(), self.next(), self.next()
-        self.current, self.out, self.ready, self.told = (self.next() for _ in range(4))
+        self.current, self.in_blocking_call, self.ready, self.inbox = (self.next() for _ in range(4))
         self.field["name"] = self.next()
         self.chunks = self.words()
         self.activations = {number: at for number, at in enumerate(self.words()) if at}
@@ -73,10 +73,10 @@ class Table:
 
     def threads(self):
         running = {word(at + self.current): number for number, at in self.activations.items()}
-        calling = {word(at + self.out): number for number, at in self.activations.items()}
+        calling = {word(at + self.in_blocking_call): number for number, at in self.activations.items()}
         ready = set()
         for at in self.activations.values():
-            ready |= self.linked(word(at + self.ready)) | self.linked(word(at + self.told))
+            ready |= self.linked(word(at + self.ready)) | self.linked(word(at + self.inbox))
         found = []
         for chunk, begin in enumerate(self.chunks):
             for place in range(self.first << chunk if begin else 0):

@@ -1,7 +1,7 @@
 //! A descriptor whose operations block the calling thread and nothing else.
 
 use crate::direction::Direction;
-use crate::source::{Patience, Source};
+use crate::event_source::{EventSource, WaitLimit};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ const SHARE: u32 = 64;
 /// ```
 #[derive(Debug)]
 pub struct Async<T: AsFd> {
-    source: Arc<Source>,
+    source: Arc<EventSource>,
     /// There until `into_inner` takes it.
     io: Option<T>,
     /// Operations in a row that need not wait. A hint.
@@ -61,7 +61,7 @@ impl<T: AsFd> Async<T> {
     /// Wraps something that is nonblocking already. If it isn't, its operations hold up the kernel
     /// thread.
     pub fn new_nonblocking(io: T) -> Self {
-        Self { source: Source::new(), io: Some(io), streak: AtomicU32::new(0) }
+        Self { source: EventSource::new(), io: Some(io), streak: AtomicU32::new(0) }
     }
 
     /// What was wrapped.
@@ -102,7 +102,7 @@ impl<T: AsFd> Async<T> {
     /// [Cancelled](crate::is_cancelled); what the poller says of descriptors that it can't watch:
     /// `PermissionDenied` for regular files, `AlreadyExists` for one that another `Async` waits on.
     pub fn readable(&self) -> io::Result<()> {
-        self.wait(Direction::Read, Patience::ENDLESS)
+        self.wait(Direction::Read, WaitLimit::ENDLESS)
     }
 
     /// Waits until there is room to write, or nobody who would read it. A hint: another may have
@@ -111,7 +111,7 @@ impl<T: AsFd> Async<T> {
     /// # Errors
     /// As [`readable`](Self::readable).
     pub fn writable(&self) -> io::Result<()> {
-        self.wait(Direction::Write, Patience::ENDLESS)
+        self.wait(Direction::Write, WaitLimit::ENDLESS)
     }
 
     /// The same as [`readable`](Self::readable), but not beyond `deadline`.
@@ -119,7 +119,7 @@ impl<T: AsFd> Async<T> {
     /// # Errors
     /// [`TimedOut`](io::ErrorKind::TimedOut), besides.
     pub fn readable_until(&self, deadline: Instant) -> io::Result<()> {
-        self.wait(Direction::Read, Patience::until(Some(point(deadline))))
+        self.wait(Direction::Read, WaitLimit::until(Some(point(deadline))))
     }
 
     /// The same as [`writable`](Self::writable), but not beyond `deadline`.
@@ -127,7 +127,7 @@ impl<T: AsFd> Async<T> {
     /// # Errors
     /// [`TimedOut`](io::ErrorKind::TimedOut), besides.
     pub fn writable_until(&self, deadline: Instant) -> io::Result<()> {
-        self.wait(Direction::Write, Patience::until(Some(point(deadline))))
+        self.wait(Direction::Write, WaitLimit::until(Some(point(deadline))))
     }
 
     /// Tries `operation` until it says something else than `WouldBlock` or `Interrupted`, and waits
@@ -186,15 +186,15 @@ impl<T: AsFd> Async<T> {
         self.attempt(Direction::Write, |_| Ok(Some(point(deadline))), operation)
     }
 
-    /// `operation`, and waits where it would block, until what `limit` says when it is first asked.
+    /// `operation`, and waits where it would block, until what `deadline` says when it is first asked.
     pub(crate) fn attempt<R>(
         &self,
         direction: Direction,
-        limit: impl FnOnce(&T) -> io::Result<Option<u64>>,
+        deadline: impl FnOnce(&T) -> io::Result<Option<u64>>,
         mut operation: impl FnMut(&T) -> io::Result<R>,
     ) -> io::Result<R> {
         let io = self.get_ref();
-        self.attempt_on(direction, || limit(io), || operation(io))
+        self.attempt_on(direction, || deadline(io), || operation(io))
     }
 
     /// The same for operations that need the `Async` whole.
@@ -206,7 +206,9 @@ impl<T: AsFd> Async<T> {
         loop {
             self.share();
             match operation(self.get_mut()) {
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.wait(direction, Patience::ENDLESS)?,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    self.wait(direction, WaitLimit::ENDLESS)?
+                }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 other => return other,
             }
@@ -216,18 +218,18 @@ impl<T: AsFd> Async<T> {
     fn attempt_on<R>(
         &self,
         direction: Direction,
-        limit: impl FnOnce() -> io::Result<Option<u64>>,
+        deadline: impl FnOnce() -> io::Result<Option<u64>>,
         mut operation: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
-        let (mut limit, mut patience) = (Some(limit), Patience::ENDLESS);
+        let (mut deadline, mut limit) = (Some(deadline), WaitLimit::ENDLESS);
         loop {
             self.share();
             match operation() {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    if let Some(limit) = limit.take() {
-                        patience = Patience::until(limit()?);
+                    if let Some(deadline) = deadline.take() {
+                        limit = WaitLimit::until(deadline()?);
                     }
-                    self.wait(direction, patience)?;
+                    self.wait(direction, limit)?;
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 other => return other,
@@ -236,9 +238,9 @@ impl<T: AsFd> Async<T> {
     }
 
     /// Suspends the caller until the descriptor is ready.
-    pub(crate) fn wait(&self, direction: Direction, patience: Patience) -> io::Result<()> {
+    pub(crate) fn wait(&self, direction: Direction, limit: WaitLimit) -> io::Result<()> {
         self.streak.store(0, Ordering::Relaxed);
-        self.source.wait(self.get_ref().as_fd(), direction, patience)
+        self.source.wait(self.get_ref().as_fd(), direction, limit)
     }
 
     /// Counts an operation. A peer that is always ready must not keep the activation from its other

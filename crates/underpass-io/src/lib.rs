@@ -14,21 +14,21 @@
 //!
 //! Unsafe code lives in `registration.rs` alone: one call of the poller.
 //!
-//! *Read first:* the proof below (`README.md`), then `source.rs`, then `descriptor.rs`.
+//! *Read first:* the proof below (`README.md`), then `event_source.rs`, then `descriptor.rs`.
 #![doc = include_str!("README.md")]
 #![deny(unsafe_code)]
 
 mod cancelled;
 mod descriptor;
 mod direction;
-mod forward;
+mod event_source;
 mod lock;
 pub mod net;
 mod pipe;
 pub mod process;
 mod reactor;
+mod read_write;
 mod registration;
-mod source;
 mod timer;
 mod waiting;
 

@@ -1,9 +1,9 @@
 //! The kernel thread that sleeps in the poller and wakes those whose descriptors are ready.
 
 use crate::direction::Directions;
-use crate::lock::{Locked, lock};
+use crate::event_source::EventSource;
+use crate::lock::{CriticalGuard, lock};
 use crate::registration;
-use crate::source::Source;
 use crate::waiting;
 use polling::{Event, Events, Poller};
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ static REACTOR: OnceLock<Reactor> = OnceLock::new();
 #[derive(Debug)]
 pub(crate) struct Reactor {
     poller: Poller,
-    sources: Mutex<HashMap<usize, Arc<Source>>>,
+    sources: Mutex<HashMap<usize, Arc<EventSource>>>,
 }
 
 impl Reactor {
@@ -49,7 +49,7 @@ impl Reactor {
     /// Has the poller watch `fd` for the source.
     pub(crate) fn add(
         &self,
-        source: &Arc<Source>,
+        source: &Arc<EventSource>,
         fd: BorrowedFd<'_>,
         interest: Directions,
     ) -> io::Result<()> {
@@ -95,7 +95,7 @@ impl Reactor {
         }
     }
 
-    fn sources(&self) -> Locked<'_, HashMap<usize, Arc<Source>>> {
+    fn sources(&self) -> CriticalGuard<'_, HashMap<usize, Arc<EventSource>>> {
         lock(&self.sources)
     }
 }
@@ -104,20 +104,20 @@ impl Reactor {
 mod tests {
     use super::*;
     use crate::direction::Direction;
-    use crate::source::Patience;
+    use crate::event_source::WaitLimit;
     use std::io::ErrorKind;
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
 
-    fn known(source: &Source) -> bool {
+    fn known(source: &EventSource) -> bool {
         Reactor::get().unwrap().sources().contains_key(&source.key())
     }
 
     #[test]
     fn a_source_is_known_from_its_first_wait_until_it_is_forgotten() {
-        let ((a, _b), source) = (UnixStream::pair().unwrap(), Source::new());
+        let ((a, _b), source) = (UnixStream::pair().unwrap(), EventSource::new());
         assert!(!known(&source));
-        let late = source.wait(a.as_fd(), Direction::Read, Patience::until(Some(0))).unwrap_err();
+        let late = source.wait(a.as_fd(), Direction::Read, WaitLimit::until(Some(0))).unwrap_err();
         assert_eq!(late.kind(), ErrorKind::TimedOut);
         assert!(known(&source));
         source.forget(a.as_fd());
@@ -127,8 +127,8 @@ mod tests {
 
     #[test]
     fn what_the_poller_refuses_leaves_nothing() {
-        let (file, source) = (std::fs::File::open("/proc/self/exe").unwrap(), Source::new());
-        let refused = source.wait(file.as_fd(), Direction::Read, Patience::ENDLESS).unwrap_err();
+        let (file, source) = (std::fs::File::open("/proc/self/exe").unwrap(), EventSource::new());
+        let refused = source.wait(file.as_fd(), Direction::Read, WaitLimit::ENDLESS).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
         assert!(!known(&source));
     }

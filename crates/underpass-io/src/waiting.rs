@@ -11,13 +11,13 @@ pub(crate) fn suspend(
     deadline_ns: Option<u64>,
     cancellable: bool,
 ) -> Woken {
-    // SAFETY: `Source::wait` puts the calling thread into the list under its lock just before (J4),
+    // SAFETY: `EventSource::wait` puts the calling thread into the list under its lock just before (J4),
     // and takes it out under the lock (E4, and `abandon`), so that exactly one has it; `Rest` is in
     // no list, and says so.
     unsafe { underpass_threads::suspend(me, wait, deadline_ns, cancellable) }
 }
 
-/// Wakes one that `Source::ready` has taken out of its list.
+/// Wakes one that `EventSource::ready` has taken out of its list.
 pub(crate) fn wake(who: &'static Control) {
     // SAFETY: it was taken out under the lock of the source, so it was there, and nobody else has
     // it.

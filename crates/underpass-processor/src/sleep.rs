@@ -45,7 +45,7 @@ pub enum Role {
     Spare,
     /// It waits for replies of its own, whatever others of the domain do: the caller has entered
     /// the lines, and leaves them afterwards.
-    Guest {
+    ReplyWaiter {
         /// As of the last.
         alone: bool,
     },
@@ -53,7 +53,7 @@ pub enum Role {
 
 impl Role {
     fn is_alone(self) -> bool {
-        matches!(self, Self::Last { alone: true, .. } | Self::Guest { alone: true })
+        matches!(self, Self::Last { alone: true, .. } | Self::ReplyWaiter { alone: true })
     }
 }
 
@@ -102,7 +102,7 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
         }
         let announced = match role {
             Role::Last { others, .. } => line.park(others),
-            Role::Guest { .. } => line.park(false),
+            Role::ReplyWaiter { .. } => line.park(false),
             Role::Spare => line.spare(),
         };
         if let Some(expected) = announced {
@@ -152,7 +152,7 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
             }
         }
     }
-    if !matches!(role, Role::Guest { .. }) {
+    if !matches!(role, Role::ReplyWaiter { .. }) {
         lines.for_each(|line| line.look());
     }
     own.wake_up();

@@ -29,7 +29,7 @@ use std::time::Duration;
 use underpass_os::foreign::Spawner;
 use underpass_os::{Poller, Ready, clock, fork};
 use underpass_processor::{Line, lines};
-use underpass_threads::rouse_all;
+use underpass_threads::wake_all_idle;
 
 /// How long a client may take to say hello, in ns.
 const PATIENCE: u64 = 2_000_000_000;
@@ -422,7 +422,7 @@ impl Clerk {
         } else if active {
             // Processors that sleep don't watch this line yet. They let go of others, too.
             LAG.store(false, Ordering::Relaxed);
-            rouse_all();
+            wake_all_idle();
         }
     }
 }
@@ -453,6 +453,6 @@ fn rouse_who_lags() {
     // SYNC with `ROUSES` swap in who took a line away.
     ROUSES.swap(false, Ordering::AcqRel);
     if LAG.swap(false, Ordering::Relaxed) {
-        rouse_all();
+        wake_all_idle();
     }
 }

@@ -29,7 +29,7 @@ use underpass_os::failpoint;
 use underpass_processor::{Keeper, Line, lines};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_sync::Spin;
-use underpass_threads::{insist, invite, lent_by, on_user_thread, panic_message, rouse_all};
+use underpass_threads::{insist, invite, lent_by, on_user_thread, panic_message, wake_all_idle};
 use underpass_wire::Descriptor;
 
 /// A number of calls that none come to at once: a new line counts as used.
@@ -259,7 +259,7 @@ impl ServerEnd {
         failpoint!("server-heard");
         let own = self.own.upgrade().map(|own| own as Arc<dyn Line>);
         match own.is_some_and(|own| lines::activate(&own)) {
-            true => rouse_all(),
+            true => wake_all_idle(),
             false => invite(),
         }
         // Whoever was called may find no processor free: all may be blocked.

@@ -2,7 +2,7 @@
 //!
 //! The proof is in `README.md`.
 
-use crate::waiter::{Brief, asymmetric, brief, const_fn, heavy, here, light};
+use crate::waiter::{BriefSection, asymmetric, brief, const_fn, heavy, here, light};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use underpass_seam::spin_hint;
 
@@ -53,7 +53,7 @@ pub(crate) struct Plainly<'a> {
     inside: &'a AtomicBool,
     // Dropped after `drop` has left: who withdraws the right waits for us.
     #[allow(dead_code)]
-    brief: Brief,
+    brief: BriefSection,
 }
 
 impl Bias {

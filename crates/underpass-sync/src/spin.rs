@@ -2,7 +2,7 @@
 //! which lie some hints.
 
 use crate::bias::{Bias, Plainly};
-use crate::waiter::{Critical, const_fn, critical};
+use crate::waiter::{CriticalSection, const_fn, critical};
 use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_seam::spin_hint;
 
@@ -37,7 +37,7 @@ pub struct Inside<'a> {
 enum Way<'a> {
     /// By the word: others can go nowhere.
     #[allow(dead_code)] // Dropped after `drop` has left.
-    Word(Critical),
+    Word(CriticalSection),
     #[allow(dead_code)] // Dropped.
     Plain(Plainly<'a>),
 }

@@ -50,7 +50,7 @@ pub use diagnose::dump::{Dump, ThreadReport, deadlocks, dump};
 #[cfg(not(underpass_loom))]
 pub use diagnose::dump_on_quit::dump_on_quit;
 #[cfg(not(underpass_loom))]
-pub use diagnose::monitor_findings::Found;
+pub use diagnose::monitor_findings::MonitorFindings;
 #[cfg(not(underpass_loom))]
 pub use diagnose::report::State;
 #[cfg(not(underpass_loom))]
@@ -58,9 +58,9 @@ pub use diagnose::std_guards::HeldUp;
 #[cfg(not(underpass_loom))]
 pub use diagnose::trace::Trace;
 #[cfg(not(underpass_loom))]
-pub use sched::activations::{insist, invite, rouse, rouse_all};
+pub use sched::activations::{insist, invite, wake_all_idle, wake_idle};
 #[cfg(not(underpass_loom))]
-pub use sched::no_preempt::{Brief, Critical, NoPreempt, brief, critical, no_preempt};
+pub use sched::no_preempt::{BriefSection, CriticalSection, NoPreempt, brief, critical, no_preempt};
 #[cfg(not(underpass_loom))]
 pub use sched::panic_count::panicking;
 #[cfg(not(underpass_loom))]
@@ -68,7 +68,7 @@ pub use sched::runner::trim;
 #[cfg(not(underpass_loom))]
 pub use sched::switch_hooks::{Switches, watch_switches};
 #[cfg(not(underpass_loom))]
-pub use serve::blocked_watch::{Watcher, blocked, watch_blocked};
+pub use serve::blocked_watch::{BlockedWatcher, blocked, watch_blocked};
 #[cfg(not(underpass_loom))]
 pub use serve::dispatcher::SHARE;
 #[cfg(not(underpass_loom))]
@@ -100,6 +100,6 @@ pub use wait::latch::Latch;
 #[cfg(not(underpass_loom))]
 pub use wait::suspend::{me, suspend};
 #[cfg(not(underpass_loom))]
-pub use wait::wait_on::{InTurn, Opens, alone, force, lent_by, wait_on, wait_registered};
+pub use wait::wait_on::{BlocksAtOnce, Opens, alone, force, lent_by, wait_on, wait_registered};
 #[cfg(not(underpass_loom))]
 pub use wait::wake_many::Wakes;

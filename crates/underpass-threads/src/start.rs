@@ -33,7 +33,8 @@ impl Upcall for Threads {
     }
 
     fn ready(&self, activation: &Activation) -> bool {
-        if_begun(activation.number()).is_some_and(|outside| !outside.ready.is_empty() || outside.has_told())
+        if_begun(activation.number())
+            .is_some_and(|outside| !outside.ready.is_empty() || outside.has_remote_work())
     }
 
     fn found_blocking(&self, activation: &Activation) {

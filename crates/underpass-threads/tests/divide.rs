@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use underpass_os::thread::here;
 use underpass_processor::{Keeper, Line, lines};
-use underpass_threads::rouse_all;
+use underpass_threads::wake_all_idle;
 
 const LINES: usize = 2;
 
@@ -118,7 +118,7 @@ fn serve_until(processors: u32, keeper: Option<usize>, enough: impl Fn(&Load) ->
     for end in &ends {
         lines::add(end.clone());
     }
-    rouse_all();
+    wake_all_idle();
     while !enough(&load) {
         std::thread::yield_now();
     }

@@ -63,15 +63,15 @@ fn threads_in_all_other_states_are_told_apart() {
         Builder::new().name("computes").dedicated().spawn(body).unwrap()
     };
     // The first dump may have come just before it began.
-    let silent = loop {
+    let unresponsive = loop {
         let (dump, thread) = until("computes", |thread| thread.state == State::Running);
-        if dump.silent.contains(&thread.activation.unwrap()) && !thread.trace.is_empty() {
+        if dump.unresponsive.contains(&thread.activation.unwrap()) && !thread.trace.is_empty() {
             let trace = thread.trace.to_string();
             assert!(trace.contains("tests/dump.rs:"), "{trace}");
             break dump;
         }
     };
-    assert!(silent.to_string().contains("does not answer"));
+    assert!(unresponsive.to_string().contains("does not answer"));
     go_on.store(false, Ordering::Relaxed);
     computes.join().unwrap();
 

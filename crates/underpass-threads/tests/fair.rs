@@ -6,7 +6,7 @@ use common::with_processors;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_processor::{Line, lines};
-use underpass_threads::{SHARE, rouse_all, yield_now};
+use underpass_threads::{SHARE, wake_all_idle, yield_now};
 
 /// A client that always has calls waiting, until `left` is used up, and beside it one that makes a
 /// call now and then.
@@ -110,12 +110,12 @@ fn flood(pauses: bool) -> u64 {
         lines::add(line.clone());
         line
     });
-    rouse_all();
+    wake_all_idle();
     while ends.iter().any(|line| line.pending()) {
         std::thread::yield_now();
     }
     assert!(ends.iter().all(lines::remove));
-    rouse_all();
+    wake_all_idle();
     assert!(both.served.load(Ordering::Acquire) > CALLS / 100, "the other was served all the time");
     both.most.load(Ordering::Acquire)
 }

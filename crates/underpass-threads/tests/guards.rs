@@ -26,7 +26,7 @@ fn locks_itself_out() {
         (holder.unwrap(), other.unwrap(), waiter.unwrap())
     });
     let (holder, other, waiter) = both.join().unwrap();
-    while !dump().silent.contains(&0) {}
+    while !dump().unresponsive.contains(&0) {}
     // From now on a thread waits for the activation.
     holder.thread().unpark();
     let found = loop {

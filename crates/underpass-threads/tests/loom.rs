@@ -1,7 +1,7 @@
 //! Every interleaving of parking, of handing threads on and of ending, for small cases. Run as
 //! CONTRIBUTING.md says; empty otherwise.
 //!
-//! The protocols are the very code that ships ([`Gate`], `Ring`, `Mailbox`, `Parker`); what calls
+//! The protocols are the very code that ships ([`Gate`], `Ring`, `Inbox`, `Parker`); what calls
 //! them is restated here in a few lines, named after what it stands for. A lost wake-up is a
 //! deadlock, which loom reports. What each model catches was tried by taking the step or the
 //! ordering out; where loom can't see an ordering the model says so.
@@ -13,7 +13,7 @@ use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use underpass_processor::Parker;
 use underpass_seam::{Gate, StaticSlot};
-use underpass_threads::lists::inbox::Mailbox;
+use underpass_threads::lists::inbox::Inbox;
 use underpass_threads::lists::linked::Linked;
 use underpass_threads::lists::ring::Ring;
 
@@ -216,7 +216,7 @@ mod hand_off {
     #[test]
     fn of_two_that_put_in_nothing_is_lost_and_each_keeps_its_order() {
         bounded(3, || {
-            let mailbox = Arc::new(Mailbox::default());
+            let mailbox = Arc::new(Inbox::default());
             let putters: Vec<_> = (0..2u32)
                 .map(|putter| {
                     let mailbox = mailbox.clone();
@@ -247,7 +247,7 @@ mod hand_off {
         // The chain is linked through the blocks: one that was taken may be put in again while
         // others are on their way.
         bounded(3, || {
-            let mailbox = Arc::new(Mailbox::default());
+            let mailbox = Arc::new(Inbox::default());
             let (a, b) = (Control::new(1), Control::new(1));
             mailbox.put(a);
             let other = mailbox.clone();
@@ -272,7 +272,7 @@ mod hand_off {
     #[test]
     fn a_wake_before_the_suspension_waits_until_the_thread_has_left_its_stack() {
         loom::model(|| {
-            let mailbox = Arc::new(Mailbox::default());
+            let mailbox = Arc::new(Inbox::default());
             let me = Control::new(1);
             assert!(me.register_at(&me.token));
             let other = mailbox.clone();
@@ -306,7 +306,7 @@ mod hand_off {
     #[test]
     fn who_tells_a_thread_to_go_on_calls_its_sleeping_home_or_is_seen() {
         loom::model(|| {
-            let place = Arc::new((Mailbox::default(), Parker::new(), Mutex::new(0u32), Condvar::new()));
+            let place = Arc::new((Inbox::default(), Parker::new(), Mutex::new(0u32), Condvar::new()));
             let other = place.clone();
             let waker = thread::spawn(move || {
                 let (told, parker, bells, rung) = &*other;

@@ -4,7 +4,7 @@ use super::{ChildStderr, ChildStdin, ChildStdout, ExitStatus, Output};
 use crate::Async;
 use crate::descriptor::point;
 use crate::direction::Direction;
-use crate::source::Patience;
+use crate::event_source::WaitLimit;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::process;
@@ -84,7 +84,7 @@ impl Child {
     /// [Cancelled](crate::is_cancelled): it runs on, and can be waited for again; what `waitpid`
     /// says.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.ended(Patience::ENDLESS)
+        self.ended(WaitLimit::ENDLESS)
     }
 
     /// The same as [`wait`](Self::wait), but not beyond `deadline`.
@@ -92,7 +92,7 @@ impl Child {
     /// # Errors
     /// `TimedOut`, besides.
     pub fn wait_until(&mut self, deadline: Instant) -> io::Result<ExitStatus> {
-        self.ended(Patience::until(Some(point(deadline))))
+        self.ended(WaitLimit::until(Some(point(deadline))))
     }
 
     /// Closes its standard input, and collects what it writes and complains until it has ended.
@@ -116,13 +116,13 @@ impl Child {
         Ok(Output { status: self.wait()?, stdout, stderr })
     }
 
-    fn ended(&mut self, patience: Patience) -> io::Result<ExitStatus> {
+    fn ended(&mut self, limit: WaitLimit) -> io::Result<ExitStatus> {
         drop(self.stdin.take());
         loop {
             if let Some(status) = self.process.try_wait()? {
                 return Ok(status);
             }
-            self.end.wait(Direction::Read, patience)?;
+            self.end.wait(Direction::Read, limit)?;
         }
     }
 }
@@ -137,7 +137,7 @@ impl Drop for Child {
         if self.kill_on_drop && self.kill().is_ok() {
             // So that nothing of it is left. Killed, it ends soon; what can't be waited for is no
             // child of ours any more.
-            let _ = self.ended(Patience { deadline_ns: None, cancellable: false });
+            let _ = self.ended(WaitLimit { deadline_ns: None, cancellable: false });
         }
     }
 }

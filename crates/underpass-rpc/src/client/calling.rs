@@ -13,7 +13,7 @@ use underpass_os::failpoint;
 use underpass_processor::{Line, lines};
 use underpass_seam::atomic::Ordering;
 use underpass_sync::Inside;
-use underpass_threads::{Woken, alone, force, rouse_all, wait_on};
+use underpass_threads::{Woken, alone, force, wait_on, wake_all_idle};
 use underpass_wire::{Decode, Encode};
 
 /// A call that is under way.
@@ -247,7 +247,7 @@ impl ClientEnd {
         } else if let Some(own) = self.own.upgrade()
             && lines::activate(&(own as Arc<dyn Line>))
         {
-            rouse_all();
+            wake_all_idle();
         }
     }
 

@@ -14,7 +14,7 @@ struct Room {
 }
 
 /// What can be done to a body, whatever its type.
-struct Deeds {
+struct BodyVtable {
     run: unsafe fn(*mut Room),
     discard: unsafe fn(*mut Room),
 }
@@ -22,12 +22,12 @@ struct Deeds {
 /// A closure, then its result: `empty -> closure -> (it runs) -> result -> empty`.
 pub(crate) struct Body {
     room: Owned<Room>,
-    deeds: Owned<Option<&'static Deeds>>,
+    vtable: Owned<Option<&'static BodyVtable>>,
 }
 
 impl Body {
     pub(crate) const fn empty() -> Self {
-        Self { room: Owned::new(Room { _bytes: MaybeUninit::uninit() }), deeds: Owned::new(None) }
+        Self { room: Owned::new(Room { _bytes: MaybeUninit::uninit() }), vtable: Owned::new(None) }
     }
 
     /// Puts a closure in.
@@ -36,7 +36,7 @@ impl Body {
     /// It is empty, and the caller's alone. What `body` borrows outlives its run.
     pub(crate) unsafe fn fill<F: FnOnce() -> T, T>(&self, body: F) {
         // SAFETY: the caller's alone.
-        unsafe { *self.deeds.get() = Some(Kind::<F, T>::DEEDS) };
+        unsafe { *self.vtable.get() = Some(Typed::<F, T>::VTABLE) };
         // SAFETY: as above.
         let room = unsafe { self.room.get() };
         // SAFETY: it is empty.
@@ -50,11 +50,11 @@ impl Body {
     #[inline]
     pub(crate) unsafe fn run(&self) {
         // SAFETY: the caller's alone.
-        let deeds = unsafe { self.deeds.get() }.expect("a body that runs was filled");
+        let vtable = unsafe { self.vtable.get() }.expect("a body that runs was filled");
         // SAFETY: as above; the reference is a pointer by the time the closure runs.
         let room: *mut Room = unsafe { self.room.get() };
-        // SAFETY: it holds the closure that `deeds` came with.
-        unsafe { (deeds.run)(room) };
+        // SAFETY: it holds the closure that `vtable` came with.
+        unsafe { (vtable.run)(room) };
     }
 
     /// Drops the result.
@@ -63,11 +63,11 @@ impl Body {
     /// It holds a result, and is the caller's alone.
     pub(crate) unsafe fn discard(&self) {
         // SAFETY: the caller's alone.
-        let deeds = unsafe { self.deeds.get() }.expect("a body with a result was filled");
+        let vtable = unsafe { self.vtable.get() }.expect("a body with a result was filled");
         // SAFETY: as above.
         let room: *mut Room = unsafe { self.room.get() };
-        // SAFETY: it holds the result that `deeds` came with.
-        let discard = || unsafe { (deeds.discard)(room) };
+        // SAFETY: it holds the result that `vtable` came with.
+        let discard = || unsafe { (vtable.discard)(room) };
         if catch_unwind(AssertUnwindSafe(discard)).is_err() {
             eprintln!("underpass: dropping the result of a thread that nobody joined panicked; aborting");
             std::process::abort();
@@ -87,10 +87,10 @@ impl Body {
     }
 }
 
-struct Kind<F, T>(F, T);
+struct Typed<F, T>(F, T);
 
-impl<F: FnOnce() -> T, T> Kind<F, T> {
-    const DEEDS: &'static Deeds = &Deeds { run: Self::run, discard: Self::discard };
+impl<F: FnOnce() -> T, T> Typed<F, T> {
+    const VTABLE: &'static BodyVtable = &BodyVtable { run: Self::run, discard: Self::discard };
 
     unsafe fn run(room: *mut Room) {
         // SAFETY: the caller says that the closure is there.

@@ -4,10 +4,10 @@ use crate::block::body::Body;
 use crate::block::coarse_clock;
 use crate::block::locals::{self, Locals};
 use crate::block::owned::Owned;
-use crate::block::served::Served;
+use crate::block::served::ServedLine;
 use crate::block::suspension::Suspension;
 use crate::block::thread_id;
-use crate::diagnose::debugger_table::Fields;
+use crate::diagnose::debugger_table::ControlOffsets;
 use crate::lists::linked::Linked;
 use std::mem::offset_of;
 use std::sync::{Mutex, PoisonError};
@@ -80,10 +80,10 @@ pub struct Control {
     number: AtomicU64,
     pub(crate) holders: AtomicU32,
     pub(crate) stack: AtomicU32,
-    pub(crate) found: AtomicU32,
+    pub(crate) findings: AtomicU32,
     pub(crate) waits_for: AtomicU64,
     pub(crate) locals: Owned<Locals>,
-    pub(crate) served: Owned<Served>,
+    pub(crate) served: Owned<ServedLine>,
     pub(crate) name: Mutex<Option<Box<str>>>,
     pub(crate) woken: AtomicU32,
     pub(crate) parker: Parker,
@@ -91,7 +91,7 @@ pub struct Control {
 
 impl Control {
     /// For debuggers. Of a suspension the first of the words that say what is waited for.
-    pub(crate) const FIELDS: Fields = Fields {
+    pub(crate) const OFFSETS: ControlOffsets = ControlOffsets {
         next: offset_of!(Self, next) as u64,
         home: offset_of!(Self, home) as u64,
         flags: offset_of!(Self, flags) as u64,
@@ -124,10 +124,10 @@ impl Control {
             number: AtomicU64::new(thread_id::first_number(index)),
             holders: AtomicU32::new(0),
             stack: AtomicU32::new(0),
-            found: AtomicU32::new(0),
+            findings: AtomicU32::new(0),
             waits_for: AtomicU64::new(0),
             locals: Owned::new(Locals::new()),
-            served: Owned::new(Served::new()),
+            served: Owned::new(ServedLine::new()),
             name: Mutex::new(None),
             woken: AtomicU32::new(0),
             parker: Parker::new(),
@@ -145,7 +145,7 @@ impl Control {
         self.flags.store(flags, Ordering::Relaxed);
         self.holders.store(1, Ordering::Relaxed);
         self.stack.store(0, Ordering::Relaxed);
-        self.found.store(0, Ordering::Relaxed);
+        self.findings.store(0, Ordering::Relaxed);
         locals::begin(self);
         self.ended.shut();
         self.token.shut();
@@ -180,7 +180,7 @@ impl Control {
 
     /// The owner runs it on activation `home`.
     #[inline]
-    pub(crate) fn settle(&self, home: usize) {
+    pub(crate) fn set_home(&self, home: usize) {
         self.home.store(home as u32, Ordering::Relaxed);
     }
 
@@ -191,13 +191,13 @@ impl Control {
     }
 
     /// Its home lets it go, to any activation that takes it. See `report.rs` for why this is said.
-    pub(crate) fn unsettle(&self) {
+    pub(crate) fn leave_home(&self) {
         self.home.store(ANY, Ordering::Relaxed);
     }
 
     /// Its home lets it go, since it has ended.
     #[inline]
-    pub(crate) fn expire(&self) {
+    pub(crate) fn mark_ended(&self) {
         self.home.store(ENDED, Ordering::Relaxed);
     }
 
@@ -224,7 +224,7 @@ impl Control {
     }
 
     /// Names it, before it starts.
-    pub(crate) fn christen(&self, name: Box<str>) {
+    pub(crate) fn set_name(&self, name: Box<str>) {
         *self.name.lock().unwrap_or_else(PoisonError::into_inner) = Some(name);
         self.flags.fetch_or(flag::NAMED, Ordering::Relaxed);
     }

@@ -13,9 +13,9 @@ use underpass_processor::Line;
 /// | a scheduler's | the dispatcher, around each call; emptied when it pauses in one |
 /// | a thread's | the scheduler, when the thread pauses in a call; the thread when that has ended |
 #[derive(Debug, Default)]
-pub(crate) struct Served(Cell<Option<NonNull<Arc<dyn Line>>>>);
+pub(crate) struct ServedLine(Cell<Option<NonNull<Arc<dyn Line>>>>);
 
-impl Served {
+impl ServedLine {
     pub(crate) const fn new() -> Self {
         Self(Cell::new(None))
     }

@@ -2,7 +2,7 @@
 
 use crate::block::control::Control;
 use crate::block::registry;
-use crate::block::timers::Timer;
+use crate::block::timers::TimerKey;
 
 /// What a thread waits for, for people and for the search for deadlocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(crate) struct Suspension {
     pub(crate) ended_by: u32,
     /// Set by who searches for deadlocks, and so by its home: of this suspension, and gone with it.
     pub(crate) mark: u32,
-    pub(crate) timer: Option<Timer>,
+    pub(crate) timer: Option<TimerKey>,
     pub(crate) outcome: Woken,
 }
 
@@ -126,7 +126,7 @@ impl Control {
     ///
     /// # Safety
     /// The caller is its home, and it doesn't run.
-    pub(crate) unsafe fn take_timer(&self) -> Option<Timer> {
+    pub(crate) unsafe fn take_timer(&self) -> Option<TimerKey> {
         // SAFETY: the home owns it.
         unsafe { self.suspension.get() }.as_mut()?.timer.take()
     }

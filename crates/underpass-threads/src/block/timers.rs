@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 /// Deadlines of one activation's threads, the earliest first.
 #[derive(Default)]
 pub(crate) struct Timers {
-    waiting: BTreeMap<Timer, &'static Control>,
+    waiting: BTreeMap<TimerKey, &'static Control>,
     next: u64,
 }
 
 /// One deadline, in ns, and a number that makes it unique.
-pub(crate) type Timer = (u64, u64);
+pub(crate) type TimerKey = (u64, u64);
 
 impl Timers {
     /// Tells `control` to go on at `deadline_ns`, unless the timer is removed before.
-    pub(crate) fn add(&mut self, deadline_ns: u64, control: &'static Control) -> Timer {
+    pub(crate) fn add(&mut self, deadline_ns: u64, control: &'static Control) -> TimerKey {
         self.next += 1;
         let timer = (deadline_ns, self.next);
         self.waiting.insert(timer, control);
@@ -23,7 +23,7 @@ impl Timers {
     }
 
     /// The wait is over.
-    pub(crate) fn remove(&mut self, timer: Timer) {
+    pub(crate) fn remove(&mut self, timer: TimerKey) {
         self.waiting.remove(&timer);
     }
 

@@ -13,9 +13,9 @@ use crate::block::suspension::Awaited;
 use crate::block::thread_id::ThreadId;
 use crate::diagnose::query;
 use crate::diagnose::report;
-use crate::diagnose::show::{Held, Named};
+use crate::diagnose::show::{HeldThing, ThreadLabel};
 use crate::sched::scheduler::Scheduler;
-use crate::wait::kernel_threads::{self, Kernel};
+use crate::wait::kernel_threads::{self, KernelThread};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -52,24 +52,24 @@ fn of_home(own: &'static Scheduler, mark: u32) -> Vec<Edge> {
     registry::all().filter(waits).filter_map(edge).collect()
 }
 
-fn of_kernel(kernel: &Kernel, mark: u32) -> Option<Edge> {
+fn of_kernel(kernel: &KernelThread, mark: u32) -> Option<Edge> {
     let seen = kernel.look(mark).filter(|seen| seen.for_good)?;
     Edge::of(kernel.control, seen.awaited, seen.marked == mark)
 }
 
 /// One round: all edges by where they begin, and whether an activation was silent.
 fn round(mark: u32) -> (HashMap<u64, Edge>, bool) {
-    let (answers, silent) = query::all(move |own| of_home(own, mark));
+    let (answers, unresponsive) = query::all(move |own| of_home(own, mark));
     let kernels = kernel_threads::all();
-    let of_kernels = kernels.iter().filter_map(|kernel: &Arc<Kernel>| of_kernel(kernel, mark));
+    let of_kernels = kernels.iter().filter_map(|kernel: &Arc<KernelThread>| of_kernel(kernel, mark));
     let edges = answers.into_iter().flat_map(|(_, edges)| edges).chain(of_kernels);
-    (edges.map(|edge| (edge.from, edge)).collect(), !silent.is_empty())
+    (edges.map(|edge| (edge.from, edge)).collect(), !unresponsive.is_empty())
 }
 
 /// The circles among the edges, each once, as the numbers of its threads.
-fn circles(edges: &HashMap<u64, Edge>) -> Vec<Vec<u64>> {
+fn cycles(edges: &HashMap<u64, Edge>) -> Vec<Vec<u64>> {
     let mut seen = HashSet::new();
-    let mut circles = Vec::new();
+    let mut cycles = Vec::new();
     for &start in edges.keys() {
         let mut path = Vec::new();
         let mut at = start;
@@ -78,15 +78,15 @@ fn circles(edges: &HashMap<u64, Edge>) -> Vec<Vec<u64>> {
             at = edge.holder;
         }
         if let Some(begin) = path.iter().position(|&id| id == at) {
-            let circle = &mut path[begin..];
+            let cycle = &mut path[begin..];
             // It begins with the lowest number, wherever it was entered.
-            let lowest = circle.iter().enumerate().min_by_key(|&(_, id)| id).map_or(0, |(place, _)| place);
-            circle.rotate_left(lowest);
-            circles.push(circle.to_vec());
+            let lowest = cycle.iter().enumerate().min_by_key(|&(_, id)| id).map_or(0, |(place, _)| place);
+            cycle.rotate_left(lowest);
+            cycles.push(cycle.to_vec());
         }
     }
-    circles.sort();
-    circles
+    cycles.sort();
+    cycles
 }
 
 /// All deadlocks, and whether there may be more, where activations were silent. Not on an
@@ -103,16 +103,16 @@ pub(crate) fn search() -> (Vec<Deadlock>, bool) {
     let _searching = SEARCH.lock().unwrap_or_else(PoisonError::into_inner);
     // Relaxed: under the lock. Zero marks nothing.
     let mark = NUMBER.fetch_add(1, Ordering::Relaxed).max(1);
-    let (first, silent) = round(mark);
-    let circles = circles(&first);
-    if circles.is_empty() {
-        return (Vec::new(), silent);
+    let (first, unresponsive) = round(mark);
+    let cycles = cycles(&first);
+    if cycles.is_empty() {
+        return (Vec::new(), unresponsive);
     }
     let (second, _) = round(mark);
     let stands = |id: &u64| second.get(id).is_some_and(|edge| edge.marked && edge.holder == first[id].holder);
-    let (stand, fall): (Vec<_>, Vec<_>) = circles.into_iter().partition(|circle| circle.iter().all(stands));
-    let deadlocks = stand.iter().map(|circle| Deadlock::of(circle, &second)).collect();
-    (deadlocks, silent || !fall.is_empty())
+    let (stand, fall): (Vec<_>, Vec<_>) = cycles.into_iter().partition(|cycle| cycle.iter().all(stands));
+    let deadlocks = stand.iter().map(|cycle| Deadlock::of(cycle, &second)).collect();
+    (deadlocks, unresponsive || !fall.is_empty())
 }
 
 /// Threads that wait for each other in a circle. None of them will ever go on.
@@ -134,13 +134,13 @@ pub struct Deadlocked {
 }
 
 impl Deadlock {
-    fn of(circle: &[u64], edges: &HashMap<u64, Edge>) -> Self {
+    fn of(cycle: &[u64], edges: &HashMap<u64, Edge>) -> Self {
         let thread = |id: &u64| Deadlocked {
             id: ThreadId(*id),
             name: registry::find(*id).and_then(Control::try_name),
             awaited: edges[id].awaited,
         };
-        Self { threads: circle.iter().map(thread).collect() }
+        Self { threads: cycle.iter().map(thread).collect() }
     }
 
     /// The same for the same circle.
@@ -150,8 +150,8 @@ impl Deadlock {
 }
 
 impl Deadlocked {
-    fn name(&self) -> Named<'_> {
-        Named { id: self.id, name: self.name.as_deref() }
+    fn name(&self) -> ThreadLabel<'_> {
+        ThreadLabel { id: self.id, name: self.name.as_deref() }
     }
 }
 
@@ -161,7 +161,11 @@ impl fmt::Display for Deadlock {
         for (place, thread) in self.threads.iter().enumerate() {
             let holder = &self.threads[(place + 1) % self.threads.len()];
             let begin = if place == 0 { format!("thread {}", thread.name()) } else { ", which".to_string() };
-            write!(f, "{begin} waits for {}", Held { awaited: thread.awaited, holder: Some(holder.name()) })?;
+            write!(
+                f,
+                "{begin} waits for {}",
+                HeldThing { awaited: thread.awaited, holder: Some(holder.name()) }
+            )?;
         }
         Ok(())
     }

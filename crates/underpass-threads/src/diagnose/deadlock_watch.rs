@@ -2,7 +2,7 @@
 //!
 //! Whoever is about to wait for what another holds notes whom it waits for, and looks whether that
 //! one waits too: then there *may* be a circle, and a kernel thread of its own searches for one
-//! (`circles.rs`) when it has had time to dissolve.
+//! (`cycles.rs`) when it has had time to dissolve.
 //!
 //! It also searches for guards of `std`'s locks (`guards.rs`) when the monitor finds an activation
 //! blocked.
@@ -37,7 +37,7 @@ pub(crate) fn about_to_wait(me: &'static Control, wait: &dyn Wait) {
         // for the fence.
         me.waits_for.store(holder.id(), Ordering::Relaxed);
         if may_close(me, holder) {
-            alarm();
+            want_search();
         }
     }
 }
@@ -64,14 +64,14 @@ fn may_close(me: &Control, holder: &Control) -> bool {
     holder.waits_for.load(Ordering::Relaxed) != 0
 }
 
-static ALARMED: AtomicBool = AtomicBool::new(false);
+static SEARCH_WANTED: AtomicBool = AtomicBool::new(false);
 static SEARCHER: OnceLock<Option<thread::Thread>> = OnceLock::new();
 
 /// Has the searcher search.
 #[cold]
-fn alarm() {
-    // SYNC with `ALARMED` swap in `run`: our note. Also by who finds it set, hence no mere load.
-    if !ALARMED.swap(true, Ordering::AcqRel)
+fn want_search() {
+    // SYNC with `SEARCH_WANTED` swap in `run`: our note. Also by who finds it set, hence no mere load.
+    if !SEARCH_WANTED.swap(true, Ordering::AcqRel)
         && let Some(searcher) = searcher()
     {
         searcher.unpark();
@@ -91,7 +91,7 @@ fn searcher() -> Option<&'static thread::Thread> {
 /// in any case.
 const GUARDS: bool = cfg!(debug_assertions);
 
-/// Has everything there that [`blocks`] needs.
+/// Has everything there that [`note_blocked`] needs.
 pub(crate) fn begin() {
     if GUARDS {
         searcher();
@@ -102,11 +102,11 @@ pub(crate) fn begin() {
 static BLOCKED: [AtomicBool; MOST_ACTIVATIONS] = [const { AtomicBool::new(false) }; MOST_ACTIVATIONS];
 
 /// The monitor found this activation blocked without a bracket: takes neither lock nor memory.
-pub(crate) fn blocks(activation: usize) {
+pub(crate) fn note_blocked(activation: usize) {
     if GUARDS {
-        // Relaxed: `ALARMED` synchronizes.
+        // Relaxed: `SEARCH_WANTED` synchronizes.
         BLOCKED[activation].store(true, Ordering::Relaxed);
-        if !ALARMED.swap(true, Ordering::AcqRel)
+        if !SEARCH_WANTED.swap(true, Ordering::AcqRel)
             && let Some(Some(searcher)) = SEARCHER.get()
         {
             searcher.unpark();
@@ -129,29 +129,29 @@ fn guards() -> Vec<HeldUp> {
 }
 
 fn run() {
-    let mut told = HashSet::new();
-    let mut told_guards = HashSet::new();
+    let mut reported = HashSet::new();
+    let mut reported_guards = HashSet::new();
     loop {
-        // SYNC with `ALARMED` swap in `alarm`: the notes of those who have called.
-        while !ALARMED.swap(false, Ordering::AcqRel) {
+        // SYNC with `SEARCH_WANTED` swap in `want_search`: the notes of those who have called.
+        while !SEARCH_WANTED.swap(false, Ordering::AcqRel) {
             thread::park();
         }
         thread::sleep(SETTLE);
-        ALARMED.swap(false, Ordering::AcqRel);
+        SEARCH_WANTED.swap(false, Ordering::AcqRel);
         let begun = Instant::now();
         let (deadlocks, unsure) = search();
         for deadlock in deadlocks {
-            if told.insert(deadlock.key()) {
+            if reported.insert(deadlock.key()) {
                 eprintln!("underpass: {deadlock}");
             }
         }
         for held_up in guards() {
-            if told_guards.insert((held_up.waiter, held_up.holders.first().map(|holder| holder.0))) {
+            if reported_guards.insert((held_up.waiter, held_up.holders.first().map(|holder| holder.0))) {
                 eprintln!("underpass: {held_up}");
             }
         }
         if unsure {
-            ALARMED.store(true, Ordering::Release);
+            SEARCH_WANTED.store(true, Ordering::Release);
         }
         thread::sleep((begun.elapsed() * 50).clamp(PAUSE.0, PAUSE.1));
     }

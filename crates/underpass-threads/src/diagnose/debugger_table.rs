@@ -16,14 +16,14 @@ const VERSION: u64 = 1;
 
 /// The table. Offsets are in bytes.
 #[repr(C)]
-pub(crate) struct Table {
+pub(crate) struct DebuggerTable {
     magic: [u8; 8],
     version: u64,
     /// Control blocks of the first chunk; each further one has twice as many.
     first: u64,
     /// Bytes of a control block.
     block: u64,
-    control: Fields,
+    control: ControlOffsets,
     /// In a context: where it stopped, the address of its guard, and the length of its stack with
     /// the guard.
     context: [u64; 3],
@@ -42,7 +42,7 @@ pub(crate) struct Table {
 
 /// Where the fields lie in a control block.
 #[repr(C)]
-pub(crate) struct Fields {
+pub(crate) struct ControlOffsets {
     pub(crate) next: u64,
     pub(crate) home: u64,
     pub(crate) flags: u64,
@@ -57,18 +57,18 @@ pub(crate) struct Fields {
 /// Not mangled, so that a debugger finds it.
 // SAFETY: nobody else uses names of this crate.
 #[unsafe(no_mangle)]
-pub(crate) static UNDERPASS_THREADS: Table = Table {
+pub(crate) static UNDERPASS_THREADS: DebuggerTable = DebuggerTable {
     magic: *b"UNDERPAS",
     version: VERSION,
     first: FIRST as u64,
     block: size_of::<Control>() as u64,
-    control: Control::FIELDS,
+    control: Control::OFFSETS,
     context: [
         Context::SAVED as u64,
         (Context::STACK + Stack::PARTS.0) as u64,
         (Context::STACK + Stack::PARTS.1) as u64,
     ],
-    outside: Outside::FIELDS,
+    outside: Outside::OFFSETS,
     name: AtomicU64::new(0),
     chunks: CHUNKS as u64,
     chunk: [const { AtomicU64::new(0) }; CHUNKS],

@@ -11,15 +11,15 @@ use crate::block::suspension::Awaited;
 use crate::block::thread_id::ThreadId;
 use crate::diagnose::deadlock_search::{self, Deadlock};
 use crate::diagnose::interrupt;
-use crate::diagnose::monitor_findings::Found;
+use crate::diagnose::monitor_findings::MonitorFindings;
 use crate::diagnose::query;
-use crate::diagnose::report::{self, Record, State};
-use crate::diagnose::show::{Held, Named};
+use crate::diagnose::report::{self, State, ThreadRecord};
+use crate::diagnose::show::{HeldThing, ThreadLabel};
 use crate::diagnose::std_guards::{self, HeldUp};
 use crate::diagnose::trace::{Trace, Traces};
 use crate::sched::activations;
 use crate::sched::scheduler;
-use crate::wait::kernel_threads::{self, Kernel};
+use crate::wait::kernel_threads::{self, KernelThread};
 use crate::wait::latch::Latch;
 use crate::wait::me;
 use crate::wait::wait_on::wait_for;
@@ -52,7 +52,7 @@ pub struct ThreadReport {
     /// For how long it has been blocked, to about 10 ms, or longer while there is little to do.
     pub blocked_for: Option<Duration>,
     /// How often the monitor found that it didn't give way.
-    pub found: Found,
+    pub findings: MonitorFindings,
     /// Where it is; empty if it has not started, if it holds off preemption, and for other kernel
     /// threads than the caller.
     pub trace: Trace,
@@ -66,7 +66,7 @@ pub struct Dump {
     pub threads: Vec<ThreadReport>,
     /// Activations that did not come to answer: a thread runs there, or is in a blocking call, or
     /// they lack a processor.
-    pub silent: Vec<usize>,
+    pub unresponsive: Vec<usize>,
     /// Threads that wait for each other, for ever.
     pub deadlocks: Vec<Deadlock>,
     /// Activations that are blocked since a suspended thread seems to hold a lock of `std`.
@@ -136,15 +136,15 @@ fn off_activation<T: Send + 'static>(look: fn() -> T) -> T {
 }
 
 pub(crate) fn collect() -> Dump {
-    let (mut records, silent) = of_homes();
+    let (mut records, unresponsive) = of_homes();
     let known: HashSet<u64> = records.iter().map(|record| record.id).collect();
     // Those that can't answer are seen from where they are.
     let mut frames: HashMap<_, _> =
-        silent.iter().flat_map(|&number| interrupt::look(activations::at(number))).collect();
+        unresponsive.iter().flat_map(|&number| interrupt::look(activations::at(number))).collect();
     let others =
         registry::all().filter(|control| !control.has(flag::KERNEL) && !known.contains(&control.id()));
     records.extend(others.filter_map(|control| {
-        let mut record = Record::of(control, || from_afar(control, &silent))?;
+        let mut record = ThreadRecord::of(control, || from_afar(control, &unresponsive))?;
         record.frames = frames.remove(&record.id).unwrap_or_default();
         Some(record)
     }));
@@ -161,32 +161,32 @@ pub(crate) fn collect() -> Dump {
         let holder = thread.awaited.and_then(|awaited| awaited.holder);
         thread.holder_name = holder.and_then(|holder| names.get(&holder).cloned());
     }
-    let held_up = std_guards::look_at(&silent);
-    Dump { threads, silent, deadlocks: deadlock_search::search().0, held_up }
+    let held_up = std_guards::look_at(&unresponsive);
+    Dump { threads, unresponsive, deadlocks: deadlock_search::search().0, held_up }
 }
 
 /// What homes say of their threads, and which don't answer. While the one is waited for that does
 /// not, threads come to others after their reports: then all are asked once more.
-fn of_homes() -> (Vec<Record>, Vec<usize>) {
-    let (mut records, mut known) = (Vec::<Record>::new(), HashSet::new());
+fn of_homes() -> (Vec<ThreadRecord>, Vec<usize>) {
+    let (mut records, mut known) = (Vec::<ThreadRecord>::new(), HashSet::new());
     let mut ask = || {
-        let (answers, silent) = query::all(report::of_home);
+        let (answers, unresponsive) = query::all(report::of_home);
         let all = answers.into_iter().flat_map(|(_, records)| records);
         records.extend(all.filter(|record| known.insert(record.id)));
         let overlooked = registry::all()
-            .filter(|control| control.home().is_some_and(|home| !silent.contains(&home)))
+            .filter(|control| control.home().is_some_and(|home| !unresponsive.contains(&home)))
             .any(|control| !known.contains(&control.id()));
-        (silent, overlooked)
+        (unresponsive, overlooked)
     };
-    let (mut silent, overlooked) = ask();
-    if overlooked && !silent.is_empty() {
-        (silent, _) = ask();
+    let (mut unresponsive, overlooked) = ask();
+    if overlooked && !unresponsive.is_empty() {
+        (unresponsive, _) = ask();
     }
-    (records, silent)
+    (records, unresponsive)
 }
 
 /// What a thread seems to do of which no home has reported.
-fn from_afar(control: &'static Control, silent: &[usize]) -> State {
+fn from_afar(control: &'static Control, unresponsive: &[usize]) -> State {
     let Some(home) = control.home() else {
         return match control.is_free() {
             true => State::Ready,
@@ -198,9 +198,9 @@ fn from_afar(control: &'static Control, silent: &[usize]) -> State {
     let is = |slot: Option<&Control>| slot.is_some_and(|other| std::ptr::eq(other, control));
     if is(outside.current.get()) {
         State::Running
-    } else if is(outside.out.get()) {
+    } else if is(outside.in_blocking_call.get()) {
         State::InCall
-    } else if silent.contains(&home) {
+    } else if unresponsive.contains(&home) {
         State::HeldUp
     } else {
         // It came there after the report.
@@ -208,17 +208,17 @@ fn from_afar(control: &'static Control, silent: &[usize]) -> State {
     }
 }
 
-fn of_kernel(kernel: &Kernel, now: u64, traces: &mut Traces) -> Option<ThreadReport> {
+fn of_kernel(kernel: &KernelThread, now: u64, traces: &mut Traces) -> Option<ThreadReport> {
     let seen = kernel.look(0);
     let state = if seen.is_some() { State::Blocked } else { State::Running };
-    let mut record = Record::of(kernel.control, || state)?;
+    let mut record = ThreadRecord::of(kernel.control, || state)?;
     record.awaited = seen.as_ref().map(|seen| seen.awaited);
     record.since_ns = seen.map(|seen| seen.since_ns);
     Some(ThreadReport { kernel: Some(kernel.tid.as_raw()), ..ThreadReport::of(record, now, traces) })
 }
 
 impl ThreadReport {
-    fn of(record: Record, now: u64, traces: &mut Traces) -> Self {
+    fn of(record: ThreadRecord, now: u64, traces: &mut Traces) -> Self {
         Self {
             id: ThreadId(record.id),
             name: record.name,
@@ -229,13 +229,13 @@ impl ThreadReport {
             awaited: record.awaited,
             holder_name: None,
             blocked_for: record.since_ns.map(|since| Duration::from_nanos(now.saturating_sub(since))),
-            found: record.found,
+            findings: record.findings,
             trace: traces.of(record.frames),
         }
     }
 
-    fn named(&self) -> Named<'_> {
-        Named { id: self.id, name: self.name.as_deref() }
+    fn named(&self) -> ThreadLabel<'_> {
+        ThreadLabel { id: self.id, name: self.name.as_deref() }
     }
 }
 
@@ -267,12 +267,12 @@ impl fmt::Display for ThreadReport {
         }
         if let Some(awaited) = self.awaited {
             let holder =
-                awaited.holder.map(|id| Named { id: ThreadId(id), name: self.holder_name.as_deref() });
-            write!(f, ", waits for {}", Held { awaited, holder })?;
+                awaited.holder.map(|id| ThreadLabel { id: ThreadId(id), name: self.holder_name.as_deref() });
+            write!(f, ", waits for {}", HeldThing { awaited, holder })?;
         }
-        let Found { blocking, computing } = self.found;
+        let MonitorFindings { blocking, computing } = self.findings;
         if blocking + computing > 0 {
-            write!(f, "; found blocking {blocking}, computing {computing} times")?;
+            write!(f, "; the monitor found it blocking {blocking} times, computing {computing} times")?;
         }
         Ok(())
     }
@@ -295,7 +295,7 @@ impl fmt::Display for Dump {
                 None => {}
             }
         }
-        for number in &self.silent {
+        for number in &self.unresponsive {
             writeln!(f, "activation {number} does not answer")?;
         }
         self.held_up.iter().try_for_each(|held_up| writeln!(f, "{held_up}"))?;

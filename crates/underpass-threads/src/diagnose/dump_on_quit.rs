@@ -28,7 +28,7 @@ pub fn dump_on_quit() -> io::Result<()> {
     static BEGUN: Mutex<bool> = Mutex::new(false);
     let mut begun = BEGUN.lock().unwrap_or_else(PoisonError::into_inner);
     if !*begun {
-        signal::install(signal::QUIT, asked)?;
+        signal::install(signal::QUIT, handle_quit)?;
         std::thread::Builder::new().name("underpass-quit".into()).spawn(run)?;
         *begun = true;
     }
@@ -36,7 +36,7 @@ pub fn dump_on_quit() -> io::Result<()> {
 }
 
 /// In the handler.
-fn asked() {
+fn handle_quit() {
     // Relaxed: nothing but the count is told.
     ASKED.fetch_add(1, Ordering::Relaxed);
     futex::wake(&ASKED, Scope::Private, 1);

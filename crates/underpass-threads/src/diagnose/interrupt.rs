@@ -56,11 +56,11 @@ fn ask(outside: &Outside) -> bool {
     // Relaxed: `STATE` synchronizes.
     UNWINDER[0].store(unwinder.start, Ordering::Relaxed);
     UNWINDER[1].store(unwinder.end, Ordering::Relaxed);
-    if signal::install_aside(number, told).is_err() {
+    if signal::install_aside(number, handle_signal).is_err() {
         return false;
     }
     let asked = ASKED + outside.activation.number() as u32;
-    // An answer that came too late. SYNC, here and below, with `STATE` in `told`: its words are
+    // An answer that came too late. SYNC, here and below, with `STATE` in `handle_signal`: its words are
     // written, and ours aren't yet.
     let _ = STATE.compare_exchange(DONE, IDLE, Ordering::AcqRel, Ordering::Acquire);
     if STATE.compare_exchange(IDLE, asked, Ordering::AcqRel, Ordering::Acquire).is_err() {
@@ -69,7 +69,7 @@ fn ask(outside: &Outside) -> bool {
     if outside.activation.thread().is_some_and(|thread| thread.signal(number).is_ok()) {
         let deadline = deadline_ns(PATIENCE);
         while now_ns() < deadline {
-            // SYNC with `STATE` store in `told`: the words.
+            // SYNC with `STATE` store in `handle_signal`: the words.
             let state = STATE.load(Ordering::Acquire);
             if state == DONE {
                 return true;
@@ -90,13 +90,13 @@ fn read() -> HashMap<u64, Box<[usize]>> {
     while let (Some(id), Some(count)) = (words.next(), words.next()) {
         found.insert(id as u64, words.by_ref().take(count).collect());
     }
-    // SYNC with `STATE` in `told`, of the next answer: these have been read.
+    // SYNC with `STATE` in `handle_signal`, of the next answer: these have been read.
     STATE.store(IDLE, Ordering::Release);
     found
 }
 
 /// In the handler, on the kernel thread of the activation that is asked.
-fn told(instruction: usize) {
+fn handle_signal(instruction: usize) {
     // In the scheduler, stacks are not as the unwinder expects them.
     let holds = preempt::disabled();
     // The signal that ends a slice waits until we are through.

@@ -7,7 +7,7 @@ use underpass_processor::Activation;
 
 /// How often the monitor found a thread that did not give way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct MonitorFindings {
     /// Blocked in the kernel, without brackets or in a page fault.
     pub blocking: u32,
     /// Still running when its time slice had ended and others waited.
@@ -17,10 +17,10 @@ pub struct Found {
 /// As in a control block: `blocking` in the low half, `computing` in the high one.
 const COMPUTING: u32 = 1 << 16;
 
-impl Found {
+impl MonitorFindings {
     pub(crate) fn of(control: &Control) -> Self {
         // Relaxed, here and in `note`: statistics.
-        let found = control.found.load(Ordering::Relaxed);
+        let found = control.findings.load(Ordering::Relaxed);
         Self { blocking: found % COMPUTING, computing: found / COMPUTING }
     }
 }
@@ -28,7 +28,7 @@ impl Found {
 /// The thread that runs there blocks in the kernel without a bracket.
 pub(crate) fn blocking(activation: &Activation) {
     note(activation, |found| found.blocking < COMPUTING - 1, 1);
-    crate::diagnose::deadlock_watch::blocks(activation.number());
+    crate::diagnose::deadlock_watch::note_blocked(activation.number());
 }
 
 /// The thread that runs there has used up its time slice.
@@ -36,10 +36,10 @@ pub(crate) fn computing(activation: &Activation) {
     note(activation, |found| found.computing < COMPUTING - 1, COMPUTING);
 }
 
-fn note(activation: &Activation, has_room: fn(Found) -> bool, one: u32) {
+fn note(activation: &Activation, has_room: fn(MonitorFindings) -> bool, one: u32) {
     let current = activations::if_begun(activation.number()).and_then(|outside| outside.current.get());
     // Only the monitor adds.
-    if let Some(control) = current.filter(|control| has_room(Found::of(control))) {
-        control.found.fetch_add(one, Ordering::Relaxed);
+    if let Some(control) = current.filter(|control| has_room(MonitorFindings::of(control))) {
+        control.findings.fetch_add(one, Ordering::Relaxed);
     }
 }

@@ -20,12 +20,12 @@ enum Answer<T> {
 }
 
 /// One question. `answers` are written by the activations, until who asks closes it.
-struct Asked<T> {
+struct Query<T> {
     answers: Mutex<(Vec<Answer<T>>, bool)>,
-    told: Condvar,
+    answered: Condvar,
 }
 
-impl<T> Asked<T> {
+impl<T> Query<T> {
     fn lock(&self) -> MutexGuard<'_, (Vec<Answer<T>>, bool)> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -37,7 +37,7 @@ impl<T> Asked<T> {
         if open {
             answers.0[number] = answer;
             drop(answers);
-            self.told.notify_one();
+            self.answered.notify_one();
         }
         open
     }
@@ -51,10 +51,10 @@ pub(crate) fn all<T: Send + 'static>(
 ) -> (Vec<(usize, T)>, Vec<usize>) {
     let asked: Vec<_> = activations::all().filter(|outside| !outside.activation.has_ended()).collect();
     let answers = Mutex::new((asked.iter().map(|_| Answer::None).collect(), false));
-    let shared = Arc::new((Asked { answers, told: Condvar::new() }, question));
+    let shared = Arc::new((Query { answers, answered: Condvar::new() }, question));
     for (place, outside) in asked.iter().enumerate() {
         let shared = shared.clone();
-        outside.ask(Box::new(move |own| {
+        outside.inject(Box::new(move |own| {
             if shared.0.put(place, Answer::Begun) {
                 let answer = (shared.1)(own);
                 shared.0.put(place, Answer::Given(answer));
@@ -63,18 +63,18 @@ pub(crate) fn all<T: Send + 'static>(
     }
     let answers = wait(&shared.0);
     let mut given = Vec::new();
-    let mut silent = Vec::new();
+    let mut unresponsive = Vec::new();
     for (outside, answer) in asked.iter().zip(answers) {
         let number = outside.activation.number();
         match answer {
             Answer::Given(answer) => given.push((number, answer)),
-            Answer::None | Answer::Begun => silent.push(number),
+            Answer::None | Answer::Begun => unresponsive.push(number),
         }
     }
-    (given, silent)
+    (given, unresponsive)
 }
 
-fn wait<T>(asked: &Asked<T>) -> Vec<Answer<T>> {
+fn wait<T>(asked: &Query<T>) -> Vec<Answer<T>> {
     let begun = Instant::now();
     let mut answers = asked.lock();
     loop {
@@ -86,7 +86,7 @@ fn wait<T>(asked: &Asked<T>) -> Vec<Answer<T>> {
         let until = answers.0.iter().filter_map(waits_for).max();
         let left = until.and_then(|until| until.checked_sub(begun.elapsed())).filter(|left| !left.is_zero());
         let Some(left) = left else { break };
-        answers = asked.told.wait_timeout(answers, left).unwrap_or_else(PoisonError::into_inner).0;
+        answers = asked.answered.wait_timeout(answers, left).unwrap_or_else(PoisonError::into_inner).0;
     }
     answers.1 = true;
     std::mem::take(&mut answers.0)

@@ -39,7 +39,7 @@ pub enum State {
 
 /// What is known of one thread.
 #[derive(Clone, Debug)]
-pub(crate) struct Record {
+pub(crate) struct ThreadRecord {
     pub(crate) id: u64,
     pub(crate) name: Option<Box<str>>,
     pub(crate) state: State,
@@ -48,11 +48,11 @@ pub(crate) struct Record {
     pub(crate) awaited: Option<Awaited>,
     /// When it was suspended, if it is.
     pub(crate) since_ns: Option<u64>,
-    pub(crate) found: monitor_findings::Found,
+    pub(crate) findings: monitor_findings::MonitorFindings,
     pub(crate) frames: Box<[usize]>,
 }
 
-impl Record {
+impl ThreadRecord {
     /// What anybody can tell of a block; nothing if it has come to stand for another thread
     /// meanwhile.
     pub(crate) fn of(control: &Control, state: impl FnOnce() -> State) -> Option<Self> {
@@ -65,7 +65,7 @@ impl Record {
             home: control.home(),
             awaited: None,
             since_ns: None,
-            found: monitor_findings::Found::of(control),
+            findings: monitor_findings::MonitorFindings::of(control),
             frames: Box::default(),
         };
         (control.id() == id).then_some(record)
@@ -83,17 +83,18 @@ pub(crate) fn ready(own: &'static Scheduler) -> HashSet<usize> {
 }
 
 /// The records of all threads that live on `own`. Between two threads.
-pub(crate) fn of_home(own: &'static Scheduler) -> Vec<Record> {
+pub(crate) fn of_home(own: &'static Scheduler) -> Vec<ThreadRecord> {
     let ready = ready(own);
     let here = registry::all().filter(|control| control.home() == Some(own.number()));
     here.filter_map(|control| of_resident(own, control, ready.contains(&std::ptr::from_ref(control).addr())))
         .collect()
 }
 
-fn of_resident(own: &'static Scheduler, control: &'static Control, ready: bool) -> Option<Record> {
+fn of_resident(own: &'static Scheduler, control: &'static Control, ready: bool) -> Option<ThreadRecord> {
     // SAFETY: it lives here, and no thread runs.
     let awaited = if ready { None } else { unsafe { control.awaited() } };
-    let mut record = Record::of(control, || if awaited.is_some() { State::Blocked } else { State::Ready })?;
+    let mut record =
+        ThreadRecord::of(control, || if awaited.is_some() { State::Blocked } else { State::Ready })?;
     record.since_ns = awaited.map(|_| control.since());
     record.awaited = awaited;
     // SAFETY: as above.
@@ -126,7 +127,7 @@ pub(crate) fn interrupted(
     frames: &mut [usize],
     write: &mut impl FnMut(u64, &[usize]),
 ) {
-    let Some(me) = own.current_if_any().or_else(|| own.outside().out.get()) else { return };
+    let Some(me) = own.current_if_any().or_else(|| own.outside().in_blocking_call.get()) else { return };
     let found = underpass_context::trace_interrupted(frames, unwinder);
     // The handler's own frames are above the one that was interrupted.
     if let Some(begin) = frames[..found].iter().position(|&ip| ip == instruction + 1) {

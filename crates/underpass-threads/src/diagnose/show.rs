@@ -6,12 +6,12 @@ use std::fmt;
 
 /// A thread's name and number, for people.
 #[derive(Clone, Copy)]
-pub(crate) struct Named<'a> {
+pub(crate) struct ThreadLabel<'a> {
     pub(crate) id: ThreadId,
     pub(crate) name: Option<&'a str>,
 }
 
-impl fmt::Display for Named<'_> {
+impl fmt::Display for ThreadLabel<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name {
             Some(name) => write!(f, "'{name}' ({})", self.id),
@@ -21,12 +21,12 @@ impl fmt::Display for Named<'_> {
 }
 
 /// What is waited for, and who holds it, for people.
-pub(crate) struct Held<'a> {
+pub(crate) struct HeldThing<'a> {
     pub(crate) awaited: Awaited,
-    pub(crate) holder: Option<Named<'a>>,
+    pub(crate) holder: Option<ThreadLabel<'a>>,
 }
 
-impl fmt::Display for Held<'_> {
+impl fmt::Display for HeldThing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Awaited { kind, address, .. } = self.awaited;
         match self.holder {

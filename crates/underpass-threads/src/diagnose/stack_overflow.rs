@@ -6,7 +6,7 @@
 
 use crate::block::control::Control;
 use crate::block::thread_id::ThreadId;
-use crate::diagnose::show::Named;
+use crate::diagnose::show::ThreadLabel;
 use crate::diagnose::trace;
 use crate::sched::scheduler::{self, Scheduler};
 use std::fmt::{self, Write};
@@ -29,7 +29,7 @@ static TRACE: [AtomicUsize; FRAMES] = [const { AtomicUsize::new(0) }; FRAMES];
 /// Has overflows told from now on.
 pub(crate) fn watch() {
     // Somebody else may have a better idea.
-    let _ = fault::install(told);
+    let _ = fault::install(handle_fault);
 }
 
 /// The calling kernel thread runs an activation.
@@ -39,7 +39,7 @@ pub(crate) fn begin() -> Option<fault::FaultStack> {
 }
 
 /// On the kernel thread that has the fault, in its handler.
-fn told(fault: Fault) {
+fn handle_fault(fault: Fault) {
     let Some((own, me, context)) = scheduler::here() else { return };
     let (low, high) = context.bounds();
     if !(low..low + GUARD).contains(&fault.address) {
@@ -50,14 +50,14 @@ fn told(fault: Fault) {
 }
 
 fn overflow(own: &Scheduler, me: &'static Control, size: usize, fault: Fault) -> ! {
-    let mut out = Out;
+    let mut out = StandardError;
     let id = ThreadId(me.id());
     // Output that fails can't be helped.
     let _ = me.try_with_name(|name| {
         writeln!(
             out,
             "\nunderpass: thread {} has overflowed its stack of {} KiB",
-            Named { id, name },
+            ThreadLabel { id, name },
             size / 1024
         )
     });
@@ -91,7 +91,7 @@ fn overflow(own: &Scheduler, me: &'static Control, size: usize, fault: Fault) ->
 
 /// The names of functions take too long.
 fn give_up() {
-    let mut out = Out;
+    let mut out = StandardError;
     let frames = TRACE.iter().map(|place| place.load(Ordering::Relaxed)).take_while(|&frame| frame != 0);
     for frame in frames {
         let _ = writeln!(out, "      {frame:#x}");
@@ -100,9 +100,9 @@ fn give_up() {
 }
 
 /// The standard error output, by system calls alone.
-struct Out;
+struct StandardError;
 
-impl Write for Out {
+impl Write for StandardError {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         process::say(text.as_bytes());
         Ok(())

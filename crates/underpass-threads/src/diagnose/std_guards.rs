@@ -10,7 +10,7 @@
 use crate::block::control::Control;
 use crate::block::registry;
 use crate::block::thread_id::ThreadId;
-use crate::diagnose::show::Named;
+use crate::diagnose::show::ThreadLabel;
 use crate::sched::activations::{self, Outside};
 use std::fmt;
 use underpass_context::{Context, Stack};
@@ -44,7 +44,7 @@ pub struct HeldUp {
 
 impl fmt::Display for HeldUp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let waiter = Named { id: self.waiter, name: self.waiter_name.as_deref() };
+        let waiter = ThreadLabel { id: self.waiter, name: self.waiter_name.as_deref() };
         let (activation, lock) = (self.activation, self.lock);
         write!(
             f,
@@ -52,7 +52,7 @@ impl fmt::Display for HeldUp {
         )?;
         for (place, (id, name)) in self.holders.iter().enumerate() {
             let and = if place == 0 { "" } else { " or " };
-            write!(f, "{and}thread {}", Named { id: *id, name: name.as_deref() })?;
+            write!(f, "{and}thread {}", ThreadLabel { id: *id, name: name.as_deref() })?;
         }
         f.write_str(
             " of the same activation seems to hold while it is suspended. Drop the guard before what suspends the thread, or use \

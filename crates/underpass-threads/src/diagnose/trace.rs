@@ -18,7 +18,7 @@ const SWITCH: [(&str, &str); 5] = [
     ("underpass-context", ""),
     ("underpass-threads", "sched/scheduler.rs"),
     ("underpass-threads", "sched/switching.rs"),
-    ("underpass-threads", "diagnose/report.rs"),
+    ("underpass-threads", "sched/self_report.rs"),
     ("underpass-threads", "wait/suspend.rs"),
 ];
 /// Where a thread's own frames end.

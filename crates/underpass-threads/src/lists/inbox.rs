@@ -6,17 +6,17 @@ use underpass_seam::StaticSlot;
 /// Many put in, the owner takes all out. The last that came is the first in the chain.
 #[derive(Debug)]
 #[repr(transparent)]
-pub struct Mailbox<T: 'static> {
+pub struct Inbox<T: 'static> {
     last: StaticSlot<T>,
 }
 
-impl<T> Default for Mailbox<T> {
+impl<T> Default for Inbox<T> {
     fn default() -> Self {
         Self { last: StaticSlot::new() }
     }
 }
 
-impl<T: Linked> Mailbox<T> {
+impl<T: Linked> Inbox<T> {
     /// Whether something is in it: a hint.
     #[inline]
     pub fn is_empty(&self) -> bool {

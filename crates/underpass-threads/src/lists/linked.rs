@@ -11,18 +11,18 @@ pub trait Linked: 'static + Sized {
 
 /// First come, first served. One kernel thread puts in and takes out; others may see whether it is
 /// empty.
-pub struct Queue<T: 'static> {
+pub struct LinkedQueue<T: 'static> {
     first: StaticSlot<T>,
     last: StaticSlot<T>,
 }
 
-impl<T> Default for Queue<T> {
+impl<T> Default for LinkedQueue<T> {
     fn default() -> Self {
         Self { first: StaticSlot::new(), last: StaticSlot::new() }
     }
 }
 
-impl<T: Linked> Queue<T> {
+impl<T: Linked> LinkedQueue<T> {
     /// Whether it is empty: a hint to others than its owner.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -53,7 +53,7 @@ impl<T: Linked> Queue<T> {
     }
 }
 
-impl<T: Linked> Queue<T> {
+impl<T: Linked> LinkedQueue<T> {
     /// Where the first one's address lies in it, for debuggers.
     pub const PLACE_OF_FIRST: usize = std::mem::offset_of!(Self, first);
 
@@ -68,18 +68,18 @@ impl<T: Linked> Queue<T> {
 }
 
 /// Last come, first served: what was used last is warm. Of one kernel thread.
-pub struct Stock<T: 'static> {
+pub struct LinkedStack<T: 'static> {
     top: Cell<Option<&'static T>>,
     len: Cell<usize>,
 }
 
-impl<T> Default for Stock<T> {
+impl<T> Default for LinkedStack<T> {
     fn default() -> Self {
         Self { top: Cell::new(None), len: Cell::new(0) }
     }
 }
 
-impl<T: Linked> Stock<T> {
+impl<T: Linked> LinkedStack<T> {
     /// How many there are.
     #[inline]
     pub fn len(&self) -> usize {

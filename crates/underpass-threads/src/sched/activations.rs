@@ -2,8 +2,8 @@
 
 use crate::block::control::Control;
 use crate::block::owned::Owned;
-use crate::lists::inbox::Mailbox;
-use crate::lists::linked::Queue;
+use crate::lists::inbox::Inbox;
+use crate::lists::linked::LinkedQueue;
 use crate::lists::ring::Ring;
 use crate::sched::no_preempt::critical;
 use crate::sched::scheduler::Scheduler;
@@ -16,7 +16,7 @@ use underpass_processor::{Activation, MOST_ACTIVATIONS, Pool};
 use underpass_seam::StaticSlot;
 
 /// Something that an activation does between two threads, for others.
-pub(crate) type Errand = Box<dyn FnOnce(&'static Scheduler) + Send>;
+pub(crate) type InjectedTask = Box<dyn FnOnce(&'static Scheduler) + Send>;
 
 /// The outside of one activation. Small, so that those of all lie on a page or two; and apart from
 /// the others' lines, as its own kernel thread writes it at every switch.
@@ -24,16 +24,16 @@ pub(crate) type Errand = Box<dyn FnOnce(&'static Scheduler) + Send>;
 pub(crate) struct Outside {
     pub(crate) activation: &'static Activation,
     /// Its threads that can go on. Its own; others see whether there are any.
-    pub(crate) ready: Queue<Control>,
+    pub(crate) ready: LinkedQueue<Control>,
     /// The thread that runs. Its own; others read it, for people.
     pub(crate) current: StaticSlot<Control>,
     /// The thread that is in a blocking call on it, or listens for the next loan. Its own; others
     /// read it, for people.
-    pub(crate) out: StaticSlot<Control>,
+    pub(crate) in_blocking_call: StaticSlot<Control>,
     /// Its threads that others told to go on.
-    pub(crate) told: Mailbox<Control>,
-    errands: Mutex<Vec<Errand>>,
-    any_errands: AtomicBool,
+    pub(crate) inbox: Inbox<Control>,
+    injected: Mutex<Vec<InjectedTask>>,
+    any_injected: AtomicBool,
     /// Threads that any activation may take.
     pub(crate) free: Ring<Control, 1024>,
     /// It runs one thread that wants an activation of its own. Its own; others read it.
@@ -116,7 +116,7 @@ pub(crate) fn at(number: usize) -> &'static Outside {
 /// Calls one activation that sleeps, if one may run: there is work that any may do. OThreads'
 /// `ActivationRequest`.
 #[inline]
-pub fn rouse() {
+pub fn wake_idle() {
     // SYNC with the heavy barrier in `sleep`: our work, or the sleep of who would do it, is seen.
     barrier::light();
     start().request();
@@ -138,29 +138,29 @@ pub fn insist() {
 
 /// Calls every activation that sleeps: the lines have changed, and what they hold of the old ones
 /// is to be let go of.
-pub fn rouse_all() {
+pub fn wake_all_idle() {
     barrier::light();
     all().for_each(Outside::call);
 }
 
 impl Outside {
     /// For debuggers, as the table says.
-    pub(crate) const FIELDS: [u64; 4] = [
+    pub(crate) const OFFSETS: [u64; 4] = [
         offset_of!(Self, current) as u64,
-        offset_of!(Self, out) as u64,
-        (offset_of!(Self, ready) + Queue::<Control>::PLACE_OF_FIRST) as u64,
-        offset_of!(Self, told) as u64,
+        offset_of!(Self, in_blocking_call) as u64,
+        (offset_of!(Self, ready) + LinkedQueue::<Control>::PLACE_OF_FIRST) as u64,
+        offset_of!(Self, inbox) as u64,
     ];
 
     fn new(activation: &'static Activation) -> Self {
         Self {
             activation,
-            ready: Queue::default(),
+            ready: LinkedQueue::default(),
             current: StaticSlot::new(),
-            out: StaticSlot::new(),
-            told: Mailbox::default(),
-            errands: Mutex::default(),
-            any_errands: AtomicBool::new(false),
+            in_blocking_call: StaticSlot::new(),
+            inbox: Inbox::default(),
+            injected: Mutex::default(),
+            any_injected: AtomicBool::new(false),
             free: Ring::default(),
             dedicated: AtomicBool::new(false),
             live: AtomicU32::new(0),
@@ -184,37 +184,37 @@ impl Outside {
     }
 
     /// Has the activation do something between two threads.
-    pub(crate) fn ask(&self, errand: Errand) {
+    pub(crate) fn inject(&self, task: InjectedTask) {
         // Schedulers take this lock: who is preempted must not hold it.
         let held = critical();
-        self.errands.lock().unwrap_or_else(PoisonError::into_inner).push(errand);
+        self.injected.lock().unwrap_or_else(PoisonError::into_inner).push(task);
         drop(held);
-        // SYNC with `any_errands` swap in `errands`; the list itself is under its lock. A swap,
+        // SYNC with `any_injected` swap in `injected`; the list itself is under its lock. A swap,
         // since some sleep without a heavy barrier.
-        self.any_errands.swap(true, Ordering::AcqRel);
+        self.any_injected.swap(true, Ordering::AcqRel);
         self.look_up();
     }
 
     /// Whether others have left something with this activation: a hint.
     #[inline]
-    pub(crate) fn has_told(&self) -> bool {
+    pub(crate) fn has_remote_work(&self) -> bool {
         // Relaxed: looked at again and again.
-        !self.told.is_empty() || self.any_errands.load(Ordering::Relaxed)
+        !self.inbox.is_empty() || self.any_injected.load(Ordering::Relaxed)
     }
 
     /// Takes the threads that others told to go on.
     #[inline]
-    pub(crate) fn collect(&self, each: impl FnMut(&'static Control)) {
-        if !self.told.is_empty() {
-            self.told.take_all(each);
+    pub(crate) fn take_inbox(&self, each: impl FnMut(&'static Control)) {
+        if !self.inbox.is_empty() {
+            self.inbox.take_all(each);
         }
     }
 
     /// Takes what others want done.
-    pub(crate) fn errands(&self) -> Vec<Errand> {
-        // SYNC with `any_errands` store in `ask`.
-        if self.any_errands.load(Ordering::Relaxed) && self.any_errands.swap(false, Ordering::Acquire) {
-            return std::mem::take(&mut *self.errands.lock().unwrap_or_else(PoisonError::into_inner));
+    pub(crate) fn take_injected(&self) -> Vec<InjectedTask> {
+        // SYNC with `any_injected` store in `ask`.
+        if self.any_injected.load(Ordering::Relaxed) && self.any_injected.swap(false, Ordering::Acquire) {
+            return std::mem::take(&mut *self.injected.lock().unwrap_or_else(PoisonError::into_inner));
         }
         Vec::new()
     }

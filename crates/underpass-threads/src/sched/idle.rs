@@ -4,7 +4,7 @@ use crate::block::coarse_clock;
 use crate::block::control::Control;
 use crate::sched::activations;
 use crate::sched::runner;
-use crate::sched::scheduler::{Lines, Scheduler, TURNS};
+use crate::sched::scheduler::{OwnLines, SWITCHES, Scheduler};
 use crate::sched::stealing;
 use crate::sched::thread_end;
 use crate::sched::unused_blocks;
@@ -50,7 +50,7 @@ impl Scheduler {
 
     /// Whether calls that have come are this activation's to serve: no other looks at the lines, or
     /// it is held up.
-    pub(crate) fn may_dispatch(&self, lines: &Lines) -> bool {
+    pub(crate) fn may_dispatch(&self, lines: &OwnLines) -> bool {
         activations::lead(self.number()) || lines.iter().any(|line| persists(&***line))
     }
 
@@ -74,9 +74,9 @@ impl Scheduler {
     }
 
     /// The lines to look at.
-    pub(crate) fn lines(&self) -> Lines {
+    pub(crate) fn lines(&self) -> OwnLines {
         if self.stale() {
-            let new: Lines = self.view.borrow_mut().get().iter().cloned().map(Rc::new).collect();
+            let new: OwnLines = self.view.borrow_mut().get().iter().cloned().map(Rc::new).collect();
             let gone = missing(&self.lines.borrow(), &new);
             self.lines.replace(new);
             self.leave_small_stack();
@@ -126,7 +126,7 @@ impl Scheduler {
 
     /// Threads keep this activation busy, so that it does not sleep over calls that no peer takes:
     /// it asks now and then.
-    fn insist_in_time(&self, lines: &Lines) {
+    fn insist_in_time(&self, lines: &OwnLines) {
         let now = now_ns();
         if now - self.insisted.get() >= PROMPT {
             self.insisted.set(now);
@@ -136,7 +136,7 @@ impl Scheduler {
 
     /// Notes that the calling thread waits for what may come without a pause, about as long as so
     /// many `looks` of one who polls and is answered; says whether to [look
-    /// around](Self::look_around) when it has come.
+    /// around](Self::maintain) when it has come.
     #[inline]
     pub(crate) fn waits(&self, looks: u32) -> bool {
         let waits = self.waits.get().saturating_add(looks);
@@ -149,7 +149,7 @@ impl Scheduler {
     /// this processor, threads whose time has come among them.
     #[cold]
     #[inline(never)]
-    pub(crate) fn look_around(&'static self) {
+    pub(crate) fn maintain(&'static self) {
         self.waits.set(0);
         self.passed(Spin::BATCH);
         // What others of its threads owe: as in `poll`.
@@ -158,7 +158,7 @@ impl Scheduler {
         let calls = || self.serving.is_some() && self.calls_pending();
         if self.glance() || calls() {
             // The scheduler sees to the timers, the lines and the unstarted.
-            self.turns.set(TURNS);
+            self.switches.set(SWITCHES);
             self.yield_now();
         }
     }
@@ -175,7 +175,7 @@ impl Scheduler {
     pub(crate) fn passed(&self, times: u32) {
         if lines::passed(times) {
             // Nobody holds on to a dormant line in its sleep.
-            activations::rouse_all();
+            activations::wake_all_idle();
         }
     }
 
@@ -192,11 +192,11 @@ impl Scheduler {
         }
         let mut spin = Spin::new(&self.habit);
         self.fire();
-        self.carriers.reclaim(|| self.wanted_soon());
+        self.runners.reclaim(|| self.wanted_soon());
         loop {
             let lines = self.lines();
-            let tired = self.tired.take();
-            let pays = lines.iter().any(|line| line.elsewhere()) && !tired && !self.led_by_another();
+            let spun_in_vain = self.spun_in_vain.take();
+            let pays = lines.iter().any(|line| line.elsewhere()) && !spun_in_vain && !self.led_by_another();
             let shares = lines.iter().any(|line| line.shares());
             loop {
                 let replied = lines.iter().fold(false, |any, line| line.poll() | any);

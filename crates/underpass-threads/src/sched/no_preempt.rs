@@ -7,16 +7,16 @@ use underpass_processor::preempt;
 /// Holds off preemption while it lives: for the runtime's own short locks. Its thread doesn't block
 /// meanwhile.
 #[derive(Debug)]
-pub struct Critical(PhantomData<*mut ()>);
+pub struct CriticalSection(PhantomData<*mut ()>);
 
 /// Holds off preemption while the value lives. Costs a call and an instruction each way.
 #[inline]
-pub fn critical() -> Critical {
+pub fn critical() -> CriticalSection {
     preempt::disable();
-    Critical(PhantomData)
+    CriticalSection(PhantomData)
 }
 
-impl Drop for Critical {
+impl Drop for CriticalSection {
     #[inline]
     fn drop(&mut self) {
         preempt::enable();
@@ -26,17 +26,17 @@ impl Drop for Critical {
 /// Holds off preemption while it lives, in a few instructions among which no other such begins. Its
 /// thread doesn't block meanwhile.
 #[derive(Debug)]
-pub struct Brief(PhantomData<*mut ()>);
+pub struct BriefSection(PhantomData<*mut ()>);
 
 /// Holds off preemption while the value lives, for a few instructions among which nobody else calls
 /// this. Costs a store each way.
 #[inline(always)]
-pub fn brief() -> Brief {
+pub fn brief() -> BriefSection {
     preempt::begin_brief();
-    Brief(PhantomData)
+    BriefSection(PhantomData)
 }
 
-impl Drop for Brief {
+impl Drop for BriefSection {
     #[inline(always)]
     fn drop(&mut self) {
         preempt::end_brief();

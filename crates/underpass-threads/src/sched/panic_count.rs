@@ -60,7 +60,7 @@ fn set_aside() -> u32 {
     while std::thread::panicking() {
         // Without memory for one, or a kernel thread to charge it, the count stays where it is.
         let Some(token) = pop(&CHARGED).or_else(Token::charged_elsewhere) else { break };
-        token.turn();
+        token.switch();
         push(&SPENT, token);
         panics += 1;
     }
@@ -71,7 +71,7 @@ fn set_aside() -> u32 {
 fn take_up(panics: u32) {
     for _ in 0..panics {
         let token = pop(&SPENT).expect("a token was spent for each panic that was set aside");
-        token.turn();
+        token.switch();
         push(&CHARGED, token);
     }
 }
@@ -106,7 +106,7 @@ impl Token {
         let charge = move || {
             // The whole of it, not the reference inside.
             let token = token;
-            token.turn();
+            token.switch();
             token
         };
         std::thread::Builder::new().name("underpass-panics".into()).spawn(charge).ok()?.join().ok()
@@ -116,12 +116,12 @@ impl Token {
         let stack = Stacks::new(STACK, 0).take().ok()?;
         let inner: &'static Inner =
             Box::leak(Box::new(Inner { context: OnceCell::new(), base: Base::default() }));
-        inner.context.get_or_init(|| Context::new(stack, move || inner.circulate()));
+        inner.context.get_or_init(|| Context::new(stack, move || inner.run()));
         Some(Self(inner))
     }
 
     /// Has it panic, or catch itself.
-    fn turn(&self) {
+    fn switch(&self) {
         let _held = critical();
         // SAFETY: it is paused or has not begun, and whoever has the token alone enters it; the
         // base is used for nothing else.
@@ -134,7 +134,7 @@ impl Inner {
         self.context.get().expect("a token is made with its context")
     }
 
-    fn circulate(&'static self) -> &'static Base {
+    fn run(&'static self) -> &'static Base {
         loop {
             let caught = catch_unwind(AssertUnwindSafe(|| {
                 let _pauses = OnUnwind(self);

@@ -1,6 +1,6 @@
 //! Activations that were started in place of others that blocked, and are needed no more: they end.
 
-use crate::sched::scheduler::{Lines, Scheduler};
+use crate::sched::scheduler::{OwnLines, Scheduler};
 use crate::sched::stealing;
 use std::rc::Rc;
 use underpass_os::clock::now_ns;
@@ -40,9 +40,9 @@ impl Scheduler {
     /// This activation has ended. Whoever comes in its place begins anew.
     pub(crate) fn ends(&self) {
         self.ended.set(true);
-        let lines: Lines = self.lines.replace(Rc::new([]));
+        let lines: OwnLines = self.lines.replace(Rc::new([]));
         self.view.replace(View::default());
-        self.carriers.trim();
+        self.runners.trim();
         Self::leave();
         self.activation().leave();
         // Maybe the last of a line, and so of an implementation: its destructor runs on what is a

@@ -5,7 +5,7 @@ use crate::block::control::{Control, flag};
 use crate::block::locals;
 use crate::sched::activations;
 use crate::sched::no_preempt::critical;
-use crate::sched::runner_pool::Kept;
+use crate::sched::runner_pool::RunnerPool;
 use crate::sched::scheduler::{self, Scheduler};
 use crate::sched::stack_sizes::{self, STACK};
 use crate::sched::switch_hooks;
@@ -25,14 +25,14 @@ const KEPT: usize = 256 * 1024;
 
 /// What a carrier's stack is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum RunnerKind {
     /// A thread that somebody has started.
     Thread,
     /// The calls that come: an E-stack.
     Handler,
 }
 
-impl Kind {
+impl RunnerKind {
     const ALL: [Self; 2] = [Self::Thread, Self::Handler];
 
     /// What the stack of this thread is for.
@@ -51,18 +51,18 @@ impl Kind {
 }
 
 /// The idle carriers of one kind that all activations share.
-struct Shelf {
-    kept: Mutex<Kept>,
+struct SharedRunners {
+    kept: Mutex<RunnerPool>,
     /// When to look for those that are unused; 0: not at all.
     due: AtomicU64,
 }
 
-impl Shelf {
+impl SharedRunners {
     const fn new() -> Self {
-        Self { kept: Mutex::new(Kept::new()), due: AtomicU64::new(0) }
+        Self { kept: Mutex::new(RunnerPool::new()), due: AtomicU64::new(0) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, RunnerPool> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -74,8 +74,8 @@ impl Shelf {
     }
 }
 
-/// One for each [`Kind`].
-static COMMON: [Shelf; 2] = [const { Shelf::new() }; 2];
+/// One for each [`RunnerKind`].
+static COMMON: [SharedRunners; 2] = [const { SharedRunners::new() }; 2];
 /// Stacks that were made for carriers, and those of them that were given back.
 static MADE: AtomicU64 = AtomicU64::new(0);
 static ENDED: AtomicU64 = AtomicU64::new(0);
@@ -92,17 +92,17 @@ pub(crate) fn made_and_ended() -> (u64, u64) {
 /// clock.
 #[inline]
 pub(crate) fn due() -> Option<u64> {
-    COMMON.iter().filter_map(Shelf::due).min()
+    COMMON.iter().filter_map(SharedRunners::due).min()
 }
 
-/// The idle carriers of one activation, of each [`Kind`].
+/// The idle carriers of one activation, of each [`RunnerKind`].
 #[derive(Default)]
-pub(crate) struct Carriers {
+pub(crate) struct Runners {
     #[allow(clippy::vec_box, reason = "what runs on a context knows its address")]
     idle: [RefCell<Vec<Box<Context>>>; 2],
 }
 
-impl Carriers {
+impl Runners {
     /// One for `control`; nothing if there is no memory for a stack.
     #[inline]
     pub(crate) fn take(&self, control: &Control) -> Option<Box<Context>> {
@@ -111,7 +111,7 @@ impl Carriers {
         if size != 0 && size != STACK {
             return fresh(size);
         }
-        let kind = Kind::of(control);
+        let kind = RunnerKind::of(control);
         let warm = self.idle[kind as usize].borrow_mut().pop_if(|context| kind.keeps(context));
         warm.or_else(|| take_common(kind))
     }
@@ -121,7 +121,7 @@ impl Carriers {
     ///
     /// # Errors
     /// The context, if enough are kept or it is of an unusual size.
-    fn keep_near(&self, kind: Kind, context: Box<Context>) -> Result<(), Box<Context>> {
+    fn keep_near(&self, kind: RunnerKind, context: Box<Context>) -> Result<(), Box<Context>> {
         let mut idle = self.idle[kind as usize].borrow_mut();
         if !kind.keeps(&context) || idle.len() >= WARM {
             return Err(context);
@@ -133,7 +133,7 @@ impl Carriers {
     /// Keeps one that has paused with nothing to do, for any activation, or lets it go if enough
     /// are kept. Says whether somebody has to look for unused ones from now on, where nobody had
     /// to.
-    pub(crate) fn keep(&self, kind: Kind, context: Box<Context>) -> bool {
+    pub(crate) fn keep(&self, kind: RunnerKind, context: Box<Context>) -> bool {
         if !kind.keeps(&context) {
             end(context);
             return false;
@@ -151,7 +151,7 @@ impl Carriers {
 
     /// Gives the memory of all idle carriers back to the kernel. Between two threads.
     pub(crate) fn trim(&self) {
-        for kind in Kind::ALL {
+        for kind in RunnerKind::ALL {
             let shelf = &COMMON[kind as usize];
             let mut kept = shelf.lock();
             let common = kept.take_all();
@@ -179,8 +179,8 @@ impl Carriers {
         // Relaxed, both: so that nobody is asked at each of many attempts.
         if !ASKED.swap(true, Ordering::Relaxed) {
             activations::all().for_each(|outside| {
-                outside.ask(Box::new(|own| {
-                    own.carriers.trim();
+                outside.inject(Box::new(|own| {
+                    own.runners.trim();
                     ASKED.store(false, Ordering::Relaxed);
                 }));
             });
@@ -203,13 +203,13 @@ fn reclaim(wanted: impl Fn() -> bool) {
 }
 
 #[cold]
-fn take_common(kind: Kind) -> Option<Box<Context>> {
+fn take_common(kind: RunnerKind) -> Option<Box<Context>> {
     let _held = critical();
     let idle = COMMON[kind as usize].lock().pop_if(|context| kind.keeps(context));
     idle.or_else(|| {
         fresh(match kind {
-            Kind::Thread => STACK,
-            Kind::Handler => stack_sizes::stack_size(),
+            RunnerKind::Thread => STACK,
+            RunnerKind::Handler => stack_sizes::stack_size(),
         })
     })
 }
@@ -239,7 +239,7 @@ fn fresh(size: usize) -> Option<Box<Context>> {
 /// ```
 pub fn trim() {
     let living = activations::all().filter(|outside| !outside.activation.has_ended());
-    living.for_each(|outside| outside.ask(Box::new(|own| own.carriers.trim())));
+    living.for_each(|outside| outside.inject(Box::new(|own| own.runners.trim())));
 }
 
 /// Ends an idle carrier.
@@ -355,17 +355,17 @@ fn preempt_enable() {
 fn finish(control: &'static Control, end: End) -> Finished {
     // Not `disable`: sections that the thread has forgotten end with it.
     preempt::suspend();
-    let (own, kind) = (scheduler::anew(), Kind::of(control));
+    let (own, kind) = (scheduler::anew(), RunnerKind::of(control));
     // SAFETY: the thread runs, so its home is this very kernel thread.
     let place = unsafe { control.context.get() };
     let context = place.take().expect("a thread that runs has a context");
     switch_hooks::pauses(own, control);
-    control.expire();
+    control.mark_ended();
     if end == End::Unheeded {
         thread_end::release(control);
     } else if !thread_end::tell_end(control) {
         *place = Some(context);
-        control.settle(own.number());
+        control.set_home(own.number());
         switch_hooks::resumes(own, control);
         preempt::enable();
         return Finished::Unheeded;
@@ -378,10 +378,10 @@ fn finish(control: &'static Control, end: End) -> Finished {
         return Finished::Next;
     }
     let here = std::ptr::from_ref(&*context);
-    if kind == Kind::Handler {
+    if kind == RunnerKind::Handler {
         shed(&context);
     }
-    match own.carriers.keep_near(kind, context) {
+    match own.runners.keep_near(kind, context) {
         Err(context) => own.done(kind, context),
         Ok(()) => {
             own.outside().current.clear();
@@ -406,12 +406,12 @@ impl Scheduler {
         // whoever starts many shall not be switched to after each.
         let others = (outside.free.is_empty() && !outside.ready.is_empty())
             || self.is_dedicated()
-            || self.has_to_look_around();
+            || self.needs_maintenance();
         if others || context.size() != STACK {
             return None;
         }
         let next = self.take_near()?;
-        next.settle(self.number());
+        next.set_home(self.number());
         self.add_live(1);
         if next.stack.load(Ordering::Relaxed) != 0 || next.has(flag::MIGRATES) {
             // It has or wants another stack.

@@ -16,7 +16,7 @@ const BATCH: usize = 64;
 /// Last come, first taken: those at the bottom may lie there for long after a burst of threads, and
 /// have lent their stacks' memory to the kernel. Each is lent once, when it is [`WARM`] places
 /// below the top, so a pool that breathes by fewer makes no system calls.
-pub(crate) struct Kept {
+pub(crate) struct RunnerPool {
     #[allow(clippy::vec_box, reason = "what runs on a context knows its address")]
     idle: Vec<Box<Context>>,
     /// So many at the bottom are lent.
@@ -27,7 +27,7 @@ pub(crate) struct Kept {
     due: u64,
 }
 
-impl Kept {
+impl RunnerPool {
     pub(crate) const fn new() -> Self {
         Self { idle: Vec::new(), lent: 0, fewest: 0, due: 0 }
     }
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn so_many_are_kept_and_those_at_the_bottom_are_lent_once() {
-        let mut kept = Kept::new();
+        let mut kept = RunnerPool::new();
         let refused = (0..MOST + 5).filter(|_| kept.push(context()).is_err()).count();
         assert_eq!((refused, kept.lent), (5, MOST - WARM));
         for _ in 0..WARM + 10 {
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn those_that_nobody_needed_for_a_while_are_given_back() {
-        let mut kept = Kept::new();
+        let mut kept = RunnerPool::new();
         (0..WARM).for_each(|_| assert!(kept.push(context()).is_ok()));
         assert_eq!(kept.due(), 0, "these are kept");
         (0..300).for_each(|_| assert!(kept.push(context()).is_ok()));

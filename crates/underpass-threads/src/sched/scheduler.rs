@@ -1,11 +1,11 @@
 //! One activation from the inside: which of its threads runs next.
 
 use crate::block::control::{Control, flag};
-use crate::block::served::Served;
+use crate::block::served::ServedLine;
 use crate::block::timers::Timers;
 use crate::sched::activations::{self, Outside};
 use crate::sched::listener_state::ListenerState;
-use crate::sched::runner::{Carriers, Kind};
+use crate::sched::runner::{RunnerKind, Runners};
 use crate::sched::stealing;
 use crate::sched::switch_hooks;
 use crate::sched::unused_blocks::UnusedBlocks;
@@ -19,11 +19,11 @@ use underpass_processor::{Activation, Habit, Line, Pool, preempt};
 
 /// Turns between two looks at the lines, the timers and the unstarted while threads keep an
 /// activation busy.
-pub(crate) const TURNS: u32 = 32;
+pub(crate) const SWITCHES: u32 = 32;
 
 /// An activation's own list of lines: counted without locked instructions, since only this
 /// activation counts.
-pub(crate) type Lines = Rc<[Rc<Arc<dyn Line>>]>;
+pub(crate) type OwnLines = Rc<[Rc<Arc<dyn Line>>]>;
 
 /// The inside of one activation. Only its own kernel thread comes here, and only while preemption
 /// is disabled or by a thread that asks for something of its own.
@@ -31,20 +31,20 @@ pub(crate) struct Scheduler {
     pub(crate) number: usize,
     pub(crate) outside: &'static Outside,
     pub(crate) base: Base,
-    pub(crate) turns: Cell<u32>,
+    pub(crate) switches: Cell<u32>,
     /// The thread that serves incoming calls, unless it has paused in one.
     pub(crate) dispatcher: Cell<Option<&'static Control>>,
     /// The dispatcher runs a procedure, called over this line.
-    pub(crate) serving: Served,
+    pub(crate) serving: ServedLine,
     /// A thread has spun in vain: sleep without spinning again.
-    pub(crate) tired: Cell<bool>,
-    pub(crate) carriers: Carriers,
+    pub(crate) spun_in_vain: Cell<bool>,
+    pub(crate) runners: Runners,
     /// A context that is about to pause with nothing to do.
-    pub(crate) done: Cell<Option<(Kind, Box<Context>)>>,
+    pub(crate) done: Cell<Option<(RunnerKind, Box<Context>)>>,
     unused: UnusedBlocks,
     timers: RefCell<Timers>,
     pub(crate) view: RefCell<View>,
-    pub(crate) lines: RefCell<Lines>,
+    pub(crate) lines: RefCell<OwnLines>,
     /// How soon calls and replies come when it is idle, and how soon the reply that a thread of it
     /// polls for.
     pub(crate) habit: Habit,
@@ -52,7 +52,7 @@ pub(crate) struct Scheduler {
     /// How often threads of it have begun to wait without a pause since it last looked around.
     pub(crate) waits: Cell<u32>,
     /// The number of the line whose turn it is to be served.
-    pub(crate) line_turn: Cell<usize>,
+    pub(crate) next_line_number: Cell<usize>,
     pub(crate) listener: ListenerState,
     /// A watcher of switches is being told.
     pub(crate) hook: Cell<bool>,
@@ -95,7 +95,7 @@ pub(crate) fn anew() -> &'static Scheduler {
 /// what it has interrupted.
 pub(crate) fn here() -> Option<(&'static Scheduler, &'static Control, &'static Context)> {
     let own = OWN.get()?;
-    let me = own.current_if_any().or_else(|| own.outside.out.get())?;
+    let me = own.current_if_any().or_else(|| own.outside.in_blocking_call.get())?;
     // SAFETY: its home is this very kernel thread, which does nothing else meanwhile.
     let context = unsafe { me.context.get() }.as_deref()?;
     Some((own, me, context))
@@ -123,11 +123,11 @@ impl Scheduler {
             number: outside.activation.number(),
             outside,
             base: Base::default(),
-            turns: Cell::new(0),
+            switches: Cell::new(0),
             dispatcher: Cell::new(None),
-            serving: Served::new(),
-            tired: Cell::new(false),
-            carriers: Carriers::default(),
+            serving: ServedLine::new(),
+            spun_in_vain: Cell::new(false),
+            runners: Runners::default(),
             done: Cell::new(None),
             unused: UnusedBlocks::default(),
             timers: RefCell::default(),
@@ -136,7 +136,7 @@ impl Scheduler {
             habit: Habit::of_leader(),
             reply_habit: Habit::new(),
             waits: Cell::new(0),
-            line_turn: Cell::new(0),
+            next_line_number: Cell::new(0),
             listener: ListenerState::default(),
             hook: Cell::new(false),
             insisted: Cell::new(0),
@@ -148,15 +148,15 @@ impl Scheduler {
     pub(crate) fn run(&'static self) {
         preempt::disable();
         while !self.ended.get() {
-            if self.outside.has_told() || self.outside.activation.summoned() {
+            if self.outside.has_remote_work() || self.outside.activation.summoned() {
                 self.attend();
             }
             if let Some(control) = self.outside.ready.pop() {
                 self.step(control);
-                self.turn();
+                self.count_switch();
             } else if let Some(control) = self.find() {
                 self.begin(control);
-                self.turn();
+                self.count_switch();
             } else {
                 self.idle();
             }
@@ -245,7 +245,7 @@ impl Scheduler {
             self.timers.borrow_mut().remove(timer);
         }
         self.lost_one();
-        control.unsettle();
+        control.leave_home();
         stealing::submit(control);
     }
 
@@ -259,16 +259,16 @@ impl Scheduler {
     #[inline]
     pub(crate) fn busy(&self) -> bool {
         !self.outside.ready.is_empty()
-            || self.outside.has_told()
+            || self.outside.has_remote_work()
             || (!self.outside.free.is_empty() && !self.is_dedicated())
     }
 
     /// Sees to what others want of this activation.
     #[cold]
     fn attend(&'static self) {
-        self.outside.collect(|control| self.push(control));
-        for errand in self.outside.errands() {
-            errand(self);
+        self.outside.take_inbox(|control| self.push(control));
+        for task in self.outside.take_injected() {
+            task(self);
         }
         if self.outside.activation.summoned() {
             self.outside.activation.answer();
@@ -290,7 +290,7 @@ impl Scheduler {
 
     /// Starts a thread, or takes over a migrating one.
     pub(crate) fn begin(&'static self, control: &'static Control) {
-        control.settle(self.number);
+        control.set_home(self.number);
         self.add_live(1);
         if control.has(flag::DEDICATED) {
             self.dedicate(true);
@@ -323,9 +323,9 @@ impl Scheduler {
         let Some(context) = self.context_of(control) else {
             // Memory is short: what is kept for later is needed now; else the thread waits until
             // another gives its stack back.
-            self.carriers.spare_none();
+            self.runners.spare_none();
             // So that timers end meanwhile: who waits for one may hold a stack.
-            self.turns.set(self.turns.get() + 1);
+            self.switches.set(self.switches.get() + 1);
             return self.outside.ready.push(control);
         };
         self.take_over(control);
@@ -336,7 +336,7 @@ impl Scheduler {
         // Others may have gone on in its place.
         let Some(control) = self.current_if_any() else {
             if let Some((kind, context)) = self.done.take()
-                && self.carriers.keep(kind, context)
+                && self.runners.keep(kind, context)
                 && self.is_listener()
             {
                 // It looks for unused ones when it comes to a processor, which may be never.
@@ -357,9 +357,9 @@ impl Scheduler {
     /// Counts a turn, so that threads that keep the processor busy don't keep calls, replies,
     /// timers and the unstarted waiting.
     #[inline]
-    fn turn(&'static self) {
-        if self.turns.get() >= TURNS {
-            self.turns.set(0);
+    fn count_switch(&'static self) {
+        if self.switches.get() >= SWITCHES {
+            self.switches.set(0);
             self.fire();
             self.poll();
             if !self.is_dedicated()

@@ -85,7 +85,7 @@ pub(crate) fn submit(control: &'static Control) {
             COMMON.put(control);
         }
     }
-    activations::rouse();
+    activations::wake_idle();
 }
 
 /// Whether any wait: a hint, exact after a heavy barrier.

@@ -79,7 +79,7 @@ fn call(own: &'static Scheduler, control: &'static Control, what: fn(&dyn Switch
     let current = own.outside.current.get();
     own.outside.current.clear();
     own.hook.set(true);
-    let told = catch_unwind(AssertUnwindSafe(|| what(*hook, ThreadId(control.id()))));
+    let called = catch_unwind(AssertUnwindSafe(|| what(*hook, ThreadId(control.id()))));
     own.hook.set(false);
     if let Some(current) = current {
         own.outside.current.set(current);
@@ -89,7 +89,7 @@ fn call(own: &'static Scheduler, control: &'static Control, what: fn(&dyn Switch
             Pool::heed();
         }
     }
-    if told.is_err() {
+    if called.is_err() {
         refuse(format_args!("has panicked. Catch panics in it"));
     }
 }

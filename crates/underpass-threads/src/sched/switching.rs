@@ -3,8 +3,8 @@
 
 use crate::block::control::{Control, flag};
 use crate::sched::panic_count;
-use crate::sched::runner::Kind;
-use crate::sched::scheduler::{Scheduler, TURNS};
+use crate::sched::runner::RunnerKind;
+use crate::sched::scheduler::{SWITCHES, Scheduler};
 use crate::sched::switch_hooks;
 use underpass_context::{Context, Pause, Resume};
 use underpass_processor::preempt;
@@ -56,7 +56,7 @@ impl Scheduler {
     /// from now on. Nothing if the scheduler has to look around first.
     #[inline(always)]
     fn next_after(&'static self, me: &'static Control, why: Pause) -> Option<&'static Context> {
-        if self.has_to_look_around() || me.has(flag::MIGRATES) {
+        if self.needs_maintenance() || me.has(flag::MIGRATES) {
             return None;
         }
         let context = match self.outside.ready.pop() {
@@ -80,7 +80,7 @@ impl Scheduler {
     #[inline(never)]
     fn next_unstarted(&'static self) -> Option<&'static Context> {
         let next = if self.is_dedicated() { None } else { self.take_near() }?;
-        next.settle(self.number);
+        next.set_home(self.number);
         self.add_live(1);
         self.first_context_of(next)
     }
@@ -98,7 +98,7 @@ impl Scheduler {
 
     /// The next thread after one that has ended, whose context is idle by now.
     pub(crate) fn next_after_end(&'static self) -> Option<&'static Context> {
-        if self.has_to_look_around() {
+        if self.needs_maintenance() {
             return None;
         }
         match self.outside.ready.pop() {
@@ -113,13 +113,13 @@ impl Scheduler {
         // SAFETY: it lives here and doesn't run.
         let context = unsafe { control.context.get() };
         if context.is_none() {
-            *context = self.carriers.take(control);
+            *context = self.runners.take(control);
         }
         context.as_deref()
     }
 
     /// A context ran out of threads and is about to pause.
-    pub(crate) fn done(&self, kind: Kind, context: Box<Context>) {
+    pub(crate) fn done(&self, kind: RunnerKind, context: Box<Context>) {
         self.outside.current.clear();
         self.done.set(Some((kind, context)));
     }
@@ -129,15 +129,15 @@ impl Scheduler {
     pub(crate) fn take_over(&self, control: &'static Control) {
         self.outside.current.set(control);
         self.outside.activation.stepped();
-        self.turns.set(self.turns.get() + 1);
+        self.switches.set(self.switches.get() + 1);
     }
 
     /// Whether the scheduler has something else to see to before the next thread runs.
     #[inline(always)]
-    pub(crate) fn has_to_look_around(&self) -> bool {
-        self.outside.has_told()
+    pub(crate) fn needs_maintenance(&self) -> bool {
+        self.outside.has_remote_work()
             || self.outside.activation.summoned()
-            || self.turns.get() + 1 >= TURNS
+            || self.switches.get() + 1 >= SWITCHES
             || self.serving.is_some()
             || switch_hooks::set()
     }

@@ -3,7 +3,7 @@
 use crate::block::control::Control;
 use crate::block::registry;
 use crate::block::thread_id::is_used_up;
-use crate::lists::linked::Stock;
+use crate::lists::linked::LinkedStack;
 use crate::sched::no_preempt::critical;
 use crate::sched::scheduler;
 use std::sync::{Mutex, PoisonError};
@@ -68,7 +68,7 @@ fn give_to_all(one: Option<&'static Control>) {
 }
 
 /// The blocks that one activation keeps for its next threads.
-pub(crate) type UnusedBlocks = Stock<Control>;
+pub(crate) type UnusedBlocks = LinkedStack<Control>;
 
 #[cfg(test)]
 mod tests {

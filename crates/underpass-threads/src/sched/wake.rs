@@ -36,12 +36,12 @@ pub(crate) fn make_ready(control: &'static Control, home: usize) {
         }
     });
     if here != Some(true) {
-        tell(control, home);
+        wake_remotely(control, home);
     }
 }
 
-fn tell(control: &'static Control, home: usize) {
+fn wake_remotely(control: &'static Control, home: usize) {
     let outside = at(home);
-    outside.told.put(control);
+    outside.inbox.put(control);
     outside.look_up();
 }

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 /// Told of activations that were found blocked.
 ///
 /// The monitor calls these, and handlers of signals do: they take neither lock nor memory.
-pub trait Watcher: Send + Sync {
+pub trait BlockedWatcher: Send + Sync {
     /// An activation was found blocked, or one that was is so no more.
     fn changed(&self);
 
@@ -16,10 +16,10 @@ pub trait Watcher: Send + Sync {
     fn settled(&self) -> bool;
 }
 
-static WATCHER: OnceLock<&'static dyn Watcher> = OnceLock::new();
+static WATCHER: OnceLock<&'static dyn BlockedWatcher> = OnceLock::new();
 
 /// Has `watcher` told from now on; `false` if another is told already.
-pub fn watch_blocked(watcher: &'static dyn Watcher) -> bool {
+pub fn watch_blocked(watcher: &'static dyn BlockedWatcher) -> bool {
     WATCHER.set(watcher).is_ok()
 }
 

@@ -82,14 +82,14 @@ impl Scheduler {
         // As in the scheduler, between two threads: what blocks here blocks in the kernel.
         let _held = critical();
         self.outside().current.clear();
-        self.outside().out.set(dispatcher);
+        self.outside().in_blocking_call.set(dispatcher);
         if !self.lent_pending() {
             runner::give_back_deep(dispatcher);
             self.stop_serving();
             self.hand_back(true);
             self.listen(cpu);
         }
-        self.outside().out.clear();
+        self.outside().in_blocking_call.clear();
         self.outside().current.set(dispatcher);
         self.activation().is_lent()
     }
@@ -157,7 +157,7 @@ impl Scheduler {
         let awaited = self.visit(&lines);
         let deadline = self.timers().borrow().next();
         let donee = Donee { line: &***donee, forced: false };
-        let role = Role::Guest { alone: self.activation().is_alone() };
+        let role = Role::ReplyWaiter { alone: self.activation().is_alone() };
         let ready = || self.busy() || self.timer_due() || self.stale();
         sleep_and_donate(
             self.activation().parker(),

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use underpass_processor::Line;
 
 /// A call that runs. It borrows the line for as long as anybody finds it.
-pub(crate) struct Call<'a> {
+pub(crate) struct ServedCall<'a> {
     own: &'a Scheduler,
     me: &'static Control,
     _line: &'a Arc<dyn Line>,
 }
 
-impl Call<'_> {
+impl ServedCall<'_> {
     /// It has ended. Says whether the thread is the dispatcher still.
     #[inline]
     pub(crate) fn ends(self) -> bool {
@@ -21,7 +21,7 @@ impl Call<'_> {
     }
 }
 
-impl Drop for Call<'_> {
+impl Drop for ServedCall<'_> {
     #[inline]
     fn drop(&mut self) {
         match self.own.is_dispatcher(self.me) {
@@ -47,9 +47,9 @@ pub fn served() -> Option<Arc<dyn Line>> {
 impl Scheduler {
     /// A call of `line` begins, on the dispatcher `me`.
     #[inline]
-    pub(crate) fn begins_call<'a>(&'a self, line: &'a Arc<dyn Line>, me: &'static Control) -> Call<'a> {
+    pub(crate) fn begins_call<'a>(&'a self, line: &'a Arc<dyn Line>, me: &'static Control) -> ServedCall<'a> {
         self.serving.begins(line);
-        Call { own: self, me, _line: line }
+        ServedCall { own: self, me, _line: line }
     }
 
     pub(crate) fn served_by(&self, me: &'static Control) -> Option<Arc<dyn Line>> {

@@ -35,7 +35,7 @@ where
     match scheduler::running() {
         None => call(),
         Some((own, me)) if own.live() == 1 => {
-            let _out = Out::begin(own, me);
+            let _call = BlockingCall::begin(own, me);
             call()
         }
         Some(_) => spare_threads::run(call),
@@ -72,20 +72,20 @@ where
 /// assert_eq!(sum.join().unwrap(), 1);
 /// ```
 pub fn blocking_here<T>(call: impl FnOnce() -> T) -> T {
-    let _out = scheduler::running().map(|(own, me)| Out::begin(own, me));
+    let _call = scheduler::running().map(|(own, me)| BlockingCall::begin(own, me));
     call()
 }
 
 /// The time between the two brackets.
-struct Out {
+struct BlockingCall {
     own: &'static Scheduler,
     me: &'static Control,
 }
 
-impl Out {
+impl BlockingCall {
     #[inline]
     fn begin(own: &'static Scheduler, me: &'static Control) -> Self {
-        own.outside().out.set(me);
+        own.outside().in_blocking_call.set(me);
         own.outside().current.clear();
         if own.is_listener() {
             // Who has donated this processor has more use for it now.
@@ -99,12 +99,12 @@ impl Out {
     }
 }
 
-impl Drop for Out {
+impl Drop for BlockingCall {
     #[inline]
     fn drop(&mut self) {
         self.own.activation().end_blocking();
         self.own.outside().current.set(self.me);
-        self.own.outside().out.clear();
+        self.own.outside().in_blocking_call.clear();
     }
 }
 
@@ -114,7 +114,7 @@ impl Scheduler {
     fn leave_lines(&self) {
         activations::follow(self.number());
         if !activations::watched() {
-            activations::rouse();
+            activations::wake_idle();
         }
     }
 }

@@ -111,7 +111,7 @@ impl Builder {
             control.stack.store(stack, Ordering::Relaxed);
         }
         if let Some(name) = self.name {
-            control.christen(name.into_boxed_str());
+            control.set_name(name.into_boxed_str());
         }
         Ok(control)
     }

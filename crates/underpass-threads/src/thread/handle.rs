@@ -94,7 +94,7 @@ impl Thread {
             }
             Some(home) => {
                 let thread = self.clone();
-                activations::at(home).ask(Box::new(move |own| own.cancel(thread)));
+                activations::at(home).inject(Box::new(move |own| own.cancel(thread)));
             }
         }
     }
@@ -105,7 +105,7 @@ impl Scheduler {
     fn cancel(&self, thread: Thread) {
         match thread.control.home() {
             Some(home) if home == self.number => self.give_up(thread.control, Woken::Cancelled),
-            Some(home) => activations::at(home).ask(Box::new(move |own| own.cancel(thread))),
+            Some(home) => activations::at(home).inject(Box::new(move |own| own.cancel(thread))),
             None => {}
         }
     }

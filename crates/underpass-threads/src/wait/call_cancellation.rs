@@ -38,14 +38,14 @@ impl Control {
     pub(crate) fn calls_ended_by(&self) -> u32 {
         match self.which(flag::FINISHES | flag::APART) {
             0 => ENDED_BY,
-            told => ended_by(told),
+            flags => ended_by(flags),
         }
     }
 }
 
 #[cold]
-fn ended_by(told: u32) -> u32 {
-    if told & flag::FINISHES == 0 { flag::CANCELLED } else { 0 }
+fn ended_by(flags: u32) -> u32 {
+    if flags & flag::FINISHES == 0 { flag::CANCELLED } else { 0 }
 }
 
 /// Whether calls of the calling thread are to end: it was cancelled, or nobody wants the call any
@@ -88,7 +88,7 @@ fn with_flag<R>(flag: u32, work: impl FnOnce() -> R) -> R {
 pub fn unwanted(number: u64, still: impl FnOnce() -> bool + Send + 'static) {
     let_calls_end();
     if let Some(home) = registry::find(number).and_then(Control::home) {
-        crate::sched::activations::at(home).ask(Box::new(move |own| own.is_unwanted(number, still)));
+        crate::sched::activations::at(home).inject(Box::new(move |own| own.is_unwanted(number, still)));
     }
 }
 

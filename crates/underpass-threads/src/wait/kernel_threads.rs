@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use underpass_os::thread::Tid;
 
 /// One of them.
-pub(crate) struct Kernel {
+pub(crate) struct KernelThread {
     pub(crate) control: &'static Control,
     pub(crate) tid: Tid,
     /// Set by itself before it sleeps, and taken away after: who holds the lock may look at what it
@@ -29,7 +29,7 @@ struct Waiting {
 unsafe impl Send for Waiting {}
 
 /// What a kernel thread waits for.
-pub(crate) struct Seen {
+pub(crate) struct KernelWait {
     pub(crate) awaited: Awaited,
     pub(crate) since_ns: u64,
     /// Neither a deadline nor a cancellation ends it.
@@ -38,19 +38,19 @@ pub(crate) struct Seen {
     pub(crate) marked: u32,
 }
 
-static ALL: Mutex<Vec<Arc<Kernel>>> = Mutex::new(Vec::new());
+static ALL: Mutex<Vec<Arc<KernelThread>>> = Mutex::new(Vec::new());
 
 fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
     what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// All of them, at about this moment.
-pub(crate) fn all() -> Vec<Arc<Kernel>> {
+pub(crate) fn all() -> Vec<Arc<KernelThread>> {
     let _held = critical();
     lock(&ALL).clone()
 }
 
-impl Kernel {
+impl KernelThread {
     /// The calling kernel thread, whose block is `control`, until it [`leave`](Self::leave)s.
     pub(crate) fn enter(control: &'static Control) -> Arc<Self> {
         let tid = underpass_os::thread::current();
@@ -68,7 +68,7 @@ impl Kernel {
 
     /// The calling kernel thread waits for `wait` as long as what is returned lives.
     pub(crate) fn waits<'a>(&'a self, wait: &'a dyn Wait, for_good: bool) -> impl Drop + 'a {
-        struct Until<'a>(&'a Kernel);
+        struct Until<'a>(&'a KernelThread);
         impl Drop for Until<'_> {
             fn drop(&mut self) {
                 *lock(&self.0.waiting) = None;
@@ -84,7 +84,7 @@ impl Kernel {
     }
 
     /// What it waits for; marks the wait, if `mark` is not zero.
-    pub(crate) fn look(&self, mark: u32) -> Option<Seen> {
+    pub(crate) fn look(&self, mark: u32) -> Option<KernelWait> {
         let mut waiting = lock(&self.waiting);
         let waiting = waiting.as_mut()?;
         // SAFETY: it can't go on before the lock is free, so what it waits for is borrowed still.
@@ -93,6 +93,6 @@ impl Kernel {
         if mark != 0 {
             waiting.mark = mark;
         }
-        Some(Seen { awaited, since_ns: waiting.since_ns, for_good: waiting.for_good, marked })
+        Some(KernelWait { awaited, since_ns: waiting.since_ns, for_good: waiting.for_good, marked })
     }
 }

@@ -5,20 +5,20 @@ use crate::block::locals;
 use crate::sched::scheduler;
 use crate::sched::thread_end::release;
 use crate::sched::unused_blocks;
-use crate::wait::kernel_threads::Kernel;
+use crate::wait::kernel_threads::KernelThread;
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
 /// A plain kernel thread's control block, for as long as the thread lives.
-struct Own(&'static Control, Arc<Kernel>);
+struct Own(&'static Control, Arc<KernelThread>);
 
 impl Own {
     fn new() -> Self {
         let control = unused_blocks::take(flag::KERNEL);
         if let Some(name) = std::thread::current().name() {
-            control.christen(name.into());
+            control.set_name(name.into());
         }
-        Self(control, Kernel::enter(control))
+        Self(control, KernelThread::enter(control))
     }
 }
 
@@ -63,6 +63,6 @@ fn enrol() -> &'static Control {
 }
 
 /// Who the calling kernel thread is to who looks around, unless it ends.
-pub(crate) fn kernel() -> Option<Arc<Kernel>> {
+pub(crate) fn kernel() -> Option<Arc<KernelThread>> {
     OWN.try_with(|own| Some(own.get()?.1.clone())).ok().flatten()
 }

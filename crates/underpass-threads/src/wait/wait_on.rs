@@ -49,12 +49,12 @@ pub unsafe trait Opens: Wait {
 /// The calling thread where it will block as soon as it waits, since others are ready to run on its
 /// processor.
 #[derive(Clone, Copy)]
-pub struct InTurn {
+pub struct BlocksAtOnce {
     own: &'static Scheduler,
     me: &'static Control,
 }
 
-impl InTurn {
+impl BlocksAtOnce {
     /// The calling thread, if it is one.
     #[inline(always)]
     pub fn here() -> Option<Self> {
@@ -69,9 +69,9 @@ impl InTurn {
     }
 }
 
-impl std::fmt::Debug for InTurn {
+impl std::fmt::Debug for BlocksAtOnce {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("InTurn").field(self.me).finish()
+        f.debug_tuple("BlocksAtOnce").field(self.me).finish()
     }
 }
 
@@ -82,8 +82,8 @@ impl std::fmt::Debug for InTurn {
 /// The caller is the thread of `turn`, was not suspended since it was told so, and has been
 /// registered, once, as by [`Opens::register`].
 #[inline(always)]
-pub unsafe fn wait_registered(turn: InTurn, what: &impl Opens) -> Woken {
-    let InTurn { own, me } = turn;
+pub unsafe fn wait_registered(turn: BlocksAtOnce, what: &impl Opens) -> Woken {
+    let BlocksAtOnce { own, me } = turn;
     // SAFETY: as the caller says.
     unsafe { on_activation(own, me, what, None, me.calls_ended_by()) }
 }
@@ -154,7 +154,7 @@ pub fn force(what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) {
     sleep_and_donate(
         own.activation().parker(),
         iter::once(line),
-        Role::Guest { alone: false },
+        Role::ReplyWaiter { alone: false },
         donee,
         deadline_ns,
         || what.is_open(),
@@ -204,7 +204,7 @@ fn poll_for(
             // The thread may come back on another activation, and this habit is of this one.
             drop(spin);
             if long {
-                own.look_around();
+                own.maintain();
             }
             return Some(Woken::Woken);
         }
@@ -254,7 +254,7 @@ fn donate_at_once(own: &'static Scheduler, what: &impl Opens, line: &dyn Line) -
     drop(held);
     let opened = given && what.is_open();
     if opened && own.waits(DONATED) {
-        own.look_around();
+        own.maintain();
     }
     opened
 }
@@ -313,7 +313,7 @@ fn sleep_by_habit(habit: &Habit, what: &impl Opens, line: &dyn Line, deadline_ns
         sleep_and_donate(
             me.parker(),
             iter::once(line),
-            Role::Guest { alone: true },
+            Role::ReplyWaiter { alone: true },
             donee,
             deadline_ns,
             || what.is_open(),

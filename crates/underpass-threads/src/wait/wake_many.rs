@@ -9,14 +9,14 @@ use underpass_processor::Pool;
 /// calling thread is not suspended.
 pub struct Wakes {
     own: Option<&'static Scheduler>,
-    heed: bool,
+    wake_monitor: bool,
 }
 
 impl Wakes {
     /// None so far.
     #[inline(always)]
     pub fn begin() -> Self {
-        Self { own: scheduler::with(|own| own), heed: false }
+        Self { own: scheduler::with(|own| own), wake_monitor: false }
     }
 
     /// As [`Control::wake`], if `who` lives on the calling activation and is to stay there; says
@@ -31,7 +31,7 @@ impl Wakes {
         if who.has(flag::MIGRATES) {
             return false;
         }
-        self.heed |= own.put(who);
+        self.wake_monitor |= own.put(who);
         true
     }
 }
@@ -39,7 +39,7 @@ impl Wakes {
 impl Drop for Wakes {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.heed {
+        if self.wake_monitor {
             Pool::heed();
         }
     }
@@ -47,6 +47,6 @@ impl Drop for Wakes {
 
 impl std::fmt::Debug for Wakes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Wakes").field("heed", &self.heed).finish_non_exhaustive()
+        f.debug_struct("Wakes").field("wake_monitor", &self.wake_monitor).finish_non_exhaustive()
     }
 }

@@ -14,13 +14,13 @@ use underpass_threads::{Awaited, Control, Wait, Woken, me};
 
 /// How long a wait may last.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct WaitLimit {
     /// A point of `underpass_os::clock`, in ns.
     pub(crate) deadline_ns: Option<u64>,
     pub(crate) cancellable: bool,
 }
 
-impl Patience {
+impl WaitLimit {
     /// Until it is ready or the thread is cancelled.
     pub(crate) const ENDLESS: Self = Self { deadline_ns: None, cancellable: true };
 
@@ -32,7 +32,7 @@ impl Patience {
 
 /// What the reactor holds of an `Async`. It holds no descriptor, so it may outlive it.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct EventSource {
     /// Never used again in this process.
     key: usize,
     state: Mutex<State>,
@@ -55,7 +55,7 @@ struct Ticks {
     write: u64,
 }
 
-impl Source {
+impl EventSource {
     pub(crate) fn new() -> Arc<Self> {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         // Relaxed: only that it is unique matters. `usize::MAX`, the poller's own key, is out of
@@ -72,7 +72,7 @@ impl Source {
         self: &Arc<Self>,
         fd: BorrowedFd<'_>,
         direction: Direction,
-        patience: Patience,
+        limit: WaitLimit,
     ) -> io::Result<()> {
         let (me, reactor) = (me(), Reactor::get()?);
         let mut before = None;
@@ -88,7 +88,7 @@ impl Source {
             drop(state);
             // J5.
             let waiting = Waiting { source: self, direction };
-            match waiting::suspend(me, &waiting, patience.deadline_ns, patience.cancellable) {
+            match waiting::suspend(me, &waiting, limit.deadline_ns, limit.cancellable) {
                 Woken::Woken => {}
                 Woken::Late => return Err(io::ErrorKind::TimedOut.into()),
                 Woken::Cancelled => return Err(Cancelled.into()),
@@ -150,7 +150,7 @@ impl Ticks {
 
 /// One thread's wait.
 struct Waiting<'a> {
-    source: &'a Source,
+    source: &'a EventSource,
     direction: Direction,
 }
 
@@ -177,14 +177,14 @@ mod tests {
 
     const READ: Directions = Directions { read: true, write: false };
 
-    fn waiting(source: &Source) -> Waiting<'_> {
+    fn waiting(source: &EventSource) -> Waiting<'_> {
         lock(&source.state).waiters.push(me());
         Waiting { source, direction: Direction::Read }
     }
 
     #[test]
     fn who_gave_up_is_not_woken() {
-        let source = Source::new();
+        let source = EventSource::new();
         assert!(waiting(&source).abandon(me()));
         let mut taken = Vec::new();
         source.ready(READ, &mut taken);
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn who_is_being_woken_can_t_give_up() {
-        let source = Source::new();
+        let source = EventSource::new();
         let waiting = waiting(&source);
         let mut taken = Vec::new();
         source.ready(READ, &mut taken);
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn an_event_takes_out_all_and_counts_for_those_it_was_for() {
-        let source = Source::new();
+        let source = EventSource::new();
         lock(&source.state).armed = READ.with(Direction::Write);
         let before = lock(&source.state).ticks;
         let _waiting = (waiting(&source), waiting(&source));
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn no_key_is_given_twice() {
-        let keys: std::collections::HashSet<_> = (0..100).map(|_| Source::new().key()).collect();
+        let keys: std::collections::HashSet<_> = (0..100).map(|_| EventSource::new().key()).collect();
         assert_eq!(keys.len(), 100);
     }
 }
