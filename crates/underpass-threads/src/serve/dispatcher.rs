@@ -49,158 +49,218 @@ const LASTING: (u32, u32) = (16, 4096);
 /// Serves calls until there are none for some time, or until another dispatches.
 pub(crate) fn run(own: &'static Scheduler) {
     let me = own.current();
-    let number = me.id();
-    let _office = Office { own, me };
-    let mut spin = Spin::new(&own.habit);
-    let mut passes = 0u32;
-    let mut round = Round::default();
-    let mut crush = Crush { passes: 0, lasting: LASTING.0 };
-    loop {
-        if own.stale() {
-            own.lines();
-            if !own.is_dispatcher(me) {
-                return;
+    let _guard = DispatcherGuard { own, me };
+    let spin = Spin::new(&own.habit);
+    let mut dispatcher = Dispatcher { own, me, number: me.id(), spin, interval: HelpInterval::default() };
+    // Either way it has ended; the guard sees to the rest.
+    let (Ok(()) | Err(Replaced)) = dispatcher.run();
+}
+
+/// Another thread dispatches from now on.
+struct Replaced;
+
+/// The dispatcher's own state.
+struct Dispatcher {
+    own: &'static Scheduler,
+    me: &'static Control,
+    /// The number of `me`.
+    number: u64,
+    spin: Spin<'static>,
+    interval: HelpInterval,
+}
+
+/// What came of one pass over the lines.
+#[derive(Default)]
+struct Pass {
+    /// Something was served, or a reply was taken.
+    served: bool,
+    /// Polling can pay for one of the lines.
+    pays: bool,
+    /// The peer of one of the lines shares this CPU.
+    shares: bool,
+    /// How many lines had more calls than their share.
+    full: u32,
+    /// The only line that there is, if it is to be served: without another pass, as soon as a call
+    /// is seen there.
+    sole: Option<Rc<Arc<dyn Line>>>,
+}
+
+impl Dispatcher {
+    #[inline(always)]
+    fn run(&mut self) -> Result<(), Replaced> {
+        let (own, me) = (self.own, self.me);
+        let mut passes = 0u32;
+        let mut overload = Overload { passes: 0, lasting: LASTING.0 };
+        loop {
+            if own.stale() {
+                own.lines();
+                self.still_dispatches()?;
+            }
+            let lent = own.activation().is_lent();
+            let pass = self.serve_all(lent)?;
+            passes = passes.wrapping_add(1);
+            self.interval.ends(pass.served);
+            if !lent && overload.lasts(pass.full) {
+                activations::invite();
+            }
+            if passes.is_multiple_of(GLANCE) {
+                own.passed(GLANCE);
+            }
+            if own.wanted_soon() || (passes.is_multiple_of(GLANCE) && own.wanted()) {
+                own.yield_now();
+                self.still_dispatches()?;
+                self.spin.reset();
+            } else if pass.served {
+                self.spin.reset();
+            } else if !pass.pays {
+                if !own.next_loan(me) {
+                    return Ok(());
+                }
+                self.still_dispatches()?;
+                self.spin.reset();
+            } else if !self.poll(pass)? {
+                return Ok(());
             }
         }
-        let (mut served, mut pays, mut shares) = (false, false, false);
-        let lent = own.activation().is_lent();
-        let mut full = 0;
-        // The only line that there is, if it is to be served: without another pass, as soon as a
-        // call is seen there.
-        let mut sole = None;
+    }
+
+    #[inline(always)]
+    fn still_dispatches(&self) -> Result<(), Replaced> {
+        if self.own.is_dispatcher(self.me) { Ok(()) } else { Err(Replaced) }
+    }
+
+    /// Serves each line once: at most [`SHARE`] calls of it.
+    #[inline(always)]
+    fn serve_all(&mut self, lent: bool) -> Result<Pass, Replaced> {
+        let (own, me, number) = (self.own, self.me, self.number);
+        let mut pass = Pass::default();
         let count = own.count_lines();
         for _ in 0..count {
             let Some(line) = own.next_line() else { break };
-            served |= line.poll();
+            pass.served |= line.poll();
             // A listener does not wait: who has donated its processor does.
-            pays |= !own.is_listener() && line.elsewhere();
-            shares |= line.shares();
-            if !lent && !own.may_serve(&**line, &mut round) {
+            pass.pays |= !own.is_listener() && line.elsewhere();
+            pass.shares |= line.shares();
+            if !lent && !own.may_serve(&**line, &mut self.interval) {
                 continue;
             }
             for n in 1..=SHARE {
                 if lent && own.overstay() {
                     break;
                 }
-                match own.serving(me, &line, || line.serve(number)) {
-                    None => return,
-                    Some(false) => break,
-                    Some(true) => served = true,
+                if !own.serving(me, &line, || line.serve(number))? {
+                    break;
                 }
-                full += u32::from(n == SHARE);
-                if spin.has_begun() {
+                pass.served = true;
+                pass.full += u32::from(n == SHARE);
+                if self.spin.has_begun() {
                     line.spun(true);
-                    spin.reset();
+                    self.spin.reset();
                 }
                 if own.wanted_soon() {
                     break;
                 }
             }
             if count == 1 && !lent {
-                sole = Some(line);
+                pass.sole = Some(line);
             }
         }
-        passes = passes.wrapping_add(1);
-        round.ends(served);
-        if !lent && crush.lasts(full) {
-            activations::invite();
-        }
-        if passes.is_multiple_of(GLANCE) {
-            own.passed(GLANCE);
-        }
-        if own.wanted_soon() || (passes.is_multiple_of(GLANCE) && own.wanted()) {
-            own.yield_now();
-            if !own.is_dispatcher(me) {
-                return;
-            }
-            spin.reset();
-        } else if served {
-            spin.reset();
-        } else if !pays {
-            if !own.next_loan(me) || !own.is_dispatcher(me) {
-                return;
-            }
-            spin.reset();
-        } else {
-            let watched = match &sole {
-                Some(line) => match own.serving(me, line, || line.serve_soon(number)) {
-                    Some(watched) => watched,
-                    None => return,
-                },
-                None => None,
+        Ok(pass)
+    }
+
+    /// Spins for a moment after a pass that found nothing. Says whether to make another pass.
+    #[inline(always)]
+    fn poll(&mut self, pass: Pass) -> Result<bool, Replaced> {
+        let (own, me, number) = (self.own, self.me, self.number);
+        let Pass { shares, sole, .. } = pass;
+        let spin = &mut self.spin;
+        let watched = match &sole {
+            Some(line) => own.serving(me, line, || line.serve_soon(number))?,
+            None => None,
+        };
+        let mut served = watched == Some(true);
+        if !served {
+            let goes_on = match watched {
+                Some(_) => spin.after(Spin::ROW, shares),
+                None => spin.again(shares, || own.stirs(&own.lines.borrow())),
             };
-            served = watched == Some(true);
-            if !served {
-                let goes_on = match watched {
-                    Some(_) => spin.after(Spin::ROW, shares),
-                    None => spin.again(shares, || own.stirs(&own.lines.borrow())),
-                };
-                if !goes_on {
-                    return;
-                }
-                if spin.fresh_batch() {
-                    own.passed(Spin::BATCH);
-                    if own.wanted() {
-                        own.yield_now();
-                        if !own.is_dispatcher(me) {
-                            return;
-                        }
-                        spin.reset();
-                    }
-                } else if let (None, Some(line)) = (watched, &sole) {
-                    // At once after the look that saw something.
-                    match own.serving(me, line, || line.serve(number)) {
-                        Some(now) => served = now,
-                        None => return,
-                    }
-                }
+            if !goes_on {
+                return Ok(false);
             }
-            if served {
-                if let Some(line) = sole.filter(|_| spin.has_begun()) {
-                    line.spun(true);
+            if spin.fresh_batch() {
+                own.passed(Spin::BATCH);
+                if own.wanted() {
+                    own.yield_now();
+                    if !own.is_dispatcher(me) {
+                        return Err(Replaced);
+                    }
+                    spin.reset();
                 }
-                spin.reset();
+            } else if let (None, Some(line)) = (watched, &sole) {
+                // At once after the look that saw something.
+                served = own.serving(me, line, || line.serve(number))?;
             }
         }
+        if served {
+            if let Some(line) = sole.filter(|_| spin.has_begun()) {
+                line.spun(true);
+            }
+            spin.reset();
+        }
+        Ok(true)
     }
 }
 
 /// When to look at the lines of others.
 #[derive(Default)]
-struct Round {
+struct HelpInterval {
     /// Something was served in the last pass.
     busy: bool,
     /// The clock, if it is time in this pass, once that was asked.
-    due: Option<Option<u64>>,
+    due: HelpTime,
     /// The clock when it was the last time.
     last: u64,
 }
 
-impl Round {
+impl HelpInterval {
     /// A pass has ended, in which something was served or nothing.
     fn ends(&mut self, served: bool) {
-        (self.busy, self.due) = (served, None);
+        (self.busy, self.due) = (served, HelpTime::NotAsked);
     }
 
     /// Who has lines to serve looks at others' now and then.
     fn due(&mut self) -> Option<u64> {
-        *self.due.get_or_insert_with(|| {
+        if let HelpTime::NotAsked = self.due {
             let now = now_ns();
-            (now - self.last > ROUND).then(|| {
-                self.last = now;
-                now
-            })
-        })
+            self.due = HelpTime::NotYet;
+            if now - self.last > ROUND {
+                (self.last, self.due) = (now, HelpTime::Now(now));
+            }
+        }
+        match self.due {
+            HelpTime::Now(now) => Some(now),
+            HelpTime::NotYet | HelpTime::NotAsked => None,
+        }
     }
 }
 
+/// Whether it is time in this pass to look at others' lines.
+#[derive(Clone, Copy, Default)]
+enum HelpTime {
+    #[default]
+    NotAsked,
+    NotYet,
+    /// With the clock of that moment.
+    Now(u64),
+}
+
 /// More to serve than one activation can.
-struct Crush {
+struct Overload {
     passes: u32,
     lasting: u32,
 }
 
-impl Crush {
+impl Overload {
     /// A pass has ended, in which so many lines had more calls than their share. Whether that has
     /// lasted.
     fn lasts(&mut self, full: u32) -> bool {
@@ -215,12 +275,12 @@ impl Crush {
 }
 
 /// What the dispatcher leaves when it ends, also if a line has panicked.
-struct Office {
+struct DispatcherGuard {
     own: &'static Scheduler,
     me: &'static Control,
 }
 
-impl Drop for Office {
+impl Drop for DispatcherGuard {
     fn drop(&mut self) {
         if self.own.is_dispatcher(self.me) {
             self.own.serving.ends();
@@ -250,7 +310,7 @@ impl Scheduler {
     /// Whether a call on `line` is this activation's to serve. Others' lines are looked at when it
     /// is time.
     #[inline]
-    fn may_serve(&self, line: &dyn Line, round: &mut Round) -> bool {
+    fn may_serve(&self, line: &dyn Line, round: &mut HelpInterval) -> bool {
         let (me, keeper) = (self.number(), line.keeper());
         let (leads, kept) = (activations::lead(me), keeper.and_then(Keeper::get));
         if leads && kept == Some(me) {
@@ -264,7 +324,7 @@ impl Scheduler {
     /// activation: with nothing else to do, it does not let a call wait. It looks after that line
     /// from then on: whoever let the call wait may have lost its processor for a slice of the
     /// kernel's, and each call of that time would wait until it is helped.
-    fn may_help(&self, line: &dyn Line, kept: Option<usize>, round: &mut Round) -> bool {
+    fn may_help(&self, line: &dyn Line, kept: Option<usize>, round: &mut HelpInterval) -> bool {
         let takes = if round.busy {
             let Some(now) = round.due().filter(|_| line.pending()) else { return false };
             let Some(keeper) = line.keeper() else { return true };
@@ -314,11 +374,11 @@ impl Scheduler {
     #[inline]
     fn next_line(&self) -> Option<Rc<Arc<dyn Line>>> {
         let line = |number| if self.activation().is_lent() { self.lent(number) } else { self.line(number) };
-        let turn = self.line_turn.get();
+        let turn = self.next_line_number.get();
         let found = line(turn).map(|line| (line, turn)).or_else(|| Some((line(0)?, 0)));
         // Now, since a procedure that pauses has another dispatcher go on.
         found.map(|(line, number)| {
-            self.line_turn.set(number + 1);
+            self.next_line_number.set(number + 1);
             line
         })
     }
@@ -330,10 +390,15 @@ impl Scheduler {
     /// The dispatcher is about to `serve` the next call of `line`, if one has come; what came of
     /// it, if it is the dispatcher still.
     #[inline]
-    fn serving<T>(&self, me: &'static Control, line: &Arc<dyn Line>, serve: impl FnOnce() -> T) -> Option<T> {
+    fn serving<T>(
+        &self,
+        me: &'static Control,
+        line: &Arc<dyn Line>,
+        serve: impl FnOnce() -> T,
+    ) -> Result<T, Replaced> {
         let call = self.begins_call(line, me);
         let served = serve();
-        call.ends().then_some(served)
+        if call.ends() { Ok(served) } else { Err(Replaced) }
     }
 
     /// The lines have changed. If there is an interface among them that asks for larger stacks than
@@ -349,7 +414,7 @@ impl Scheduler {
     fn retire_dispatcher(&self) {
         self.dispatcher.set(None);
         self.stop_serving();
-        self.tired.set(true);
+        self.spun_in_vain.set(true);
     }
 
     /// A thread has paused while a procedure runs: if it is the dispatcher, it is that call's

@@ -45,7 +45,15 @@ pub fn with_stack<T>(bytes: usize, body: impl FnOnce() -> T) -> io::Result<T> {
 
 thread_local! {
     /// The calling kernel thread's own stack, once it was asked for.
-    static OWN: Cell<Option<Option<(usize, usize)>>> = const { Cell::new(None) };
+    static OWN: Cell<KernelStack> = const { Cell::new(KernelStack::NotAsked) };
+}
+
+/// What is known of a kernel thread's own stack.
+#[derive(Clone, Copy)]
+enum KernelStack {
+    NotAsked,
+    /// Its bounds, unless they can't be known.
+    Asked(Option<(usize, usize)>),
 }
 
 /// The addresses between which the calling thread may use its stack, a kernel thread's included.
@@ -63,11 +71,14 @@ pub fn stack_bounds() -> Option<(usize, usize)> {
             let (guard, high) = context.bounds();
             Some((guard + GUARD, high))
         }
-        None => OWN.get().unwrap_or_else(|| {
-            let own = kernel_stack();
-            OWN.set(Some(own));
-            own
-        }),
+        None => match OWN.get() {
+            KernelStack::Asked(bounds) => bounds,
+            KernelStack::NotAsked => {
+                let own = kernel_stack();
+                OWN.set(KernelStack::Asked(own));
+                own
+            }
+        },
     };
     // The caller may have a stack of which nobody here knows.
     let here = (&raw const bounds).addr();
