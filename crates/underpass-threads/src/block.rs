@@ -1,4 +1,4 @@
-//! Control blocks: what stands for a thread, and what a thread's home keeps in it.
+//! Control blocks: the state of each thread, and the fields that its home keeps in it.
 
 pub(crate) mod body;
 pub(crate) mod coarse_clock;

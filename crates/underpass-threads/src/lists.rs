@@ -1,4 +1,5 @@
-//! The lists that link control blocks without memory of their own.
+//! Lists of control blocks. They are linked through the blocks, or bounded, so that none needs
+//! memory for an entry.
 
 pub(crate) mod inbox;
 pub(crate) mod linked;

@@ -1,11 +1,11 @@
-//! What a thread is to do, and then what came of it, in a room of its control block, so that
-//! starting one needs no allocation.
+//! A thread's closure, and later its result, stored in its control block. So starting a thread
+//! needs no allocation.
 
 use crate::block::owned::Owned;
 use std::mem::{MaybeUninit, align_of, size_of};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Bytes of a closure or a result that need no allocation.
+/// A closure or result of at most this many bytes is stored without an allocation.
 const ROOM: usize = 64;
 
 #[repr(align(16))]
@@ -13,7 +13,7 @@ struct Room {
     _bytes: MaybeUninit<[u8; ROOM]>,
 }
 
-/// What can be done to a body, whatever its type.
+/// Functions on a body whose types are erased.
 struct BodyVtable {
     run: unsafe fn(*mut Room),
     discard: unsafe fn(*mut Room),
@@ -30,12 +30,12 @@ impl Body {
         Self { room: Owned::new(Room { _bytes: MaybeUninit::uninit() }), vtable: Owned::new(None) }
     }
 
-    /// Puts a closure in.
+    /// Stores a closure.
     ///
     /// # Safety
-    /// It is empty, and the caller's alone. What `body` borrows outlives its run.
+    /// The body is empty, and nobody but the caller uses it. What `body` borrows outlives its run.
     pub(crate) unsafe fn fill<F: FnOnce() -> T, T>(&self, body: F) {
-        // SAFETY: the caller's alone.
+        // SAFETY: nobody but the caller uses it.
         unsafe { *self.vtable.get() = Some(Typed::<F, T>::VTABLE) };
         // SAFETY: as above.
         let room = unsafe { self.room.get() };
@@ -43,13 +43,13 @@ impl Body {
         unsafe { put(room, body) };
     }
 
-    /// Runs the closure, and leaves its result. A panic is a result.
+    /// Runs the closure and stores its result. A panic is a result too.
     ///
     /// # Safety
-    /// It holds a closure, and is the caller's alone.
+    /// The body holds a closure, and nobody but the caller uses it.
     #[inline]
     pub(crate) unsafe fn run(&self) {
-        // SAFETY: the caller's alone.
+        // SAFETY: nobody but the caller uses it.
         let vtable = unsafe { self.vtable.get() }.expect("a body that runs was filled");
         // SAFETY: as above; the reference is a pointer by the time the closure runs.
         let room: *mut Room = unsafe { self.room.get() };
@@ -60,9 +60,9 @@ impl Body {
     /// Drops the result.
     ///
     /// # Safety
-    /// It holds a result, and is the caller's alone.
+    /// The body holds a result, and nobody but the caller uses it.
     pub(crate) unsafe fn discard(&self) {
-        // SAFETY: the caller's alone.
+        // SAFETY: nobody but the caller uses it.
         let vtable = unsafe { self.vtable.get() }.expect("a body with a result was filled");
         // SAFETY: as above.
         let room: *mut Room = unsafe { self.room.get() };
@@ -77,10 +77,10 @@ impl Body {
     /// Takes the result out.
     ///
     /// # Safety
-    /// It holds a result of this type, and is the caller's alone.
+    /// The body holds a result of this type, and nobody but the caller uses it.
     #[inline]
     pub(crate) unsafe fn take<T>(&self) -> std::thread::Result<T> {
-        // SAFETY: the caller's alone.
+        // SAFETY: nobody but the caller uses it.
         let room = unsafe { self.room.get() };
         // SAFETY: it holds one.
         unsafe { take(room) }

@@ -1,4 +1,5 @@
-//! A coarse clock, for saying since when a thread waits without reading a clock at each wait.
+//! A coarse clock. It dates the start of each wait, which would be too dear with a read of the real
+//! clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use underpass_os::clock::now_ns;
@@ -8,17 +9,17 @@ static NOW: AtomicU64 = AtomicU64::new(0);
 /// The time of the last tick, in ns of the monotonic clock.
 #[inline]
 pub(crate) fn now() -> u64 {
-    // Relaxed: a time for people.
+    // Relaxed: the time is for people.
     NOW.load(Ordering::Relaxed)
 }
 
-/// Sets it: by the monitor while threads wait for a processor, and by activations that have slept
-/// or are about to.
+/// Sets the clock. The monitor does so while threads wait for a processor, and an activation before
+/// and after it sleeps.
 pub(crate) fn set() {
     NOW.store(now_ns(), Ordering::Relaxed);
 }
 
-/// Sets it if it never was.
+/// Sets the clock if it was never set.
 pub(crate) fn set_once() {
     if now() == 0 {
         set();

@@ -1,4 +1,4 @@
-//! What stands for a thread: its control block.
+//! A thread's control block.
 
 use crate::block::body::Body;
 use crate::block::coarse_clock;
@@ -16,56 +16,58 @@ use underpass_processor::Parker;
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_seam::{Gate, StaticSlot};
 
-/// The home of plain kernel threads, and of threads that have not started.
+/// The `home` of a plain kernel thread, and of a thread that has not started.
 const KERNEL: u32 = u32::MAX;
-/// That of a migrating thread that any activation may take.
+/// The `home` of a migrating thread that any activation may take.
 const ANY: u32 = u32::MAX - 1;
-/// That of a thread that has ended.
+/// The `home` of a thread that has ended.
 const ENDED: u32 = u32::MAX - 2;
 
-/// What is asked of a thread when it is made, and found out while it runs.
+/// Bits of `flags`: what was asked of a thread at its start, and requests that come while it runs.
 pub(crate) mod flag {
-    /// It may move to another activation whenever it is suspended.
+    /// The thread may move to another activation whenever it is suspended.
     pub(crate) const MIGRATES: u32 = 1;
-    /// It wants an activation of its own.
+    /// The thread wants an activation of its own.
     pub(crate) const DEDICATED: u32 = 2;
-    /// It has a name.
+    /// The thread has a name.
     pub(crate) const NAMED: u32 = 4;
-    /// It has been asked to end.
+    /// The thread was cancelled.
     pub(crate) const CANCELLED: u32 = 8;
-    /// It belongs to the runtime: it takes calls.
+    /// The thread belongs to the runtime: it serves incoming calls.
     pub(crate) const SERVES: u32 = 32;
-    /// It is a plain kernel thread.
+    /// The thread is a plain kernel thread.
     pub(crate) const KERNEL: u32 = 64;
-    /// Nobody wants the call any more that it runs.
+    /// The caller of the call that the thread runs has given up.
     pub(crate) const UNWANTED: u32 = 128;
-    /// Its calls are to end whatever is asked of it.
+    /// Nothing ends the thread's own calls early: neither a cancellation nor `UNWANTED`.
     pub(crate) const FINISHES: u32 = 256;
-    /// Its calls are not for the call that it runs.
+    /// The thread's own calls are independent of the call that it runs: `UNWANTED` does not end
+    /// them.
     pub(crate) const APART: u32 = 512;
 }
 
-/// A thread's control block. It outlives the thread: blocks are used again and never freed, so that
-/// whoever looks at one that ends meanwhile reads at worst what belongs to the next thread.
+/// A thread's control block. A block outlives its thread: it is used again for another thread and
+/// never freed. So a reader that looks at a block whose thread ends meanwhile reads, at worst, what
+/// belongs to the next thread.
 ///
-/// *Home* is the activation on which the thread runs and is suspended: pinned threads have one for
-/// life. *Owner* is who makes the thread; then, while it is in a list of unstarted threads, who
-/// takes it out; from then on its home.
+/// *Home* is the activation on which the thread runs and is suspended. A pinned thread has one home
+/// for life. *Owner* is at first the maker of the thread. While the thread is in a list of
+/// unstarted threads, its owner is the one that takes it out. From then on the owner is its home.
 ///
-/// | field | who writes it |
+/// | field | its writer |
 /// |---|---|
-/// | `next` | who has the list that it is in |
-/// | `home`, `context`, `suspension`, `locals`, `served` | the owner; a kernel thread's by itself |
-/// | `body` | the owner, until `ended` opens; then who joins or discards |
-/// | `flags` | the owner before it starts; later by atomic or; anybody `CANCELLED`, its home `UNWANTED` |
-/// | `number` | who takes it from the pool |
-/// | `holders` | everybody who has a [`Thread`](crate::Thread) of it |
-/// | `ended` | opened at its end; registered at by who joins, or by `itself` if nobody will |
-/// | `token` | opened by `unpark`, waited at and shut by the thread |
+/// | `next` | the owner of the list that the block is in |
+/// | `home`, `context`, `suspension`, `locals`, `served` | the owner; for a kernel thread, that thread itself |
+/// | `body` | the owner, until `ended` opens; then the joiner, or the one that discards the result |
+/// | `flags` | the owner, before the thread starts; later by atomic or: anybody `CANCELLED`, its home `UNWANTED` |
+/// | `number` | the one that takes the block from the pool |
+/// | `holders` | everybody that has a [`Thread`](crate::Thread) of it |
+/// | `ended` | opened at the thread's end; the joiner registers there, or the block itself if nobody will join |
+/// | `token` | `unpark` opens it; the thread waits there and shuts it |
 /// | `since` | the thread, when it is suspended |
-/// | `waits_for` | the thread, when it waits for what another holds |
-/// | `found` | the monitor: how often the thread did not give way (`findings.rs`) |
-/// | `woken`, `parker` | a plain kernel thread's wake and sleep |
+/// | `waits_for` | the thread, when it waits for something that another thread holds |
+/// | `findings` | the monitor: how often the thread did not give way (`monitor_findings.rs`) |
+/// | `woken`, `parker` | the waker of a plain kernel thread, and that thread when it sleeps |
 #[repr(C, align(128))]
 pub struct Control {
     next: StaticSlot<Control>,
@@ -90,7 +92,8 @@ pub struct Control {
 }
 
 impl Control {
-    /// For debuggers. Of a suspension the first of the words that say what is waited for.
+    /// Offsets of fields, for debuggers. `wait` is the first word of what a suspended thread waits
+    /// for.
     pub(crate) const OFFSETS: ControlOffsets = ControlOffsets {
         next: offset_of!(Self, next) as u64,
         home: offset_of!(Self, home) as u64,
@@ -103,13 +106,13 @@ impl Control {
         waits_for: offset_of!(Self, waits_for) as u64,
     };
 
-    /// Where in it the name's address and length lie, for debuggers.
+    /// The offset of the name's address and length, for debuggers.
     pub(crate) fn place_of_name(&self) -> usize {
         let name = self.name.lock().unwrap_or_else(PoisonError::into_inner);
         std::ptr::from_ref(&*name).addr() - std::ptr::from_ref(self).addr()
     }
 
-    /// A block in the pool, of the place `index` in the registry.
+    /// A block that stands for no thread yet, at place `index` of the registry.
     pub(crate) fn unused(index: u32) -> Self {
         Self {
             next: StaticSlot::new(),
@@ -134,11 +137,12 @@ impl Control {
         }
     }
 
-    /// Makes it stand for a new thread that somebody holds, after `registry::take`.
+    /// Makes the block stand for a new thread that has one holder. Call it after
+    /// `unused_blocks::take`.
     #[inline]
     pub(crate) fn renew(&'static self, flags: u32) {
-        // Relaxed, all: others learn of it by something that synchronizes; to who looks around they
-        // are hints.
+        // Relaxed, all: another thread learns of this one through something that synchronizes. To a
+        // dump the values are hints.
         let number = self.number.load(Ordering::Relaxed);
         self.number.store(thread_id::next_number(number), Ordering::Relaxed);
         self.home.store(KERNEL, Ordering::Relaxed);
@@ -151,51 +155,52 @@ impl Control {
         self.token.shut();
     }
 
-    /// As if it had stood for many threads.
+    /// Sets the number, as if the block had stood for many threads.
     #[cfg(test)]
     pub(crate) fn set_number(&self, number: u64) {
         self.number.store(number, Ordering::Relaxed);
     }
 
-    /// The number of the thread that it stands for, never used again; 0 if it has never stood for
-    /// any.
+    /// The number of the thread that the block stands for. It is never used again. 0: the block has
+    /// never stood for a thread.
     #[inline]
     pub fn id(&self) -> u64 {
-        // Relaxed: for people, and for guesses that are checked.
+        // Relaxed: the number is for people, and for guesses that are checked afterwards.
         self.number.load(Ordering::Relaxed)
     }
 
     #[inline]
     pub(crate) fn home(&self) -> Option<usize> {
-        // Relaxed: it changes only while nobody may wake the thread.
+        // Relaxed: `home` changes only while nobody may wake the thread.
         let home = self.home.load(Ordering::Relaxed);
         (home < ENDED).then_some(home as usize)
     }
 
-    /// Whether it is in a list of migrating threads, for any activation to take.
+    /// Whether the thread is in a list of migrating threads that any activation may take.
     pub(crate) fn is_free(&self) -> bool {
         // Relaxed: for people.
         self.home.load(Ordering::Relaxed) == ANY
     }
 
-    /// The owner runs it on activation `home`.
+    /// The owner runs the thread on activation `home` from now on.
     #[inline]
     pub(crate) fn set_home(&self, home: usize) {
         self.home.store(home as u32, Ordering::Relaxed);
     }
 
-    /// Whether it has ended: a hint.
+    /// Whether the thread has ended: a hint.
     pub(crate) fn has_ended(&self) -> bool {
         // Relaxed: for people.
         self.home.load(Ordering::Relaxed) == ENDED
     }
 
-    /// Its home lets it go, to any activation that takes it. See `report.rs` for why this is said.
+    /// The home releases the thread to any activation that takes it. `report.rs` says why that is
+    /// noted.
     pub(crate) fn leave_home(&self) {
         self.home.store(ANY, Ordering::Relaxed);
     }
 
-    /// Its home lets it go, since it has ended.
+    /// The home releases the thread because the thread has ended.
     #[inline]
     pub(crate) fn mark_ended(&self) {
         self.home.store(ENDED, Ordering::Relaxed);
@@ -203,11 +208,12 @@ impl Control {
 
     #[inline]
     pub(crate) fn has(&self, flag: u32) -> bool {
-        // Relaxed: set before the thread starts, or a request that is looked at again later.
+        // Relaxed: the flag was set before the thread started, or it is a request that is checked
+        // again later.
         self.flags.load(Ordering::Relaxed) & flag != 0
     }
 
-    /// Those of `flags` that are set.
+    /// The subset of `flags` that is set.
     #[inline]
     pub(crate) fn which(&self, flags: u32) -> u32 {
         // Relaxed: as in `has`.
@@ -215,7 +221,7 @@ impl Control {
     }
 
     pub(crate) fn set(&self, flag: u32, on: bool) {
-        // SYNC: none; see `has`. `CANCELLED` is made known to a suspended thread by its home.
+        // SYNC: none; see `has`. The home of a suspended thread tells it of `CANCELLED`.
         if on {
             self.flags.fetch_or(flag, Ordering::Relaxed);
         } else {
@@ -223,13 +229,13 @@ impl Control {
         }
     }
 
-    /// Names it, before it starts.
+    /// Sets the thread's name, before it starts.
     pub(crate) fn set_name(&self, name: Box<str>) {
         *self.name.lock().unwrap_or_else(PoisonError::into_inner) = Some(name);
         self.flags.fetch_or(flag::NAMED, Ordering::Relaxed);
     }
 
-    /// Its name, if it has one.
+    /// Runs `with` on the thread's name, if it has one.
     pub(crate) fn with_name<R>(&self, with: impl FnOnce(Option<&str>) -> R) -> R {
         if !self.has(flag::NAMED) {
             return with(None);
@@ -237,38 +243,39 @@ impl Control {
         with(self.name.lock().unwrap_or_else(PoisonError::into_inner).as_deref())
     }
 
-    /// Where it is said which context it runs on, for who reads that from afar.
+    /// The address of the field `context`, for a reader that goes through the kernel
+    /// (`std_guards.rs`).
     pub(crate) fn place_of_context(&self) -> usize {
         (&raw const self.context).addr()
     }
 
-    /// A copy of its name, for who looks around: without a wait, so nothing while somebody else
-    /// looks at it.
+    /// A copy of the thread's name, for a dump. Never waits: `None` while another reader holds the
+    /// name's lock.
     pub(crate) fn try_name(&self) -> Option<Box<str>> {
         let named = self.has(flag::NAMED);
         named.then(|| self.name.try_lock().ok()?.clone()).flatten()
     }
 
-    /// As [`with_name`](Self::with_name), without a wait: nameless while somebody else looks at the
-    /// name.
+    /// As [`with_name`](Self::with_name), but never waits: no name while another reader holds the
+    /// name's lock.
     pub(crate) fn try_with_name<R>(&self, with: impl FnOnce(Option<&str>) -> R) -> R {
         with(self.name.try_lock().ok().as_ref().and_then(|name| name.as_deref()))
     }
 
-    /// The thread is about to be suspended.
+    /// Notes when the thread is suspended: about now.
     #[inline]
     pub(crate) fn stamp(&self) {
         // Relaxed: for people.
         self.since.store(coarse_clock::now(), Ordering::Relaxed);
     }
 
-    /// When it was last suspended, in coarse ns.
+    /// When the thread was last suspended, in ns of the coarse clock.
     pub(crate) fn since(&self) -> u64 {
         // Relaxed: for people.
         self.since.load(Ordering::Relaxed)
     }
 
-    /// A plain kernel thread: whether it was woken since it last asked.
+    /// For a plain kernel thread: whether it was woken since it last asked.
     pub(crate) fn take_woken(&self) -> bool {
         // SYNC with `woken` store in `wake`.
         self.woken.load(Ordering::Relaxed) == 1 && self.woken.swap(0, Ordering::Acquire) == 1

@@ -7,7 +7,7 @@ use std::rc::Rc;
 /// The values of one thread, by key.
 pub(crate) struct Locals {
     pub(crate) values: Vec<Option<Rc<dyn Any>>>,
-    /// The thread has ended, and its values are gone.
+    /// The thread has ended, and its values were dropped.
     pub(crate) gone: bool,
 }
 
@@ -17,14 +17,13 @@ impl Locals {
     }
 }
 
-/// How often destructors may make new values before those are left as they are.
+/// Destructors may make new values. After this many rounds of dropping, the rest is leaked.
 const ROUNDS: usize = 16;
 
-/// The thread ends, or has nobody any more who could use its values: drops them, on the thread
-/// itself.
+/// Drops the thread's values, on the thread itself: it ends, or nobody is left that could use them.
 #[inline]
 pub(crate) fn end(control: &'static Control) {
-    // SAFETY: the calling thread's own; no reference outlives the statement.
+    // SAFETY: the value is the calling thread's own, and no reference outlives the statement.
     if !unsafe { control.locals.get() }.values.is_empty() {
         drop_all(control);
     }
@@ -49,11 +48,11 @@ fn drop_all(control: &'static Control) {
     // SAFETY: as above.
     let locals = unsafe { control.locals.get() };
     locals.gone = true;
-    // What destructors made after so many rounds is forgotten, as with `std`.
+    // What destructors have made after the last round is leaked, as with `std`.
     std::mem::forget(std::mem::take(&mut locals.values));
 }
 
-/// The block is about to stand for another thread, whose owner the caller is.
+/// The block is about to stand for another thread, and the caller is its owner.
 #[inline]
 pub(crate) fn begin(control: &'static Control) {
     // SAFETY: the caller owns it.

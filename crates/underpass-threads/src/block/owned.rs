@@ -1,9 +1,9 @@
-//! A cell for what one thread at a time owns.
+//! A cell for a value that one thread at a time owns.
 
 use std::cell::UnsafeCell;
 
-/// Holds what only its owner touches. Who owns a field of a [`Control`](crate::Control) at what
-/// time is said there.
+/// Holds a value that only its owner touches. [`Control`](crate::Control) says who owns each of its
+/// fields at what time.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub(crate) struct Owned<T>(UnsafeCell<T>);
@@ -11,8 +11,8 @@ pub(crate) struct Owned<T>(UnsafeCell<T>);
 // SAFETY: every access goes through `get`, whose caller is the owner; ownership passes only by
 // something that synchronizes.
 unsafe impl<T> Sync for Owned<T> {}
-// SAFETY: as above; what is in it may be dropped elsewhere than it was made only if its owner saw
-// to that.
+// SAFETY: as above. The value is dropped on another thread than the one that made it only if its
+// owner has allowed that.
 unsafe impl<T> Send for Owned<T> {}
 
 impl<T> Owned<T> {
@@ -23,12 +23,12 @@ impl<T> Owned<T> {
     /// The value.
     ///
     /// # Safety
-    /// The caller owns it now, and lets go of the reference before it calls anything that asks for
-    /// it again.
+    /// The caller owns the value now, and drops the reference before it calls anything that asks
+    /// for it again.
     #[inline]
     #[allow(clippy::mut_from_ref)]
     pub(crate) unsafe fn get(&self) -> &mut T {
-        // SAFETY: the caller is the only one that touches it.
+        // SAFETY: nobody but the caller touches it.
         unsafe { &mut *self.0.get() }
     }
 }

@@ -1,5 +1,4 @@
-//! All control blocks of the domain, in a table that only grows, and those among them that stand
-//! for no thread.
+//! All control blocks of the domain, in a table that only grows.
 
 use crate::block::control::Control;
 use crate::block::thread_id::PLACE_BITS;
@@ -7,12 +6,12 @@ use crate::diagnose::debugger_table;
 use std::sync::OnceLock;
 use underpass_seam::atomic::{AtomicU32, Ordering};
 
-/// Blocks of the first chunk; each further chunk has twice as many.
+/// Blocks in the first chunk. Each further chunk has twice as many.
 pub(crate) const FIRST: u32 = 64;
 pub(crate) const CHUNKS: usize = 25;
 
 static TABLE: [OnceLock<Box<[Control]>>; CHUNKS] = [const { OnceLock::new() }; CHUNKS];
-/// Blocks that were ever handed out: places below it are in the table.
+/// How many blocks were made. Each place below this number is in the table.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
 fn chunk_of(index: u32) -> (usize, usize) {
@@ -33,10 +32,10 @@ fn at(index: u32) -> &'static Control {
     &blocks[place]
 }
 
-/// The block of thread `number`, if it still stands for it.
+/// The block of thread `number`, if the block still stands for that thread.
 pub(crate) fn find(number: u64) -> Option<&'static Control> {
     let index = number as u32;
-    // Relaxed: a number was learned from who made the block.
+    // Relaxed: the caller learned the number from the thread that made the block.
     if number >> PLACE_BITS == 0 || index >= MADE.load(Ordering::Relaxed) {
         return None;
     }
@@ -45,7 +44,7 @@ pub(crate) fn find(number: u64) -> Option<&'static Control> {
 
 /// Every block that stands for a thread at about this moment.
 pub(crate) fn all() -> impl Iterator<Item = &'static Control> {
-    // Relaxed in `holders`: a guess, which who asks checks.
+    // Relaxed in `holders`: the result is a guess, which the caller checks.
     let made = MADE.load(Ordering::Acquire);
     (0..made).map(at).filter(|control| control.holders.load(Ordering::Relaxed) > 0)
 }

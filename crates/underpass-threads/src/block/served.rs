@@ -1,4 +1,4 @@
-//! The line whose call a thread runs.
+//! Which line the call came over that a thread runs.
 
 use crate::block::control::Control;
 use std::cell::Cell;
@@ -6,12 +6,12 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use underpass_processor::Line;
 
-/// Where the line lies whose call is run, on the stack of its dispatcher.
+/// A pointer to the line whose call is run. The line is borrowed on the stack of the dispatcher.
 ///
-/// | whose | who writes it |
+/// | whose | its writer |
 /// |---|---|
-/// | a scheduler's | the dispatcher, around each call; emptied when it pauses in one |
-/// | a thread's | the scheduler, when the thread pauses in a call; the thread when that has ended |
+/// | a scheduler's | the dispatcher, around each call; cleared when the dispatcher pauses in a call |
+/// | a thread's | the scheduler, when the thread pauses in a call; the thread, when that call has ended |
 #[derive(Debug, Default)]
 pub(crate) struct ServedLine(Cell<Option<NonNull<Arc<dyn Line>>>>);
 
@@ -36,15 +36,15 @@ impl ServedLine {
         self.0.get().is_some()
     }
 
-    /// The call goes on in a thread that has just paused, and whose home the caller is.
+    /// The call goes on in `thread`, which has just paused. The caller is its home.
     pub(crate) fn goes_on_in(&self, thread: &'static Control) {
-        // SAFETY: its home owns it, and it doesn't run.
+        // SAFETY: the caller is its home, which owns the field, and the thread doesn't run.
         unsafe { thread.served.get() }.0.set(self.0.take());
     }
 
     pub(crate) fn line(&self) -> Option<Arc<dyn Line>> {
-        // SAFETY: a `Call` borrows it, and empties this place at its end. What it lies in is on the
-        // stack of the thread that asks.
+        // SAFETY: a `ServedCall` borrows the line, and clears this pointer at its end. The line
+        // lies on the stack of the asking thread.
         self.0.get().map(|line| unsafe { line.as_ref() }.clone())
     }
 }

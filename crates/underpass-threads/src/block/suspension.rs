@@ -4,29 +4,29 @@ use crate::block::control::Control;
 use crate::block::registry;
 use crate::block::timers::TimerKey;
 
-/// What a thread waits for, for people and for the search for deadlocks.
+/// What a thread waits for. Dumps show it, and the search for deadlocks reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Awaited {
-    /// What kind of thing, as in "it waits for ...".
+    /// The kind of thing, as in "it waits for ...".
     pub kind: &'static str,
-    /// Where it is.
+    /// The address of the thing.
     pub address: usize,
-    /// The number of the thread that holds it, if one does.
+    /// The number of the thread that holds the thing, if one does.
     pub holder: Option<u64>,
 }
 
 impl Awaited {
-    /// The kind of a join, of which the holder is the thread that is to end.
+    /// The kind of a join. Its holder is the thread that is to end.
     pub(crate) const END: &'static str = "the end of a thread";
 }
 
 /// What a thread is suspended on.
 pub trait Wait {
-    /// Takes `who` out of the list of waiters. `true`: it was there, and nobody will wake it.
-    /// `false`: its wake is under way.
+    /// Takes `who` out of the list of waiters. `true`: `who` was in it, and nobody will wake it.
+    /// `false`: its wake-up is under way.
     ///
-    /// Called while `who` is suspended, from any place of the runtime; once more for a cancellation
-    /// if it came too late for a deadline.
+    /// Called while `who` is suspended, from any place in the runtime. If a deadline came too late,
+    /// a cancellation may call it a second time.
     fn abandon(&self, who: &'static Control) -> bool;
 
     /// What is waited for.
@@ -34,8 +34,8 @@ pub trait Wait {
         Awaited { kind: "something", address: 0, holder: None }
     }
 
-    /// The thread that holds it, if one does. Asked before each wait that neither a deadline nor a
-    /// cancellation ends, so who has it at hand says it here.
+    /// The thread that holds what is waited for, if one does. Called before each wait that neither
+    /// a deadline nor a cancellation ends. A type that has the holder at hand overrides it.
     #[inline]
     fn holder(&self) -> Option<&'static Control> {
         registry::find(self.describe().holder?)
@@ -53,41 +53,41 @@ pub enum Woken {
     Cancelled,
 }
 
-/// A suspended thread's own account of it, for its home.
+/// A suspended thread's record of its wait, for its home.
 pub(crate) struct Suspension {
-    /// Valid while the thread is suspended: what it points to is borrowed by [`suspend`].
+    /// Valid while the thread is suspended: `suspend` borrows what it points to.
     pub(crate) wait: *const dyn Wait,
-    /// The thread's flags that end it.
+    /// The flags of the thread that end the wait.
     pub(crate) ended_by: u32,
-    /// Set by who searches for deadlocks, and so by its home: of this suspension, and gone with it.
+    /// Set at the home by a search for deadlocks. It belongs to this suspension, and is gone with
+    /// it.
     pub(crate) mark: u32,
     pub(crate) timer: Option<TimerKey>,
     pub(crate) outcome: Woken,
 }
 
 impl Suspension {
-    /// Where the wait lies in a place for a suspension, if one is there.
+    /// The offset of `wait` in an `Option<Suspension>` that holds one.
     pub(crate) const WAIT: usize = {
-        // What tells whether one is there takes no room of its own, so it lies at the place's
-        // beginning.
+        // The option has no tag of its own, so the suspension lies at its beginning.
         assert!(size_of::<Option<Self>>() == size_of::<Self>());
         std::mem::offset_of!(Self, wait)
     };
 }
 
 impl Control {
-    /// Ends the suspension for `why`, if nobody else has. Says whether the thread is to be put on
-    /// the ready list.
+    /// Ends the suspension for `why`, if nobody else has. Returns whether to put the thread on the
+    /// ready list.
     ///
     /// # Safety
-    /// The caller is its home, and it doesn't run.
+    /// The caller is the thread's home, and the thread doesn't run.
     pub(crate) unsafe fn give_up(&'static self, why: Woken) -> bool {
-        // SAFETY: the home owns it.
+        // SAFETY: the caller is the home, which owns the field.
         let Some(suspension) = (unsafe { self.suspension.get() }) else { return false };
         if suspension.outcome != Woken::Woken || (why == Woken::Cancelled && !self.has(suspension.ended_by)) {
             return false;
         }
-        // SAFETY: the thread is suspended, so what it waits for is borrowed still.
+        // SAFETY: the thread is suspended, so what it waits for is still borrowed.
         let abandoned = unsafe { &*suspension.wait }.abandon(self);
         if abandoned {
             suspension.outcome = why;
@@ -95,26 +95,26 @@ impl Control {
         abandoned
     }
 
-    /// What it is suspended on.
+    /// What the thread is suspended on.
     ///
     /// # Safety
-    /// The caller is its home, and it doesn't run.
+    /// The caller is the thread's home, and the thread doesn't run.
     pub(crate) unsafe fn awaited(&self) -> Option<Awaited> {
-        // SAFETY: the home owns it.
+        // SAFETY: the caller is the home, which owns the field.
         let suspension = unsafe { self.suspension.get() }.as_ref()?;
-        // SAFETY: the thread is suspended, so what it waits for is borrowed still.
+        // SAFETY: the thread is suspended, so what it waits for is still borrowed.
         Some(unsafe { &*suspension.wait }.describe())
     }
 
-    /// What it is suspended on if neither a deadline nor a cancellation ends that, and what it was
-    /// marked with before. Marks the suspension.
+    /// Marks the suspension. Returns what the thread is suspended on, and the mark before, if
+    /// neither a deadline nor a cancellation ends the wait.
     ///
     /// # Safety
-    /// The caller is its home, and it doesn't run.
+    /// The caller is the thread's home, and the thread doesn't run.
     pub(crate) unsafe fn mark(&self, mark: u32) -> Option<(Awaited, u32)> {
         // SAFETY: as the caller says.
         let awaited = unsafe { self.awaited() }?;
-        // SAFETY: the home owns it.
+        // SAFETY: the caller is the home, which owns the field.
         let suspension = unsafe { self.suspension.get() }.as_mut()?;
         if suspension.ended_by != 0 || suspension.timer.is_some() || suspension.outcome != Woken::Woken {
             return None;
@@ -122,12 +122,12 @@ impl Control {
         Some((awaited, std::mem::replace(&mut suspension.mark, mark)))
     }
 
-    /// Its timer, to be removed by its home when it goes on.
+    /// Takes the thread's timer, which the home removes when the thread goes on.
     ///
     /// # Safety
-    /// The caller is its home, and it doesn't run.
+    /// The caller is the thread's home, and the thread doesn't run.
     pub(crate) unsafe fn take_timer(&self) -> Option<TimerKey> {
-        // SAFETY: the home owns it.
+        // SAFETY: the caller is the home, which owns the field.
         unsafe { self.suspension.get() }.as_mut()?.timer.take()
     }
 }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Numbers carry the place of their block in the low half and its generation in the high half.
+/// A number has the place of its block in the low half, and the block's generation in the high
+/// half.
 pub(crate) const PLACE_BITS: u32 = 32;
 
 /// A thread's number, never used again in this process.
@@ -24,7 +25,7 @@ impl ThreadId {
 }
 
 impl fmt::Display for ThreadId {
-    /// The place of the thread's control block, and which thread of that block it is.
+    /// The place of the thread's control block, and the block's generation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.0 as u32, self.0 >> 32)
     }
@@ -35,12 +36,12 @@ pub(crate) fn first_number(index: u32) -> u64 {
 }
 
 pub(crate) fn next_number(number: u64) -> u64 {
-    // It can't overflow: see `is_used_up`.
+    // This can't overflow: see `is_used_up`.
     number + (1 << PLACE_BITS)
 }
 
-/// Whether a block has no number left: it rests for ever, so that no number comes twice. Blocks are
-/// used again last in, first out, so one may stand for four thousand million threads within
+/// Whether a block has no number left. Such a block is never used again, so that no number comes
+/// twice. Blocks are used again last in, first out, so one block may stand for 2³² threads within
 /// minutes.
 pub(crate) fn is_used_up(number: u64) -> bool {
     number >> PLACE_BITS == u64::from(u32::MAX)

@@ -1,4 +1,4 @@
-//! When which thread of an activation is to go on.
+//! The timers of one activation: which of its threads goes on at which time.
 
 use crate::block::control::Control;
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ pub(crate) struct Timers {
     next: u64,
 }
 
-/// One deadline, in ns, and a number that makes it unique.
+/// A deadline in ns, and a number that makes the key unique.
 pub(crate) type TimerKey = (u64, u64);
 
 impl Timers {
-    /// Tells `control` to go on at `deadline_ns`, unless the timer is removed before.
+    /// Has `control` go on at `deadline_ns`, unless the timer is removed before.
     pub(crate) fn add(&mut self, deadline_ns: u64, control: &'static Control) -> TimerKey {
         self.next += 1;
         let timer = (deadline_ns, self.next);
@@ -22,7 +22,7 @@ impl Timers {
         timer
     }
 
-    /// The wait is over.
+    /// Removes a timer: its wait is over.
     pub(crate) fn remove(&mut self, timer: TimerKey) {
         self.waiting.remove(&timer);
     }

@@ -1,9 +1,10 @@
-//! Where others leave an activation the threads that they told to go on.
+//! Remote wake-ups: the threads of an activation that other activations have woken.
 
 use crate::lists::linked::Linked;
 use underpass_seam::StaticSlot;
 
-/// Many put in, the owner takes all out. The last that came is the first in the chain.
+/// Many producers put items in, and the owner takes all of them out. The chain begins with the item
+/// that came last.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Inbox<T: 'static> {
@@ -17,13 +18,13 @@ impl<T> Default for Inbox<T> {
 }
 
 impl<T: Linked> Inbox<T> {
-    /// Whether something is in it: a hint.
+    /// Whether the inbox is empty: a hint.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.last.is_clear()
     }
 
-    /// Puts `item` in, of which the caller is the owner until then.
+    /// Puts `item` in. The caller owns it until then.
     pub fn put(&self, item: &'static T) {
         let mut last = self.last.get();
         loop {
@@ -39,7 +40,7 @@ impl<T: Linked> Inbox<T> {
         }
     }
 
-    /// Takes everything out and gives it on, in the order in which it came.
+    /// Takes all items out, and runs `each` on them in the order in which they came.
     pub fn take_all(&self, mut each: impl FnMut(&'static T)) {
         let mut chain = self.last.swap(None);
         let mut first: Option<&'static T> = None;

@@ -1,16 +1,16 @@
-//! Lists of threads: each is linked through its control block, so that no list needs memory.
+//! A queue and a stack of threads, linked through their control blocks. So no list needs memory.
 
 use std::cell::Cell;
 use underpass_seam::StaticSlot;
 
-/// What can be linked. It is in one list at a time.
+/// Something that can be linked. It is in one list at a time.
 pub trait Linked: 'static + Sized {
-    /// The link to the next one, which belongs to whoever has the list.
+    /// The link to the next item. It belongs to the owner of the list.
     fn link(&self) -> &StaticSlot<Self>;
 }
 
-/// First come, first served. One kernel thread puts in and takes out; others may see whether it is
-/// empty.
+/// A first-in, first-out queue. One kernel thread puts in and takes out. Others may ask whether it
+/// is empty.
 pub struct LinkedQueue<T: 'static> {
     first: StaticSlot<T>,
     last: StaticSlot<T>,
@@ -23,7 +23,7 @@ impl<T> Default for LinkedQueue<T> {
 }
 
 impl<T: Linked> LinkedQueue<T> {
-    /// Whether it is empty: a hint to others than its owner.
+    /// Whether the queue is empty: exact for its owner, a hint for others.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.first.is_clear()
@@ -33,7 +33,7 @@ impl<T: Linked> LinkedQueue<T> {
     #[inline]
     pub fn push(&self, item: &'static T) {
         item.link().clear();
-        // `last` is of no meaning while the queue is empty.
+        // `last` has no meaning while the queue is empty.
         match self.last.get().filter(|_| !self.is_empty()) {
             Some(last) => last.link().set(item),
             None => self.first.set(item),
@@ -41,7 +41,7 @@ impl<T: Linked> LinkedQueue<T> {
         self.last.set(item);
     }
 
-    /// Takes the first.
+    /// Takes the first item.
     #[inline]
     pub fn pop(&self) -> Option<&'static T> {
         let first = self.first.get()?;
@@ -54,10 +54,10 @@ impl<T: Linked> LinkedQueue<T> {
 }
 
 impl<T: Linked> LinkedQueue<T> {
-    /// Where the first one's address lies in it, for debuggers.
+    /// The offset of the first item's address, for debuggers.
     pub const PLACE_OF_FIRST: usize = std::mem::offset_of!(Self, first);
 
-    /// Shows all that are in it, to its owner.
+    /// Runs `see` on each item. For the owner.
     pub fn each(&self, mut see: impl FnMut(&'static T)) {
         let mut next = self.first.get();
         while let Some(item) = next {
@@ -67,7 +67,7 @@ impl<T: Linked> LinkedQueue<T> {
     }
 }
 
-/// Last come, first served: what was used last is warm. Of one kernel thread.
+/// A stack: what was used last is still in the cache. For one kernel thread.
 pub struct LinkedStack<T: 'static> {
     top: Cell<Option<&'static T>>,
     len: Cell<usize>,
@@ -80,7 +80,7 @@ impl<T> Default for LinkedStack<T> {
 }
 
 impl<T: Linked> LinkedStack<T> {
-    /// How many there are.
+    /// The number of items.
     #[inline]
     pub fn len(&self) -> usize {
         self.len.get()
@@ -96,7 +96,7 @@ impl<T: Linked> LinkedStack<T> {
         self.len.set(self.len.get() + 1);
     }
 
-    /// Takes the top one.
+    /// Takes the item on top.
     #[inline]
     pub fn pop(&self) -> Option<&'static T> {
         let top = self.top.get()?;

@@ -1,20 +1,22 @@
-//! Threads that any activation may take: one puts them in, everybody takes them out, first come,
-//! first served.
+//! A bounded ring of threads that any activation may steal. Its owner puts them in; everybody takes
+//! them out, first in, first out.
 
 use underpass_seam::StaticSlot;
 use underpass_seam::atomic::{AtomicU32, Ordering};
 
-/// A bounded ring. `tail` is its owner's; `head` is moved by whoever takes, by
-/// compare-and-exchange.
+/// A bounded ring. Only the owner moves `tail`. Every taker moves `head`, by compare-and-exchange.
 ///
-/// A slot is written only while it is outside of `head..tail`, so who reads a slot that is
-/// overwritten meanwhile finds that `head` has moved, and throws away what it read. That `head`
-/// goes round 2^32 places meanwhile is ruled out by time alone: some ten seconds of nothing but
-/// takes during one taker's three instructions; the runtime's takers aren't preempted by us.
+/// 1. A slot is written only while it is outside of `head..tail`.
+/// 2. So if a slot is overwritten while a taker reads it, `head` has moved. The taker's exchange
+///    fails, and it throws away what it read.
+/// 3. The exchange would succeed wrongly only if `head` went round all 2³² values meanwhile. That
+///    takes about ten seconds of nothing but takes during three instructions of one taker. The
+///    runtime does not preempt its takers.
 pub struct Ring<T: 'static, const N: usize> {
     head: AtomicU32,
     tail: AtomicU32,
-    /// Apart: who looks whether anything is in any of many rings finds that on few pages.
+    /// In a box of its own: a thread that asks many rings whether they are empty then touches few
+    /// pages.
     slots: Box<[StaticSlot<T>; N]>,
 }
 
@@ -30,14 +32,14 @@ impl<T, const N: usize> Default for Ring<T, N> {
 }
 
 impl<T, const N: usize> Ring<T, N> {
-    /// Whether nothing is in it: a hint.
+    /// Whether the ring is empty: a hint.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        // Relaxed: who acts on it takes, and looks properly then.
+        // Relaxed: a caller that acts on the answer takes, and `take` synchronizes.
         self.head.load(Ordering::Relaxed) == self.tail.load(Ordering::Relaxed)
     }
 
-    /// Puts `item` in; only its owner does.
+    /// Puts `item` in. Only the owner may do so.
     ///
     /// # Errors
     /// `item`, if the ring is full.
@@ -45,7 +47,8 @@ impl<T, const N: usize> Ring<T, N> {
     pub fn put(&self, item: &'static T) -> Result<(), &'static T> {
         // Relaxed: nobody else writes it.
         let tail = self.tail.load(Ordering::Relaxed);
-        // SYNC with `head` compare_exchange in `take`: who took the slot's last item has read it.
+        // SYNC with `head` compare_exchange in `take`: the taker of the slot's last item has read
+        // it.
         let head = self.head.load(Ordering::Acquire);
         if tail.wrapping_sub(head) as usize >= N {
             return Err(item);
@@ -56,11 +59,11 @@ impl<T, const N: usize> Ring<T, N> {
         Ok(())
     }
 
-    /// Takes the item that has waited longest.
+    /// Takes the oldest item.
     #[inline]
     pub fn take(&self) -> Option<&'static T> {
-        // SYNC with `head` compare_exchange below, by others: so that `tail` is not older than what
-        // they saw.
+        // SYNC with `head` compare_exchange below, by other takers: our `tail` is not older than
+        // theirs.
         let mut head = self.head.load(Ordering::Acquire);
         loop {
             // SYNC with `tail` store in `put`: the slot.

@@ -82,7 +82,7 @@ impl<T: 'static> LocalKey<T> {
     pub fn try_with<R>(&'static self, ask: impl FnOnce(&T) -> R) -> Result<R, AccessError> {
         let place = self.place();
         let locals = &me::control().locals;
-        // SAFETY: the calling thread's own; no reference outlives the statement.
+        // SAFETY: the value is the calling thread's own, and no reference outlives the statement.
         let found = unsafe { locals.get() }.values.get(place).cloned().flatten();
         let value = match found {
             Some(value) => value,
