@@ -1,11 +1,11 @@
-//! Holding off preemption: Raven's `lock_count`, by which a time slice that ends meanwhile is only
+//! Sections without preemption: Raven's `lock_count`. If a time slice ends meanwhile, that is only
 //! noted (`upcall_pending`).
 
 use std::marker::PhantomData;
 use underpass_processor::preempt;
 
-/// Holds off preemption while it lives: for the runtime's own short locks. Its thread doesn't block
-/// meanwhile.
+/// Holds off preemption while it lives: for the runtime's own short locks. The thread does not
+/// block meanwhile.
 #[derive(Debug)]
 pub struct CriticalSection(PhantomData<*mut ()>);
 
@@ -23,13 +23,13 @@ impl Drop for CriticalSection {
     }
 }
 
-/// Holds off preemption while it lives, in a few instructions among which no other such begins. Its
-/// thread doesn't block meanwhile.
+/// Holds off preemption while it lives, during a few instructions. No other such section begins
+/// among them. The thread does not block meanwhile.
 #[derive(Debug)]
 pub struct BriefSection(PhantomData<*mut ()>);
 
-/// Holds off preemption while the value lives, for a few instructions among which nobody else calls
-/// this. Costs a store each way.
+/// Holds off preemption while the value lives, for a few instructions. Such sections do not nest.
+/// Costs a store each way.
 #[inline(always)]
 pub fn brief() -> BriefSection {
     preempt::begin_brief();
@@ -49,9 +49,9 @@ pub struct NoPreempt(PhantomData<*mut ()>);
 
 /// Keeps the processor for the calling thread when its time slice ends, as long as the value lives.
 ///
-/// If a slice ended meanwhile the thread gives way when the value is dropped. A thread that blocks
-/// or yields lets others run all the same. On a plain kernel thread it has no effect. Raven's
-/// `lock_count` (section on user-level scheduling).
+/// If a slice has ended meanwhile, the thread gives way when the value is dropped. A thread that
+/// blocks or yields lets others run all the same. On a plain kernel thread it has no effect.
+/// Raven's `lock_count` (section on user-level scheduling).
 ///
 /// # Examples
 /// ```

@@ -1,16 +1,17 @@
-//! Panics that are under way when their thread is suspended.
+//! Panics that are under way when their thread is suspended: moving `std`'s count of panics.
 //!
-//! `std` counts panics by kernel thread, and by that count tells who unwinds, which locks to poison
-//! and when to abort. So a thread that is suspended in a destructor while it unwinds sets its count
-//! aside, and takes it up where it goes on: between two threads every count is zero.
+//! `std` counts panics for each kernel thread. From that count it tells whether a thread unwinds,
+//! which locks to poison and when to abort. So a thread that is suspended in a destructor while it
+//! unwinds sets its count aside, and takes it up where it goes on. Between two threads every count
+//! is zero.
 //!
-//! Nobody but a panic changes the count, so it is moved by panics: a *token* is a context of our
-//! own that panics, pauses in the middle of unwinding, and catches itself when it goes on. The
-//! kernel thread on which it panics counts one more; that on which it catches itself, one less. It
-//! needn't be the same one. The first panic of each token is on a kernel thread that does nothing
-//! else.
+//! Only a panic changes the count, so it is moved by panics. A *token* is a context of our own that
+//! panics, pauses in the middle of unwinding, and catches its panic when it goes on. The kernel
+//! thread on which it panics counts one more. The one on which it catches its panic counts one
+//! less. They need not be the same. The first panic of each token is on a kernel thread that does
+//! nothing else.
 //!
-//! A thread that is suspended in the panic *hook* is beyond this: `std` aborts the process if
+//! A thread that is suspended in the panic *hook* is not covered: `std` aborts the process if
 //! another thread panics on its kernel thread meanwhile.
 
 use crate::sched::no_preempt::critical;
@@ -19,11 +20,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 use underpass_context::{Base, Context, Pause, Resume, Stacks};
 
-/// Bytes of a token's stack: for the unwinder, and a signal on top.
+/// Bytes of a token's stack: room for the unwinder and a signal handler.
 const STACK: usize = 64 * 1024;
 
-/// Whether the calling thread unwinds because of a panic: as `std::thread::panicking`, which tells
-/// the same of user-level threads.
+/// Whether the calling thread unwinds because of a panic. The same as `std::thread::panicking`,
+/// which is right on user-level threads too.
 ///
 /// # Examples
 /// ```
@@ -34,7 +35,7 @@ pub fn panicking() -> bool {
     std::thread::panicking()
 }
 
-/// The caller is about to be suspended: sets its panics aside, and says how many they are.
+/// The caller is about to be suspended: sets its panics aside, and returns how many they are.
 #[inline]
 pub(crate) fn leave() -> u32 {
     if std::thread::panicking() { set_aside() } else { 0 }
@@ -48,17 +49,18 @@ pub(crate) fn enter(panics: u32) {
     }
 }
 
-/// Tokens in the middle of unwinding: each takes one off a count.
+/// Tokens in the middle of unwinding: each can take one off a count.
 static CHARGED: Mutex<Vec<Token>> = Mutex::new(Vec::new());
-/// Tokens that have caught themselves, or were never entered: each adds one to a count. There is
-/// one for each panic that is set aside.
+/// Tokens that have caught their panic, or were never entered: each can add one to a count. There
+/// is one for each panic that is set aside.
 static SPENT: Mutex<Vec<Token>> = Mutex::new(Vec::new());
 
 #[cold]
 fn set_aside() -> u32 {
     let mut panics = 0;
     while std::thread::panicking() {
-        // Without memory for one, or a kernel thread to charge it, the count stays where it is.
+        // Without memory for a token, or a kernel thread for its first panic, the count stays where
+        // it is.
         let Some(token) = pop(&CHARGED).or_else(Token::charged_elsewhere) else { break };
         token.switch();
         push(&SPENT, token);
@@ -86,25 +88,26 @@ fn push(to: &Mutex<Vec<Token>>, token: Token) {
     to.lock().unwrap_or_else(PoisonError::into_inner).push(token);
 }
 
-/// A context that panics when it is entered, and catches itself when it is entered again. Used
-/// again for ever, never freed.
+/// A context that panics when it is entered, and catches its panic when it is entered again. It is
+/// used again and again, and never freed.
 struct Token(&'static Inner);
 
 struct Inner {
-    /// Set before anybody enters it.
+    /// Set before anybody enters the context.
     context: OnceCell<Box<Context>>,
     base: Base,
 }
 
-// SAFETY: all that is inside belongs to who has the token, and there is one token for each `Inner`.
+// SAFETY: all that is inside belongs to the owner of the token, and there is one token for each
+// `Inner`.
 unsafe impl Send for Token {}
 
 impl Token {
-    /// A new one that some kernel thread has paid for, which has ended since.
+    /// A new token, whose first panic was on a kernel thread that has ended since.
     fn charged_elsewhere() -> Option<Self> {
         let token = Self::new()?;
         let charge = move || {
-            // The whole of it, not the reference inside.
+            // Captures the whole token, not the reference inside.
             let token = token;
             token.switch();
             token
@@ -120,10 +123,10 @@ impl Token {
         Some(Self(inner))
     }
 
-    /// Has it panic, or catch itself.
+    /// Has it panic, or catch its panic.
     fn switch(&self) {
         let _held = critical();
-        // SAFETY: it is paused or has not begun, and whoever has the token alone enters it; the
+        // SAFETY: it is paused or has not begun, and only the owner of the token enters it. The
         // base is used for nothing else.
         unsafe { self.0.base.enter(self.0.context(), Resume::GoOn) };
     }

@@ -1,4 +1,4 @@
-//! One activation from the inside: which of its threads runs next.
+//! The scheduler of one activation: which of its threads runs next.
 
 use crate::block::control::{Control, flag};
 use crate::block::served::ServedLine;
@@ -17,16 +17,16 @@ use underpass_context::{Base, Context, Pause, Resume};
 use underpass_processor::lines::View;
 use underpass_processor::{Activation, Habit, Line, Pool, preempt};
 
-/// Turns between two looks at the lines, the timers and the unstarted while threads keep an
-/// activation busy.
+/// How many times an activation switches threads before it runs maintenance: looks at the lines,
+/// the timers and the unstarted threads although its threads keep it busy.
 pub(crate) const SWITCHES: u32 = 32;
 
-/// An activation's own list of lines: counted without locked instructions, since only this
-/// activation counts.
+/// An activation's own list of lines. Its reference counts need no locked instructions, because
+/// only this activation changes them.
 pub(crate) type OwnLines = Rc<[Rc<Arc<dyn Line>>]>;
 
-/// The inside of one activation. Only its own kernel thread comes here, and only while preemption
-/// is disabled or by a thread that asks for something of its own.
+/// The private state of one activation. Only its own kernel thread uses it: while preemption is
+/// disabled, or on behalf of a thread that asks for something of its own.
 pub(crate) struct Scheduler {
     pub(crate) number: usize,
     pub(crate) outside: &'static Outside,
@@ -34,31 +34,30 @@ pub(crate) struct Scheduler {
     pub(crate) switches: Cell<u32>,
     /// The thread that serves incoming calls, unless it has paused in one.
     pub(crate) dispatcher: Cell<Option<&'static Control>>,
-    /// The dispatcher runs a procedure, called over this line.
+    /// The line whose call the dispatcher runs, if it runs one.
     pub(crate) serving: ServedLine,
-    /// A thread has spun in vain: sleep without spinning again.
+    /// The dispatcher has spun in vain: sleep without spinning again.
     pub(crate) spun_in_vain: Cell<bool>,
     pub(crate) runners: Runners,
-    /// A context that is about to pause with nothing to do.
+    /// A thread runner that is about to pause with nothing to do.
     pub(crate) done: Cell<Option<(RunnerKind, Box<Context>)>>,
     unused: UnusedBlocks,
     timers: RefCell<Timers>,
     pub(crate) view: RefCell<View>,
     pub(crate) lines: RefCell<OwnLines>,
-    /// How soon calls and replies come when it is idle, and how soon the reply that a thread of it
-    /// polls for.
+    /// Adaptive-spin state: of idle polling, and of the polling of threads that wait for a reply.
     pub(crate) habit: Habit,
     pub(crate) reply_habit: Habit,
-    /// How often threads of it have begun to wait without a pause since it last looked around.
+    /// How many waits its threads have begun without a pause since it last ran maintenance.
     pub(crate) waits: Cell<u32>,
-    /// The number of the line whose turn it is to be served.
+    /// The number of the line to serve next.
     pub(crate) next_line_number: Cell<usize>,
     pub(crate) listener: ListenerState,
-    /// A watcher of switches is being told.
+    /// A watcher of switches runs at this moment.
     pub(crate) hook: Cell<bool>,
-    /// When it last asked whether peers take its calls, in ns of the clock.
+    /// When it last retried notifications to its peers, in ns of the clock.
     pub(crate) insisted: Cell<u64>,
-    /// Its activation has ended.
+    /// The activation has ended.
     pub(crate) ended: Cell<bool>,
 }
 
@@ -66,13 +65,13 @@ thread_local! {
     static OWN: Cell<Option<&'static Scheduler>> = const { Cell::new(None) };
 }
 
-/// Asks something of the activation that runs this thread; nothing on a plain kernel thread.
+/// Runs `ask` on the activation that runs this thread. `None` on a plain kernel thread.
 #[inline(always)]
 pub(crate) fn with<R>(ask: impl FnOnce(&'static Scheduler) -> R) -> Option<R> {
     OWN.get().map(ask)
 }
 
-/// The activation that runs this thread, and the thread; nothing on a plain kernel thread, and in a
+/// The activation that runs this thread, and the thread. `None` on a plain kernel thread, and in a
 /// blocking call.
 #[inline(always)]
 pub(crate) fn running() -> Option<(&'static Scheduler, &'static Control)> {
@@ -80,8 +79,8 @@ pub(crate) fn running() -> Option<(&'static Scheduler, &'static Control)> {
     Some((own, own.current_if_any()?))
 }
 
-/// The activation that runs this thread now: for code that may have been moved to another kernel
-/// thread since it last asked, of which the compiler knows nothing.
+/// The activation that runs this thread now. For code that may have moved to another kernel thread
+/// since it last asked: the compiler knows nothing of that, so this is not inlined.
 ///
 /// # Panics
 /// On a plain kernel thread.
@@ -91,8 +90,8 @@ pub(crate) fn anew() -> &'static Scheduler {
 }
 
 /// The activation of this kernel thread, the thread that it runs or is in a blocking call for, and
-/// the context of that thread. Nothing on a plain kernel thread. A handler of signals may ask for
-/// what it has interrupted.
+/// the context of that thread. `None` on a plain kernel thread. A signal handler may call this, to
+/// learn what it has interrupted.
 pub(crate) fn here() -> Option<(&'static Scheduler, &'static Control, &'static Context)> {
     let own = OWN.get()?;
     let me = own.current_if_any().or_else(|| own.outside.in_blocking_call.get())?;
@@ -102,10 +101,10 @@ pub(crate) fn here() -> Option<(&'static Scheduler, &'static Control, &'static C
 }
 
 impl Scheduler {
-    /// The inside of the activation with this outside, for this kernel thread.
+    /// Makes this kernel thread the one of the activation of `outside`, and returns its scheduler.
     pub(crate) fn of(outside: &'static Outside) -> &'static Self {
-        // SAFETY: the activation's own kernel thread asks, and the one before it has ended its
-        // part: the lock of births lies between.
+        // SAFETY: only the activation's own kernel thread gets here. Its predecessor has ended its
+        // part before, which the lock of starts orders.
         let inside = unsafe { outside.inside.get() };
         let own = inside.get_or_insert_with(|| Self::new(outside));
         own.ended.set(false);
@@ -113,7 +112,7 @@ impl Scheduler {
         own
     }
 
-    /// This kernel thread is no activation's any more.
+    /// This kernel thread runs no activation any more.
     pub(crate) fn leave() {
         OWN.set(None);
     }
@@ -203,7 +202,7 @@ impl Scheduler {
         self.outside.current.get()
     }
 
-    /// Threads that have started and live here.
+    /// The number of threads that have started and live here.
     #[inline]
     pub(crate) fn live(&self) -> u32 {
         // Relaxed, here and in `add_live`: only this kernel thread writes it.
@@ -215,7 +214,7 @@ impl Scheduler {
         self.outside.live.store(self.live().wrapping_add_signed(threads), Ordering::Relaxed);
     }
 
-    /// Puts a suspended thread of this activation, which can go on, at the end of the ready list.
+    /// Appends a suspended thread of this activation, which can go on, to the ready list.
     #[inline]
     pub(crate) fn push(&self, control: &'static Control) {
         if control.has(flag::MIGRATES) {
@@ -226,21 +225,22 @@ impl Scheduler {
         }
     }
 
-    /// The same, of one that stays here; says whether [`Pool::heed`] is to come next.
+    /// As [`push`](Self::push), of a thread that stays here. Returns whether the caller is to wake
+    /// the monitor ([`Pool::heed`]).
     #[inline]
     pub(crate) fn put(&self, control: &'static Control) -> bool {
         let Outside { ready, current, .. } = self.outside;
-        // What is pushed between two threads, and alone, runs next.
+        // Between two threads, a thread that is alone on the list runs next: it does not wait.
         let waits = !current.is_clear() || !ready.is_empty();
         ready.push(control);
         waits
     }
 
-    /// Lets any activation take a migrating thread: it lives nowhere until one does.
+    /// Lets any activation take a migrating thread. It has no home until one does.
     #[cold]
     fn set_free(&self, control: &'static Control) {
-        // SAFETY: it lives here and doesn't run: either it is another that runs and wakes it, or
-        // none does.
+        // SAFETY: the thread lives here, and doesn't run: either another thread runs and wakes it,
+        // or none runs.
         if let Some(timer) = unsafe { control.take_timer() } {
             self.timers.borrow_mut().remove(timer);
         }
@@ -255,7 +255,7 @@ impl Scheduler {
         self.pause(self.current(), Pause::Yield);
     }
 
-    /// Whether other threads could run here: a hint where others leave them.
+    /// Whether other threads could run here: a hint where other activations put them.
     #[inline]
     pub(crate) fn busy(&self) -> bool {
         !self.outside.ready.is_empty()
@@ -263,7 +263,7 @@ impl Scheduler {
             || (!self.outside.free.is_empty() && !self.is_dedicated())
     }
 
-    /// Sees to what others want of this activation.
+    /// Takes remote wake-ups, runs injected tasks, and answers a summons of the monitor.
     #[cold]
     fn attend(&'static self) {
         self.outside.take_inbox(|control| self.push(control));
@@ -275,14 +275,15 @@ impl Scheduler {
         }
     }
 
-    /// A thread that can start here, or go on here from now on.
+    /// Finds a thread that can start here, or a migrating one that goes on here.
     #[inline]
     fn find(&self) -> Option<&'static Control> {
         if self.is_dedicated() {
             return None;
         }
         if self.is_listener() {
-            // Its own alone: it has a processor for a while only.
+            // A listener takes its own threads alone: it has a processor only for the time of a
+            // loan.
             return self.take_near();
         }
         self.take_dedicated().or_else(|| self.take_near()).or_else(|| self.steal())
@@ -302,7 +303,7 @@ impl Scheduler {
         self.outside.dedicated.load(Ordering::Relaxed)
     }
 
-    /// A thread that lived here has ended, or is free to go elsewhere.
+    /// A thread that lived here has ended, or has become free to go elsewhere.
     #[inline]
     pub(crate) fn lost_one(&self) {
         self.add_live(-1);
@@ -313,33 +314,35 @@ impl Scheduler {
 
     #[cold]
     fn dedicate(&self, to_one: bool) {
-        // Relaxed, here and in `is_dedicated`: only this kernel thread writes it; to others it is a
+        // Relaxed, here and in `is_dedicated`: only this kernel thread writes it. To others it is a
         // hint.
         self.outside.dedicated.store(to_one, Ordering::Relaxed);
     }
 
-    /// Runs a thread, and those that it passes to, until one pauses with nobody to pass to.
+    /// Runs a thread, and the threads that it passes to, until one pauses without a successor.
     fn step(&'static self, control: &'static Control) {
         let Some(context) = self.context_of(control) else {
-            // Memory is short: what is kept for later is needed now; else the thread waits until
-            // another gives its stack back.
+            // There is no memory for a stack. Free the stacks that are kept for later; if that is
+            // not enough, the thread waits until another one gives its stack back.
             self.runners.spare_none();
-            // So that timers end meanwhile: who waits for one may hold a stack.
+            // Counted as a switch, so that timers fire meanwhile: a thread that waits for one may
+            // hold a stack.
             self.switches.set(self.switches.get() + 1);
             return self.outside.ready.push(control);
         };
         self.take_over(control);
         switch_hooks::resumes(self, control);
-        // SAFETY: only its home resumes it, and pinned threads have but one; migrating ones have
-        // vouched for themselves.
+        // SAFETY: only its home resumes the thread, and a pinned thread has one home. The caller of
+        // `Builder::migrating` has vouched for migrating ones.
         let why = unsafe { self.base.enter(context, Resume::GoOn) };
-        // Others may have gone on in its place.
+        // Another thread may have gone on in its place, and that one has ended.
         let Some(control) = self.current_if_any() else {
             if let Some((kind, context)) = self.done.take()
                 && self.runners.keep(kind, context)
                 && self.is_listener()
             {
-                // It looks for unused ones when it comes to a processor, which may be never.
+                // A listener frees unused stacks only when it comes to a processor, which may be
+                // never.
                 activations::invite();
             }
             return;
@@ -354,8 +357,8 @@ impl Scheduler {
         }
     }
 
-    /// Counts a turn, so that threads that keep the processor busy don't keep calls, replies,
-    /// timers and the unstarted waiting.
+    /// After a certain number of switches, polls the lines, fires timers and starts unstarted
+    /// threads, so that they do not wait for threads that keep the processor busy.
     #[inline]
     fn count_switch(&'static self) {
         if self.switches.get() >= SWITCHES {
@@ -385,7 +388,7 @@ impl Scheduler {
 
     /// Ends the suspension of a thread that lives here, for `why`, if nobody else has.
     pub(crate) fn give_up(&self, control: &'static Control, why: crate::block::suspension::Woken) {
-        // SAFETY: it lives here, and no thread runs now.
+        // SAFETY: the thread lives here, and no thread runs now.
         if unsafe { control.give_up(why) } {
             self.push(control);
         }

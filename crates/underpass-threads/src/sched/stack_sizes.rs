@@ -1,28 +1,28 @@
-//! How large the stacks of threads and calls are.
+//! The sizes of the stacks of threads and of calls.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use underpass_os::{most_private, promises_memory};
 
-/// The smallest stack that is given: below this a panic's message alone overflows it.
+/// The smallest stack. In less than this a panic's message alone overflows.
 pub(crate) const LEAST: usize = 16 * 1024;
 
-/// Usable bytes of a thread's stack, unless it asks for others. Only pages that were touched cost
-/// memory.
+/// Usable bytes of a thread's stack, unless it asks for another size. Only pages that were touched
+/// cost memory.
 pub(crate) const STACK: usize = 256 * 1024;
-/// Usable bytes of an E-stack if nobody asks for others, and no limit is in the way.
+/// Usable bytes of an E-stack if nobody asks for another size, and no limit is in the way.
 const SIZE: usize = 2 << 20;
-/// What is used of that if a limit is in the way.
+/// Usable bytes of an E-stack if a limit is in the way.
 const SMALL: usize = STACK;
-/// All E-stacks that a user's calls may hold by default take no more than all of what a limit
-/// allows.
+/// The calls that a user may have under way by default. The E-stacks of that many calls shall fit
+/// into the limit.
 const USERS_CALLS: u64 = 4096;
 
-/// Usable bytes of the E-stacks that are made from now on; 0 until somebody asks.
+/// Usable bytes of the E-stacks that are made from now on. 0: nobody has asked yet.
 static EACH: AtomicUsize = AtomicUsize::new(0);
-/// Bytes of private memory that this process will be limited to.
+/// Bytes of private memory to which this process will be limited.
 static WITHIN: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// Usable bytes that each E-stack has at the least.
+/// The least usable bytes of each E-stack.
 #[inline]
 pub(crate) fn stack_size() -> usize {
     // Relaxed: an export makes its lines known afterwards, under a lock.
@@ -32,14 +32,14 @@ pub(crate) fn stack_size() -> usize {
     }
 }
 
-/// The size of an E-stack for which nobody has asked.
+/// The size of an E-stack if nobody has asked for one.
 pub(crate) fn usual_size() -> usize {
     let within = most_private().unwrap_or(u64::MAX).min(WITHIN.load(Ordering::Relaxed));
-    // Where the kernel promises memory, it counts all of a stack, touched or not.
+    // Where the kernel does not overcommit memory, it counts the whole stack, touched or not.
     if promises_memory() { SMALL } else { size_within(within) }
 }
 
-/// This process will be limited to so many bytes of private memory.
+/// This process will be limited to `bytes` of private memory.
 pub(crate) fn limit(bytes: u64) {
     WITHIN.fetch_min(bytes, Ordering::Relaxed);
 }
@@ -51,7 +51,7 @@ pub(crate) fn raise(size: usize) -> usize {
     EACH.fetch_max(size, Ordering::Relaxed)
 }
 
-/// The same, if this process may have so many bytes of memory.
+/// The size of an E-stack if this process may have `bytes` of memory.
 fn size_within(bytes: u64) -> usize {
     usize::try_from(bytes / USERS_CALLS).unwrap_or(SIZE).clamp(SMALL, SIZE)
 }

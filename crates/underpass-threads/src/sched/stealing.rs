@@ -1,5 +1,4 @@
-//! Threads that any activation may take: those that have not started, and migrating ones that can
-//! go on.
+//! Threads that any activation may take: unstarted threads, and migrating ones that can go on.
 
 use crate::block::control::{Control, flag};
 use crate::sched::activations::{self, Outside};
@@ -9,7 +8,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Where kernel threads leave threads, and activations those for which their rings have no room.
+/// A list for all activations. Kernel threads leave threads here, and activations leave those for
+/// which their rings have no room.
 struct Common {
     waiting: Mutex<VecDeque<&'static Control>>,
     any: AtomicBool,
@@ -25,23 +25,23 @@ impl Common {
     }
 
     fn put(&self, control: &'static Control) {
-        // Schedulers take this lock: who is preempted must not hold it.
+        // Schedulers take this lock, so its holder must not be preempted.
         let _held = critical();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push_back(control);
-        // SYNC with `any` load in `has`: a hint; the list itself is under its lock. A swap, since
-        // some sleep without a heavy barrier.
+        // SYNC with `any` load in `has`: a hint. The list itself is under its lock. A swap rather
+        // than a store, since some sleepers issue no heavy barrier.
         self.any.swap(true, Ordering::AcqRel);
     }
 
     #[inline]
     fn has(&self) -> bool {
-        // Relaxed: who acts on it looks under the lock.
+        // Relaxed: a caller that acts on the answer looks under the lock.
         self.any.load(Ordering::Relaxed)
     }
 
-    /// Takes the first, and gives as many more as `room` wants to it, so that the lock is not taken
-    /// for each.
+    /// Takes the first thread. Gives further ones to `room` as long as that accepts them, so that
+    /// the lock is not taken for each.
     fn take(&self, mut room: impl FnMut(&'static Control) -> bool) -> Option<&'static Control> {
         if !self.has() {
             return None;
@@ -55,7 +55,7 @@ impl Common {
             }
             waiting.pop_front();
         }
-        // Under the lock, so that no thread which is put in now is overlooked.
+        // Under the lock, so that no thread is overlooked that is put in now.
         self.any.store(!waiting.is_empty(), Ordering::Release);
         first
     }
@@ -64,7 +64,7 @@ impl Common {
 /// Starts the thread of `control`.
 ///
 /// # Safety
-/// The block is empty and the caller's alone. What `body` borrows outlives its run.
+/// The block is empty, and nobody but the caller uses it. What `body` borrows outlives its run.
 #[inline]
 pub(crate) unsafe fn start<F: FnOnce() -> T, T>(control: &'static Control, body: F) {
     // SAFETY: as the caller says.
@@ -88,15 +88,15 @@ pub(crate) fn submit(control: &'static Control) {
     activations::wake_idle();
 }
 
-/// Whether any wait: a hint, exact after a heavy barrier.
+/// Whether any such thread waits: a hint, exact after a heavy barrier.
 pub(crate) fn any() -> bool {
     COMMON.has() || DEDICATED.has() || activations::all().any(|outside| !outside.free.is_empty())
 }
 
-/// Whether the activation of this outside would take some of them: a hint, exact after a heavy
+/// Whether the activation of `outside` would take such a thread: a hint, exact after a heavy
 /// barrier.
 pub(crate) fn suits(outside: &Outside) -> bool {
-    // Relaxed, both: others' looks are hints.
+    // Relaxed, both: to other activations these are hints.
     outside.activation.listens_on().is_none()
         && !outside.dedicated.load(Ordering::Relaxed)
         && (COMMON.has()
@@ -104,7 +104,7 @@ pub(crate) fn suits(outside: &Outside) -> bool {
             || activations::all().any(|outside| !outside.free.is_empty()))
 }
 
-/// How many moves at a time from the common list to a ring.
+/// At most this many threads move from the common list to a ring at a time.
 const MOVE: usize = 128;
 
 #[cold]
@@ -118,8 +118,7 @@ fn take_common(own: &Outside) -> Option<&'static Control> {
 }
 
 impl Scheduler {
-    /// The thread that is to start or to go on here, from this activation's own ring or the common
-    /// list.
+    /// A thread to start, or to go on, from this activation's own ring or the common list.
     #[inline]
     pub(crate) fn take_near(&self) -> Option<&'static Control> {
         let own: &Outside = self.outside();
@@ -129,27 +128,27 @@ impl Scheduler {
         }
     }
 
-    /// One that wants an activation of its own, if this one has no threads.
+    /// A thread that wants an activation of its own, if no thread lives on this one.
     pub(crate) fn take_dedicated(&self) -> Option<&'static Control> {
         if self.live() > 0 { None } else { DEDICATED.take(|_| false) }
     }
 
-    /// Whether there are threads that this activation would take: before it sleeps.
+    /// Whether there are threads that this activation would take. Asked before it sleeps.
     pub(crate) fn may_find(&self) -> bool {
         suits(self.outside())
     }
 
-    /// One that an activation has which has no processor at the moment, or keeps it for a thread of
-    /// its own.
+    /// A thread of an activation that has no processor at the moment, or keeps it for a dedicated
+    /// thread.
     pub(crate) fn steal_from_others(&self) -> Option<&'static Control> {
         activations::all()
             .filter(|other| other.activation.summoned() || other.dedicated.load(Ordering::Relaxed))
             .find_map(|other| other.free.take())
     }
 
-    /// One that another activation has.
+    /// A thread of another activation.
     pub(crate) fn steal(&self) -> Option<&'static Control> {
-        // Not all begin with the same victim.
+        // Each thief begins with another victim.
         let begin = self.number() + 1;
         let count = activations::count();
         (0..count).find_map(|i| activations::if_begun((begin + i) % count)?.free.take())

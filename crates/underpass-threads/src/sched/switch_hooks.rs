@@ -1,4 +1,4 @@
-//! What others want to know of each switch, such as who follows a thread's spans.
+//! Hooks that are called at each switch of threads, for example by `underpass-tracing`.
 
 use crate::block::control::Control;
 use crate::block::suspension::Wait;
@@ -10,19 +10,20 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use underpass_processor::Pool;
 
-/// Told of each switch, on the kernel thread on which it happens.
+/// Hooks at each switch, called on the kernel thread on which it happens.
 ///
-/// Both methods run between two threads, on behalf of the scheduler: no user-level thread is there
-/// that could be suspended. So they count as a plain kernel thread ([`current`](crate::current())
-/// is not the thread that is switched), and every other thread of the activation waits until they
-/// return. They may take free locks, start threads and wake them.
+/// Both methods run between two threads, on behalf of the scheduler. No user-level thread is there
+/// that could be suspended, so the methods count as running on a plain kernel thread:
+/// [`current`](crate::current()) is not the thread that is switched. Every other thread of the
+/// activation waits until they return. They may take free locks, start threads and wake them.
 ///
-/// What they can't do ends the process with a message (`abort`):
+/// Two things end the process with a message (`abort`):
 /// * **Waiting** for anything of this package or of what is built on it: a lock that another thread
-///   holds, a channel, a join, [`sleep`](crate::sleep()), a call into another domain. Who would end
-///   the wait may live on this very activation, which waits itself. *Remedy:* a lock of `std` that
-///   is held for moments, or `try_lock`.
-/// * **Panicking**: nobody is there to be told. *Remedy:* `catch_unwind` in the method.
+///   holds, a channel, a join, [`sleep`](crate::sleep()), a call into another domain. The thread
+///   that would end the wait may live on this very activation. *Remedy:* a lock of `std` that is
+///   held for moments, or `try_lock`.
+/// * **Panicking**: there is no caller to return the panic to. *Remedy:* `catch_unwind` in the
+///   method.
 ///
 /// [`yield_now`](crate::yield_now()) lets other kernel threads go first, and no user-level thread.
 ///
@@ -54,25 +55,25 @@ pub trait Switches: Send + Sync {
 static SET: AtomicBool = AtomicBool::new(false);
 static HOOK: OnceLock<&'static dyn Switches> = OnceLock::new();
 
-/// Has `switches` told of each switch from now on; `false` if another is told already.
+/// Calls `switches` at each switch from now on. `false`: another watcher is set already.
 pub fn watch_switches(switches: &'static dyn Switches) -> bool {
     let first = HOOK.set(switches).is_ok();
     if first {
-        // SYNC with `SET` load in `call`: a hint; the hook comes by its own lock.
+        // SYNC with `SET` load in `set`: a hint. `OnceLock` publishes the hook itself.
         SET.store(true, Ordering::Release);
     }
     first
 }
 
-/// Whether anybody is told.
+/// Whether a hook is set.
 #[inline]
 pub(crate) fn set() -> bool {
-    // Relaxed: one who looks sees it sooner or later.
+    // Relaxed: each scheduler sees it sooner or later.
     SET.load(Ordering::Relaxed)
 }
 
-/// Calls the hook for `control`, in the name of the kernel thread: whoever asks finds no user-level
-/// thread here that it could suspend.
+/// Calls the hook for `control`, as a plain kernel thread: the hook finds no user-level thread here
+/// that it could suspend.
 #[cold]
 fn call(own: &'static Scheduler, control: &'static Control, what: fn(&dyn Switches, ThreadId)) {
     let Some(hook) = HOOK.get() else { return };
@@ -84,8 +85,8 @@ fn call(own: &'static Scheduler, control: &'static Control, what: fn(&dyn Switch
     if let Some(current) = current {
         own.outside.current.set(current);
         if own.busy() {
-            // The hook has made others ready, which was no reason to call anybody while no thread
-            // ran.
+            // The hook has made other threads ready, which does not wake the monitor while no
+            // thread runs.
             Pool::heed();
         }
     }

@@ -1,4 +1,4 @@
-//! Control blocks that stand for no thread: each activation keeps some, and the rest are shared.
+//! Control blocks that stand for no thread: each activation keeps a few, and the rest are shared.
 
 use crate::block::control::Control;
 use crate::block::registry;
@@ -9,12 +9,12 @@ use crate::sched::scheduler;
 use std::sync::{Mutex, PoisonError};
 use underpass_seam::atomic::Ordering;
 
-/// Blocks that go to or from an activation at a time.
+/// How many blocks go to or from an activation at a time.
 const BATCH: usize = 64;
 
 static UNUSED: Mutex<Vec<&'static Control>> = Mutex::new(Vec::new());
 
-/// A block for a new thread.
+/// Takes a block for a new thread.
 #[inline]
 pub(crate) fn take(flags: u32) -> &'static Control {
     let own = scheduler::with(|own| own.unused().pop()).flatten();
@@ -25,7 +25,7 @@ pub(crate) fn take(flags: u32) -> &'static Control {
 
 #[cold]
 fn take_from_all() -> &'static Control {
-    // Schedulers take this lock: who is preempted must not hold it.
+    // Schedulers take this lock, so its holder must not be preempted.
     let _held = critical();
     let mut unused = UNUSED.lock().unwrap_or_else(PoisonError::into_inner);
     if unused.is_empty() {
@@ -40,10 +40,10 @@ fn take_from_all() -> &'static Control {
     first
 }
 
-/// Nobody holds `control` any more.
+/// Nobody has a handle of `control` any more: its block is free for another thread.
 #[inline]
 pub(crate) fn give_back(control: &'static Control) {
-    // Relaxed: who takes it next got it from a list that synchronizes.
+    // Relaxed: the next owner takes the block from a list that synchronizes.
     control.holders.store(0, Ordering::Relaxed);
     if is_used_up(control.id()) {
         return;

@@ -6,19 +6,19 @@ use crate::sched::scheduler;
 use underpass_seam::atomic::Ordering;
 
 impl Control {
-    /// Ends the suspension of this thread: exactly once for each that was not abandoned; it may
-    /// come first.
+    /// Ends the suspension of this thread. Called exactly once for each suspension that was not
+    /// abandoned. It may come before the suspension.
     ///
     /// # Safety
     /// The caller has taken the thread out of the list into which it was put for one call of
-    /// [`suspend`](crate::suspend()), that suspension was not abandoned, and nobody else wakes it
-    /// for that. A wake too many would have the thread run twice at once.
+    /// [`suspend`](crate::suspend()). That suspension was not abandoned, and nobody else wakes the
+    /// thread for it. One wake too many would make the thread run twice at once.
     #[inline]
     pub unsafe fn wake(&'static self) {
         match self.home() {
             Some(home) => make_ready(self, home),
             None => {
-                // SYNC with `woken` swap in `take_woken`: what the waker did.
+                // SYNC with `woken` swap in `take_woken`: what the waker did before.
                 self.woken.store(1, Ordering::Release);
                 self.parker.call();
             }
@@ -26,7 +26,7 @@ impl Control {
     }
 }
 
-/// A suspended thread of activation `home` is to go on.
+/// Makes a suspended thread of activation `home` ready.
 #[inline]
 pub(crate) fn make_ready(control: &'static Control, home: usize) {
     let here = scheduler::with(|own| {
