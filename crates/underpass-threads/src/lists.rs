@@ -1,6 +1,6 @@
 //! Lists of control blocks. They are linked through the blocks, or bounded, so that none needs
 //! memory for an entry.
 
-pub(crate) mod inbox;
-pub(crate) mod linked;
-pub(crate) mod ring;
+pub mod inbox;
+pub mod linked;
+pub mod ring;
