@@ -1,4 +1,5 @@
-//! The scheduler of one activation: which thread runs next, switching, stealing and idling.
+//! Scheduling on one activation: which thread runs next, how it is switched to, stealing and
+//! idling.
 
 pub(crate) mod activations;
 pub(crate) mod idle;

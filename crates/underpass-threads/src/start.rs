@@ -1,4 +1,4 @@
-//! Starting this domain's activations, and what the processors below ask of threads.
+//! Starting this domain's activations, and the upcalls from processors to threads.
 
 use crate::block::coarse_clock;
 use crate::diagnose::{deadlock_watch, debugger_table, monitor_findings, stack_overflow};
@@ -59,7 +59,7 @@ impl Upcall for Threads {
     }
 }
 
-/// Starts this domain's activations, if they aren't yet.
+/// Starts this domain's activations, if that was not done yet.
 #[inline]
 pub fn start() -> &'static Pool {
     Pool::get().unwrap_or_else(start_now)

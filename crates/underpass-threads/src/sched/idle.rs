@@ -1,4 +1,5 @@
-//! What an activation does when none of its threads can run: it looks at the lines, then sleeps.
+//! What an activation does when none of its threads can run: it polls the lines, then sleeps. Also
+//! its periodic maintenance.
 
 use crate::block::coarse_clock;
 use crate::block::control::Control;
@@ -14,14 +15,15 @@ use underpass_os::clock::now_ns;
 use underpass_processor::{Donee, Line, PROMPT, Role, Spin, give_way, lines, sleep_and_donate};
 
 impl Scheduler {
-    /// Whether other threads want this processor: a hint for who polls.
+    /// Whether other threads want this processor: a hint, for a thread that polls.
     #[inline]
     pub(crate) fn wanted_soon(&self) -> bool {
         self.busy() || self.activation().summoned()
     }
 
-    /// Whether anything but the current thread wants this processor: as [`busy`](Self::busy), and
-    /// timers, threads of other activations that have not started, and incoming calls.
+    /// Whether anything but the current thread wants this processor. Beyond
+    /// [`wanted_soon`](Self::wanted_soon) these are timers, threads of other activations that have
+    /// not started, and incoming calls.
     pub(crate) fn wanted(&self) -> bool {
         self.wanted_soon()
             || self.timer_due()
@@ -38,8 +40,8 @@ impl Scheduler {
         }
     }
 
-    /// Takes the replies that have come for others; says whether anything but the current thread
-    /// wants this processor.
+    /// Polls all lines, which delivers the replies that have come for other threads. Returns
+    /// whether anything but the current thread wants this processor.
     pub(crate) fn glance(&self) -> bool {
         self.lines().iter().for_each(|line| {
             line.poll();
@@ -48,32 +50,32 @@ impl Scheduler {
         self.wanted()
     }
 
-    /// Whether calls that have come are this activation's to serve: no other looks at the lines, or
-    /// it is held up.
+    /// Whether this activation is to serve the calls that have come: it is the leader, or the
+    /// leader is held up.
     pub(crate) fn may_dispatch(&self, lines: &OwnLines) -> bool {
         activations::lead(self.number()) || lines.iter().any(|line| persists(&***line))
     }
 
-    /// Whether another activation looks at the lines, so that this one need not, unless threads of
-    /// its own wait.
+    /// Whether another activation is the leader, so that this one need not poll. It polls all the
+    /// same while threads of its own wait.
     fn led_by_another(&self) -> bool {
         self.live() == 0 && !activations::lead(self.number())
     }
 
-    /// Whether the lines have changed since they were last asked for.
+    /// Whether the lines have changed since this activation last read them.
     #[inline]
     pub(crate) fn stale(&self) -> bool {
         self.view.borrow().stale()
     }
 
-    /// The line of this number, for who serves it: a procedure that stays long holds on to no
-    /// other.
+    /// The line of this number, for the dispatcher. The dispatcher holds this one line, so a
+    /// procedure that stays long keeps no other alive.
     #[inline]
     pub(crate) fn line(&self, number: usize) -> Option<Rc<Arc<dyn Line>>> {
         self.lines.borrow().get(number).cloned()
     }
 
-    /// The lines to look at.
+    /// The lines to poll.
     pub(crate) fn lines(&self) -> OwnLines {
         if self.stale() {
             let new: OwnLines = self.view.borrow_mut().get().iter().cloned().map(Rc::new).collect();
@@ -81,9 +83,8 @@ impl Scheduler {
             self.lines.replace(new);
             self.leave_small_stack();
             if !gone.is_empty() {
-                // Maybe the last of a line, and so of an implementation, whose destructor wants a
-                // thread to run on.
-                // SAFETY: the thread borrows nothing.
+                // This may drop the last reference to a line, and with it an implementation. Its
+                // destructor wants a thread to run on.
                 unsafe { start_detached(unused_blocks::take(0), move || drop(gone)) };
             }
         }
@@ -94,7 +95,7 @@ impl Scheduler {
         self.timers().borrow().next().is_some_and(|deadline| deadline <= now_ns())
     }
 
-    /// Takes the replies that have come, and sees to the calls that have come.
+    /// Polls the lines, and starts a dispatcher if calls have come.
     pub(crate) fn poll(&'static self) {
         if self.is_listener() {
             self.overstay();
@@ -109,8 +110,8 @@ impl Scheduler {
         let lines = self.lines();
         lines.iter().for_each(|line| {
             line.poll();
-            // This activation has had other things to do since it last looked: the peer gets no
-            // processor of it so soon.
+            // This activation has had other things to do since it last polled, and gives the peer
+            // no processor soon. So the peer is woken now.
             if line.overdue() {
                 line.call();
             }
@@ -124,8 +125,8 @@ impl Scheduler {
         }
     }
 
-    /// Threads keep this activation busy, so that it does not sleep over calls that no peer takes:
-    /// it asks now and then.
+    /// Retries notifications to peers now and then: threads keep this activation busy, so it does
+    /// not come to its sleep, which would retry them.
     fn insist_in_time(&self, lines: &OwnLines) {
         let now = now_ns();
         if now - self.insisted.get() >= PROMPT {
@@ -134,9 +135,9 @@ impl Scheduler {
         }
     }
 
-    /// Notes that the calling thread waits for what may come without a pause, about as long as so
-    /// many `looks` of one who polls and is answered; says whether to [look
-    /// around](Self::maintain) when it has come.
+    /// Notes that the calling thread waits without a pause, for about as long as `looks` polls of a
+    /// thread that is answered. Returns whether to run [maintenance](Self::maintain) when the wait
+    /// is over.
     #[inline]
     pub(crate) fn waits(&self, looks: u32) -> bool {
         let waits = self.waits.get().saturating_add(looks);
@@ -144,48 +145,50 @@ impl Scheduler {
         waits >= Spin::BATCH
     }
 
-    /// Who is always answered at once never comes to the scheduler: now and then it looks here at
-    /// what the scheduler would, puts lines away that carry nothing, and gives way if others want
-    /// this processor, threads whose time has come among them.
+    /// Maintenance on behalf of a thread that is always answered at once, and so never comes to the
+    /// scheduler. It does what the scheduler would: it polls the lines, makes those dormant that
+    /// carry nothing, and gives way if others want this processor. Threads whose timers are due are
+    /// among those.
     #[cold]
     #[inline(never)]
     pub(crate) fn maintain(&'static self) {
         self.waits.set(0);
         self.passed(Spin::BATCH);
-        // What others of its threads owe: as in `poll`.
+        // Overdue notifications of its other threads, as in `poll`.
         self.lines().iter().filter(|line| line.overdue()).for_each(|line| line.call());
-        // A handler on its dispatcher's stack has to pause for another to dispatch.
+        // A handler that runs on the stack of its dispatcher has to pause before another thread can
+        // dispatch.
         let calls = || self.serving.is_some() && self.calls_pending();
         if self.glance() || calls() {
-            // The scheduler sees to the timers, the lines and the unstarted.
+            // The scheduler runs the timers, the lines and the unstarted threads.
             self.switches.set(SWITCHES);
             self.yield_now();
         }
     }
 
-    /// Whether there may be something to poll the lines for, or somebody wants this processor: for
-    /// who looks again and again.
+    /// Whether polling the lines may find something, or somebody wants this processor. A cheap
+    /// check between polls.
     #[inline]
     pub(crate) fn stirs(&self, lines: &[Rc<Arc<dyn Line>>]) -> bool {
         self.wanted_soon() || lines.iter().any(|line| line.stirs())
     }
 
-    /// Notes that this activation has looked at all lines so many times: those that carry nothing
-    /// are put away in the end.
+    /// Notes that this activation has polled all lines `times` times. Lines that carry nothing
+    /// become dormant after a certain number.
     pub(crate) fn passed(&self, times: u32) {
         if lines::passed(times) {
-            // Nobody holds on to a dormant line in its sleep.
+            // A sleeping activation must not keep a dormant line alive.
             activations::wake_all_idle();
         }
     }
 
-    /// Whether there are no lines to look at.
+    /// Whether there are no lines to poll.
     #[inline]
     pub(crate) fn sees_no_lines(&self) -> bool {
         !self.stale() && self.lines.borrow().is_empty()
     }
 
-    /// Polls until there is something to do, then returns; or sleeps.
+    /// Polls until there is something to do, or sleeps; then returns.
     pub(crate) fn idle(&'static self) {
         if let Some(cpu) = self.activation().listens_on() {
             return self.idle_listener(cpu);
@@ -219,7 +222,8 @@ impl Scheduler {
             if self.wanted_soon() || self.timer_due() || self.may_find() {
                 return;
             }
-            // Work that this activation would not take is for who gets its processor.
+            // Work that this activation would not take is for the activation that gets its
+            // processor.
             if !self.stale() && (!pays || spin.over() || stealing::any()) {
                 break;
             }
@@ -232,16 +236,16 @@ impl Scheduler {
         }
         self.habit.slept(now_ns() - since);
         self.passed(lines::SLEEP);
-        // More than one call has come: another processor may help. It looks in the same way whether
-        // there are more.
+        // If more than one call has come, another processor may help. That one asks in the same way
+        // whether there are still more.
         let calls = |line: &Rc<Arc<dyn Line>>| usize::from(line.pending()) + usize::from(line.backlog());
         if self.lines().iter().map(calls).sum::<usize>() > 1 {
             activations::invite();
         }
     }
 
-    /// Gives this processor to a peer at which calls of ours wait without one, and sleeps until it
-    /// comes back or there is something to do; says whether there was such a peer.
+    /// Donates this processor to a peer that has calls of ours and no processor. Sleeps until it
+    /// comes back or there is something to do. Returns whether there was such a peer.
     #[inline]
     pub(crate) fn donate(&'static self) -> bool {
         let lines = self.lines.borrow().clone();
@@ -273,13 +277,13 @@ impl Scheduler {
             if last {
                 activations::set_watched(true);
             }
-            // Unused stacks are given back by whoever is last.
+            // The last activation to sleep wakes up in time to free unused stacks.
             let due = runner::due().filter(|_| last);
             let deadline = timer.into_iter().chain(due).chain(self.ends_at()).min();
             let donee = donee.map(|line| Donee { line, forced: false });
             sleep_and_donate(self.activation().parker(), watched.clone(), role, donee, deadline, || {
-                // What was added since must be watched too; calls that nobody takes are to be
-                // served.
+                // Changes since the last look must be seen before the sleep. Calls that nobody
+                // takes are to be served.
                 (role == Role::Spare && watched.clone().any(|line| line.pending() && persists(line)))
                     || self.busy()
                     || self.timer_due()
@@ -301,15 +305,17 @@ impl Scheduler {
 /// Starts a thread that nobody joins.
 ///
 /// # Safety
-/// What `body` borrows outlives the thread; `control` is from the registry.
+/// What `body` borrows outlives the thread. `control` is from the registry.
 unsafe fn start_detached(control: &'static Control, body: impl FnOnce()) {
-    // SAFETY: a block from the registry is empty and ours; the caller vouches for the rest.
+    // SAFETY: a block from the registry is empty, and nobody else uses it. The caller vouches for
+    // the rest.
     unsafe { stealing::start(control, body) };
     // SAFETY: the thread was started just now, and nobody else has a handle of it.
     unsafe { thread_end::detach(control) };
 }
 
-/// Those of `old` that are not among `new`, which are in about the same order.
+/// Those of `old` that are not among `new`. Both have about the same order, which makes the search
+/// fast.
 fn missing(old: &[Rc<Arc<dyn Line>>], new: &[Rc<Arc<dyn Line>>]) -> Vec<Arc<dyn Line>> {
     let mut next = 0;
     let mut gone = Vec::new();
@@ -325,13 +331,13 @@ fn missing(old: &[Rc<Arc<dyn Line>>], new: &[Rc<Arc<dyn Line>>]) -> Vec<Arc<dyn 
     gone
 }
 
-/// Whether a call waits on `line` for longer than an activation that looks would let it.
+/// Whether a call waits on `line` for longer than an activation that polls would let it wait.
 pub(crate) fn persists(line: &dyn Line) -> bool {
-    /// Looks; some two microseconds.
+    /// How often to look: about 2 µs.
     const LOOKS: u32 = 40;
     let taken = line.taken();
-    // Where somebody serves a line with all its might, calls wait always: it is held up only if it
-    // takes none.
+    // Where an activation serves a line all the time, calls always wait. That activation is held up
+    // only if it takes none.
     let kept = line.keeper().is_some_and(|keeper| keeper.get().is_some());
     (0..LOOKS).all(|_| {
         std::hint::spin_loop();

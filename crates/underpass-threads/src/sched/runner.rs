@@ -1,5 +1,5 @@
-//! Contexts that run one thread after another: a thread that starts needs no new stack, and often
-//! no switch.
+//! Thread runners: contexts that run one thread after another. A thread that starts needs no new
+//! stack, and often no switch.
 
 use crate::block::control::{Control, flag};
 use crate::block::locals;
@@ -17,18 +17,18 @@ use underpass_context::{Base, Context, Pause, Resume, Stacks};
 use underpass_os::clock::now_ns;
 use underpass_processor::preempt;
 
-/// Carriers of each kind that an activation keeps, warm, while nobody uses them.
+/// How many idle runners of each kind an activation keeps for itself.
 const WARM: usize = 64;
-/// Bytes of a handler's stack that stay in memory when its call has ended. More of them go back to
-/// the kernel.
+/// Bytes of a handler's stack that stay in memory when its call has ended. What lies beyond goes
+/// back to the kernel.
 const KEPT: usize = 256 * 1024;
 
-/// What a carrier's stack is for.
+/// What a runner's stack is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunnerKind {
-    /// A thread that somebody has started.
+    /// Threads that the program has started.
     Thread,
-    /// The calls that come: an E-stack.
+    /// Incoming calls: an E-stack.
     Handler,
 }
 
@@ -41,7 +41,7 @@ impl RunnerKind {
         if control.has(flag::SERVES) { Self::Handler } else { Self::Thread }
     }
 
-    /// Whether a carrier of this kind can be used again.
+    /// Whether a runner with this context can be used again.
     fn keeps(self, context: &Context) -> bool {
         match self {
             Self::Thread => context.size() == STACK,
@@ -50,10 +50,10 @@ impl RunnerKind {
     }
 }
 
-/// The idle carriers of one kind that all activations share.
+/// The idle runners of one kind that all activations share.
 struct SharedRunners {
     kept: Mutex<RunnerPool>,
-    /// When to look for those that are unused; 0: not at all.
+    /// When to look for unused ones, in ns of the monotonic clock. 0: not at all.
     due: AtomicU64,
 }
 
@@ -66,36 +66,37 @@ impl SharedRunners {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When to look for unused ones.
+    /// When to look for unused runners.
     #[inline]
     fn due(&self) -> Option<u64> {
-        // Relaxed: an activation that keeps carriers looks later, or calls another that does.
+        // Relaxed: an activation that adds a runner looks later itself, or wakes another one that
+        // does.
         Some(self.due.load(Ordering::Relaxed)).filter(|&due| due != 0)
     }
 }
 
 /// One for each [`RunnerKind`].
 static COMMON: [SharedRunners; 2] = [const { SharedRunners::new() }; 2];
-/// Stacks that were made for carriers, and those of them that were given back.
+/// How many stacks were made for runners, and how many of those were given back.
 static MADE: AtomicU64 = AtomicU64::new(0);
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
-/// How many stacks were made for carriers, and how many of them were given back.
+/// How many stacks were made for runners, and how many of them were given back.
 pub(crate) fn made_and_ended() -> (u64, u64) {
-    // Relaxed, as where they are written: statistics. In this order, so that no more seem to have
-    // ended than were made.
+    // Relaxed, as where they are written: statistics. Read in this order, so that no more stacks
+    // seem to have ended than were made.
     let ended = ENDED.load(Ordering::Relaxed);
     (MADE.load(Ordering::Relaxed), ended)
 }
 
-/// When an activation has to be awake to [`reclaim`](Carriers::reclaim), in ns of the monotonic
+/// When an activation has to be awake to [`reclaim`](Runners::reclaim), in ns of the monotonic
 /// clock.
 #[inline]
 pub(crate) fn due() -> Option<u64> {
     COMMON.iter().filter_map(SharedRunners::due).min()
 }
 
-/// The idle carriers of one activation, of each [`RunnerKind`].
+/// The idle runners of one activation, of each [`RunnerKind`].
 #[derive(Default)]
 pub(crate) struct Runners {
     #[allow(clippy::vec_box, reason = "what runs on a context knows its address")]
@@ -103,10 +104,10 @@ pub(crate) struct Runners {
 }
 
 impl Runners {
-    /// One for `control`; nothing if there is no memory for a stack.
+    /// A runner for `control`. `None` if there is no memory for a stack.
     #[inline]
     pub(crate) fn take(&self, control: &Control) -> Option<Box<Context>> {
-        // Relaxed: set before the thread was left for any to take.
+        // Relaxed: it was set before the thread was made available to others.
         let size = control.stack.load(Ordering::Relaxed) as usize;
         if size != 0 && size != STACK {
             return fresh(size);
@@ -116,11 +117,11 @@ impl Runners {
         warm.or_else(|| take_common(kind))
     }
 
-    /// Keeps one that is about to pause with nothing to do: for this kernel thread, which runs it,
-    /// alone to use.
+    /// Keeps a runner that is about to pause with nothing to do. Only this kernel thread, which
+    /// runs it, may use it again.
     ///
     /// # Errors
-    /// The context, if enough are kept or it is of an unusual size.
+    /// The context, if enough are kept or its size is unusual.
     fn keep_near(&self, kind: RunnerKind, context: Box<Context>) -> Result<(), Box<Context>> {
         let mut idle = self.idle[kind as usize].borrow_mut();
         if !kind.keeps(&context) || idle.len() >= WARM {
@@ -130,9 +131,9 @@ impl Runners {
         Ok(())
     }
 
-    /// Keeps one that has paused with nothing to do, for any activation, or lets it go if enough
-    /// are kept. Says whether somebody has to look for unused ones from now on, where nobody had
-    /// to.
+    /// Keeps a runner that has paused with nothing to do, for any activation. Frees it if enough
+    /// are kept. Returns whether an activation has to look for unused ones from now on, where none
+    /// had to before.
     pub(crate) fn keep(&self, kind: RunnerKind, context: Box<Context>) -> bool {
         if !kind.keeps(&context) {
             end(context);
@@ -149,7 +150,7 @@ impl Runners {
         anew
     }
 
-    /// Gives the memory of all idle carriers back to the kernel. Between two threads.
+    /// Gives the memory of all idle runners back to the kernel. Called between two threads.
     pub(crate) fn trim(&self) {
         for kind in RunnerKind::ALL {
             let shelf = &COMMON[kind as usize];
@@ -161,8 +162,8 @@ impl Runners {
         }
     }
 
-    /// Gives those back to the kernel that lie unused for long, as long as nothing else is
-    /// `wanted`. Between two threads.
+    /// Gives runners back to the kernel that have lain unused for long, as long as nothing else is
+    /// `wanted`. Called between two threads.
     #[inline]
     pub(crate) fn reclaim(&self, wanted: impl Fn() -> bool) {
         if due().is_some() {
@@ -170,13 +171,13 @@ impl Runners {
         }
     }
 
-    /// There is no memory for another stack: what is kept for later is needed now, here and
-    /// elsewhere. Between two threads.
+    /// There is no memory for another stack: frees the idle runners here and on the other
+    /// activations. Called between two threads.
     #[cold]
     pub(crate) fn spare_none(&self) {
         static ASKED: AtomicBool = AtomicBool::new(false);
         self.trim();
-        // Relaxed, both: so that nobody is asked at each of many attempts.
+        // Relaxed, both: they only keep many attempts in a row from injecting a task each.
         if !ASKED.swap(true, Ordering::Relaxed) {
             activations::all().for_each(|outside| {
                 outside.inject(Box::new(|own| {
@@ -223,12 +224,13 @@ fn fresh(size: usize) -> Option<Box<Context>> {
 
 /// Unmaps the stacks that are kept for later threads.
 ///
-/// A thread's stack is kept when it ends, and a call's: of each kind up to 64 on each activation,
-/// and 1024 besides, of which the kernel may take most of the memory whenever it is short of some,
-/// and of which all but 64 go once they lie unused for a second or two. After a burst of threads a
-/// program that goes on for long with few may give all of it back at once; each activation does so
-/// when it next comes between two threads. Control blocks stay for good, some 500 bytes for each of
-/// the most threads that there ever were at once.
+/// The stack of a thread or call is kept when that ends: of each kind up to 64 on each activation,
+/// and 1024 besides. Of these 1024 the kernel may take the memory of most whenever it is short. All
+/// but 64 of them are given back once they have lain unused for 1 to 2 s.
+///
+/// After a burst of threads a program that goes on with few for long may give all of it back at
+/// once. Each activation does so when it next comes between two threads. Control blocks stay for
+/// good: about 500 bytes for each thread of the largest number that ever lived at once.
 ///
 /// # Examples
 /// ```
@@ -242,16 +244,16 @@ pub fn trim() {
     living.for_each(|outside| outside.inject(Box::new(|own| own.runners.trim())));
 }
 
-/// Ends an idle carrier.
+/// Ends an idle runner.
 fn end(context: Box<Context>) {
     ENDED.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: nobody else has it, and it holds nothing but the loop of `carry`; called between two
-    // threads.
+    // SAFETY: nobody else has it, and its stack holds nothing but the loop of `carry`. Called
+    // between two threads.
     let why = unsafe { scheduler::anew().base().enter(&context, Resume::End) };
     debug_assert_eq!(why, Pause::Ended);
 }
 
-/// What every context does: runs the thread that it is given, then the next.
+/// What every runner does: runs the thread that it is given, then the next.
 fn carry() -> &'static Base {
     loop {
         preempt_enable();
@@ -262,9 +264,9 @@ fn carry() -> &'static Base {
         let mut end = End::of(control);
         let finished = loop {
             if end == End::Unheeded {
-                // SAFETY: nobody else will look at its result.
+                // SAFETY: nobody else will use its result.
                 unsafe { control.body.discard() };
-                // The destructor may have used variables of the thread anew.
+                // The destructor may have used the thread's variables again.
                 locals::end(control);
             }
             match finish(control, end) {
@@ -275,16 +277,16 @@ fn carry() -> &'static Base {
         let resumed = match finished {
             Finished::Next | Finished::Unheeded => Resume::GoOn,
             Finished::Pass { own, next } => {
-                // SAFETY: it is this very context, idle by now, so that its keeper does not drop it
+                // SAFETY: it is this very context. It is idle by now, so its owner does not drop it
                 // before it has ended.
                 let own = unsafe { &*own };
-                // SAFETY: the other lives here and doesn't run.
+                // SAFETY: the other thread lives here, and doesn't run.
                 unsafe { own.pass(next) }
             }
             Finished::Leave { own } => {
                 // SAFETY: as above.
                 let own = unsafe { &*own };
-                // SAFETY: it runs here, so the base is the one that it was entered from.
+                // SAFETY: it runs here, so this is the base from which it was entered.
                 unsafe { own.leave(scheduler::anew().base(), Pause::Done) }
             }
         };
@@ -294,7 +296,7 @@ fn carry() -> &'static Base {
     }
 }
 
-/// Whether anybody will look at a thread's result.
+/// Whether anybody has the right to a thread's result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Heeded,
@@ -307,27 +309,27 @@ impl End {
     }
 }
 
-/// What a context does after a thread.
+/// What a runner does after a thread.
 enum Finished {
-    /// It has another thread to run.
+    /// It runs another thread.
     Next,
-    /// It is idle, and another goes on.
+    /// It is idle, and another context goes on.
     Pass { own: *const Context, next: &'static Context },
     /// It is idle, and the scheduler goes on.
     Leave { own: *const Context },
-    /// It comes back when the result is discarded: just now the last handle was dropped.
+    /// The last handle was dropped just now. Discard the result, and call `finish` again.
     Unheeded,
 }
 
-/// Usable bytes of the stack of a thread that lives on the calling activation; nothing if it has
-/// none yet.
+/// Usable bytes of the stack of a thread that lives on the calling activation. `None` if it has no
+/// stack yet.
 pub(crate) fn size_of(control: &Control) -> Option<usize> {
-    // SAFETY: its home, this very kernel thread, owns it.
+    // SAFETY: this very kernel thread is its home, which owns the field.
     unsafe { control.context.get() }.as_deref().map(Context::size)
 }
 
-/// The calling thread, `dispatcher`, has served all that came: what a deep call has used of its
-/// stack goes back to the kernel.
+/// The calling thread, `dispatcher`, has served all calls that came. What a deep call has used of
+/// its stack goes back to the kernel.
 pub(crate) fn give_back_deep(dispatcher: &Control) {
     // SAFETY: it runs, so its home is this very kernel thread.
     if let Some(context) = unsafe { dispatcher.context.get() } {
@@ -335,25 +337,25 @@ pub(crate) fn give_back_deep(dispatcher: &Control) {
     }
 }
 
-/// Gives back what a deep call has used of the caller's stack, when the caller has no more than the
-/// frames of the runtime on it.
+/// Gives back what a deep call has used of the caller's stack. The caller has nothing but frames of
+/// the runtime on it.
 fn shed(context: &Context) {
-    // SAFETY: the caller runs on it, with frames of far fewer bytes than are kept, and nothing else
-    // is on it.
+    // SAFETY: the caller runs on this stack. Its frames take far fewer bytes than are kept, and
+    // nothing else is on the stack.
     unsafe { underpass_os::give_back_deep(context.bounds(), KEPT) };
 }
 
-/// By now another kernel thread may run this; the compiler doesn't know.
+/// Not inlined: another kernel thread may run this by now, and the compiler doesn't know.
 #[inline(never)]
 fn preempt_enable() {
     preempt::enable();
 }
 
-/// The thread of this context has ended: tells who waits for that. Disables preemption, unless it
-/// is to be called again.
+/// The thread of this context has ended: wakes its joiner, and chooses what the context does next.
+/// Disables preemption, unless it is to be called again.
 #[inline(never)]
 fn finish(control: &'static Control, end: End) -> Finished {
-    // Not `disable`: sections that the thread has forgotten end with it.
+    // Not `disable`: critical sections that the thread has leaked end with it.
     preempt::suspend();
     let (own, kind) = (scheduler::anew(), RunnerKind::of(control));
     // SAFETY: the thread runs, so its home is this very kernel thread.
@@ -373,7 +375,7 @@ fn finish(control: &'static Control, end: End) -> Finished {
     own.lost_one();
     // From here on `control` may stand for another thread.
     if let Some(next) = own.next_here(&context) {
-        // SAFETY: it was taken from a list, so it is ours, and it has not started.
+        // SAFETY: the thread was taken from a list, so nobody else has it, and it has not started.
         unsafe { *next.context.get() = Some(context) };
         return Finished::Next;
     }
@@ -399,11 +401,11 @@ fn finish(control: &'static Control, end: End) -> Finished {
 }
 
 impl Scheduler {
-    /// The next thread, if it is one that has not started and can do so on `context`.
+    /// The next thread, if it has not started and can do so on `context`.
     fn next_here(&self, context: &Context) -> Option<&'static Control> {
         let outside = self.outside();
-        // A few that wait to start go before those that are ready, up to the next look around:
-        // whoever starts many shall not be switched to after each.
+        // Unstarted threads go before the ready ones, up to the next maintenance: so a thread that
+        // starts many others is not switched to after each of them.
         let others = (outside.free.is_empty() && !outside.ready.is_empty())
             || self.is_dedicated()
             || self.needs_maintenance();
@@ -414,7 +416,7 @@ impl Scheduler {
         next.set_home(self.number());
         self.add_live(1);
         if next.stack.load(Ordering::Relaxed) != 0 || next.has(flag::MIGRATES) {
-            // It has or wants another stack.
+            // The thread has another stack, or wants one.
             self.outside().ready.push(next);
             return None;
         }

@@ -1,29 +1,30 @@
-//! Idle carriers that all activations share. Their number is bounded, the memory of most is the
-//! kernel's to take when it is short, and those that lie unused for long are given back.
+//! Idle thread runners that all activations share. Their number is bounded. The kernel may take the
+//! memory of most of them when it is short. Those that lie unused for long are given back.
 
 use underpass_context::Context;
 use underpass_os::clock::now_ns;
 
-/// The most.
+/// The most runners in the pool.
 const MOST: usize = 1024;
-/// Those on top, which are taken first, keep their memory.
+/// The runners on top, which are taken first, keep their memory.
 const WARM: usize = 64;
-/// Carriers below those that were not needed for so long, in ns, are given back.
+/// Runners that were not needed for this long, in ns, are given back.
 const REST: u64 = 1_000_000_000;
-/// At most so many at once, since others wait for the lock.
+/// At most this many are given back at once, since others wait for the lock.
 const BATCH: usize = 64;
 
-/// Last come, first taken: those at the bottom may lie there for long after a burst of threads, and
-/// have lent their stacks' memory to the kernel. Each is lent once, when it is [`WARM`] places
-/// below the top, so a pool that breathes by fewer makes no system calls.
+/// A stack of runners. Those at the bottom may lie there for long after a burst of threads, and
+/// have lent the memory of their stacks to the kernel. Each is lent once, when it is [`WARM`]
+/// places below the top. So if the number goes up and down by fewer than that, it costs no system
+/// calls.
 pub(crate) struct RunnerPool {
     #[allow(clippy::vec_box, reason = "what runs on a context knows its address")]
     idle: Vec<Box<Context>>,
-    /// So many at the bottom are lent.
+    /// How many runners at the bottom are lent.
     lent: usize,
-    /// There were never fewer since the last look for those that are unused.
+    /// The smallest number of runners since the last look for unused ones.
     fewest: usize,
-    /// When to look next; 0 while there are few.
+    /// When to look next. 0 while there are few.
     due: u64,
 }
 
@@ -32,7 +33,7 @@ impl RunnerPool {
         Self { idle: Vec::new(), lent: 0, fewest: 0, due: 0 }
     }
 
-    /// Keeps one that is paused with nothing to do.
+    /// Keeps a runner that is paused with nothing to do.
     ///
     /// # Errors
     /// The context, if enough are kept.
@@ -42,8 +43,8 @@ impl RunnerPool {
         }
         self.idle.push(context);
         if self.idle.len() > self.lent + WARM {
-            // SAFETY: whoever keeps it here has paused it, and it is entered only when it was taken
-            // out.
+            // SAFETY: a runner is paused before it is put here, and is entered only after it was
+            // taken out.
             unsafe { self.idle[self.lent].lend() };
             self.lent += 1;
         }
@@ -53,7 +54,7 @@ impl RunnerPool {
         Ok(())
     }
 
-    /// The one that came last, if it is still of use.
+    /// The runner that came last, if `of_use` accepts it.
     pub(crate) fn pop_if(&mut self, of_use: impl Fn(&Context) -> bool) -> Option<Box<Context>> {
         let last = self.idle.pop_if(|context| of_use(context));
         self.lent = self.lent.min(self.idle.len());
@@ -61,13 +62,13 @@ impl RunnerPool {
         last
     }
 
-    /// When to ask for the [`unused`](Self::unused); 0 if there won't be any.
+    /// When to ask for the [`unused`](Self::unused) ones. 0 if there won't be any.
     pub(crate) fn due(&self) -> u64 {
         self.due
     }
 
-    /// Some of those that nobody has needed since the last look, if it is time. None: look again
-    /// when it is [`due`](Self::due).
+    /// If it is time, up to [`BATCH`] of the runners that nobody has needed since the last look. If
+    /// it returns none, look again when it is [`due`](Self::due).
     #[allow(clippy::vec_box, reason = "as above")]
     pub(crate) fn unused(&mut self, now: u64) -> Vec<Box<Context>> {
         if self.due == 0 || now < self.due {
@@ -87,7 +88,7 @@ impl RunnerPool {
         self.due = if self.fewest > WARM { now() + REST } else { 0 };
     }
 
-    /// All of them.
+    /// Takes all runners.
     #[allow(clippy::vec_box, reason = "as above")]
     pub(crate) fn take_all(&mut self) -> Vec<Box<Context>> {
         (self.lent, self.fewest, self.due) = (0, 0, 0);
@@ -114,7 +115,7 @@ mod tests {
             assert!(kept.pop_if(|_| true).is_some());
         }
         assert_eq!(kept.lent, MOST - WARM - 10);
-        // Breathing is free.
+        // Going up and down by few changes nothing.
         for _ in 0..3 {
             (0..WARM).for_each(|_| assert!(kept.push(context()).is_ok()));
             assert_eq!(kept.lent, MOST - WARM - 10);
@@ -132,11 +133,11 @@ mod tests {
         (0..300).for_each(|_| assert!(kept.push(context()).is_ok()));
         let first = kept.due();
         assert!(first > 0 && kept.unused(first - 1).is_empty());
-        // When it began to count there was one too many.
+        // When the count began there was one runner too many.
         assert_eq!((kept.unused(first).len(), kept.unused(first).len()), (1, 0));
         let second = kept.due();
         assert!(second > first);
-        // A hundred are in use at some time.
+        // A hundred are in use at the same time.
         let used: Vec<_> = (0..100).map(|_| kept.pop_if(|_| true).unwrap()).collect();
         used.into_iter().for_each(|context| assert!(kept.push(context).is_ok()));
         let given = [(); 5].map(|()| kept.unused(second).len());
