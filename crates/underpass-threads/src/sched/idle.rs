@@ -85,6 +85,7 @@ impl Scheduler {
             if !gone.is_empty() {
                 // This may drop the last reference to a line, and with it an implementation. Its
                 // destructor wants a thread to run on.
+                // SAFETY: the thread borrows nothing, and its block is from the registry.
                 unsafe { start_detached(unused_blocks::take(0), move || drop(gone)) };
             }
         }

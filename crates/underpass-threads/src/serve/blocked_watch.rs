@@ -1,24 +1,24 @@
-//! Activations that the monitor found blocked in the kernel though their threads had not said so:
-//! what the room that dispatches wants to know of them, to bound how many work for one user.
+//! Activations that the monitor found blocked in the kernel although their threads had not
+//! announced it. The crate that dispatches watches them, to bound how many work for one user.
 
 use crate::sched::activations;
 use std::sync::OnceLock;
 
-/// Told of activations that were found blocked.
+/// Is notified of activations that were found blocked.
 ///
-/// The monitor calls these, and handlers of signals do: they take neither lock nor memory.
+/// The monitor and signal handlers call these methods, so they take neither locks nor memory.
 pub trait BlockedWatcher: Send + Sync {
-    /// An activation was found blocked, or one that was is so no more.
+    /// An activation was found blocked, or is blocked no more.
     fn changed(&self);
 
-    /// Whether all is done that follows from the changes so far. Until then no activation is called
-    /// for calls that wait.
+    /// Whether everything that follows from the changes so far is done. Until then no activation is
+    /// woken for calls that wait.
     fn settled(&self) -> bool;
 }
 
 static WATCHER: OnceLock<&'static dyn BlockedWatcher> = OnceLock::new();
 
-/// Has `watcher` told from now on; `false` if another is told already.
+/// Notifies `watcher` from now on. `false`: another watcher is set already.
 pub fn watch_blocked(watcher: &'static dyn BlockedWatcher) -> bool {
     WATCHER.set(watcher).is_ok()
 }
@@ -33,8 +33,8 @@ pub(crate) fn settled() -> bool {
     WATCHER.get().is_none_or(|watcher| watcher.settled())
 }
 
-/// The numbers of the threads that run on activations that were found blocked, as [`Line::serve`]
-/// is told them. A thread that has just come back may be among them, or not.
+/// The numbers of the threads that run on activations that were found blocked. [`Line::serve`] gets
+/// the same numbers. A thread that has just come back may be among them, or not.
 ///
 /// # Examples
 /// ```

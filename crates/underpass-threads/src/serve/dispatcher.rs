@@ -1,25 +1,30 @@
-//! The thread that takes incoming calls and runs them: each call on a thread of its own, without a
-//! switch unless it pauses.
+//! The dispatcher: the thread of an activation that takes incoming calls and runs them. Each call
+//! has a thread of its own, without a switch unless it pauses.
 //!
-//! A dispatcher runs a procedure on its own stack. If the procedure pauses, that thread is the
-//! call's from then on, the activation starts another dispatcher, and the first ends when its call
-//! has ended. So the stack of a dispatcher is the E-stack of its call (LRPC), taken from the pool
-//! only when a call has come. Where as many are held by calls that wait as may be (`estacks.rs`),
-//! no dispatcher begins: calls wait where they are. A listener's stays from one loan to the next,
-//! if there is nothing else to run (`listener.rs`).
+//! A dispatcher runs a procedure on its own stack. If the procedure pauses, that thread belongs to
+//! the call from then on, and the activation starts another dispatcher. The first one ends when its
+//! call has ended. So the stack of a dispatcher is the E-stack of its call (LRPC). It is taken from
+//! the pool only when a call has come. If waiting calls hold as many stacks as they may
+//! (`estacks.rs`), no dispatcher begins, and calls wait in their slots. A listener's stack stays
+//! from one loan to the next, if there is nothing else to run (`listener.rs`).
 //!
-//! Clients are served by turns: at most [`SHARE`] calls of a line, then the next line is looked at,
-//! and whoever dispatches next goes on there. So while one client floods, another's call waits for
-//! `SHARE` of the flood's calls on each activation that serves, and not for those that the flood
+//! Clients are served round-robin: at most [`SHARE`] calls of a line, then the next line. The next
+//! dispatcher goes on where the last one stopped. So while one client floods, another's call waits
+//! for at most `SHARE` of the flood's calls on each activation that serves, whatever else the flood
 //! has waiting.
 //!
-//! Several activations that serve divide the lines. One leads, and looks at all that nobody keeps.
-//! Another, which is called when there is more to do than one can, becomes the *keeper* of a line
-//! on which a call waited for too long while it had nothing else to serve, and of more until it has
-//! its part of those on which calls wait. They are left to it then, also by the one that leads, as
-//! long as it takes calls of them; who has nothing to do takes over where a call waits all the
-//! same. It gives its lines back when it serves no more. So those who serve are at different lines,
-//! under load, and one that is alone serves them all.
+//! Several activations that serve divide the lines.
+//!
+//! 1. One is the *leader*, and polls all lines that have no owner.
+//! 2. Another one is woken when there is more to do than the leader can. If a call waits on a line
+//!    for too long while that activation has nothing else to serve, it becomes the line's *owner*.
+//!    It takes further lines until it owns its part of those on which calls wait.
+//! 3. The others leave a line to its owner, as long as it takes calls of the line. That holds for
+//!    the leader too.
+//! 4. An activation with nothing to do takes over a line on which a call waits all the same.
+//! 5. An activation gives its lines back when it stops serving.
+//!
+//! So under load the activations serve different lines, and one that is alone serves all.
 
 use crate::block::control::{Control, flag};
 use crate::sched::activations;
@@ -35,24 +40,24 @@ use std::sync::atomic::Ordering;
 use underpass_os::clock::now_ns;
 use underpass_processor::{Keeper, Line, Spin};
 
-/// The most calls of one client in a row that a processor serves while another's may wait.
+/// The most calls of one client in a row that a processor serves while another client's may wait.
 pub const SHARE: u32 = 8;
-/// Passes over the lines between two looks at timers and other activations.
+/// Passes over the lines between two checks of timers and other activations.
 const GLANCE: u32 = 64;
-/// An activation that has lines to serve looks so often, in ns, whether others take calls of
-/// theirs.
+/// How often, in ns, an activation that has lines to serve checks whether the owners of other lines
+/// take calls.
 const ROUND: u64 = 100_000;
-/// So many passes in a row in which several lines had more than their share have another activation
-/// called; after each call twice as many, up to the second number.
+/// After this many passes in a row in which several lines had more than their share, another
+/// activation is woken. The number doubles after each, up to the second value.
 const LASTING: (u32, u32) = (16, 4096);
 
-/// Serves calls until there are none for some time, or until another dispatches.
+/// Serves calls until there are none for some time, or until another thread dispatches.
 pub(crate) fn run(own: &'static Scheduler) {
     let me = own.current();
     let _guard = DispatcherGuard { own, me };
     let spin = Spin::new(&own.habit);
     let mut dispatcher = Dispatcher { own, me, number: me.id(), spin, interval: HelpInterval::default() };
-    // Either way it has ended; the guard sees to the rest.
+    // In both cases it has ended. The guard cleans up.
     let (Ok(()) | Err(Replaced)) = dispatcher.run();
 }
 
@@ -72,7 +77,7 @@ struct Dispatcher {
 /// What came of one pass over the lines.
 #[derive(Default)]
 struct Pass {
-    /// Something was served, or a reply was taken.
+    /// A call was served, or a reply was delivered.
     served: bool,
     /// Polling can pay for one of the lines.
     pays: bool,
@@ -80,8 +85,8 @@ struct Pass {
     shares: bool,
     /// How many lines had more calls than their share.
     full: u32,
-    /// The only line that there is, if it is to be served: without another pass, as soon as a call
-    /// is seen there.
+    /// The only line, if there is one and this activation serves it. A call that is seen there is
+    /// served without another pass.
     sole: Option<Rc<Arc<dyn Line>>>,
 }
 
@@ -138,7 +143,7 @@ impl Dispatcher {
         for _ in 0..count {
             let Some(line) = own.next_line() else { break };
             pass.served |= line.poll();
-            // A listener does not wait: who has donated its processor does.
+            // A listener does not wait: the client that has donated its processor does.
             pass.pays |= !own.is_listener() && line.elsewhere();
             pass.shares |= line.shares();
             if !lent && !own.may_serve(&**line, &mut self.interval) {
@@ -168,7 +173,7 @@ impl Dispatcher {
         Ok(pass)
     }
 
-    /// Spins for a moment after a pass that found nothing. Says whether to make another pass.
+    /// Spins for a moment after a pass that found nothing. Returns whether to make another pass.
     #[inline(always)]
     fn poll(&mut self, pass: Pass) -> Result<bool, Replaced> {
         let (own, me, number) = (self.own, self.me, self.number);
@@ -211,24 +216,24 @@ impl Dispatcher {
     }
 }
 
-/// When to look at the lines of others.
+/// When to look at lines of other owners.
 #[derive(Default)]
 struct HelpInterval {
     /// Something was served in the last pass.
     busy: bool,
-    /// The clock, if it is time in this pass, once that was asked.
+    /// Whether it is time in this pass.
     due: HelpTime,
-    /// The clock when it was the last time.
+    /// The clock when it was time last.
     last: u64,
 }
 
 impl HelpInterval {
-    /// A pass has ended, in which something was served or nothing.
+    /// A pass has ended. `served`: something was served in it.
     fn ends(&mut self, served: bool) {
         (self.busy, self.due) = (served, HelpTime::NotAsked);
     }
 
-    /// Who has lines to serve looks at others' now and then.
+    /// The clock, if it is time to look at lines of other owners.
     fn due(&mut self) -> Option<u64> {
         if let HelpTime::NotAsked = self.due {
             let now = now_ns();
@@ -244,7 +249,7 @@ impl HelpInterval {
     }
 }
 
-/// Whether it is time in this pass to look at others' lines.
+/// Whether it is time in this pass to look at lines of other owners.
 #[derive(Clone, Copy, Default)]
 enum HelpTime {
     #[default]
@@ -254,15 +259,15 @@ enum HelpTime {
     Now(u64),
 }
 
-/// More to serve than one activation can.
+/// Detects more load than one activation can serve.
 struct Overload {
     passes: u32,
     lasting: u32,
 }
 
 impl Overload {
-    /// A pass has ended, in which so many lines had more calls than their share. Whether that has
-    /// lasted.
+    /// A pass has ended, in which `full` lines had more calls than their share. Returns whether
+    /// that has lasted.
     fn lasts(&mut self, full: u32) -> bool {
         self.passes = if full > 1 { self.passes + 1 } else { 0 };
         let lasts = self.passes >= self.lasting;
@@ -274,7 +279,7 @@ impl Overload {
     }
 }
 
-/// What the dispatcher leaves when it ends, also if a line has panicked.
+/// Cleans up when the dispatcher ends, also if a line has panicked.
 struct DispatcherGuard {
     own: &'static Scheduler,
     me: &'static Control,
@@ -286,44 +291,46 @@ impl Drop for DispatcherGuard {
             self.own.serving.ends();
             self.own.retire_dispatcher();
         } else {
-            // It has paused in a call, or its stack has become too small: another dispatches, or
-            // none.
+            // It has paused in a call, or its stack has become too small. Another thread
+            // dispatches, or none.
             estacks::released();
         }
     }
 }
 
 impl Scheduler {
-    /// Has a thread serve the calls that have come, on an E-stack from the pool.
+    /// Starts a dispatcher for the calls that have come, on an E-stack from the pool.
     pub(crate) fn begin_dispatcher(&'static self) {
         let control = unused_blocks::take(flag::SERVES);
-        // Relaxed: nobody else knows of it yet.
+        // Relaxed: nobody else knows of the thread yet.
         control.holders.store(1, Ordering::Relaxed);
-        // SAFETY: a block from the registry is empty and ours, and this activation is never freed.
+        // SAFETY: a block from the registry is empty, and nobody else uses it. This activation is
+        // never freed.
         unsafe { control.body.fill(move || run(self)) };
-        // Nobody joins it.
+        // Nobody joins the thread.
         control.ended.register(control);
         self.dispatcher.set(Some(control));
         self.begin(control);
     }
 
-    /// Whether a call on `line` is this activation's to serve. Others' lines are looked at when it
-    /// is time.
+    /// Whether this activation is to serve a call on `line`. Lines of other owners are checked when
+    /// it is time.
     #[inline]
     fn may_serve(&self, line: &dyn Line, round: &mut HelpInterval) -> bool {
         let (me, keeper) = (self.number(), line.keeper());
         let (leads, kept) = (activations::lead(me), keeper.and_then(Keeper::get));
         if leads && kept == Some(me) {
-            // It leads since who led serves no more: who comes next finds lines that nobody keeps.
+            // This activation is the leader because the leader before it has stopped serving. The
+            // next activation that helps shall find lines without an owner.
             keeper.inspect(|keeper| keeper.set(None));
         }
         kept.map_or(leads, |keeper| keeper == me) || self.may_help(line, kept, round)
     }
 
-    /// Whether a call on a line that is another's, or the leader's, is to be served by this
-    /// activation: with nothing else to do, it does not let a call wait. It looks after that line
-    /// from then on: whoever let the call wait may have lost its processor for a slice of the
-    /// kernel's, and each call of that time would wait until it is helped.
+    /// Whether this activation is to serve a call on a line that belongs to another owner, or to
+    /// the leader. If it has nothing else to do, it does not let a call wait. It owns that line
+    /// from then on: the activation that let the call wait may have lost its processor for a time
+    /// slice of the kernel. Each further call would wait until it is helped.
     fn may_help(&self, line: &dyn Line, kept: Option<usize>, round: &mut HelpInterval) -> bool {
         let takes = if round.busy {
             let Some(now) = round.due().filter(|_| line.pending()) else { return false };
@@ -340,8 +347,8 @@ impl Scheduler {
         takes
     }
 
-    /// Whether this activation keeps less than its part of the lines on which calls wait, if the
-    /// leader and all that keep a line have the same.
+    /// Whether this activation owns fewer than its part of the lines on which calls wait. The parts
+    /// of the leader and of each owner are equal.
     fn has_less_than_its_part(&self) -> bool {
         let (mut keepers, mut own, mut all) = (1u64 << (self.number() % 64), 0, 0);
         for keeper in
@@ -355,7 +362,7 @@ impl Scheduler {
         own < all / (keepers.count_ones() + 1)
     }
 
-    /// This activation serves no more: it leaves what it looked at to others.
+    /// This activation stops serving: it gives its lines back.
     pub(crate) fn stop_serving(&self) {
         activations::follow(self.number());
         self.lines
@@ -365,18 +372,18 @@ impl Scheduler {
             .for_each(|keeper| keeper.leave(self.number()));
     }
 
-    /// How many lines the dispatcher serves by turns.
+    /// How many lines the dispatcher serves in turn.
     fn count_lines(&self) -> usize {
         if self.activation().is_lent() { self.count_lent() } else { self.lines.borrow().len() }
     }
 
-    /// The line whose turn it is, of those on loan or of all.
+    /// The next line in turn, of those on loan or of all.
     #[inline]
     fn next_line(&self) -> Option<Rc<Arc<dyn Line>>> {
         let line = |number| if self.activation().is_lent() { self.lent(number) } else { self.line(number) };
         let turn = self.next_line_number.get();
         let found = line(turn).map(|line| (line, turn)).or_else(|| Some((line(0)?, 0)));
-        // Now, since a procedure that pauses has another dispatcher go on.
+        // Counted now, since a procedure that pauses makes another dispatcher go on.
         found.map(|(line, number)| {
             self.next_line_number.set(number + 1);
             line
@@ -387,8 +394,8 @@ impl Scheduler {
         self.dispatcher.get().is_some_and(|dispatcher| std::ptr::eq(dispatcher, control))
     }
 
-    /// The dispatcher is about to `serve` the next call of `line`, if one has come; what came of
-    /// it, if it is the dispatcher still.
+    /// Runs `serve`, in which the dispatcher serves the next call of `line`, if one has come.
+    /// Returns its result if the thread is still the dispatcher.
     #[inline]
     fn serving<T>(
         &self,
@@ -401,8 +408,8 @@ impl Scheduler {
         if call.ends() { Ok(served) } else { Err(Replaced) }
     }
 
-    /// The lines have changed. If there is an interface among them that asks for larger stacks than
-    /// the dispatcher has, another dispatches from now on: this one ends as if it had paused.
+    /// The lines have changed. If an interface among them asks for larger stacks than the
+    /// dispatcher's, another one dispatches from now on. This one ends as if it had paused.
     pub(crate) fn leave_small_stack(&self) {
         let Some(dispatcher) = self.dispatcher.get() else { return };
         if runner::size_of(dispatcher).is_some_and(|size| size < stack_sizes::stack_size()) {
@@ -410,15 +417,15 @@ impl Scheduler {
         }
     }
 
-    /// The dispatcher ends, having spun in vain or panicked.
+    /// The dispatcher ends: it has spun in vain, or panicked.
     fn retire_dispatcher(&self) {
         self.dispatcher.set(None);
         self.stop_serving();
         self.spun_in_vain.set(true);
     }
 
-    /// A thread has paused while a procedure runs: if it is the dispatcher, it is that call's
-    /// thread now, and another dispatches.
+    /// A thread has paused while a procedure runs. If it is the dispatcher, it belongs to that call
+    /// now, and another one dispatches.
     #[cold]
     pub(crate) fn dispatcher_paused(&self, control: &'static Control) {
         if self.is_dispatcher(control) {

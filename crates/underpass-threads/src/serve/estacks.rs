@@ -1,9 +1,9 @@
-//! E-stacks: the stacks on which calls run in the server (LRPC 3.2). How many of them calls may
-//! hold that wait in their handlers, and what there is of them.
+//! E-stacks: the stacks on which calls run in the server (LRPC 3.2). How many of them waiting calls
+//! may hold, and how many there are.
 //!
-//! A call takes no stack before it runs, and holds one for longer than its dispatcher has it only
-//! if its handler pauses. So what is counted is counted at pauses, and a call that doesn't pause
-//! pays for nothing of this.
+//! A call takes no stack before it runs. It holds one for longer than its dispatcher runs only if
+//! its handler pauses. So stacks are counted at pauses, and a call that doesn't pause pays nothing
+//! for this.
 
 use crate::sched::activations;
 use crate::sched::runner;
@@ -12,47 +12,48 @@ use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use underpass_context::Stacks;
 
-/// The bound if nobody sets one: several users, each with all the calls under way that a user has
-/// by default, and little memory yet, since a stack takes the pages that were touched.
+/// The bound if nobody sets one. It suffices for several users, each with all the calls under way
+/// that a user has by default. It takes little memory at first, since a stack takes only the pages
+/// that were touched.
 const USUAL: usize = 16 * 1024;
 
-/// Calls that wait in their handlers may hold so many.
+/// How many E-stacks calls that wait in their handlers may hold.
 static BOUND: AtomicUsize = AtomicUsize::new(USUAL);
-/// Those that they hold.
+/// How many they hold.
 static ASSOCIATED: AtomicUsize = AtomicUsize::new(0);
 /// The most that they ever held at once.
 static MOST: AtomicUsize = AtomicUsize::new(0);
 /// How often the bound was reached.
 static SHORTAGES: AtomicU64 = AtomicU64::new(0);
 
-/// This process will be limited to so many bytes of private memory: E-stacks of the usual size will
-/// leave most of it to others.
+/// This process will be limited to `bytes` of private memory: E-stacks of the usual size will leave
+/// most of it to others.
 pub fn e_stacks_within(bytes: u64) {
     stack_sizes::limit(bytes);
 }
 
-/// Sees to it that calls which come over lines that are made known later have stacks of at least
-/// `bytes`, or of the usual size.
+/// Gives calls that come over lines made known later a stack of at least `bytes`, or of the usual
+/// size.
 ///
-/// The stacks of calls are all of one size: the largest that anybody has asked for.
+/// The stacks of calls all have one size: the largest that anybody has asked for.
 ///
 /// # Errors
 /// `OutOfMemory` if there is no address space for one of that size.
 pub fn provide_e_stacks(bytes: Option<usize>) -> io::Result<()> {
-    /// As large as all addresses that a process has.
+    /// The size of a process's whole address space.
     const MOST: usize = 1 << 47;
     let size = bytes.map_or_else(usual_size, |bytes| bytes.clamp(LEAST, MOST));
     if bytes.is_some() {
         drop(Stacks::new(size, 0).take()?);
     }
     if (1..size).contains(&stack_sizes::raise(size)) {
-        // Those that are kept are of no more use.
+        // The smaller ones that are kept are of no use any more.
         runner::trim();
     }
     Ok(())
 }
 
-/// What there is of E-stacks at one moment.
+/// The numbers of E-stacks at one moment.
 ///
 /// # Examples
 /// ```
@@ -61,25 +62,26 @@ pub fn provide_e_stacks(bytes: Option<usize>) -> io::Result<()> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EStacks {
-    /// Once calls that wait in their handlers hold so many, no more are begun until one ends. Those
-    /// that an activation runs at that moment, one each, may wait besides.
+    /// Once waiting calls hold this many, no more calls are begun until one ends. The calls that
+    /// activations run at that moment, one each, may wait besides.
     pub bound: usize,
-    /// Calls that wait in their handlers, or went on after they had waited, hold so many.
+    /// How many E-stacks are held by calls that wait in their handlers, or went on after they had
+    /// waited.
     pub associated: usize,
     /// The most that they ever held at once.
     pub most_associated: usize,
-    /// Stacks that take address space: these, those of threads, and those of either kind that are
-    /// kept for later.
+    /// Stacks that take address space: E-stacks, stacks of threads, and stacks of either kind that
+    /// are kept for later.
     pub exist: u64,
     /// Stacks that were given back to the system: beyond the number that is kept, unused for long,
     /// or needed when memory was short.
     pub reclaimed: u64,
-    /// How often calls had to wait for others to end, since as many stacks were associated as may
+    /// How often calls had to wait for others to end, because as many stacks were associated as may
     /// be.
     pub shortages: u64,
 }
 
-/// Counts this domain's E-stacks. The figures may be of moments that lie a little apart.
+/// Counts this domain's E-stacks. The figures may be from slightly different moments.
 pub fn e_stacks() -> EStacks {
     // Relaxed, all: statistics.
     let bound = BOUND.load(Ordering::Relaxed);
@@ -95,11 +97,11 @@ pub fn e_stacks() -> EStacks {
 }
 
 /// Begins no more calls once `bound` of them, at least one, wait in their handlers: each holds an
-/// E-stack. 16,384 if nothing is said.
+/// E-stack. The default is 16,384.
 ///
-/// Calls that come then wait in their bindings' slots, also those that would not wait themselves.
-/// So handlers that wait for other calls to this domain, their own callees' calls back among them,
-/// need a bound that leaves room for these.
+/// Calls that come then wait in their bindings' slots, also those that would not wait in their
+/// handlers. So handlers that wait for other calls to this domain need a bound that leaves room for
+/// those calls. Such calls include the ones that come back from the domains that a handler calls.
 ///
 /// # Examples
 /// ```
@@ -107,23 +109,23 @@ pub fn e_stacks() -> EStacks {
 /// assert_eq!(underpass_threads::e_stacks().bound, 1000);
 /// ```
 pub fn bound_e_stacks(bound: usize) {
-    // SYNC as `released`.
+    // SYNC as in `released`.
     BOUND.store(bound.max(1), Ordering::SeqCst);
     activations::invite();
 }
 
-/// Whether calls hold as many as they may: then those that come wait where they are.
+/// Whether calls hold as many E-stacks as they may. If so, new calls wait in their slots.
 #[inline]
 pub fn short_of_e_stacks() -> bool {
-    // Relaxed: who would sleep for this asks after its announcement and the heavy barrier; see
-    // `released`.
+    // Relaxed: an activation that would sleep for this reason asks after its announcement and the
+    // heavy barrier. See `released`.
     ASSOCIATED.load(Ordering::Relaxed) >= BOUND.load(Ordering::Relaxed)
 }
 
 /// A call has paused, and holds the stack of its dispatcher from now on.
 pub(crate) fn associated() {
-    // Relaxed: who reads too small a number has one more dispatcher, who would have had it a moment
-    // earlier.
+    // Relaxed: an activation that reads too small a number starts one more dispatcher, as it would
+    // have done a moment earlier.
     let now = ASSOCIATED.fetch_add(1, Ordering::Relaxed) + 1;
     if now > MOST.load(Ordering::Relaxed) {
         MOST.fetch_max(now, Ordering::Relaxed);
@@ -133,10 +135,10 @@ pub(crate) fn associated() {
     }
 }
 
-/// Such a call has ended.
+/// A call that held a stack has ended.
 pub(crate) fn released() {
-    // SYNC with the heavy barrier in `sleep`: who sleeps since stacks were short has announced
-    // that, and is called, or sees the stack.
+    // SYNC with the heavy barrier in `sleep`: an activation that sleeps because stacks were short
+    // has announced its sleep. Either we see that and wake it, or it sees the stack.
     let before = ASSOCIATED.fetch_sub(1, Ordering::SeqCst);
     if before >= BOUND.load(Ordering::Relaxed) {
         activations::invite();

@@ -1,11 +1,11 @@
 //! A listener: the activation of one CPU that serves calls when their caller has donated that CPU's
 //! processor (URPC, 3.1.2).
 //!
-//! It returns the processor when it has nothing more to run: then every call of that client that
-//! was there has its reply, or waits for something that this processor can do nothing for (3.1.3).
-//! A listener that calls on to another domain donates the processor to that one, and has it back
-//! for what remains to be done: so one processor goes along a chain of calls and back. Between two
-//! loans it listens on the stack of its dispatcher, where it has one (`next_loan`).
+//! It returns the processor when it has nothing more to run. By then every call of that client that
+//! was there has its reply, or waits for something for which this processor can do nothing (3.1.3).
+//! A listener that calls on to another domain donates the processor to that one, and gets it back
+//! for what remains. So one processor goes along a chain of calls and back. Between two loans the
+//! listener waits on the stack of its dispatcher, if it has one (`next_loan`).
 
 use crate::block::control::Control;
 use crate::sched::activations;
@@ -19,24 +19,24 @@ use underpass_os::clock::now_ns;
 use underpass_os::futex::{self, MOST_WORDS, Scope, Watch, Watched, Woken};
 use underpass_processor::{Donee, Line, Parker, Role, give_way, lines, sleep_and_donate, stand_by, tally};
 
-/// Processors that come within this time of one another, in ns, show work that lasts.
+/// Loans that come within this time of one another, in ns, show work that lasts.
 const LASTS: u64 = 100_000;
-/// More of them in a row than this have a processor of our own called for it.
+/// If more than this many come in a row, a processor of our own is woken for the work.
 const ENOUGH: u32 = 4;
 
 impl Scheduler {
-    /// Whether this is a listener.
+    /// Whether this activation is a listener.
     #[inline]
     pub(crate) fn is_listener(&self) -> bool {
         self.activation().listens_on().is_some()
     }
 
-    /// A listener's line to serve, by number.
+    /// A line that a listener serves, by number.
     pub(crate) fn lent(&self, number: usize) -> Option<Rc<Arc<dyn Line>>> {
         self.listener.lent.borrow().get(number).cloned()
     }
 
-    /// How many lines a listener has to serve.
+    /// How many lines a listener serves.
     pub(crate) fn count_lent(&self) -> usize {
         self.listener.lent.borrow().len()
     }
@@ -55,7 +55,7 @@ impl Scheduler {
                 line.poll();
             });
         }
-        // Not `wanted_soon`: who listens has no processor that anybody could ask for.
+        // Not `wanted_soon`: a listener has no processor that anybody could summon.
         if self.busy() {
             return;
         }
@@ -68,10 +68,10 @@ impl Scheduler {
         }
     }
 
-    /// The dispatcher has served all that it was lent a processor for. If that is all that this
-    /// listener has to do, it gives the processor back and listens from here: the context that
-    /// serves stays loaded (as a caller's does: URPC, footnote 1), and is at hand for the next
-    /// loan. Says whether that has come; else others are to run.
+    /// The dispatcher has served everything for which it was lent a processor. If the listener has
+    /// nothing else to do, it gives the processor back and listens from here. So the context that
+    /// serves stays loaded (as a caller's does: URPC, footnote 1) for the next loan. Returns
+    /// whether a loan has come. If not, others are to run.
     pub(crate) fn next_loan(&'static self, dispatcher: &'static Control) -> bool {
         let Some(cpu) = self.activation().listens_on().filter(|_| self.activation().is_lent()) else {
             return false;
@@ -79,7 +79,7 @@ impl Scheduler {
         if self.threads_wait() || self.busy() {
             return false;
         }
-        // As in the scheduler, between two threads: what blocks here blocks in the kernel.
+        // As in the scheduler, between two threads: a wait here sleeps in the kernel.
         let _held = critical();
         self.outside().current.clear();
         self.outside().in_blocking_call.set(dispatcher);
@@ -94,18 +94,19 @@ impl Scheduler {
         self.activation().is_lent()
     }
 
-    /// Whether threads that have started here wait for something: all that live here but the
-    /// dispatcher, which as a rule runs if there is one.
+    /// Whether threads that have started here wait for something. These are all threads that live
+    /// here but the dispatcher, which runs as a rule.
     fn threads_wait(&self) -> bool {
         self.live() > u32::from(self.dispatcher.get().is_some())
     }
 
-    /// Gives every processor back that was donated. Who `stays` looks for more before it sleeps.
+    /// Gives back every processor that was donated. A listener that `stays` looks for more before
+    /// it sleeps.
     fn hand_back(&self, stays: bool) {
         let Some(cpu) = self.activation().listens_on() else { return };
         let mut left = false;
-        // Taken out first: with the last of a line goes an implementation, whose destructor may
-        // come here again.
+        // Taken out first: the last reference to a line may drop an implementation, whose
+        // destructor may come here again.
         let lent = self.listener.lent.take();
         for line in &lent {
             tally().returned();
@@ -113,31 +114,31 @@ impl Scheduler {
             line.hand_back(cpu, stays);
         }
         if stays {
-            // Which is empty: the room for one loan serves for the next.
+            // `returned` is empty: its memory serves for the next loan.
             self.listener.lent.replace(self.listener.returned.replace(lent));
         }
         if left {
-            // Their client has called nobody else for them.
+            // The client has notified nobody else of these calls.
             activations::invite();
         }
     }
 
-    /// Whether this runs on a processor that the peer of `line` has donated.
+    /// Whether this activation runs on a processor that the peer of `line` has donated.
     pub(crate) fn is_lent_by(&self, line: &dyn Line) -> bool {
         self.listener.lent.borrow().iter().any(|lent| std::ptr::addr_eq(&raw const ***lent, line))
     }
 
-    /// Gives a donated processor on to a peer at which calls of ours wait without one, and sleeps
-    /// until it comes back or there is something to do; says whether there was such a peer.
+    /// Passes a donated processor on to a peer that has calls of ours and no processor. Sleeps
+    /// until it comes back or there is something to do. Returns whether there was such a peer.
     fn pass_on(&'static self) -> bool {
         if !self.threads_wait() {
-            // What is owed somewhere another owes, and sees to.
+            // Calls that are owed belong to another activation, which handles them.
             return false;
         }
         let lines = self.lines();
         let Some(donee) = lines.iter().find(|line| line.owed()) else { return false };
         if !self.activation().is_lent() {
-            // What it runs on is a slot of ours, for which there is other use.
+            // It runs with a permit of our own domain, for which there is other use.
             lines.iter().filter(|line| line.owed()).for_each(|line| line.call());
             return false;
         }
@@ -171,8 +172,8 @@ impl Scheduler {
         true
     }
 
-    /// The lines on which replies are awaited, if any of its threads may wait for one. The others
-    /// of the domain look at the calls.
+    /// Enters the lines on which replies are awaited, if threads of this activation may wait for
+    /// one. Other activations poll for calls.
     fn visit<'a>(&self, lines: &'a [Rc<Arc<dyn Line>>]) -> Vec<&'a dyn Line> {
         if !self.threads_wait() {
             return Vec::new();
@@ -182,11 +183,11 @@ impl Scheduler {
         awaited
     }
 
-    /// Threads keep a listener busy: it returns what it was lent before long, since its client
-    /// waits for that with replies in hand perhaps, and goes on with a processor of our own (URPC,
-    /// 3.1.3: the client has become underpowered).
+    /// Threads keep a listener busy for too long. It returns what it was lent, since the client may
+    /// wait for the processor although replies have come. Its threads go on with a processor of our
+    /// own (URPC, 3.1.3: the client has become underpowered).
     ///
-    /// Says whether it did.
+    /// Returns whether it did so.
     pub(crate) fn overstay(&self) -> bool {
         let late = self.activation().is_lent() && now_ns() - self.listener.last.get() > LASTS;
         if late {
@@ -198,7 +199,7 @@ impl Scheduler {
         late
     }
 
-    /// Sleeps until it comes to a processor: one that is donated, or one of our own, if there is
+    /// Sleeps until it gets a processor: one that is donated, or one of our own if there is
     /// something else to do.
     fn listen(&'static self, cpu: usize) {
         activations::follow(self.number());
@@ -227,7 +228,8 @@ impl Scheduler {
         }
     }
 
-    /// Gives way to those whose processors have just gone back; says whether one came again.
+    /// Gives way to the clients whose processors have just gone back. Returns whether one came
+    /// again.
     fn stand_by(&self, cpu: usize) -> bool {
         // Taken out, as in `hand_back`.
         let mut returned = self.listener.returned.take();
@@ -240,13 +242,14 @@ impl Scheduler {
         any
     }
 
-    /// It will not look for donated processors soon: nobody shall think that it does. Gives those
-    /// that have come already.
+    /// Withdraws the offer to take donated processors: it will not look for them soon. Returns the
+    /// lines whose processors have come already.
     fn withdraw(&self, cpu: usize) -> Vec<Rc<Arc<dyn Line>>> {
         self.lines().iter().filter(|line| !line.ignore(cpu) && line.came(cpu)).cloned().collect()
     }
 
-    /// As `withdraw`, on loan: those that have come are on loan too. Says whether there were any.
+    /// As `withdraw`, for a listener on loan: the processors that have come are lent to it too.
+    /// Returns whether there were any.
     fn take_up(&self) -> bool {
         let came = self.activation().listens_on().map(|cpu| self.withdraw(cpu)).unwrap_or_default();
         let any = !came.is_empty();
@@ -291,9 +294,9 @@ impl Scheduler {
                 watched.push(Watched { word, expected, scope: Scope::Shared });
             }
         }
-        // Whatever others leave with a listener they leave by a read-modify-write, which is a full
-        // fence here, as `prepare` is: no barrier is needed, but for replies. It takes no unstarted
-        // threads of others, which come with less.
+        // Others leave work with a listener by a read-modify-write, which is a full fence here, as
+        // `prepare` is. So no barrier is needed, except for replies. A listener takes no unstarted
+        // threads of others, which come with weaker orderings.
         if !awaited.is_empty() {
             barrier::heavy();
             tally().entered_kernel(1);
@@ -315,7 +318,7 @@ impl Scheduler {
         }
     }
 
-    /// Comes to the processor of those that `came`, if there are any; says whether there are.
+    /// Takes the processors of the lines that `came`, if there are any. Returns whether there are.
     fn comes_to(&self, came: impl Iterator<Item = Rc<Arc<dyn Line>>>) -> bool {
         let mut came = came.peekable();
         let any = came.peek().is_some();
@@ -328,7 +331,7 @@ impl Scheduler {
 
     fn borrow(&self, came: impl Iterator<Item = Rc<Arc<dyn Line>>>) {
         let lasts = self.lasts();
-        // Taken out, as in `hand_back`: who filters them drops the others.
+        // Taken out, as in `hand_back`: the iterator that filters the lines drops the others.
         let mut lent = self.listener.lent.take();
         let before = lent.len();
         lent.extend(came);
@@ -344,8 +347,8 @@ impl Scheduler {
         }
     }
 
-    /// Notes that a processor has come. Whether so many have lately that one of our own is worth
-    /// its wake-up.
+    /// Notes that a processor has come. Returns whether so many have come lately that one of our
+    /// own is worth its wake-up.
     fn lasts(&self) -> bool {
         let now = now_ns();
         let soon = now - self.listener.last.replace(now) < LASTS;
@@ -359,8 +362,8 @@ fn quiet(awaited: &[&dyn Line]) -> bool {
     awaited.iter().all(|line| line.quiet())
 }
 
-/// Where a sleep can watch one word only, its `own`, a listener takes no processor, and the clerk
-/// hears of replies.
+/// For kernels on which a sleep can watch one word only, its `own`. A listener takes no donated
+/// processor then, and the clerk polls for replies.
 #[cold]
 fn without_waitv(
     cpu: usize,

@@ -1,12 +1,11 @@
-//! The line whose call a thread runs, for the room that made the line: whoever asks on a thread
-//! that runs none finds none.
+//! The line whose call the calling thread runs, for the crate that made the line.
 
 use crate::block::control::Control;
 use crate::sched::scheduler::{self, Scheduler};
 use std::sync::Arc;
 use underpass_processor::Line;
 
-/// A call that runs. It borrows the line for as long as anybody finds it.
+/// A call that runs. It borrows the line for as long as anybody can find it.
 pub(crate) struct ServedCall<'a> {
     own: &'a Scheduler,
     me: &'static Control,
@@ -14,7 +13,7 @@ pub(crate) struct ServedCall<'a> {
 }
 
 impl ServedCall<'_> {
-    /// It has ended. Says whether the thread is the dispatcher still.
+    /// The call has ended. Returns whether the thread is still the dispatcher.
     #[inline]
     pub(crate) fn ends(self) -> bool {
         self.own.is_dispatcher(self.me)
@@ -32,8 +31,8 @@ impl Drop for ServedCall<'_> {
     }
 }
 
-/// The line whose call the calling thread runs. None outside of a call, on a thread that a call has
-/// started, and inside of [`blocking`](crate::blocking).
+/// The line whose call the calling thread runs. `None` outside of a call, on a thread that a call
+/// has started, and inside of [`blocking`](crate::blocking).
 ///
 /// # Examples
 /// ```

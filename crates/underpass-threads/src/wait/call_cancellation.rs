@@ -1,8 +1,9 @@
-//! What ends a thread's waits for the calls that it makes, beside deadlines: its own cancellation,
-//! and that nobody wants the call any more that it runs.
+//! What ends a thread's waits for its own calls, besides deadlines: its cancellation, and that the
+//! caller of the call which it runs has given up.
 //!
-//! A thread that runs a call and has paused in it stays with it to its end (`dispatcher.rs`), so
-//! what its home notes of that call is noted in the thread, and gone with it.
+//! A thread that runs a call and has paused in it stays with that call to its end
+//! (`dispatcher.rs`). So what its home notes about the call is noted in the thread, and is gone
+//! with it.
 
 use crate::block::control::{Control, flag};
 use crate::block::registry;
@@ -11,21 +12,23 @@ use crate::sched::scheduler::Scheduler;
 use crate::wait::me::control;
 use underpass_seam::atomic::{AtomicBool, Ordering};
 
-/// What ends the wait for a call that was not told otherwise.
+/// The flags that end the wait for a call, unless the thread is in [`finish`] or [`apart`].
 const ENDED_BY: u32 = flag::CANCELLED | flag::UNWANTED;
 
-/// Whether anything was ever done in this domain by which calls may be ended, or begun in vain.
+/// Whether anything has ever happened in this domain that may end calls early.
 static MAY_END: AtomicBool = AtomicBool::new(false);
 
-/// Whether a call of this domain may have to heed more than its own terms: a thread was cancelled,
-/// or works for somebody who may cease to want that. Not before: then who calls need not ask.
+/// Whether something other than its own terms may end a call of this domain: a thread was
+/// cancelled, or works for a caller that may give up. While this is `false`, a caller need not
+/// check its flags.
 #[inline(always)]
 pub fn calls_may_end() -> bool {
-    // Relaxed: the thread whose calls are to be ended is told by who says so, or by itself.
+    // Relaxed: the thread whose calls are to end learns it from the canceller, or has set it
+    // itself.
     MAY_END.load(Ordering::Relaxed)
 }
 
-/// From now on [`calls_may_end`].
+/// Makes [`calls_may_end`] return `true` from now on.
 pub fn let_calls_end() {
     if !calls_may_end() {
         MAY_END.store(true, Ordering::Relaxed);
@@ -33,7 +36,7 @@ pub fn let_calls_end() {
 }
 
 impl Control {
-    /// The flags that end its waits for calls.
+    /// The flags that end this thread's waits for calls.
     #[inline]
     pub(crate) fn calls_ended_by(&self) -> u32 {
         match self.which(flag::FINISHES | flag::APART) {
@@ -48,21 +51,21 @@ fn ended_by(flags: u32) -> u32 {
     if flags & flag::FINISHES == 0 { flag::CANCELLED } else { 0 }
 }
 
-/// Whether calls of the calling thread are to end: it was cancelled, or nobody wants the call any
-/// more that it runs. Inside of [`finish`] they are not.
+/// Whether the calls of the calling thread are to end: the thread was cancelled, or the caller of
+/// the call that it runs has given up. Inside of [`finish`] they are not.
 pub fn calls_end() -> bool {
     let me = control();
     me.has(me.calls_ended_by())
 }
 
-/// Runs `work`, whose calls are ended neither by the thread's cancellation nor because nobody wants
-/// the call that it runs.
+/// Runs `work`. Neither the thread's cancellation nor the caller of the call that it runs ends the
+/// calls in it.
 pub fn finish<R>(work: impl FnOnce() -> R) -> R {
     with_flag(flag::FINISHES, work)
 }
 
-/// Runs `work`, whose calls are not made for the call that the thread runs: they go on though
-/// nobody wants that any more.
+/// Runs `work`. The calls in it are independent of the call that the thread runs: they go on if
+/// that one's caller gives up.
 pub fn apart<R>(work: impl FnOnce() -> R) -> R {
     with_flag(flag::APART, work)
 }
@@ -82,9 +85,9 @@ fn with_flag<R>(flag: u32, work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Nobody wants the call any more that thread `number` runs. Ends its wait for a call of its own,
-/// and each that it begins from now on, if it is `still` at that call: asked at its home, while it
-/// doesn't run.
+/// The caller of the call that thread `number` runs has given up. Ends the thread's wait for a call
+/// of its own, and each that it begins from now on, if it is `still` at that call. `still` runs at
+/// the thread's home, while the thread doesn't run.
 pub fn unwanted(number: u64, still: impl FnOnce() -> bool + Send + 'static) {
     let_calls_end();
     if let Some(home) = registry::find(number).and_then(Control::home) {
@@ -96,8 +99,8 @@ impl Scheduler {
     fn is_unwanted(&self, number: u64, still: impl FnOnce() -> bool) {
         let thread = registry::find(number).filter(|thread| thread.home() == Some(self.number()));
         if let Some(thread) = thread.filter(|_| still()) {
-            // It has paused in that call, so it is the call's to the end, and another's only
-            // afresh.
+            // The thread has paused in that call, so it stays with the call to its end. It serves
+            // another call only with new flags.
             thread.set(flag::UNWANTED, true);
             self.give_up(thread, Woken::Cancelled);
         }

@@ -7,12 +7,12 @@ use crate::sched::no_preempt::critical;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use underpass_os::thread::Tid;
 
-/// One of them.
+/// A plain kernel thread that uses the package.
 pub(crate) struct KernelThread {
     pub(crate) control: &'static Control,
     pub(crate) tid: Tid,
-    /// Set by itself before it sleeps, and taken away after: who holds the lock may look at what it
-    /// waits for.
+    /// Set by the thread before it sleeps, and cleared afterwards. A holder of the lock may look at
+    /// what the thread waits for.
     waiting: Mutex<Option<Waiting>>,
 }
 
@@ -24,17 +24,17 @@ struct Waiting {
     mark: u32,
 }
 
-// SAFETY: `wait` is looked at only under the lock, by `describe`, which any place of the runtime
-// may call.
+// SAFETY: `wait` is used only under the lock, by `describe`, which may be called from any place in
+// the runtime.
 unsafe impl Send for Waiting {}
 
 /// What a kernel thread waits for.
 pub(crate) struct KernelWait {
     pub(crate) awaited: Awaited,
     pub(crate) since_ns: u64,
-    /// Neither a deadline nor a cancellation ends it.
+    /// Neither a deadline nor a cancellation ends the wait.
     pub(crate) for_good: bool,
-    /// What it was marked with before, in the same wait.
+    /// The mark before, of the same wait.
     pub(crate) marked: u32,
 }
 
@@ -51,7 +51,8 @@ pub(crate) fn all() -> Vec<Arc<KernelThread>> {
 }
 
 impl KernelThread {
-    /// The calling kernel thread, whose block is `control`, until it [`leave`](Self::leave)s.
+    /// Registers the calling kernel thread, whose block is `control`, until it
+    /// [`leave`](Self::leave)s.
     pub(crate) fn enter(control: &'static Control) -> Arc<Self> {
         let tid = underpass_os::thread::current();
         let own = Arc::new(Self { control, tid, waiting: Mutex::new(None) });
@@ -60,13 +61,13 @@ impl KernelThread {
         own
     }
 
-    /// It ends.
+    /// The thread ends.
     pub(crate) fn leave(&self) {
         let _held = critical();
         lock(&ALL).retain(|other| !std::ptr::eq(&**other, self));
     }
 
-    /// The calling kernel thread waits for `wait` as long as what is returned lives.
+    /// Notes that the calling kernel thread waits for `wait`, as long as the returned value lives.
     pub(crate) fn waits<'a>(&'a self, wait: &'a dyn Wait, for_good: bool) -> impl Drop + 'a {
         struct Until<'a>(&'a KernelThread);
         impl Drop for Until<'_> {
@@ -75,19 +76,20 @@ impl KernelThread {
             }
         }
         coarse_clock::set();
-        // SAFETY: only the lifetime changes; what is returned is dropped before the borrow ends,
-        // since no caller forgets it.
+        // SAFETY: only the lifetime changes. The returned value is dropped before the borrow ends,
+        // since no caller leaks it.
         let wait =
             unsafe { std::mem::transmute::<*const (dyn Wait + '_), *const (dyn Wait + 'static)>(wait) };
         *lock(&self.waiting) = Some(Waiting { wait, since_ns: coarse_clock::now(), for_good, mark: 0 });
         Until(self)
     }
 
-    /// What it waits for; marks the wait, if `mark` is not zero.
+    /// What the thread waits for. Marks the wait, if `mark` is not zero.
     pub(crate) fn look(&self, mark: u32) -> Option<KernelWait> {
         let mut waiting = lock(&self.waiting);
         let waiting = waiting.as_mut()?;
-        // SAFETY: it can't go on before the lock is free, so what it waits for is borrowed still.
+        // SAFETY: the thread can't go on before the lock is free, so what it waits for is still
+        // borrowed.
         let awaited = unsafe { &*waiting.wait }.describe();
         let marked = waiting.mark;
         if mark != 0 {

@@ -1,41 +1,41 @@
-//! A wait for one thing by one thread.
+//! A latch: one thread waits for it, and another opens it.
 
 use crate::block::control::Control;
 use crate::block::suspension::{Awaited, Wait};
 use crate::wait::wait_on::Opens;
 use underpass_seam::Gate;
 
-/// Something that one thread waits for and another opens: the end of a thread, the reply to a call.
+/// A latch that one thread waits for and another opens. It stands for the end of a thread, or the
+/// reply to a call.
 #[derive(Debug, Default)]
 pub struct Latch {
     gate: Gate<Control>,
 }
 
 impl Latch {
-    /// Shuts it, for a new wait. Only while nobody else may open it or wait for it.
+    /// Shuts the latch for a new wait. Call it only while nobody else may open it or wait for it.
     #[inline]
     pub fn shut(&self) {
         self.gate.shut();
     }
 
-    /// Opens it, and wakes who waits.
+    /// Opens the latch, and wakes the waiter.
     #[inline]
     pub fn open(&self) {
         if let Some(waiter) = self.gate.open() {
-            // SAFETY: the gate gives each waiter out once, to who opens it or who abandons the
-            // wait.
+            // SAFETY: the gate gives out each waiter once, to the opener or to `abandon`.
             unsafe { waiter.wake() };
         }
     }
 
-    /// Whether it is open.
+    /// Whether the latch is open.
     #[inline]
     pub fn is_open(&self) -> bool {
         self.gate.is_open()
     }
 }
 
-// SAFETY: the gate gives each waiter out once, to who opens it or who abandons the wait.
+// SAFETY: the gate gives out each waiter once, to the opener or to `abandon`.
 unsafe impl Opens for Latch {
     #[inline]
     fn is_open(&self) -> bool {

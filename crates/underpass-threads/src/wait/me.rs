@@ -24,7 +24,7 @@ impl Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        // Destructors of its variables may ask who it is.
+        // Destructors of the thread's variables may ask for the calling thread.
         locals::end(self.0);
         KERNEL.set(None);
         self.1.leave();
@@ -47,8 +47,8 @@ fn of_kernel_thread() -> &'static Control {
     KERNEL.get().unwrap_or_else(enrol)
 }
 
-/// A plain kernel thread comes here for the first time, or once more while its own variables are
-/// destroyed: what it takes then is not given back.
+/// Gives a plain kernel thread a control block, at its first use. If its own variables are being
+/// destroyed, this is a second block, which is not given back.
 #[cold]
 fn enrol() -> &'static Control {
     let own = Own::new();
@@ -62,7 +62,7 @@ fn enrol() -> &'static Control {
     control
 }
 
-/// Who the calling kernel thread is to who looks around, unless it ends.
+/// The registration of the calling kernel thread for dumps, unless the thread is ending.
 pub(crate) fn kernel() -> Option<Arc<KernelThread>> {
     OWN.try_with(|own| Some(own.get()?.1.clone())).ok().flatten()
 }

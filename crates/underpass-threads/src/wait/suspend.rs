@@ -1,13 +1,13 @@
-//! Suspending the calling thread for exactly one wake.
+//! Suspending the calling thread for exactly one wake-up.
 //!
-//! Who waits puts itself into some list, and suspends itself. Who takes it out of that list, under
-//! the list's lock or by an atomic exchange, is the one who wakes it: a waker, or
-//! [`Wait::abandon`], called for a deadline or a cancellation. So there is one wake for each
-//! suspension, and no state of the thread to agree on.
+//! A waiting thread puts itself into a list, and suspends itself. Exactly one other takes it out of
+//! that list, under the list's lock or by an atomic exchange, and ends the wait. That is a waker,
+//! or a call of [`Wait::abandon`] for a deadline or a cancellation. So there is one wake-up for
+//! each suspension, and the thread needs no state on which both sides agree.
 //!
-//! A wake may come before the thread has left its stack. It then lies in a list of the thread's
-//! home, and nobody but the home's own kernel thread, which runs the thread at that moment, takes
-//! it from there.
+//! A wake-up may come before the thread has left its stack. It then lies in a list of the thread's
+//! home. Only the home's own kernel thread takes it from there, and that one runs the thread at
+//! this moment.
 
 use crate::block::control::{Control, flag};
 use crate::block::suspension::{Suspension, Wait, Woken};
@@ -18,18 +18,19 @@ use crate::wait::me::{control, kernel};
 use underpass_context::Pause;
 use underpass_os::clock::now_ns;
 
-/// The calling thread, as one who waits.
+/// The control block of the calling thread, for a list of waiters.
 #[inline]
 pub fn me() -> &'static Control {
     control()
 }
 
-/// Suspends the calling thread, `me`, until [`Control::wake`]; or until `deadline_ns` or, if it is
-/// `cancellable`, its cancellation, if then `wait` could be abandoned.
+/// Suspends the calling thread, `me`, until [`Control::wake`]. If `wait` can be abandoned then, the
+/// suspension also ends at `deadline_ns`, and by the thread's cancellation if it is `cancellable`.
 ///
 /// # Safety
-/// `me` is the calling thread. It was put into a list from which exactly one takes it out: either
-/// who will [`wake`](Control::wake) it, once, or `wait.abandon`, which says the truth about that.
+/// `me` is the calling thread. It was put into a list from which exactly one takes it out: a waker
+/// that [`wake`](Control::wake)s it once, or `wait.abandon`, which returns truthfully whether it
+/// did.
 #[inline(always)]
 pub unsafe fn suspend(
     me: &'static Control,
@@ -42,7 +43,8 @@ pub unsafe fn suspend(
     unsafe { suspend_unless(me, wait, deadline_ns, ended_by) }
 }
 
-/// As [`suspend`], until one of the flags `ended_by` is set and its home told.
+/// As [`suspend`], but any of the flags `ended_by` ends the wait, once the thread's home learns of
+/// it.
 ///
 /// # Safety
 /// As [`suspend`].
@@ -60,7 +62,7 @@ pub(crate) unsafe fn suspend_unless(
     }
 }
 
-/// As [`suspend_unless`], of a user-level thread, on its own activation.
+/// As [`suspend_unless`], for a user-level thread on its own activation.
 ///
 /// # Safety
 /// As [`suspend`].
@@ -80,9 +82,10 @@ pub(crate) unsafe fn on_activation(
         deadlock_watch::about_to_wait(me, wait);
     }
     let timer = deadline_ns.map(|deadline| own.timers().borrow_mut().add(deadline, me));
-    // SAFETY: only the lifetime changes; it is taken away again below, before the borrow ends.
+    // SAFETY: only the lifetime changes. The pointer is removed again below, before the borrow
+    // ends.
     let wait = unsafe { std::mem::transmute::<*const (dyn Wait + '_), *const (dyn Wait + 'static)>(wait) };
-    // SAFETY: the thread runs, so its home is this very kernel thread.
+    // SAFETY: the thread runs, so this very kernel thread is its home.
     unsafe {
         *me.suspension.get() = Some(Suspension { wait, ended_by, mark: 0, timer, outcome: Woken::Woken })
     };
@@ -91,11 +94,11 @@ pub(crate) unsafe fn on_activation(
     after(me)
 }
 
-/// What is left to do: by now a migrating thread may run on another kernel thread, hence a function
-/// of its own.
+/// Ends the suspension. A function of its own, because a migrating thread may run on another kernel
+/// thread by now.
 #[inline]
 fn after(me: &'static Control) -> Woken {
-    // SAFETY: the thread runs, so its home is this very kernel thread.
+    // SAFETY: the thread runs, so this very kernel thread is its home.
     let suspension = unsafe { me.suspension.get() }.take().expect("only the thread itself takes it");
     if let Some(timer) = suspension.timer {
         scheduler::anew().timers().borrow_mut().remove(timer);
@@ -104,7 +107,7 @@ fn after(me: &'static Control) -> Woken {
     suspension.outcome
 }
 
-/// A plain kernel thread sleeps in the kernel.
+/// As [`suspend_unless`], for a plain kernel thread: it sleeps in the kernel.
 #[cold]
 fn in_kernel(me: &'static Control, wait: &dyn Wait, deadline_ns: Option<u64>, ended_by: u32) -> Woken {
     if me.take_woken() {
@@ -123,7 +126,7 @@ fn in_kernel(me: &'static Control, wait: &dyn Wait, deadline_ns: Option<u64>, en
 }
 
 fn sleep_in_kernel(me: &'static Control, wait: &dyn Wait, deadline_ns: Option<u64>, ended_by: u32) -> Woken {
-    // Once the wait could not be abandoned, its wake is under way.
+    // Set once `abandon` was called. If that came too late, the wake-up is under way.
     let mut given_up = false;
     loop {
         if me.take_woken() {

@@ -1,5 +1,5 @@
-//! Waiting for a latch: the caller's context stays loaded while there is nothing else to do, and
-//! gives way when there is.
+//! Waiting for a latch or a reply. The caller's context stays loaded while there is nothing else to
+//! run, and gives way when there is.
 
 use crate::block::control::Control;
 use crate::block::suspension::{Wait, Woken};
@@ -16,38 +16,37 @@ use underpass_processor::{Donee, Habit, Line, Role, Spin, give_way, sleep_and_do
 /// Something that one thread waits for, and another opens.
 ///
 /// # Safety
-/// One that `register` has taken on is given out once: to who opens it, and then wakes the waiter
-/// once, or to who abandons the wait.
+/// A thread that `register` has accepted is given out once: to the opener, which then wakes it
+/// once, or to a call of `abandon`.
 pub unsafe trait Opens: Wait {
-    /// Whether it is open; then what was done before it was opened is seen.
+    /// Whether it is open. If so, the caller sees what was done before the opening.
     fn is_open(&self) -> bool;
 
-    /// Has `me` woken by the opening; `false` if it is open by now.
+    /// Registers `me` to be woken by the opening. `false`: it is open already.
     fn register(&self, me: &'static Control) -> bool;
 
-    /// Whether something seems to have come that opens it, for who looks again and again: little
-    /// enough to do to see it at once.
+    /// Whether something that opens it seems to have come. Cheap enough to ask again and again.
     #[inline(always)]
     fn stirs(&self) -> bool {
         true
     }
 
-    /// Looks [`Spin::ROW`] times in a row whether what opens it has come, having done before all
-    /// that can be done before; says whether it is open then. Nothing where that can't be.
+    /// Looks [`Spin::ROW`] times in a row whether what opens it has come, after all preparations.
+    /// Returns whether it is open then. `None`: it can't be watched.
     #[inline(always)]
     fn watch(&self) -> Option<bool> {
         None
     }
 
-    /// Looks whether what opens it has come over `line`; says whether it is open then.
+    /// Polls `line` for what opens it. Returns whether it is open then.
     #[inline(always)]
     fn poll(&self, line: &dyn Line) -> bool {
         line.poll() && self.is_open()
     }
 }
 
-/// The calling thread where it will block as soon as it waits, since others are ready to run on its
-/// processor.
+/// Shows that the calling thread will block as soon as it waits, because other threads are ready on
+/// its processor.
 #[derive(Clone, Copy)]
 pub struct BlocksAtOnce {
     own: &'static Scheduler,
@@ -55,7 +54,7 @@ pub struct BlocksAtOnce {
 }
 
 impl BlocksAtOnce {
-    /// The calling thread, if it is one.
+    /// The calling thread, if other threads are ready on its processor.
     #[inline(always)]
     pub fn here() -> Option<Self> {
         let (own, me) = scheduler::running()?;
@@ -75,12 +74,12 @@ impl std::fmt::Debug for BlocksAtOnce {
     }
 }
 
-/// As [`wait_on`], without a line and a deadline, by one that was registered before `what` could be
-/// opened.
+/// As [`wait_on`], without a line and a deadline, for a caller that was registered before `what`
+/// could be opened.
 ///
 /// # Safety
-/// The caller is the thread of `turn`, was not suspended since it was told so, and has been
-/// registered, once, as by [`Opens::register`].
+/// The caller is the thread of `turn`. It was not suspended since it got `turn`, and has been
+/// registered once, as by [`Opens::register`].
 #[inline(always)]
 pub unsafe fn wait_registered(turn: BlocksAtOnce, what: &impl Opens) -> Woken {
     let BlocksAtOnce { own, me } = turn;
@@ -88,16 +87,16 @@ pub unsafe fn wait_registered(turn: BlocksAtOnce, what: &impl Opens) -> Woken {
     unsafe { on_activation(own, me, what, None, me.calls_ended_by()) }
 }
 
-/// Waits until `what` is open; or until `deadline_ns` or, as it is waited for on behalf of a call,
-/// until that is to [end](crate::calls_end), if that comes first.
+/// Waits until `what` is open, until `deadline_ns`, or until the caller's calls
+/// [end](crate::calls_end), whichever comes first.
 ///
 /// Meanwhile the caller polls `line`, if what it waits for comes from there. A user-level thread
-/// does so only while its activation has nothing else to run (URPC, footnote 1), and blocks
+/// polls only while its activation has nothing else to run (URPC, footnote 1), and blocks
 /// otherwise. A plain kernel thread polls for about as long as a wake-up would cost, then sleeps in
 /// the kernel.
 ///
-/// All of it that leads to a switch goes into the caller: the processor foretells returns after a
-/// switch wrongly.
+/// Everything that leads to a switch is inlined into the caller: after a switch, the CPU predicts
+/// returns wrongly.
 #[inline(always)]
 pub fn wait_on<W: Opens>(what: &W, line: Option<&dyn Line>, deadline_ns: Option<u64>) -> Woken {
     if what.is_open() {
@@ -118,7 +117,7 @@ pub fn wait_on<W: Opens>(what: &W, line: Option<&dyn Line>, deadline_ns: Option<
     block(what, deadline_ns)
 }
 
-/// Why a wait ends for which nothing more will be done.
+/// The reason for the end of a wait: `otherwise`, unless `what` is open.
 #[inline]
 fn open_or(what: &impl Opens, otherwise: Woken) -> Woken {
     if what.is_open() { Woken::Woken } else { otherwise }
@@ -130,20 +129,20 @@ pub fn alone() -> bool {
     scheduler::running().is_none_or(|(own, _)| !own.wanted_soon())
 }
 
-/// Whether the calling thread runs on a processor that the peer of `line` has donated, and that is
-/// to go back.
+/// Whether the calling thread runs on a processor that the peer of `line` has donated, and that
+/// goes back to it.
 #[inline]
 pub fn lent_by(line: &dyn Line) -> bool {
     scheduler::running().is_some_and(|(own, _)| own.is_lent_by(line))
 }
 
-/// *Forced donation* (URPC, 3.1): gives the calling thread's processor to the peer of `line`, where
-/// a call is owed that opens `what`, though other threads may be ready. They wait until it comes
-/// back. Does nothing on a plain kernel thread, whose wait does the same.
+/// *Forced donation* (URPC, 3.1): donates the calling thread's processor to the peer of `line`,
+/// which owes a call that opens `what`. Other threads may be ready: they wait until it comes back.
+/// Does nothing on a plain kernel thread, whose wait does the same.
 #[cold]
 pub fn force(what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) {
     let Some((own, _)) = scheduler::running() else { return };
-    // What is told meanwhile wakes it, and is looked at when this thread pauses.
+    // A remote wake-up ends the sleep. It is handled when this thread pauses.
     let _held = critical();
     let given = give_way(line, || line.poll() && what.is_open());
     if given && what.is_open() {
@@ -162,28 +161,29 @@ pub fn force(what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) {
     line.leave(1);
 }
 
-/// Waits until `latch` is open, and nothing else.
+/// Waits until `latch` is open. Neither a deadline nor a cancellation ends the wait.
 pub(crate) fn wait_for(latch: &Latch) {
     let me = control();
     if !latch.is_open() && latch.register(me) {
-        // SAFETY: the caller has registered itself just now; the gate gives it out once.
+        // SAFETY: the caller has registered itself just now, and the gate gives it out once.
         unsafe { suspend(me, latch, None, false) };
     }
 }
 
-/// Suspends the caller until `what` is open, the deadline has passed or its call is to end.
+/// Suspends the caller until `what` is open, the deadline has passed or its calls end.
 #[inline(always)]
 fn block(what: &impl Opens, deadline_ns: Option<u64>) -> Woken {
     let me = control();
     if !what.register(me) {
         return Woken::Woken;
     }
-    // SAFETY: the caller has registered itself just now; what it waits for gives it out once, as
-    // `Opens` promises.
+    // SAFETY: the caller has registered itself just now. `what` gives it out once, as `Opens`
+    // promises.
     unsafe { suspend_unless(me, what, deadline_ns, me.calls_ended_by()) }
 }
 
-/// Polls while nobody else wants the processor; says how that ended, unless the caller is to block.
+/// Polls while nobody else wants the processor. Returns how the wait ended, or `None` if the caller
+/// is to block.
 fn poll_for(
     own: &'static Scheduler,
     what: &impl Opens,
@@ -191,7 +191,8 @@ fn poll_for(
     deadline_ns: Option<u64>,
 ) -> Option<Woken> {
     let mut spin = Spin::new(&own.reply_habit);
-    // Noted before anything comes, as what is written then holds the next post up (decision 0052).
+    // Noted before anything comes: a write after the arrival would delay the next post (decision
+    // 0052).
     let long = own.waits(1);
     loop {
         let gives_way = own.wanted_soon() || line.owed() || !line.elsewhere();
@@ -201,7 +202,8 @@ fn poll_for(
             if spin.has_begun() {
                 line.spun(true);
             }
-            // The thread may come back on another activation, and this habit is of this one.
+            // Maintenance may bring the thread back on another activation. `spin` holds the
+            // adaptive-spin state of this one.
             drop(spin);
             if long {
                 own.maintain();
@@ -212,7 +214,7 @@ fn poll_for(
             return Some(Woken::Woken);
         }
         let stirs = || what.stirs() || own.wanted_soon();
-        // What was polled may have others made ready.
+        // The poll may have made other threads ready.
         if gives_way || own.wanted_soon() || !goes_on(&mut spin, watched, line, stirs) {
             break;
         }
@@ -233,22 +235,22 @@ fn poll_for(
         line.spun(false);
     }
     let woken = block(what, deadline_ns);
-    // By now a migrating thread may run on another activation, whose habit it is then.
+    // A migrating thread may run on another activation by now. The adaptive-spin state is that
+    // one's then.
     scheduler::anew().reply_habit.slept(now_ns() - spin.since());
     Some(woken)
 }
 
-/// Gives the processor to the peer of `line`, if a call is owed there and no other thread is about
-/// to run, while the caller's context stays loaded (URPC, footnote 1); says whether `what` is open
-/// then.
+/// Donates the processor to the peer of `line`, if that owes a call and no other thread is about to
+/// run. The caller's context stays loaded (URPC, footnote 1). Returns whether `what` is open then.
 fn donate_at_once(own: &'static Scheduler, what: &impl Opens, line: &dyn Line) -> bool {
-    /// A donated call takes as long as so many that are polled for, roughly.
+    /// A donated call counts as this many calls that are polled for: it takes about as long.
     const DONATED: u32 = 16;
-    // A listener's processor is not its own to give.
+    // A listener must not donate a processor that it was lent.
     if !line.owed() || own.wanted_soon() || own.is_listener() {
         return false;
     }
-    // The caller stays on this activation meanwhile; what it is told it looks at when it pauses.
+    // The caller stays on this activation meanwhile. Remote wake-ups are handled when it pauses.
     let held = critical();
     let given = give_way(line, || what.poll(line) || what.is_open() || own.wanted_soon());
     drop(held);
@@ -259,7 +261,7 @@ fn donate_at_once(own: &'static Scheduler, what: &impl Opens, line: &dyn Line) -
     opened
 }
 
-/// After looks that found nothing, some in a row if it was `watched`: whether to look again.
+/// Whether to look again after looks that found nothing. `watched`: there were several in a row.
 #[inline(always)]
 fn goes_on(spin: &mut Spin<'_>, watched: Option<bool>, line: &dyn Line, stirs: impl Fn() -> bool) -> bool {
     match watched {
@@ -269,7 +271,7 @@ fn goes_on(spin: &mut Spin<'_>, watched: Option<bool>, line: &dyn Line, stirs: i
 }
 
 thread_local! {
-    /// How soon the replies come that this plain kernel thread polls for.
+    /// Adaptive-spin state: how soon the replies come that this plain kernel thread polls for.
     static HABIT: Habit = const { Habit::new() };
 }
 
@@ -280,7 +282,7 @@ fn sleep_on(what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) -> Wok
 fn sleep_by_habit(habit: &Habit, what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) -> Woken {
     let me = control();
     let mut spin = Spin::new(habit);
-    // Once registered, it ends by `wake` or by `abandon`.
+    // Once registered, the wait ends by `wake` or by `abandon`.
     let mut registered = false;
     loop {
         let gives_way = line.owed() || !line.elsewhere();
@@ -307,7 +309,7 @@ fn sleep_by_habit(habit: &Habit, what: &impl Opens, line: &dyn Line, deadline_ns
         registered = true;
         switch_hooks::refuse_waiting(what);
         line.enter();
-        // Whoever wakes this thread calls its parker, by a full fence.
+        // A waker of this thread unparks it, with a full fence.
         let donee = line.owed().then_some(Donee { line, forced: false });
         let since = spin.since();
         sleep_and_donate(
@@ -331,8 +333,8 @@ fn sleep_by_habit(habit: &Habit, what: &impl Opens, line: &dyn Line, deadline_ns
         line.spun(true);
     }
     if registered {
-        // Open, so the wake is under way or here.
-        // SAFETY: the caller has registered itself, once; who opens it wakes it.
+        // It is open, so the wake-up is under way or has come.
+        // SAFETY: the caller has registered itself once, and the opener wakes it once.
         unsafe { suspend(me, what, None, false) };
     }
     Woken::Woken

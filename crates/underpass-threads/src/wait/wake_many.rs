@@ -4,30 +4,30 @@ use crate::block::control::{Control, flag};
 use crate::sched::scheduler::{self, Scheduler};
 use underpass_processor::Pool;
 
-/// Threads of the calling activation that are woken together: each can go on as soon as it is told
-/// to, and other processors hear of all of them in the end, when this is dropped. Meanwhile the
-/// calling thread is not suspended.
+/// Wakes several threads of the calling activation together. Each becomes ready at once. The
+/// monitor hears of all of them at the end, when this is dropped. The calling thread is not
+/// suspended meanwhile.
 pub struct Wakes {
     own: Option<&'static Scheduler>,
     wake_monitor: bool,
 }
 
 impl Wakes {
-    /// None so far.
+    /// Begins without a thread.
     #[inline(always)]
     pub fn begin() -> Self {
         Self { own: scheduler::with(|own| own), wake_monitor: false }
     }
 
-    /// As [`Control::wake`], if `who` lives on the calling activation and is to stay there; says
+    /// As [`Control::wake`], if `who` lives on the calling activation and stays there. Returns
     /// whether that is so. A few instructions, which wait for nothing.
     ///
     /// # Safety
-    /// As [`Control::wake`]; and the calling thread was not suspended since [`begin`](Self::begin).
+    /// As [`Control::wake`]. The calling thread was not suspended since [`begin`](Self::begin).
     #[inline(always)]
     pub unsafe fn wake_here(&mut self, who: &'static Control) -> bool {
         let Some(own) = self.own.filter(|own| who.home() == Some(own.number())) else { return false };
-        // One that may go elsewhere is everybody's, and others are called for it.
+        // A migrating thread may go on elsewhere, and an idle activation is woken for it.
         if who.has(flag::MIGRATES) {
             return false;
         }
