@@ -1,4 +1,4 @@
-//! Looking inside: dumps, deadlocks, stack overflows, and what a debugger reads.
+//! Looking inside: dumps, deadlocks, stack overflows, and the table for debuggers.
 
 pub(crate) mod deadlock_search;
 pub(crate) mod deadlock_watch;

@@ -1,4 +1,5 @@
-//! What a program uses: starting, joining and cancelling threads, their variables and stacks.
+//! What a program uses: starting, joining and cancelling threads, blocking calls, thread-local
+//! variables, and stacks.
 
 pub(crate) mod blocking;
 pub(crate) mod builder;

@@ -1,11 +1,17 @@
-//! The search for threads that wait for each other in a circle.
+//! The search for deadlocks: threads that wait for each other in a cycle.
 //!
-//! Notes of who waits for whom are old when they are read, so the search asks the homes of all who
-//! wait, twice: in the first round each suspension is marked, and what it waits for is described
-//! anew. If the second round finds every suspension of a circle marked, and every holder the same,
-//! then that circle existed between the two rounds: nobody in it has run meanwhile. Nobody in it
-//! will ever, for neither deadlines nor cancellations end these waits. So there are no false
-//! alarms.
+//! A note of which thread waits for which is old when it is read. So the search asks the homes of
+//! all waiting threads, in two rounds.
+//!
+//! 1. The first round marks each suspension and reads what it waits for.
+//! 2. The second round does the same again. A cycle counts if every suspension in it still has its
+//!    mark, and every holder is the same.
+//! 3. A mark belongs to one suspension. So no thread of the cycle has run between the two rounds,
+//!    and the cycle existed then.
+//! 4. Neither deadlines nor cancellations end these waits. So no thread of the cycle will ever run
+//!    again.
+//!
+//! So there are no false alarms.
 
 use crate::block::control::Control;
 use crate::block::registry;
@@ -21,12 +27,12 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A wait for what another holds.
+/// A thread's wait for something that another thread holds.
 struct Edge {
     from: u64,
     awaited: Awaited,
     holder: u64,
-    /// It was marked in the last round of this search.
+    /// The first round of this search has marked it.
     marked: bool,
 }
 
@@ -36,7 +42,8 @@ impl Edge {
     }
 }
 
-/// All waits for good for what another holds, on one activation. Between two threads.
+/// All waits on one activation for something that another thread holds, if nothing ends them early.
+/// Called between two threads.
 fn of_home(own: &'static Scheduler, mark: u32) -> Vec<Edge> {
     let ready = report::ready(own);
     let waits = |control: &&'static Control| {
@@ -45,7 +52,7 @@ fn of_home(own: &'static Scheduler, mark: u32) -> Vec<Edge> {
             && !ready.contains(&std::ptr::from_ref(*control).addr())
     };
     let edge = |control: &'static Control| {
-        // SAFETY: it lives here (see `report.rs`), and no thread runs.
+        // SAFETY: the thread lives here (see `report.rs`), and no thread runs.
         let (awaited, marked) = unsafe { control.mark(mark) }?;
         Edge::of(control, awaited, marked == mark)
     };
@@ -57,7 +64,7 @@ fn of_kernel(kernel: &KernelThread, mark: u32) -> Option<Edge> {
     Edge::of(kernel.control, seen.awaited, seen.marked == mark)
 }
 
-/// One round: all edges by where they begin, and whether an activation was silent.
+/// One round: all edges by the thread that waits, and whether an activation was unresponsive.
 fn round(mark: u32) -> (HashMap<u64, Edge>, bool) {
     let (answers, unresponsive) = query::all(move |own| of_home(own, mark));
     let kernels = kernel_threads::all();
@@ -66,7 +73,7 @@ fn round(mark: u32) -> (HashMap<u64, Edge>, bool) {
     (edges.map(|edge| (edge.from, edge)).collect(), !unresponsive.is_empty())
 }
 
-/// The circles among the edges, each once, as the numbers of its threads.
+/// The cycles among the edges, each once, as the numbers of its threads.
 fn cycles(edges: &HashMap<u64, Edge>) -> Vec<Vec<u64>> {
     let mut seen = HashSet::new();
     let mut cycles = Vec::new();
@@ -79,7 +86,7 @@ fn cycles(edges: &HashMap<u64, Edge>) -> Vec<Vec<u64>> {
         }
         if let Some(begin) = path.iter().position(|&id| id == at) {
             let cycle = &mut path[begin..];
-            // It begins with the lowest number, wherever it was entered.
+            // A cycle begins with its lowest number, wherever the search entered it.
             let lowest = cycle.iter().enumerate().min_by_key(|&(_, id)| id).map_or(0, |(place, _)| place);
             cycle.rotate_left(lowest);
             cycles.push(cycle.to_vec());
@@ -89,13 +96,13 @@ fn cycles(edges: &HashMap<u64, Edge>) -> Vec<Vec<u64>> {
     cycles
 }
 
-/// All deadlocks, and whether there may be more, where activations were silent. Not on an
-/// activation.
+/// All deadlocks, and whether there may be more because activations were unresponsive. Not to be
+/// called on an activation.
 pub(crate) fn search() -> (Vec<Deadlock>, bool) {
     static NUMBER: AtomicU32 = AtomicU32::new(1);
-    // One at a time, so that marks are not overwritten.
+    // One search at a time, so that marks are not overwritten.
     static SEARCH: Mutex<()> = Mutex::new(());
-    // Relaxed: a hint; who has noted its wait before this is asked for is seen.
+    // Relaxed: a hint. A wait that was noted before this call is seen.
     let waiting = registry::all().filter(|control| control.waits_for.load(Ordering::Relaxed) != 0);
     if waiting.take(1).count() == 0 {
         return (Vec::new(), false);
@@ -115,14 +122,15 @@ pub(crate) fn search() -> (Vec<Deadlock>, bool) {
     (deadlocks, unresponsive || !fall.is_empty())
 }
 
-/// Threads that wait for each other in a circle. None of them will ever go on.
+/// Threads that wait for each other in a cycle. None of them will ever go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deadlock {
-    /// Each waits for what the next one holds, and the last for what the first one does.
+    /// Each waits for something that the next one holds, and the last for something that the first
+    /// one holds.
     pub threads: Vec<Deadlocked>,
 }
 
-/// One thread of a circle.
+/// One thread of a deadlock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deadlocked {
     /// Its number.
@@ -143,7 +151,7 @@ impl Deadlock {
         Self { threads: cycle.iter().map(thread).collect() }
     }
 
-    /// The same for the same circle.
+    /// The same key for the same cycle.
     pub(crate) fn key(&self) -> Vec<ThreadId> {
         self.threads.iter().map(|thread| thread.id).collect()
     }

@@ -1,13 +1,13 @@
-//! Deadlock among locks, joins and whatever else says who holds it.
+//! Watching for deadlocks among locks, joins and whatever else names its holder.
 //!
-//! Whoever is about to wait for what another holds notes whom it waits for, and looks whether that
-//! one waits too: then there *may* be a circle, and a kernel thread of its own searches for one
-//! (`cycles.rs`) when it has had time to dissolve.
+//! A thread that is about to wait for something that another thread holds notes whom it waits for,
+//! and checks whether that thread waits too. If so, there *may* be a cycle. After a pause, in which
+//! most such chains dissolve, a kernel thread of its own searches for one (`deadlock_search.rs`).
 //!
-//! It also searches for guards of `std`'s locks (`guards.rs`) when the monitor finds an activation
-//! blocked.
+//! That kernel thread also searches for guards of `std`'s locks (`std_guards.rs`) when the monitor
+//! finds an activation blocked.
 //!
-//! A search that costs `d` is followed by a pause of some `50 d`, so that locks which many wait for
+//! After a search that took `d` comes a pause of about `50 d`. So locks that many threads wait for
 //! in chains cost little.
 
 use crate::block::control::{Control, flag};
@@ -23,18 +23,18 @@ use underpass_processor::MOST_ACTIVATIONS;
 
 /// The time that a chain of waits has to dissolve by itself.
 const SETTLE: Duration = Duration::from_millis(20);
-/// The time for which a guard has to hold up an activation before anybody is told.
+/// How long a guard has to hold up an activation before it is reported.
 const LASTS: Duration = Duration::from_millis(200);
 /// The shortest and the longest pause between two searches.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
 
-/// `me` is about to wait for something that is not ended by cancellation: a lock, an answer, a
-/// thread's end.
+/// `me` is about to wait for something, and a cancellation does not end the wait: a lock, an
+/// answer, a thread's end.
 #[inline]
 pub(crate) fn about_to_wait(me: &'static Control, wait: &dyn Wait) {
     if let Some(holder) = wait.holder() {
-        // Relaxed, here and in `waited`: a hint, checked before anybody is told; see `may_close`
-        // for the fence.
+        // Relaxed, here and in `waited`: a hint, which is checked before anything is reported.
+        // `may_close` has the fence.
         me.waits_for.store(holder.id(), Ordering::Relaxed);
         if may_close(me, holder) {
             want_search();
@@ -42,23 +42,22 @@ pub(crate) fn about_to_wait(me: &'static Control, wait: &dyn Wait) {
     }
 }
 
-/// `me` has waited.
+/// The wait of `me` is over.
 #[inline]
 pub(crate) fn waited(me: &Control) {
     me.waits_for.store(0, Ordering::Relaxed);
 }
 
-/// Whether `holder` waits too. Of all in a circle at least one, the last to note its wait, finds
-/// that.
+/// Whether `holder` waits too. In a cycle, at least the last thread to note its wait sees that.
 #[inline]
 fn may_close(me: &Control, holder: &Control) -> bool {
     match (me.home(), holder.home()) {
         // One kernel thread runs both, in one order.
         (Some(mine), Some(its)) if mine == its => {}
-        // It has not started or is free to go, so it doesn't wait; when it does it will look
-        // itself, long after our note.
+        // The holder has not started or has no home, so it doesn't wait. When it does, it will
+        // check by itself, long after our note.
         (_, None) if !holder.has(flag::KERNEL) => return false,
-        // The one who comes later, in the order of these fences, sees the other's note.
+        // The thread whose fence comes later sees the note of the other one.
         _ => fence(Ordering::SeqCst),
     }
     holder.waits_for.load(Ordering::Relaxed) != 0
@@ -70,7 +69,8 @@ static SEARCHER: OnceLock<Option<thread::Thread>> = OnceLock::new();
 /// Has the searcher search.
 #[cold]
 fn want_search() {
-    // SYNC with `SEARCH_WANTED` swap in `run`: our note. Also by who finds it set, hence no mere load.
+    // SYNC with `SEARCH_WANTED` swap in `run`: our note. A thread that finds it set has to publish
+    // its note too, so a load is not enough.
     if !SEARCH_WANTED.swap(true, Ordering::AcqRel)
         && let Some(searcher) = searcher()
     {
@@ -87,21 +87,21 @@ fn searcher() -> Option<&'static thread::Thread> {
     SEARCHER.get_or_init(start).as_ref()
 }
 
-/// Whether guards of `std`'s locks that hold up an activation are told unasked. A dump tells them
-/// in any case.
+/// Whether guards of `std`'s locks that hold up an activation are reported unasked. A dump reports
+/// them in any case.
 const GUARDS: bool = cfg!(debug_assertions);
 
-/// Has everything there that [`note_blocked`] needs.
+/// Starts what [`note_blocked`] needs.
 pub(crate) fn begin() {
     if GUARDS {
         searcher();
     }
 }
 
-/// Activations that were found blocked since the last search, by their numbers.
+/// The activations that were found blocked since the last search, by number.
 static BLOCKED: [AtomicBool; MOST_ACTIVATIONS] = [const { AtomicBool::new(false) }; MOST_ACTIVATIONS];
 
-/// The monitor found this activation blocked without a bracket: takes neither lock nor memory.
+/// The monitor found this activation blocked without a bracket. Takes neither locks nor memory.
 pub(crate) fn note_blocked(activation: usize) {
     if GUARDS {
         // Relaxed: `SEARCH_WANTED` synchronizes.
@@ -114,8 +114,8 @@ pub(crate) fn note_blocked(activation: usize) {
     }
 }
 
-/// The guards that hold up an activation of those, for so long that it is not just a lock that
-/// somebody else is about to release.
+/// The guards that have held up one of those activations for so long that the lock is not just
+/// about to be released.
 fn guards() -> Vec<HeldUp> {
     let blocked = BLOCKED.iter().enumerate().filter(|(_, blocked)| blocked.swap(false, Ordering::Relaxed));
     let mut found = std_guards::look_at(&blocked.map(|(number, _)| number).collect::<Vec<_>>());
@@ -132,7 +132,8 @@ fn run() {
     let mut reported = HashSet::new();
     let mut reported_guards = HashSet::new();
     loop {
-        // SYNC with `SEARCH_WANTED` swap in `want_search`: the notes of those who have called.
+        // SYNC with `SEARCH_WANTED` swap in `want_search`: the notes of the threads that want a
+        // search.
         while !SEARCH_WANTED.swap(false, Ordering::AcqRel) {
             thread::park();
         }

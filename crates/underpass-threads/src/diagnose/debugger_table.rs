@@ -1,8 +1,8 @@
-//! What debuggers need to know of a process that doesn't run: where the control blocks are, and
-//! where their fields lie.
+//! What a debugger needs to know of a stopped process: where the control blocks are, and where
+//! their fields lie.
 //!
-//! `tools/gdb/underpass.py` reads the table by its symbol, which needs no debug information and
-//! works on cores. All words are of 64 bits.
+//! `tools/gdb/underpass.py` finds the table by its symbol. That needs no debug information and
+//! works on core files. All words have 64 bits.
 
 use crate::block::control::Control;
 use crate::block::registry::{CHUNKS, FIRST};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use underpass_context::{Context, Stack};
 use underpass_processor::MOST_ACTIVATIONS;
 
-/// Counts up when the meaning of a word changes.
+/// Goes up when the meaning of a word changes.
 const VERSION: u64 = 1;
 
 /// The table. Offsets are in bytes.
@@ -19,28 +19,29 @@ const VERSION: u64 = 1;
 pub(crate) struct DebuggerTable {
     magic: [u8; 8],
     version: u64,
-    /// Control blocks of the first chunk; each further one has twice as many.
+    /// Control blocks in the first chunk. Each further chunk has twice as many.
     first: u64,
     /// Bytes of a control block.
     block: u64,
     control: ControlOffsets,
-    /// In a context: where it stopped, the address of its guard, and the length of its stack with
-    /// the guard.
+    /// Offsets in a context: where it stopped, the address of its stack's guard, and the length of
+    /// its stack with the guard.
     context: [u64; 3],
-    /// In the outside of an activation: the thread that runs, that which is in a blocking call, the
-    /// first of those that are ready, and the last of those that others have told to go on.
+    /// Offsets in the shared part of an activation: the running thread, the thread in a blocking
+    /// call, the first ready thread, and the last thread in the inbox.
     outside: [u64; 4],
-    /// In a control block: the name's address and length. Known when the first is made.
+    /// Offset in a control block: the name's address and length. Known when the first block is
+    /// made.
     name: AtomicU64,
     chunks: u64,
-    /// Addresses of the chunks, 0 for those that aren't made.
+    /// Addresses of the chunks. 0: not made yet.
     chunk: [AtomicU64; CHUNKS],
     activations: u64,
-    /// Addresses of the outsides of activations, 0 for those that haven't begun.
+    /// Addresses of the shared parts of activations. 0: not begun yet.
     activation: [AtomicU64; MOST_ACTIVATIONS],
 }
 
-/// Where the fields lie in a control block.
+/// Offsets of the fields of a control block.
 #[repr(C)]
 pub(crate) struct ControlOffsets {
     pub(crate) next: u64,

@@ -1,9 +1,9 @@
-//! What all threads do at this moment, for people.
+//! Dumps: what all threads do at this moment, for people.
 //!
-//! Each activation reports on its own threads, between two of them (`report.rs`). Of the threads of
-//! an activation that is silent, because one of them computes or is in a blocking call, and of
-//! those that live nowhere, anybody can tell what stands in their control blocks: these are never
-//! freed, and each record is thrown away if its block stands for another thread at the end.
+//! Each activation reports on its own threads, between two of them (`report.rs`). An activation is
+//! unresponsive if a thread of it computes or is in a blocking call. Of its threads, and of threads
+//! without a home, anybody can read the control blocks: these are never freed. A record is thrown
+//! away if its block stands for another thread at the end.
 
 use crate::block::control::{Control, flag};
 use crate::block::registry;
@@ -39,47 +39,48 @@ pub struct ThreadReport {
     pub name: Option<Box<str>>,
     /// What it does.
     pub state: State,
-    /// It belongs to the runtime, and takes incoming calls.
+    /// It belongs to the runtime, and serves incoming calls.
     pub takes_calls: bool,
     /// The activation on which it lives, if it has started.
     pub activation: Option<usize>,
-    /// The number that the kernel has for it, if it is a plain kernel thread.
+    /// The kernel's number for it, if it is a plain kernel thread.
     pub kernel: Option<i32>,
     /// What it waits for, if it is blocked.
     pub awaited: Option<Awaited>,
-    /// The name of the thread that holds that, if it has one.
+    /// The name of the thread that holds what it waits for, if that has one.
     pub holder_name: Option<Box<str>>,
-    /// For how long it has been blocked, to about 10 ms, or longer while there is little to do.
+    /// For how long it has been blocked. Accurate to about 10 ms; less accurate while there is
+    /// little to do.
     pub blocked_for: Option<Duration>,
     /// How often the monitor found that it didn't give way.
     pub findings: MonitorFindings,
-    /// Where it is; empty if it has not started, if it holds off preemption, and for other kernel
-    /// threads than the caller.
+    /// Where it is. Empty if it has not started, if it holds off preemption, and for kernel threads
+    /// other than the caller.
     pub trace: Trace,
 }
 
-/// What all threads of this domain do; written with `{}` for people. See [`dump`].
+/// What all threads of this domain do. Written with `{}` for people. See [`dump`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Dump {
     /// All user-level threads, and the kernel threads that use the package.
     pub threads: Vec<ThreadReport>,
-    /// Activations that did not come to answer: a thread runs there, or is in a blocking call, or
-    /// they lack a processor.
+    /// Activations that did not answer: a thread runs there, or is in a blocking call, or they lack
+    /// a processor.
     pub unresponsive: Vec<usize>,
     /// Threads that wait for each other, for ever.
     pub deadlocks: Vec<Deadlock>,
-    /// Activations that are blocked since a suspended thread seems to hold a lock of `std`.
+    /// Activations that are blocked because a suspended thread seems to hold a lock of `std`.
     pub held_up: Vec<HeldUp>,
 }
 
-/// What every user-level thread does at this moment, and every kernel thread that uses the package:
-/// for people.
+/// Reports what every user-level thread does at this moment, and every kernel thread that uses the
+/// package. For people.
 ///
-/// It neither crashes nor hangs, whatever those do. Activations on which a thread computes, or
-/// blocks in the kernel, are given a tenth of a second to answer; then a signal (`SIGRTMIN + 8`)
-/// has them say where they are: system calls that signals interrupt return early there. Costs some
-/// microseconds a thread.
+/// It neither crashes nor hangs, whatever the threads do. An activation on which a thread computes,
+/// or blocks in the kernel, has 100 ms to answer. Then a signal (`SIGRTMIN + 8`) makes it write
+/// down where it is: system calls that signals interrupt return early there. A dump costs a few
+/// microseconds for each thread.
 ///
 /// # Examples
 /// ```
@@ -94,17 +95,18 @@ pub fn dump() -> Dump {
     let id = me.id();
     let mut dump = off_activation(collect);
     if let Some(caller) = dump.threads.iter_mut().find(|thread| thread.id.0 == id) {
-        // It has waited, but for the dump alone.
+        // It is blocked only for the dump itself.
         let (state, awaited, blocked_for) = (State::Running, None, None);
         *caller = ThreadReport { state, awaited, blocked_for, trace, holder_name: None, ..caller.clone() };
     }
     dump
 }
 
-/// Threads that wait for each other's locks or ends in a circle, and so will never go on.
+/// Threads that wait for each other's locks or ends in a cycle, and so will never go on.
 ///
-/// What makes out a circle: what says who holds it (mutexes, write locks, joins), waited for
-/// without a deadline. Each is told on the standard error too, once, soon after it came about.
+/// Only waits without a deadline for something that names its holder (mutexes, write locks, joins)
+/// can form such a cycle. Each deadlock is also reported once on the standard error output, soon
+/// after it came about.
 ///
 /// # Examples
 /// ```
@@ -114,7 +116,7 @@ pub fn deadlocks() -> Vec<Deadlock> {
     off_activation(|| deadlock_search::search().0)
 }
 
-/// Runs `look` on a kernel thread that no activation needs, so that all of them can answer it.
+/// Runs `look` on a kernel thread that no activation needs, so that all activations can answer.
 fn off_activation<T: Send + 'static>(look: fn() -> T) -> T {
     if scheduler::running().is_none() {
         return look();
@@ -138,7 +140,7 @@ fn off_activation<T: Send + 'static>(look: fn() -> T) -> T {
 pub(crate) fn collect() -> Dump {
     let (mut records, unresponsive) = of_homes();
     let known: HashSet<u64> = records.iter().map(|record| record.id).collect();
-    // Those that can't answer are seen from where they are.
+    // A signal makes those that don't answer write down their frames.
     let mut frames: HashMap<_, _> =
         unresponsive.iter().flat_map(|&number| interrupt::look(activations::at(number))).collect();
     let others =
@@ -165,8 +167,9 @@ pub(crate) fn collect() -> Dump {
     Dump { threads, unresponsive, deadlocks: deadlock_search::search().0, held_up }
 }
 
-/// What homes say of their threads, and which don't answer. While the one is waited for that does
-/// not, threads come to others after their reports: then all are asked once more.
+/// What the homes report of their threads, and which activations don't answer. During the wait for
+/// those, threads may come to other activations after these have reported. In that case all are
+/// asked once more.
 fn of_homes() -> (Vec<ThreadRecord>, Vec<usize>) {
     let (mut records, mut known) = (Vec::<ThreadRecord>::new(), HashSet::new());
     let mut ask = || {
@@ -185,7 +188,7 @@ fn of_homes() -> (Vec<ThreadRecord>, Vec<usize>) {
     (records, unresponsive)
 }
 
-/// What a thread seems to do of which no home has reported.
+/// The apparent state of a thread of which no home has reported.
 fn from_afar(control: &'static Control, unresponsive: &[usize]) -> State {
     let Some(home) = control.home() else {
         return match control.is_free() {
@@ -240,7 +243,7 @@ impl ThreadReport {
 }
 
 impl fmt::Display for ThreadReport {
-    /// One line, without the trace.
+    /// Writes one line, without the trace.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kernel {
             Some(number) => write!(f, "kernel thread {number} {}", self.named())?,

@@ -7,14 +7,14 @@ use std::sync::{Mutex, PoisonError};
 use underpass_os::futex::{self, Scope, Watched};
 use underpass_os::{process, signal};
 
-/// How often it was asked for.
+/// How often a dump was asked for.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 
 /// Has a [`dump`](crate::dump()) written to the standard error output whenever this process is sent
 /// `SIGQUIT`: by `kill -QUIT`, or Ctrl-\ in its terminal. The process goes on.
 ///
-/// A kernel thread of its own sees to that: the handler only wakes it, so it doesn't matter what it
-/// interrupts, nor whether all activations are held up.
+/// A kernel thread of its own writes the dump, and the handler only wakes it. So it doesn't matter
+/// what the handler interrupts, nor whether all activations are held up.
 ///
 /// # Errors
 /// If the program handles `SIGQUIT` in another way already, or the kernel gives no kernel thread.
@@ -35,9 +35,9 @@ pub fn dump_on_quit() -> io::Result<()> {
     Ok(())
 }
 
-/// In the handler.
+/// Runs in the signal handler.
 fn handle_quit() {
-    // Relaxed: nothing but the count is told.
+    // Relaxed: the count carries nothing else.
     ASKED.fetch_add(1, Ordering::Relaxed);
     futex::wake(&ASKED, Scope::Private, 1);
 }
@@ -51,7 +51,7 @@ fn run() {
             continue;
         }
         seen = asked;
-        // Not by way of `std`: a thread may be suspended that holds its lock.
+        // Not through `std`: a suspended thread may hold its lock.
         process::say(dump::collect().to_string().as_bytes());
     }
 }

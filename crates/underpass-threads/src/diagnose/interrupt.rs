@@ -1,9 +1,9 @@
-//! Looking at the stacks of an activation that does not answer: a signal has its own kernel thread
-//! do that.
+//! Reading the stacks of an unresponsive activation: a signal makes its own kernel thread do that.
 //!
-//! What the handler interrupts may hold any lock: it takes neither locks nor memory, and runs on
-//! the kernel thread's stack for faults. Only the system's unwinder runs there besides, which takes
-//! none either (since glibc 2.35). Where the unwinder itself was interrupted, the trace ends.
+//! The handler may interrupt a holder of any lock. So it takes neither locks nor memory, and runs
+//! on the kernel thread's stack for faults. The only other code that runs there is the system's
+//! unwinder, which takes none either (since glibc 2.35). Where the unwinder itself was interrupted,
+//! the trace ends.
 
 use crate::diagnose::report;
 use crate::sched::activations::Outside;
@@ -17,41 +17,41 @@ use underpass_os::futex::{self, Scope, Watched};
 use underpass_os::signal;
 use underpass_processor::preempt;
 
-/// Which of the real-time signals asks.
+/// Which of the real-time signals is sent.
 const SIGNAL: i32 = 8;
-/// How long the kernel may take to deliver it, and the handler to look.
+/// How long the kernel may take to deliver it, and the handler to answer.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// For one activation: of each thread its number, how many frames follow, and these. Touched only
-/// as far as it is used.
+/// The answer of one activation: for each thread its number, the number of frames that follow, and
+/// these. Pages are touched only as far as they are used.
 static WORDS: [AtomicUsize; 1 << 16] = [const { AtomicUsize::new(0) }; 1 << 16];
-/// How many of them are written.
+/// How many of `WORDS` are written.
 static WRITTEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Where the code of the unwinder begins and ends.
+/// The bounds of the unwinder's code.
 static UNWINDER: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// What becomes of a question. Others than these ask the activation of the number that is [`ASKED`]
-/// less.
+/// The state of the query. A value of [`ASKED`] or more asks the activation with the number that is
+/// [`ASKED`] less.
 static STATE: AtomicU32 = AtomicU32::new(IDLE);
 const IDLE: u32 = 0;
-/// The handler is at it.
+/// The handler is answering.
 const TAKEN: u32 = 1;
 const DONE: u32 = 2;
 const ASKED: u32 = 3;
 
-/// The frames of the activation's threads, by their numbers; what isn't known is left out. Not on
-/// that activation.
+/// The frames of the activation's threads, by their numbers. What isn't known is left out. Not to
+/// be called on that activation.
 pub(crate) fn look(outside: &Outside) -> HashMap<u64, Box<[usize]>> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     ask(outside).then(read).unwrap_or_default()
 }
 
-/// Whether the handler has written everything down.
+/// Sends the signal. Returns whether the handler has written everything down.
 fn ask(outside: &Outside) -> bool {
     let number = signal::realtime(SIGNAL);
-    // Anew each time: a library is loaded once, but that is for others to promise.
+    // Read anew each time: only other code could promise that the library is never loaded again.
     let Some(unwinder) = underpass_os::mapping(underpass_context::unwinder()) else { return false };
     // Relaxed: `STATE` synchronizes.
     UNWINDER[0].store(unwinder.start, Ordering::Relaxed);
@@ -60,8 +60,8 @@ fn ask(outside: &Outside) -> bool {
         return false;
     }
     let asked = ASKED + outside.activation.number() as u32;
-    // An answer that came too late. SYNC, here and below, with `STATE` in `handle_signal`: its words are
-    // written, and ours aren't yet.
+    // Discards an answer that came too late. SYNC, here and below, with `STATE` in `handle_signal`:
+    // its words are written, and ours aren't yet.
     let _ = STATE.compare_exchange(DONE, IDLE, Ordering::AcqRel, Ordering::Acquire);
     if STATE.compare_exchange(IDLE, asked, Ordering::AcqRel, Ordering::Acquire).is_err() {
         return false;
@@ -77,8 +77,8 @@ fn ask(outside: &Outside) -> bool {
             futex::wait(Watched { word: &STATE, expected: state, scope: Scope::Private }, Some(deadline));
         }
     }
-    // The handler has not come, or is at it right now: then its answer is lost, and nobody else can
-    // be asked before it is through.
+    // The handler has not run, or runs right now. In that case its answer is lost, and nobody else
+    // can be asked before it has finished.
     let _ = STATE.compare_exchange(asked, IDLE, Ordering::AcqRel, Ordering::Acquire);
     false
 }
@@ -95,11 +95,11 @@ fn read() -> HashMap<u64, Box<[usize]>> {
     found
 }
 
-/// In the handler, on the kernel thread of the activation that is asked.
+/// The signal handler, on the kernel thread of the activation that is asked.
 fn handle_signal(instruction: usize) {
     // In the scheduler, stacks are not as the unwinder expects them.
     let holds = preempt::disabled();
-    // The signal that ends a slice waits until we are through.
+    // The signal that ends a time slice waits until we are through.
     preempt::disable();
     if let Some(own) = crate::sched::scheduler::with(|own| own) {
         let asked = ASKED + own.number() as u32;

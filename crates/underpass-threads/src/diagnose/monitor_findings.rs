@@ -1,4 +1,4 @@
-//! What the monitor found out about threads that don't give way.
+//! What the monitor has found out about threads that don't give way.
 
 use crate::block::control::Control;
 use crate::sched::activations;
@@ -14,7 +14,7 @@ pub struct MonitorFindings {
     pub computing: u32,
 }
 
-/// As in a control block: `blocking` in the low half, `computing` in the high one.
+/// The layout in a control block: `blocking` in the low half, `computing` in the high one.
 const COMPUTING: u32 = 1 << 16;
 
 impl MonitorFindings {
@@ -25,13 +25,13 @@ impl MonitorFindings {
     }
 }
 
-/// The thread that runs there blocks in the kernel without a bracket.
+/// The thread that runs on `activation` blocks in the kernel without a bracket.
 pub(crate) fn blocking(activation: &Activation) {
     note(activation, |found| found.blocking < COMPUTING - 1, 1);
     crate::diagnose::deadlock_watch::note_blocked(activation.number());
 }
 
-/// The thread that runs there has used up its time slice.
+/// The thread that runs on `activation` has used up its time slice.
 pub(crate) fn computing(activation: &Activation) {
     note(activation, |found| found.computing < COMPUTING - 1, COMPUTING);
 }

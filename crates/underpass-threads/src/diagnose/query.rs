@@ -1,16 +1,16 @@
-//! Asking every activation something, by whoever wants to look inside.
+//! Queries to every activation, for dumps and the search for deadlocks.
 //!
-//! What belongs to an activation is looked at by itself, between two threads. One that doesn't come
-//! to that, because a thread computes or is in a blocking call, is told by its silence.
+//! An activation answers for its own state, between two threads. One that doesn't come to that,
+//! because a thread computes or is in a blocking call, counts as unresponsive.
 
 use crate::sched::activations;
 use crate::sched::scheduler::Scheduler;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long an activation has to begin with an answer.
+/// How long an activation has to begin its answer.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// How long it has to finish one: a million threads take their time.
+/// How long an activation has to finish its answer: a report on a million threads takes its time.
 const LIMIT: Duration = Duration::from_secs(30);
 
 enum Answer<T> {
@@ -19,7 +19,7 @@ enum Answer<T> {
     Given(T),
 }
 
-/// One question. `answers` are written by the activations, until who asks closes it.
+/// One query. The activations write `answers`, until the asking thread closes it.
 struct Query<T> {
     answers: Mutex<(Vec<Answer<T>>, bool)>,
     answered: Condvar,
@@ -30,7 +30,7 @@ impl<T> Query<T> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes an answer; `false` if nobody waits for it any more.
+    /// Stores an answer. `false`: nobody waits for it any more.
     fn put(&self, number: usize, answer: Answer<T>) -> bool {
         let mut answers = self.lock();
         let open = !answers.1;
@@ -43,9 +43,9 @@ impl<T> Query<T> {
     }
 }
 
-/// Asks all activations, and waits for their answers in the kernel. Gives them with the numbers of
-/// their activations, then the numbers of those that are silent. Not on an activation that could
-/// not answer itself meanwhile.
+/// Asks all activations, and waits for their answers in the kernel. Returns the answers with the
+/// numbers of their activations, then the numbers of the unresponsive ones. Not to be called on an
+/// activation, which could not answer meanwhile.
 pub(crate) fn all<T: Send + 'static>(
     question: impl Fn(&'static Scheduler) -> T + Send + Sync + 'static,
 ) -> (Vec<(usize, T)>, Vec<usize>) {

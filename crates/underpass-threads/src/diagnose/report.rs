@@ -1,11 +1,14 @@
-//! What a home says of its threads when it is asked.
+//! What a home reports of its threads when it is asked.
 //!
-//! Which threads live here is told by `home` alone, and needs nobody to hold them: an activation
-//! writes its number there when it takes a thread, and something else before it lets the thread go
-//! (at its end, or to another activation). Whoever takes the block afterwards writes there too, but
-//! never this number. So an activation that reads its own number there, by coherence its own last
-//! write, owns the thread still, and, between two threads, owns what is the home's: `context` and
-//! `suspension`.
+//! An activation finds its threads by the field `home` alone, without a handle of them. This is why
+//! that is sound:
+//!
+//! 1. An activation writes its own number into `home` when it takes a thread. It writes something
+//!    else before it releases the thread, at its end or to another activation.
+//! 2. A later owner of the block writes there too, but never this number.
+//! 3. So an activation that reads its own number there reads its own last write, by coherence, and
+//!    still owns the thread.
+//! 4. Between two threads it also owns the fields of the home: `context` and `suspension`.
 
 use crate::block::control::{Control, flag};
 use crate::block::registry;
@@ -21,19 +24,19 @@ use underpass_context::{Context, Resume};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {
-    /// It has not started; any activation may take it.
+    /// It has not started. Any activation may take it.
     Unstarted,
-    /// It could go on, and waits for its turn.
+    /// It could go on, and waits to be run.
     Ready,
     /// It runs, or would if the kernel let it.
     Running,
-    /// It waits for something of ours.
+    /// It waits for something of this package.
     Blocked,
     /// It is in a blocking call, in brackets.
     InCall,
-    /// Its activation does not answer, and runs another.
+    /// Its activation is unresponsive, and runs another thread.
     HeldUp,
-    /// It has ended, and its result waits for somebody to take it.
+    /// It has ended, and nobody has taken its result yet.
     Ended,
 }
 
@@ -53,7 +56,7 @@ pub(crate) struct ThreadRecord {
 }
 
 impl ThreadRecord {
-    /// What anybody can tell of a block; nothing if it has come to stand for another thread
+    /// What anybody can read from a block. `None` if the block has come to stand for another thread
     /// meanwhile.
     pub(crate) fn of(control: &Control, state: impl FnOnce() -> State) -> Option<Self> {
         let id = control.id();
@@ -72,8 +75,8 @@ impl ThreadRecord {
     }
 }
 
-/// The addresses of the threads on the ready list of `own`: they are not suspended, though they
-/// have not gone on. Between two threads.
+/// The addresses of the threads on the ready list of `own`. They are not suspended any more, though
+/// they have not gone on. Called between two threads.
 pub(crate) fn ready(own: &'static Scheduler) -> HashSet<usize> {
     let mut ready = HashSet::new();
     own.outside().ready.each(|control| {
@@ -82,7 +85,7 @@ pub(crate) fn ready(own: &'static Scheduler) -> HashSet<usize> {
     ready
 }
 
-/// The records of all threads that live on `own`. Between two threads.
+/// The records of all threads that live on `own`. Called between two threads.
 pub(crate) fn of_home(own: &'static Scheduler) -> Vec<ThreadRecord> {
     let ready = ready(own);
     let here = registry::all().filter(|control| control.home() == Some(own.number()));
@@ -91,7 +94,7 @@ pub(crate) fn of_home(own: &'static Scheduler) -> Vec<ThreadRecord> {
 }
 
 fn of_resident(own: &'static Scheduler, control: &'static Control, ready: bool) -> Option<ThreadRecord> {
-    // SAFETY: it lives here, and no thread runs.
+    // SAFETY: the thread lives here, and no thread runs.
     let awaited = if ready { None } else { unsafe { control.awaited() } };
     let mut record =
         ThreadRecord::of(control, || if awaited.is_some() { State::Blocked } else { State::Ready })?;
@@ -107,19 +110,20 @@ fn of_resident(own: &'static Scheduler, control: &'static Control, ready: bool) 
 fn trace(own: &'static Scheduler, context: &Context) -> Box<[usize]> {
     if Context::TRACES {
         let mut frames = [0; FRAMES];
-        // SAFETY: it has a thread that lives here, so it was entered before and is paused.
+        // SAFETY: the context belongs to a thread that lives here, so it was entered before and is
+        // paused.
         let found = unsafe { context.trace(&mut frames) };
         return frames[..found].into();
     }
     self_report::clear();
-    // SAFETY: as above; it pauses again at once.
+    // SAFETY: as above. It pauses again at once.
     unsafe { own.base().enter(context, Resume::Report) };
     self_report::take().into()
 }
 
 /// Writes down where the threads of `own` are: the one that was interrupted at `instruction`, and
-/// those that are suspended. In a handler of signals on this very kernel thread, which has
-/// interrupted neither its scheduler nor a switch: preemption was not held off.
+/// those that are suspended. Called in a signal handler on this very kernel thread. The handler has
+/// interrupted neither the scheduler nor a switch, since preemption was not held off.
 pub(crate) fn interrupted(
     own: &'static Scheduler,
     instruction: usize,
@@ -129,7 +133,7 @@ pub(crate) fn interrupted(
 ) {
     let Some(me) = own.current_if_any().or_else(|| own.outside().in_blocking_call.get()) else { return };
     let found = underpass_context::trace_interrupted(frames, unwinder);
-    // The handler's own frames are above the one that was interrupted.
+    // The handler's own frames are above the interrupted one.
     if let Some(begin) = frames[..found].iter().position(|&ip| ip == instruction + 1) {
         write(me.id(), &frames[begin..found]);
     }
@@ -139,10 +143,11 @@ pub(crate) fn interrupted(
     let others =
         registry::all().filter(|control| control.home() == Some(own.number()) && !std::ptr::eq(*control, me));
     for control in others {
-        // SAFETY: it lives here, and this kernel thread does nothing else meanwhile; what was
-        // interrupted is not the scheduler.
+        // SAFETY: the thread lives here, and this kernel thread does nothing else meanwhile. What
+        // was interrupted is not the scheduler.
         if let Some(context) = unsafe { control.context.get() }.as_deref() {
-            // SAFETY: it has a thread that lives here, so it was entered before and is paused.
+            // SAFETY: the context belongs to a thread that lives here, so it was entered before and
+            // is paused.
             let found = unsafe { context.trace(frames) };
             write(control.id(), &frames[..found]);
         }

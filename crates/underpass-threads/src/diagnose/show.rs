@@ -1,4 +1,4 @@
-//! How threads and what they wait for are written, for people.
+//! How threads, and what they wait for, are written for people.
 
 use crate::block::suspension::Awaited;
 use crate::block::thread_id::ThreadId;
@@ -20,7 +20,7 @@ impl fmt::Display for ThreadLabel<'_> {
     }
 }
 
-/// What is waited for, and who holds it, for people.
+/// What a thread waits for and which thread holds it, for people.
 pub(crate) struct HeldThing<'a> {
     pub(crate) awaited: Awaited,
     pub(crate) holder: Option<ThreadLabel<'a>>,

@@ -1,8 +1,8 @@
-//! What is said when a thread has used up its stack.
+//! The report of a stack overflow.
 //!
-//! It is told on the kernel thread's stack for faults. What was interrupted may hold any lock, the
-//! allocator's among them: first is said what needs neither lock nor memory. The names of functions
-//! need both, so there is a limit to the time that they take.
+//! It is written on the kernel thread's stack for faults. What was interrupted may hold any lock,
+//! the allocator's among them. So the report begins with what needs neither locks nor memory. Names
+//! of functions need both, so the time for them is limited.
 
 use crate::block::control::Control;
 use crate::block::thread_id::ThreadId;
@@ -16,29 +16,30 @@ use underpass_os::fault::{self, Fault};
 use underpass_os::{GUARD, process, signal};
 use underpass_processor::preempt;
 
-/// Of the stack on which it is told: names of functions are found with large frames.
+/// Bytes of the stack on which the report is written: looking up names takes large frames.
 const STACK: usize = 512 * 1024;
-/// Frames that are told: what overflows a stack mostly repeats itself.
+/// How many frames are reported: what overflows a stack mostly repeats itself.
 const FRAMES: usize = 64;
-/// How long the names of functions may take.
+/// How long looking up names may take.
 const SECONDS: u32 = 5;
 
-/// Where the thread is that has overflowed its stack, for when the names can't be had.
+/// The frames of the thread that has overflowed its stack, for the case that the names take too
+/// long.
 static TRACE: [AtomicUsize; FRAMES] = [const { AtomicUsize::new(0) }; FRAMES];
 
-/// Has overflows told from now on.
+/// Has stack overflows reported from now on.
 pub(crate) fn watch() {
-    // Somebody else may have a better idea.
+    // If the program has a handler of its own, that one stays.
     let _ = fault::install(handle_fault);
 }
 
-/// The calling kernel thread runs an activation.
+/// Gives the calling kernel thread, which runs an activation, a stack for faults.
 pub(crate) fn begin() -> Option<fault::FaultStack> {
     // Without memory for it, the kernel kills the process at an overflow.
     fault::stack(STACK).ok()
 }
 
-/// On the kernel thread that has the fault, in its handler.
+/// The handler, on the kernel thread that has the fault.
 fn handle_fault(fault: Fault) {
     let Some((own, me, context)) = scheduler::here() else { return };
     let (low, high) = context.bounds();
@@ -52,7 +53,7 @@ fn handle_fault(fault: Fault) {
 fn overflow(own: &Scheduler, me: &'static Control, size: usize, fault: Fault) -> ! {
     let mut out = StandardError;
     let id = ThreadId(me.id());
-    // Output that fails can't be helped.
+    // A failure of the output can't be handled.
     let _ = me.try_with_name(|name| {
         writeln!(
             out,
@@ -75,11 +76,12 @@ fn overflow(own: &Scheduler, me: &'static Control, size: usize, fault: Fault) ->
     let mut frames = [0; FRAMES + 8];
     let switches = Context::switches_at(fault.instruction);
     let found = if switches { 0 } else { underpass_context::trace_here(&mut frames) };
-    // The handler's own frames are above the one that was interrupted.
+    // The handler's own frames are above the interrupted one.
     let begin = frames[..found].iter().position(|&ip| ip == fault.instruction + 1).unwrap_or(0);
     let frames = &frames[begin..found.min(begin + FRAMES)];
     for (place, &frame) in TRACE.iter().zip(frames) {
-        // Relaxed: for a handler that is as good as of the same kernel thread; for people.
+        // Relaxed: the alarm's handler may run on another kernel thread, but the frames are only
+        // for people.
         place.store(frame, Ordering::Relaxed);
     }
     if signal::install(signal::ALARM, give_up).is_ok() {
@@ -89,7 +91,7 @@ fn overflow(own: &Scheduler, me: &'static Control, size: usize, fault: Fault) ->
     std::process::abort();
 }
 
-/// The names of functions take too long.
+/// Looking up names takes too long: prints the addresses.
 fn give_up() {
     let mut out = StandardError;
     let frames = TRACE.iter().map(|place| place.load(Ordering::Relaxed)).take_while(|&frame| frame != 0);

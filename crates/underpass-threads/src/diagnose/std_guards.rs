@@ -1,11 +1,11 @@
-//! Guards of `std`'s locks that a suspended thread holds, found where they bite: another thread of
-//! the same activation waits for the lock in the kernel, and with it the whole activation, the
+//! Guards of `std`'s locks that a suspended thread holds, found where they do harm: another thread
+//! of the same activation waits for the lock in the kernel. With it waits the whole activation, the
 //! holder included.
 //!
-//! Nobody can tell who holds a lock of `std`; but a guard points to its lock, and lies on the stack
+//! A lock of `std` does not name its holder. But a guard points to its lock, and lies on the stack
 //! of its holder. So the stacks of the activation's suspended threads are searched for such a word.
-//! All of this is read by way of the kernel ([`Peek`]), for it may change or go away meanwhile:
-//! what is found is a strong hint, not a proof.
+//! They are read through the kernel ([`Peek`]), because they may change or go away meanwhile. The
+//! result is a strong hint, not a proof.
 
 use crate::block::control::Control;
 use crate::block::registry;
@@ -16,21 +16,21 @@ use std::fmt;
 use underpass_context::{Context, Stack};
 use underpass_os::Peek;
 
-/// A guard may point to what is so much below the word on which the kernel sleeps.
+/// A guard may point up to this many bytes below the word on which the kernel sleeps.
 const NEAR: usize = 64;
-/// One that points to no more than this below it is almost certainly a guard.
+/// A word that points at most this many bytes below it is almost certainly a guard.
 const EXACT: usize = 8;
-/// The most of one stack that is searched.
+/// The most bytes of one stack that are searched.
 const MOST: usize = 1 << 20;
 /// Bytes that are read at a time.
 const CHUNK: usize = 4096;
 
-/// Threads that are held up since another holds a lock of `std` while it is suspended. See
+/// Threads that are held up because a suspended thread holds a lock of `std`. See
 /// [`Dump`](crate::Dump).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeldUp {
-    /// The activation, of which no thread can run.
+    /// The activation, on which no thread can run.
     pub activation: usize,
     /// The thread that waits for the lock, and blocks the activation.
     pub waiter: ThreadId,
@@ -61,17 +61,18 @@ impl fmt::Display for HeldUp {
     }
 }
 
-/// A thread that is suspended, by its stack.
+/// A suspended thread whose stack has a word that may be the guard.
 struct Suspect {
     control: &'static Control,
-    /// How far above the lock's own address the nearest guard points.
+    /// How many bytes below the word that the kernel waits on the nearest such word points.
     below: usize,
 }
 
-/// Looks whether an activation is blocked so. By whom it doesn't run.
+/// Checks whether an activation is blocked in this way. Called on another kernel thread than the
+/// activation's.
 pub(crate) fn look(outside: &'static Outside) -> Option<HeldUp> {
     if !Context::TRACES {
-        // Where a stack was left isn't known.
+        // It isn't known where a stack was left.
         return None;
     }
     let tid = outside.activation.thread()?;
@@ -97,7 +98,7 @@ pub(crate) fn look(outside: &'static Outside) -> Option<HeldUp> {
     })
 }
 
-/// Looks at all activations of these numbers.
+/// Checks all activations of these numbers.
 pub(crate) fn look_at(activations: &[usize]) -> Vec<HeldUp> {
     activations.iter().filter_map(|&number| look(activations::if_begun(number)?)).collect()
 }
@@ -113,7 +114,7 @@ fn search(peek: &Peek, control: &'static Control, lock: usize) -> Option<Suspect
     Some(Suspect { control, below })
 }
 
-/// How far below `lock` points what points there best, of the words between `begin` and `end`.
+/// The smallest distance below `lock` to which a word between `begin` and `end` points.
 fn nearest(peek: &Peek, begin: usize, end: usize, lock: usize) -> Option<usize> {
     let mut chunk = [0; CHUNK];
     let mut best = None;

@@ -1,4 +1,4 @@
-//! A backtrace: where a thread's frames go on, and what those places are called.
+//! Backtraces: return addresses, and the names of their places.
 
 use std::collections::HashSet;
 use std::ffi::c_void;
@@ -6,14 +6,14 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where a thread is. Threads of one dump that are at the same place share it.
+/// Where a thread is. Threads of one dump that are at the same place share the trace.
 ///
-/// Written with `{}` it names functions, files and lines, from the program's debug information;
-/// without the frames of the switch, and those below the thread's own body.
+/// Written with `{}`, it names functions, files and lines, from the program's debug information. It
+/// leaves out the frames of the switch, and those below the thread's own body.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Trace(Arc<[usize]>);
 
-/// Rooms of which the innermost frames are the switch's, not the thread's.
+/// Crates and files whose innermost frames belong to the switch, not to the thread.
 const SWITCH: [(&str, &str); 5] = [
     ("underpass-context", ""),
     ("underpass-threads", "sched/scheduler.rs"),
@@ -57,7 +57,7 @@ impl fmt::Display for Trace {
     }
 }
 
-/// Names the places that these return addresses are in.
+/// Writes the names of the places of these return addresses.
 pub(crate) fn write(addresses: &[usize], to: &mut impl fmt::Write) -> fmt::Result {
     for (number, place) in own(addresses).iter().enumerate() {
         writeln!(to, "{number:>4}: {}", place.name)?;
@@ -68,7 +68,7 @@ pub(crate) fn write(addresses: &[usize], to: &mut impl fmt::Write) -> fmt::Resul
     Ok(())
 }
 
-/// One frame, of which inlining may have made several.
+/// One frame. Inlining may have put several into one address.
 struct Place {
     name: String,
     file: Option<PathBuf>,
@@ -100,7 +100,8 @@ fn own(addresses: &[usize]) -> Vec<Place> {
         if places.len() == before {
             places.push(Place { name: format!("{address:#x}"), file: None, line: 0 });
         }
-        // What is below a thread's body is the same for all; before it stands how `std` calls it.
+        // What is below a thread's body is the same for all threads. Above it are the frames by
+        // which `std` calls it.
         if let Some(body) = places[before..].iter().position(|place| place.is_in(BODY)) {
             places.truncate(before + body);
             while places.pop_if(|place| place.is_std()).is_some() {}

@@ -1,5 +1,5 @@
-//! Brackets around what blocks in the kernel: OThreads' `Begin_BlockingCall` and `End_BlockingCall`
-//! (section 3.2.2).
+//! Brackets around calls that block in the kernel: OThreads' `Begin_BlockingCall` and
+//! `End_BlockingCall` (section 3.2.2).
 
 use crate::block::control::Control;
 use crate::sched::activations;
@@ -8,14 +8,14 @@ use crate::thread::spare_threads;
 
 /// Runs `call`, which may block in the kernel, so that no other thread waits for it.
 ///
-/// If no other thread has started on this activation, `call` runs right here, and somebody else
-/// gets the processor if it lasts and others wait for one: a few nanoseconds each way when nobody
-/// does. Otherwise those others could not run meanwhile, so `call` runs on a spare kernel thread,
-/// and the calling thread blocks by itself; only if the kernel gives none it runs right here all
-/// the same. On a plain kernel thread it just runs. See [`blocking_here`] for a closure that is not
-/// `Send`.
+/// If no other thread has started on this activation, `call` runs right here. If it lasts and
+/// others wait for a processor, another activation gets this one's. While nobody waits, that costs
+/// a few nanoseconds each way. If other threads have started here, they could not run meanwhile. So
+/// `call` runs on a spare kernel thread, and only the calling thread blocks. If the kernel gives no
+/// kernel thread, `call` runs right here all the same. On a plain kernel thread it just runs. See
+/// [`blocking_here`] for a closure that is not `Send`.
 ///
-/// Inside, the caller counts as a plain kernel thread: what blocks there blocks in the kernel.
+/// Inside, the caller counts as a plain kernel thread: it blocks in the kernel.
 ///
 /// # Panics
 /// With what `call` panics.
@@ -42,19 +42,19 @@ where
     }
 }
 
-/// Runs `call`, which may block in the kernel, on the calling thread's own kernel thread: for what
-/// can't go to another one.
+/// Runs `call`, which may block in the kernel, on the calling thread's own kernel thread: for a
+/// closure that can't go to another one.
 ///
-/// That is a closure that is not `Send`, or one that uses something which belongs to its kernel
+/// That is a closure that is not `Send`, or one that uses something that belongs to its kernel
 /// thread: a `thread_local!` of `std`, a connection of a C library, `errno`.
 ///
 /// The other threads that have started on this activation wait until `call` returns, and so do
-/// their timers. Threads that have not started, calls that come, and threads of other activations
-/// go on: somebody else gets the processor if `call` lasts and others wait for one. Where no other
-/// thread has started here it is the same as [`blocking`].
+/// their timers. Threads that have not started, incoming calls, and threads of other activations go
+/// on: if `call` lasts and others wait for a processor, another activation gets this one's. If no
+/// other thread has started here, this is the same as [`blocking`].
 ///
-/// Inside, the caller counts as a plain kernel thread: what blocks there blocks in the kernel. So
-/// `call` must not wait for another thread of this activation, which can't run meanwhile.
+/// Inside, the caller counts as a plain kernel thread: it blocks in the kernel. So `call` must not
+/// wait for another thread of this activation, which can't run meanwhile.
 ///
 /// # Panics
 /// With what `call` panics.
@@ -88,7 +88,7 @@ impl BlockingCall {
         own.outside().in_blocking_call.set(me);
         own.outside().current.clear();
         if own.is_listener() {
-            // Who has donated this processor has more use for it now.
+            // The client that has donated this processor has more use for it now.
             own.quit();
         }
         own.activation().begin_blocking();
@@ -109,7 +109,8 @@ impl Drop for BlockingCall {
 }
 
 impl Scheduler {
-    /// This activation looks at the lines no more: if it was the only one that did, another has to.
+    /// This activation does not poll the lines any more. If it was the only one, another one has
+    /// to.
     #[cold]
     fn leave_lines(&self) {
         activations::follow(self.number());

@@ -30,7 +30,7 @@ impl Builder {
         Self::default()
     }
 
-    /// Names it; [`current`](crate::current), panics and dumps tell the name.
+    /// Names it. [`current`](crate::current), panics and dumps show the name.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -39,7 +39,7 @@ impl Builder {
 
     /// Gives it a stack of at least `bytes`. Only pages that it touches cost memory.
     ///
-    /// Stacks of the usual size (256 KiB) are kept for the next threads; others are made and
+    /// Stacks of the usual size (256 KiB) are kept for the next threads. Others are made and
     /// unmapped each time.
     #[must_use]
     pub fn stack_size(mut self, bytes: usize) -> Self {
@@ -58,21 +58,22 @@ impl Builder {
     /// Lets it move to another activation, which is another kernel thread, whenever it blocks or
     /// yields.
     ///
-    /// Such a thread never waits for a processor while one is idle, also after it has started
-    /// (OThreads' threads all do this).
+    /// Such a thread never waits for a processor while one is idle, also after it has started. (All
+    /// of OThreads' threads move in this way.)
     ///
     /// # Safety
     /// Whatever may block in it (locks, channels, joins, calls, sleeps, yields) may return on
-    /// another kernel thread, of which the compiler knows nothing. So across such a call it must
-    /// not hold, nor may any function that it has inlined there remember:
+    /// another kernel thread, and the compiler knows nothing of that. So across such a call the
+    /// thread must not hold any of the following, nor may a function that is inlined into it
+    /// remember any:
     /// * a reference to a `std::thread_local!` or a C `__thread` variable, `errno` included;
-    /// * a `std::sync::MutexGuard` or another guard or value that is not `Send`, such as an `Rc` of
-    ///   which others of its kernel thread have clones;
-    /// * anything of a library that takes its kernel thread for itself (OpenGL contexts, event
+    /// * a `std::sync::MutexGuard` or another guard or value that is not `Send`, such as an `Rc`
+    ///   that other threads of its kernel thread have clones of;
+    /// * anything of a library that binds itself to its kernel thread (OpenGL contexts, event
     ///   loops).
     ///
-    /// [`underpass_threads::thread_local!`](crate::thread_local) belongs to the user-level thread
-    /// and is fine.
+    /// A variable of [`underpass_threads::thread_local!`](crate::thread_local) belongs to the
+    /// user-level thread and is fine.
     #[must_use]
     pub unsafe fn migrating(mut self) -> Self {
         self.flags |= flag::MIGRATES;
@@ -81,7 +82,7 @@ impl Builder {
 
     /// Starts it on one of this domain's activations. URPC's `FORK` (section 4.1).
     ///
-    /// It gets its stack when it first runs. Until then any activation may take it; from then on it
+    /// It gets its stack when it first runs. Until then any activation may take it. From then on it
     /// stays where it is, unless it is [`migrating`](Self::migrating).
     ///
     /// # Errors
@@ -96,7 +97,7 @@ impl Builder {
         Ok(unsafe { launch(control, body) })
     }
 
-    /// A control block for it.
+    /// A control block for the thread.
     pub(crate) fn prepare(self) -> io::Result<&'static Control> {
         let refuse = |why: &'static str| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         let Ok(stack) = u32::try_from(self.stack) else {
@@ -107,7 +108,7 @@ impl Builder {
         }
         let control = unused_blocks::take(self.flags);
         if stack > 0 {
-            // Relaxed: leaving the thread for others to take publishes it.
+            // Relaxed: submitting the thread publishes it.
             control.stack.store(stack, Ordering::Relaxed);
         }
         if let Some(name) = self.name {
@@ -120,7 +121,7 @@ impl Builder {
 /// Starts a thread that has a control block.
 ///
 /// # Safety
-/// What `body` borrows outlives the thread, and `T` its result's taking.
+/// What `body` borrows outlives the thread. What its result borrows outlives the taking of it.
 #[inline]
 pub(crate) unsafe fn launch<F: FnOnce() -> T, T>(control: &'static Control, body: F) -> JoinHandle<T> {
     // SAFETY: a block from the registry is empty and ours; the caller vouches for the rest.

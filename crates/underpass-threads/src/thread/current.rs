@@ -1,4 +1,4 @@
-//! The thread that asks.
+//! The calling thread: its handle, yielding, sleeping, and whether it was cancelled.
 
 use crate::block::control::{Control, flag};
 use crate::block::suspension::{Awaited, Wait, Woken};
@@ -53,11 +53,12 @@ pub fn yield_now() {
     }
 }
 
-/// A place in a long computation at which others may go first: cheap enough for an inner loop.
+/// A point in a long computation at which other threads may go first. Cheap enough for an inner
+/// loop.
 ///
-/// Yields if a thread of the same activation waits, at most once a time slice or so; see
-/// [`no_preempt`](crate::no_preempt) for the contrary. Preemption alone lets other activations run,
-/// but not the threads that have started on this one.
+/// Yields if a thread of the same activation waits. See [`no_preempt`](crate::no_preempt) for the
+/// contrary. Preemption alone lets other activations run, but not the threads that have started on
+/// this one.
 ///
 /// # Examples
 /// ```
@@ -73,13 +74,13 @@ pub fn checkpoint() {
     }
 }
 
-/// Whether the calling thread was asked to end; see [`Thread::cancel`].
+/// Whether the calling thread was asked to end. See [`Thread::cancel`].
 #[inline]
 pub fn cancelled() -> bool {
     control().has(flag::CANCELLED)
 }
 
-/// Blocks the calling thread, and no other, for at least `span`; less if it is cancelled.
+/// Blocks the calling thread, and no other, for at least `span`. A cancellation ends it early.
 ///
 /// # Examples
 /// ```
@@ -90,14 +91,15 @@ pub fn sleep(span: Duration) {
     sleep_until_ns(clock::deadline_ns(span));
 }
 
-/// Blocks the calling thread until a time of the monotonic clock, in ns; less if it is cancelled.
+/// Blocks the calling thread until a time of the monotonic clock, in ns. A cancellation ends it
+/// early.
 pub(crate) fn sleep_until_ns(deadline_ns: u64) {
-    // SAFETY: the caller's own; nobody wakes it, as `Time` says.
+    // SAFETY: the block is the caller's own. Nobody wakes it, as `Time` says.
     let woken = unsafe { suspend(control(), &Time, Some(deadline_ns), true) };
     debug_assert_ne!(woken, Woken::Woken, "nobody can wake who only waits for a time");
 }
 
-/// A time, as something to wait for: whoever waits is in no list.
+/// A time, as something to wait for. The waiting thread is in no list.
 struct Time;
 
 impl Wait for Time {

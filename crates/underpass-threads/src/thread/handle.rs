@@ -1,4 +1,4 @@
-//! What a program holds of a thread.
+//! Handles of threads: waking, cancelling and joining them. Also `park`.
 
 use crate::block::control::{Control, flag};
 use crate::block::suspension::Woken;
@@ -23,12 +23,12 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// One more handle of a thread that somebody holds.
+    /// One more handle of a thread that has a handle.
     pub(crate) fn of(control: &'static Control) -> Self {
-        // Relaxed: whoever holds one keeps the block from being used again.
+        // Relaxed: the existing handle keeps the block from being used again.
         let holders = control.holders.fetch_add(1, Ordering::Relaxed);
-        // As `Arc`: handles that are made and forgotten must not bring the count to where the block
-        // is used again.
+        // As in `Arc`: handles that are made and leaked must not make the count overflow, since the
+        // block would be used again.
         if holders > u32::MAX / 2 {
             std::process::abort();
         }
@@ -43,12 +43,12 @@ impl Thread {
     /// Its name, if it was given one.
     pub fn name(&self) -> Option<&str> {
         let name = self.control.with_name(|name| name.map(std::ptr::from_ref))?;
-        // SAFETY: a name is set before the thread starts, and taken away when nobody holds it, as
-        // this does.
+        // SAFETY: a name is set before the thread starts, and removed when the last handle is
+        // dropped. `self` is a handle.
         Some(unsafe { &*name })
     }
 
-    /// Lets its [`park`](crate::park) return, this time or the next.
+    /// Lets its [`park`](crate::park) return: the one that waits, or else the next one.
     ///
     /// # Examples
     /// ```
@@ -59,18 +59,17 @@ impl Thread {
     #[inline]
     pub fn unpark(&self) {
         if let Some(waiter) = self.control.token.open() {
-            // SAFETY: the gate gives each waiter out once, to who opens it or who abandons the
-            // wait.
+            // SAFETY: the gate gives out each waiter once, to the opener or to `abandon`.
             unsafe { waiter.wake() };
         }
     }
 
-    /// Asks it to end. It learns of it by [`cancelled`](crate::cancelled); blocking calls return
-    /// early, or with an error that says so.
+    /// Asks the thread to end. The thread learns of it by [`cancelled`](crate::cancelled). Blocking
+    /// calls return early, or with an error that says so.
     ///
-    /// What returns early: `park`, `sleep`, waits at a condition variable; with an error: channels,
-    /// semaphores, I/O, and calls of other domains, of which the server is told. Locks, joins, and
-    /// calls for which a processor was lent by force are not interrupted.
+    /// These return early: `park`, `sleep`, waits at a condition variable. These return an error:
+    /// channels, semaphores, I/O, and calls of other domains, whose server is told. Locks, joins,
+    /// and calls for which a processor was lent by force are not interrupted.
     ///
     /// # Examples
     /// ```
@@ -84,7 +83,7 @@ impl Thread {
         crate::wait::call_cancellation::let_calls_end();
         control.set(flag::CANCELLED, true);
         let home = control.home().or_else(|| {
-            // It may start just now: then it sees the request, or we see its home.
+            // The thread may start just now: either it sees the request, or we see its home.
             barrier::heavy();
             control.home()
         });
@@ -101,7 +100,8 @@ impl Thread {
 }
 
 impl Scheduler {
-    /// The thread is asked to end: if it is suspended here and can be told, it goes on.
+    /// The thread is asked to end. If it is suspended here in a wait that can be cancelled, it goes
+    /// on.
     fn cancel(&self, thread: Thread) {
         match thread.control.home() {
             Some(home) if home == self.number => self.give_up(thread.control, Woken::Cancelled),
@@ -135,11 +135,11 @@ impl fmt::Debug for Thread {
     }
 }
 
-/// The right to wait for a thread's end.
+/// The right to wait for a thread's end and to take its result.
 ///
-/// Dropping it lets the thread run on by itself, as with `std`.
+/// If it is dropped, the thread runs on by itself, as with `std`.
 pub struct JoinHandle<T> {
-    /// Given up by `join`, which takes what it stands for.
+    /// `join` takes it without dropping it.
     thread: ManuallyDrop<Thread>,
     result: PhantomData<fn() -> T>,
 }
@@ -165,14 +165,15 @@ impl<T> JoinHandle<T> {
     pub fn join(self) -> std::thread::Result<T> {
         let control = self.thread.control;
         let me = me::control();
-        // While the handle is there, so that it is dropped.
+        // Asserted while the handle exists, so that a panic drops it.
         assert!(!std::ptr::eq(me, control), "a thread can't wait for its own end");
         std::mem::forget(self);
         if control.ended.register(me) {
-            // SAFETY: the caller has registered itself just now; `End` withdraws it.
+            // SAFETY: the caller has registered itself just now, and `End` withdraws it.
             unsafe { suspend(me, &End(control), None, false) };
         }
-        // SAFETY: it has ended and left a result of this type, and only its one handle takes it.
+        // SAFETY: the thread has ended and left a result of this type, and only its one handle
+        // takes it.
         let result = unsafe { control.body.take() };
         release(control);
         result
@@ -188,7 +189,7 @@ impl<T> JoinHandle<T> {
         &self.thread
     }
 
-    /// Asks the thread to end; see [`Thread::cancel`].
+    /// Asks the thread to end. See [`Thread::cancel`].
     pub fn cancel(&self) {
         self.thread.cancel();
     }
@@ -225,8 +226,8 @@ impl Wait for End {
     }
 }
 
-/// Blocks until somebody calls [`Thread::unpark`]; at once if somebody has since the last time. May
-/// return early if the thread is cancelled.
+/// Blocks until somebody calls [`Thread::unpark`]. Returns at once if that has happened since the
+/// last `park`. May return early if the thread is cancelled.
 #[inline(always)]
 pub fn park() {
     park_until(None);
@@ -247,7 +248,7 @@ pub fn park_timeout(span: Duration) {
 fn park_until(deadline_ns: Option<u64>) {
     let me = me::control();
     if me.token.register(me) {
-        // SAFETY: the caller has registered itself just now; `Token` withdraws it.
+        // SAFETY: the caller has registered itself just now, and `Token` withdraws it.
         let woken = unsafe { suspend(me, &Token(me), deadline_ns, true) };
         if woken != crate::block::suspension::Woken::Woken {
             return;
@@ -256,7 +257,7 @@ fn park_until(deadline_ns: Option<u64>) {
     me.token.pass();
 }
 
-/// The permission to go on, as something to wait for.
+/// The token of `unpark`, as something to wait for.
 struct Token(&'static Control);
 
 impl Wait for Token {

@@ -1,4 +1,4 @@
-//! Storage that belongs to a user-level thread, wherever it runs.
+//! Thread-local variables of user-level threads.
 
 use crate::wait::me;
 use std::any::Any;
@@ -6,15 +6,15 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A variable of which each thread, user-level or of the kernel, has its own. Made by
+/// A variable of which each thread, user-level or of the kernel, has its own value. Made by
 /// [`thread_local!`](crate::thread_local).
 pub struct LocalKey<T: 'static> {
     init: fn() -> T,
-    /// Its place in a thread's values, from 1; 0 if it has none yet.
+    /// Its place in a thread's values, counted from 1. 0: it has none yet.
     place: AtomicUsize,
 }
 
-/// The thread has ended so far that its variables are gone.
+/// The thread is ending, and its variables were dropped already.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct AccessError;
 
@@ -53,7 +53,7 @@ impl<T: 'static> LocalKey<T> {
         }
     }
 
-    /// Asks something of the calling thread's value, which is made at the first use.
+    /// Runs `ask` on the calling thread's value, which is made at the first use.
     ///
     /// # Panics
     /// If the thread is ending and its values are gone.
@@ -91,7 +91,7 @@ impl<T: 'static> LocalKey<T> {
                 if unsafe { locals.get() }.gone {
                     return Err(AccessError);
                 }
-                // It may use this very variable.
+                // The initializer may use this very variable.
                 let value: Rc<dyn Any> = Rc::new((self.init)());
                 // SAFETY: as above.
                 let values = &mut unsafe { locals.get() }.values;
@@ -111,28 +111,30 @@ impl<T: 'static> fmt::Debug for LocalKey<T> {
     }
 }
 
-/// Declares variables of which each thread has its own, as `std::thread_local!`, for user-level
-/// threads.
+/// Declares variables of which each user-level thread has its own value, as `std::thread_local!`
+/// does for kernel threads.
 ///
-/// Threads of one activation share the variables of `std::thread_local!`; with this macro they
-/// don't.
+/// Threads of one activation share the variables of `std::thread_local!`. They don't share those of
+/// this macro.
 ///
 /// # Scoped variables
-/// Some libraries set a `std::thread_local!` for a scope and put the value before it back at the
+/// Some libraries set a `std::thread_local!` for a scope, and restore the value before it at the
 /// scope's end. Among kernel threads such scopes are nested. Threads of one activation that wait
-/// within their scopes interleave them: the second thread puts back what the first had set, after
-/// the first one's scope has ended. The crate `scoped-tls` (and `scoped-tls-hkt`) keeps a
-/// *reference* so, and reads memory that is gone: **undefined behaviour, from safe code**. Nothing
-/// here can prevent it, as the variable is the library's. Others that keep values so (a current
-/// runtime, a default logger) tell one thread of another's.
+/// within their scopes interleave them. Then the second thread restores what the first one had set,
+/// after the first one's scope has ended.
+///
+/// The crate `scoped-tls` (and `scoped-tls-hkt`) keeps a *reference* in this way, and reads memory
+/// that is gone: **undefined behaviour, from safe code**. Nothing here can prevent it, as the
+/// variable is the library's. Other libraries that keep values in this way (a current runtime, a
+/// default logger) show one thread the value of another.
 ///
 /// *Remedy*, any of these:
 /// * Nothing in the scope waits: no lock, channel, call, sleep or yield of this package. (A thread
-///   is not switched otherwise.)
+///   is not switched at other places.)
 /// * The thread has an activation for itself: [`Builder::dedicated`](crate::Builder::dedicated).
 /// * The scope is within [`blocking`](crate::blocking()), or on a kernel thread
 ///   (`std::thread::spawn`).
-/// * The variable is one of this macro, which may be set for a scope as one likes.
+/// * The variable is one of this macro. It may be set for a scope freely.
 ///
 /// # Examples
 /// ```

@@ -1,4 +1,4 @@
-//! Threads that may borrow.
+//! Scoped threads, which may borrow from their caller.
 
 use crate::block::control::Control;
 use crate::sched::unused_blocks;
@@ -13,9 +13,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// What a scope shares with its threads.
+/// The state that a scope shares with its threads.
 struct Shared {
-    /// Threads whose results are not dropped yet, and one for the scope itself.
+    /// The number of threads whose results are not dropped yet, plus one for the scope itself.
     open: AtomicUsize,
     all_ended: Latch,
     /// A thread that nobody joined has panicked.
@@ -24,15 +24,15 @@ struct Shared {
 
 impl Shared {
     fn count_out(&self) {
-        // SYNC with itself, by other threads: what each did comes before the last one opens the
-        // latch.
+        // SYNC with itself, by other threads: what each thread did comes before the last one opens
+        // the latch.
         if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.all_ended.open();
         }
     }
 }
 
-/// What a thread leaves. The thread counts as ended when this is dropped: by then nothing of it
+/// The result of a thread. The thread counts as ended when this is dropped: by then nothing of it
 /// borrows any more.
 struct Left<T> {
     result: Option<std::thread::Result<T>>,
@@ -57,7 +57,7 @@ pub struct Scope<'scope, 'env: 'scope> {
     env: PhantomData<&'env mut &'env ()>,
 }
 
-/// The right to join a thread of a scope. If it is dropped the scope still waits for the thread.
+/// The right to join a thread of a scope. If it is dropped, the scope still waits for the thread.
 pub struct ScopedJoinHandle<'scope, T> {
     handle: JoinHandle<Left<T>>,
     scope: PhantomData<&'scope ()>,
@@ -67,7 +67,8 @@ pub struct ScopedJoinHandle<'scope, T> {
 /// end. As `std::thread::scope`.
 ///
 /// # Panics
-/// If `body` panics, or a thread that was not joined has panicked: when all have ended.
+/// If `body` panics, or a thread that was not joined has panicked. It panics when all threads have
+/// ended.
 ///
 /// # Examples
 /// ```
@@ -94,7 +95,7 @@ where
     wait_for(&shared.all_ended);
     match result {
         Err(panic) => resume_unwind(panic),
-        // Relaxed: the latch brought it.
+        // Relaxed: the latch synchronizes.
         Ok(_) if shared.panicked.load(Ordering::Relaxed) => panic!("a scoped thread panicked"),
         Ok(value) => value,
     }
@@ -135,8 +136,8 @@ impl<'scope> Scope<'scope, '_> {
         self.shared.open.fetch_add(1, Ordering::Relaxed);
         let shared = self.shared.clone();
         let run = move || Left { result: Some(catch_unwind(AssertUnwindSafe(body))), shared };
-        // SAFETY: `scope` returns only when what `run` leaves is dropped, and `body` with all that
-        // it borrows before; a handle that is forgotten keeps it from returning at all.
+        // SAFETY: `scope` returns only when the result of `run` is dropped. `body` and everything
+        // that it borrows is dropped before. If a handle is leaked, `scope` never returns.
         let handle = unsafe { launch(control, run) };
         ScopedJoinHandle { handle, scope: PhantomData }
     }

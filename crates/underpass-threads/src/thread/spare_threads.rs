@@ -1,4 +1,5 @@
-//! Spare kernel threads, for calls that block in the kernel while their callers' activations go on.
+//! Spare kernel threads, which run calls that block in the kernel while the callers' activations go
+//! on.
 
 use crate::block::control::Control;
 use crate::block::suspension::{Awaited, Wait};
@@ -20,7 +21,7 @@ type Call = Box<dyn FnOnce() + Send>;
 
 struct Spares {
     waiting: VecDeque<Call>,
-    /// Those that begin or look for a call: each takes one of those that wait.
+    /// How many spare threads begin, or look for a call. Each will take one of the waiting calls.
     idle: usize,
     all: usize,
 }
@@ -32,8 +33,8 @@ fn lock() -> MutexGuard<'static, Spares> {
     SPARES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has a spare kernel thread run `call`, and blocks the calling thread until it has. If the kernel
-/// gives none, the caller runs it itself.
+/// Runs `call` on a spare kernel thread, and blocks the calling thread until it has ended. If the
+/// kernel gives no kernel thread, the caller runs it itself.
 pub(crate) fn run<F, T>(call: F) -> T
 where
     F: FnOnce() -> T + Send,
@@ -47,8 +48,8 @@ where
             *result = Some(catch_unwind(AssertUnwindSafe(call)));
             done.open();
         });
-        // SAFETY: only the lifetime changes. This function returns only after `done` is open, by
-        // when the call has ended, and nothing of it is dropped later: its captures are two
+        // SAFETY: only the lifetime changes. This function returns only after `done` is open, and
+        // by then the call has ended. Nothing of the call is dropped later: its captures are two
         // references by then.
         if let Err(call) = submit(unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Call>(call) })
         {
@@ -57,7 +58,7 @@ where
     }
     let me = control();
     if done.register(me) {
-        // SAFETY: the caller has registered itself just now; `Ended` withdraws it.
+        // SAFETY: the caller has registered itself just now, and `Ended` withdraws it.
         unsafe { suspend(me, &Ended(&done), None, false) };
     }
     match result.expect("the call leaves its result before it opens the latch") {
@@ -79,8 +80,8 @@ impl Wait for Ended<'_> {
     }
 }
 
-/// Leaves `call` for a spare kernel thread, or gives it back if there are none and the kernel gives
-/// none: then it is in no list.
+/// Leaves `call` for a spare kernel thread. If there are none and the kernel gives none, the call
+/// is in no list, and is returned.
 fn submit(call: Call) -> Result<(), Call> {
     let mut spares = lock();
     while spares.idle <= spares.waiting.len() && spares.all < MOST {
@@ -94,7 +95,7 @@ fn submit(call: Call) -> Result<(), Call> {
             spares.all -= 1;
             spares.idle -= 1;
             if spares.all == 0 {
-                // Others may have counted on it.
+                // Other callers may have counted on this thread.
                 let orphans = std::mem::take(&mut spares.waiting);
                 drop(spares);
                 orphans.into_iter().for_each(|call| call());
@@ -108,7 +109,7 @@ fn submit(call: Call) -> Result<(), Call> {
     Ok(())
 }
 
-/// The life of a spare kernel thread, which is counted as idle by who started it.
+/// Runs a spare kernel thread. Its starter has counted it as idle.
 fn serve() {
     let mut spares = lock();
     loop {

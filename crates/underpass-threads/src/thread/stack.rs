@@ -1,4 +1,4 @@
-//! The stack on which the caller runs: which it is, and another one in its place.
+//! The caller's stack: its bounds, and running on another one for a while.
 
 use crate::sched::scheduler;
 use crate::sched::stack_sizes::LEAST;
@@ -7,12 +7,12 @@ use std::io;
 use underpass_context::{Stacks, run_on};
 use underpass_os::{GUARD, kernel_stack};
 
-/// Runs `body` on a stack of its own, of at least `bytes`, and unmaps that afterwards: for what
-/// recurses deeper than its caller's stack has room for.
+/// Runs `body` on a stack of its own, of at least `bytes`, and unmaps that afterwards. For code
+/// that recurses deeper than its caller's stack has room for.
 ///
-/// It stays on the calling thread, so it need not be `Send`, and may do whatever its caller may:
+/// `body` stays on the calling thread, so it need not be `Send`. It may do whatever its caller may:
 /// block, call, be cancelled, and see who calls. Only pages that it touches take memory. It costs a
-/// few system calls. One that overflows this stack is told as any other on a user-level thread; on
+/// few system calls. An overflow of this stack is reported as any other on a user-level thread. On
 /// a plain kernel thread the process dies by `SIGSEGV`. Backtraces and dumps taken inside end where
 /// `body` begins.
 ///
@@ -44,7 +44,7 @@ pub fn with_stack<T>(bytes: usize, body: impl FnOnce() -> T) -> io::Result<T> {
 }
 
 thread_local! {
-    /// The calling kernel thread's own stack, once it was asked for.
+    /// The calling kernel thread's own stack, once somebody has asked for it.
     static OWN: Cell<KernelStack> = const { Cell::new(KernelStack::NotAsked) };
 }
 
@@ -56,8 +56,8 @@ enum KernelStack {
     Asked(Option<(usize, usize)>),
 }
 
-/// The addresses between which the calling thread may use its stack, a kernel thread's included.
-/// Nothing if they can't be known.
+/// The bounds of the calling thread's usable stack, also for a plain kernel thread. `None` if they
+/// can't be known.
 ///
 /// # Examples
 /// ```
@@ -80,7 +80,7 @@ pub fn stack_bounds() -> Option<(usize, usize)> {
             }
         },
     };
-    // The caller may have a stack of which nobody here knows.
+    // The caller may run on a stack that this crate doesn't know.
     let here = (&raw const bounds).addr();
     bounds.filter(|(low, high)| (low..high).contains(&&here))
 }
