@@ -1,5 +1,5 @@
-//! One descriptor as the reactor knows it, and those who wait for it. The steps (J1, E3, …) are
-//! those of `README.md`.
+//! An event source: one descriptor as the reactor knows it, and the threads that wait for it. The
+//! steps (J1, E3, …) are those of `README.md`.
 
 use crate::cancelled::Cancelled;
 use crate::direction::{Direction, Directions};
@@ -15,22 +15,23 @@ use underpass_threads::{Awaited, Control, Wait, Woken, me};
 /// How long a wait may last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitLimit {
-    /// A point of `underpass_os::clock`, in ns.
+    /// A time of `underpass_os::clock`, in ns.
     pub(crate) deadline_ns: Option<u64>,
     pub(crate) cancellable: bool,
 }
 
 impl WaitLimit {
-    /// Until it is ready or the thread is cancelled.
+    /// Until the descriptor is ready or the thread is cancelled.
     pub(crate) const ENDLESS: Self = Self { deadline_ns: None, cancellable: true };
 
-    /// The same, but not beyond `deadline_ns`.
+    /// As [`ENDLESS`](Self::ENDLESS), but not beyond `deadline_ns`.
     pub(crate) const fn until(deadline_ns: Option<u64>) -> Self {
         Self { deadline_ns, cancellable: true }
     }
 }
 
-/// What the reactor holds of an `Async`. It holds no descriptor, so it may outlive it.
+/// The part of an `Async` that the reactor refers to. It holds no descriptor, so it may outlive the
+/// `Async`.
 #[derive(Debug)]
 pub(crate) struct EventSource {
     /// Never used again in this process.
@@ -38,7 +39,7 @@ pub(crate) struct EventSource {
     state: Mutex<State>,
 }
 
-/// All of it under the lock.
+/// The state of a source, all of it under its lock.
 #[derive(Debug, Default)]
 struct State {
     /// Whether the poller knows the descriptor.
@@ -48,7 +49,7 @@ struct State {
     waiters: Vec<&'static Control>,
 }
 
-/// How many events found each direction ready.
+/// How many events have found each direction ready.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ticks {
     read: u64,
@@ -58,8 +59,8 @@ struct Ticks {
 impl EventSource {
     pub(crate) fn new() -> Arc<Self> {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
-        // Relaxed: only that it is unique matters. `usize::MAX`, the poller's own key, is out of
-        // reach.
+        // Relaxed: the key only has to be unique. `usize::MAX`, which is the poller's own key, is
+        // out of reach.
         Arc::new(Self { key: NEXT.fetch_add(1, Ordering::Relaxed), state: Mutex::default() })
     }
 
@@ -117,7 +118,7 @@ impl EventSource {
         Ok(())
     }
 
-    /// E3 to E5: moves all that wait to `taken`, which the caller must wake.
+    /// E3 to E5: moves all waiters to `taken`. The caller must wake them.
     pub(crate) fn ready(&self, ready: Directions, taken: &mut Vec<&'static Control>) {
         let mut state = lock(&self.state);
         state.armed = Directions::default();
@@ -125,7 +126,7 @@ impl EventSource {
         taken.append(&mut state.waiters);
     }
 
-    /// The owner lets go of `fd`. Nobody waits: a waiter borrows the owner.
+    /// The owner gives up `fd`. Nobody waits, since a waiter borrows the owner.
     pub(crate) fn forget(&self, fd: BorrowedFd<'_>) {
         let added = std::mem::take(&mut lock(&self.state).added);
         if added && let Ok(reactor) = Reactor::get() {

@@ -1,13 +1,13 @@
-//! Locks that are held for a few steps, and never while a thread pauses.
+//! Locks that are held for a few instructions, and never while a thread is suspended.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use underpass_threads::{CriticalSection, critical};
 
-/// What a lock guards. The holder is not preempted: others, the reactor among them, would wait for
-/// it in the kernel.
+/// The guard of a lock. Its holder is not preempted, since others, the reactor among them, would
+/// wait for it in the kernel.
 pub(crate) struct CriticalGuard<'a, T> {
-    /// Goes before `_critical`: a preemption that was held off comes when the lock is free.
+    /// Dropped before `_critical`: a delayed preemption comes when the lock is free.
     guard: MutexGuard<'a, T>,
     _critical: CriticalSection,
 }
@@ -15,7 +15,8 @@ pub(crate) struct CriticalGuard<'a, T> {
 /// Takes the lock.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> CriticalGuard<'_, T> {
     let critical = critical();
-    // A panic can't leave these half changed: nothing between two changes of one step panics.
+    // A panic can't leave the value half changed: nothing panics between two changes that belong
+    // together.
     CriticalGuard { guard: mutex.lock().unwrap_or_else(PoisonError::into_inner), _critical: critical }
 }
 

@@ -1,4 +1,5 @@
-//! The kernel thread that sleeps in the poller and wakes those whose descriptors are ready.
+//! The reactor: the kernel thread that sleeps in the poller and wakes threads whose descriptors are
+//! ready.
 
 use crate::direction::Directions;
 use crate::event_source::EventSource;
@@ -12,15 +13,15 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-/// This domain's, once a thread has waited.
+/// This domain's reactor. It is started when a thread first waits.
 static REACTOR: OnceLock<Reactor> = OnceLock::new();
 
-/// The poller, and who is to hear of its events.
+/// The poller, and the sources of its events by key.
 ///
-/// | field | who writes it |
+/// | field | its writer |
 /// |---|---|
-/// | `poller` | waiters arm, owners remove; the reactor's kernel thread alone waits |
-/// | `sources` | waiters add theirs before they first arm, owners remove |
+/// | `poller` | waiters arm, owners of an `Async` remove; only the reactor's kernel thread waits |
+/// | `sources` | waiters add their source before they first arm, owners of an `Async` remove |
 #[derive(Debug)]
 pub(crate) struct Reactor {
     poller: Poller,
@@ -28,7 +29,7 @@ pub(crate) struct Reactor {
 }
 
 impl Reactor {
-    /// This domain's; starts it if it isn't yet.
+    /// This domain's reactor. Starts it if that was not done yet.
     pub(crate) fn get() -> io::Result<&'static Self> {
         static STARTING: Mutex<()> = Mutex::new(());
         if let Some(reactor) = REACTOR.get() {
@@ -37,7 +38,8 @@ impl Reactor {
         let _one = lock(&STARTING);
         if REACTOR.get().is_none() {
             let poller = Poller::new()?;
-            // It waits until the reactor can be seen, so that an error here leaves nothing behind.
+            // The kernel thread waits until the reactor is published, so that an error here leaves
+            // nothing behind.
             std::thread::Builder::new()
                 .name("underpass-reactor".to_owned())
                 .spawn(|| REACTOR.wait().run())?;
@@ -54,7 +56,7 @@ impl Reactor {
         interest: Directions,
     ) -> io::Result<()> {
         let key = source.key();
-        // First, so that an event finds it.
+        // First, so that an event finds the source.
         self.sources().insert(key, Arc::clone(source));
         registration::add(&self.poller, fd, interest.event(key)).inspect_err(|_| {
             self.sources().remove(&key);
@@ -66,10 +68,10 @@ impl Reactor {
         self.poller.modify(fd, interest.event(key))
     }
 
-    /// Lets go of a descriptor that was added.
+    /// Removes a descriptor that was added.
     pub(crate) fn remove(&self, key: usize, fd: BorrowedFd<'_>) {
         self.sources().remove(&key);
-        // It fails only if the descriptor isn't there, which is what was asked for.
+        // This fails only if the descriptor isn't there, and that is the result that was wanted.
         let _ = self.poller.delete(fd);
     }
 
@@ -79,7 +81,8 @@ impl Reactor {
         loop {
             events.clear();
             if self.poller.wait(&mut events, None).is_err() {
-                // The kernel is out of memory: this passes, or the process does.
+                // The kernel is out of memory. Either that passes, or the process does not live
+                // long.
                 std::thread::sleep(Duration::from_millis(1));
             }
             events.iter().for_each(|event| self.handle(&event, &mut taken));
@@ -87,7 +90,8 @@ impl Reactor {
     }
 
     fn handle(&self, event: &Event, taken: &mut Vec<&'static underpass_threads::Control>) {
-        // Apart from the lock of the source: who arms holds that one and takes the map's.
+        // The map's lock is released before the source's is taken: a thread that arms holds the
+        // source's lock and takes the map's.
         let source = self.sources().get(&event.key).cloned();
         if let Some(source) = source {
             source.ready(Directions::of(event), taken);

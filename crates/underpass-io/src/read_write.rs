@@ -1,4 +1,4 @@
-//! `Read` and `Write` of an `Async`, tried and waited for.
+//! `Read` and `Write` for `Async`.
 
 use crate::descriptor::Async;
 use crate::direction::Direction;

@@ -43,7 +43,7 @@ pub enum Role {
     },
     /// Somebody else runs and will look: only knocks and calls wake it.
     Spare,
-    /// It waits for replies of its own, whatever others of the domain do: the caller has entered
+    /// It waits for replies of its own, whatever others of the domain do. The caller has entered
     /// the lines, and leaves them afterwards.
     ReplyWaiter {
         /// As of the last.

@@ -1,20 +1,32 @@
 //! User-level threads: FastThreads' part of URPC, and OThreads.
 //!
-//! *Decides:* what a thread is ([`Control`]), how one is started ([`spawn`]), which runs next, how
-//! one is suspended and woken ([`suspend()`], [`Control::wake`]), and what an activation does when
-//! none can run.
+//! *Decides:* what a thread is ([`Control`]), how a thread is started ([`spawn`]), which runs next,
+//! how a thread is suspended and woken ([`suspend()`], [`Control::wake`]), and what an activation
+//! does when none of its threads can run.
 //!
-//! *Must not know:* channels. What an idle activation looks at is a
+//! *Must not know:* channels. What an idle activation polls is a
 //! [`Line`](underpass_processor::Line).
 //!
-//! A thread that has started stays on its activation, so a reference to a `std::thread_local!`, an
-//! `Rc` and a guard stay on their kernel thread across a wait. Only threads that have not started
-//! yet are stolen, and those that were made [`migrating`](Builder::migrating). One thing is not as
-//! with kernel threads: the threads of an activation interleave on one kernel thread, which the
-//! crate `scoped-tls` does not expect ([`thread_local!`](crate::thread_local) has the remedy).
-//! Plain kernel threads may use everything here too: they sleep in the kernel.
+//! A thread that has started stays on its activation. So a reference to a `std::thread_local!`, an
+//! `Rc` and a guard stay on their kernel thread across a wait. Only two kinds of threads move to
+//! another activation: unstarted ones are stolen, and [`migrating`](Builder::migrating) ones may go
+//! on elsewhere after each wait.
 //!
-//! *Read first:* `control.rs`, then `suspend.rs`, then `scheduler.rs`.
+//! One thing differs from kernel threads: the threads of an activation interleave on one kernel
+//! thread. The crate `scoped-tls` does not expect that ([`thread_local!`](crate::thread_local) has
+//! the remedy). Plain kernel threads may use everything here too: they sleep in the kernel.
+//!
+//! | folder | what is in it |
+//! |---|---|
+//! | `thread` | what a program uses: starting, joining and cancelling threads, blocking calls, thread-locals, stacks |
+//! | `sched` | the scheduler of one activation: ready list, switching, stealing, idling, thread runners |
+//! | `wait` | suspending the calling thread, latches, waiting for replies, what ends a wait |
+//! | `serve` | serving incoming calls: the dispatcher, listeners, E-stacks |
+//! | `diagnose` | dumps, deadlocks, stack overflows, the table for debuggers |
+//! | `block` | control blocks and their fields |
+//! | `lists` | lists of control blocks |
+//!
+//! *Read first:* `block/control.rs`, then `wait/suspend.rs`, then `sched/scheduler.rs`.
 
 #[cfg(not(underpass_loom))]
 mod block;

@@ -8,7 +8,7 @@ use std::cell::UnsafeCell;
 #[repr(transparent)]
 pub(crate) struct Owned<T>(UnsafeCell<T>);
 
-// SAFETY: every access goes through `get`, whose caller is the owner; ownership passes only by
+// SAFETY: every access goes through `get`, and its caller is the owner. Ownership passes only by
 // something that synchronizes.
 unsafe impl<T> Sync for Owned<T> {}
 // SAFETY: as above. The value is dropped on another thread than the one that made it only if its

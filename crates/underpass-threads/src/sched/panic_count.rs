@@ -103,7 +103,7 @@ struct Inner {
 unsafe impl Send for Token {}
 
 impl Token {
-    /// A new token, whose first panic was on a kernel thread that has ended since.
+    /// A new token. Its first panic was on a kernel thread that has ended since.
     fn charged_elsewhere() -> Option<Self> {
         let token = Self::new()?;
         let charge = move || {

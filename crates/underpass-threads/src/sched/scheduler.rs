@@ -263,7 +263,8 @@ impl Scheduler {
             || (!self.outside.free.is_empty() && !self.is_dedicated())
     }
 
-    /// Takes remote wake-ups, runs injected tasks, and answers a summons of the monitor.
+    /// Takes remote wake-ups, runs injected tasks, and gives way if the monitor asks for this
+    /// processor.
     #[cold]
     fn attend(&'static self) {
         self.outside.take_inbox(|control| self.push(control));

@@ -105,8 +105,8 @@ impl Scheduler {
     fn hand_back(&self, stays: bool) {
         let Some(cpu) = self.activation().listens_on() else { return };
         let mut left = false;
-        // Taken out first: the last reference to a line may drop an implementation, whose
-        // destructor may come here again.
+        // Taken out first: dropping the last reference to a line may drop an implementation, and
+        // its destructor may come here again.
         let lent = self.listener.lent.take();
         for line in &lent {
             tally().returned();

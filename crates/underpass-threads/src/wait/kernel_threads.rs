@@ -51,7 +51,7 @@ pub(crate) fn all() -> Vec<Arc<KernelThread>> {
 }
 
 impl KernelThread {
-    /// Registers the calling kernel thread, whose block is `control`, until it
+    /// Registers the calling kernel thread, which has the block `control`, until it
     /// [`leave`](Self::leave)s.
     pub(crate) fn enter(control: &'static Control) -> Arc<Self> {
         let tid = underpass_os::thread::current();

@@ -138,7 +138,7 @@ pub fn lent_by(line: &dyn Line) -> bool {
 
 /// *Forced donation* (URPC, 3.1): donates the calling thread's processor to the peer of `line`,
 /// which owes a call that opens `what`. Other threads may be ready: they wait until it comes back.
-/// Does nothing on a plain kernel thread, whose wait does the same.
+/// Does nothing on a plain kernel thread: its wait does the same.
 #[cold]
 pub fn force(what: &impl Opens, line: &dyn Line, deadline_ns: Option<u64>) {
     let Some((own, _)) = scheduler::running() else { return };
