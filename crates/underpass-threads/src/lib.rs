@@ -1,8 +1,8 @@
 //! User-level threads: FastThreads' part of URPC, and OThreads.
 //!
-//! *Decides:* what a thread is ([`Control`]), how a thread is started ([`spawn`]), which runs next,
-//! how a thread is suspended and woken ([`suspend()`], [`Control::wake`]), and what an activation
-//! does when none of its threads can run.
+//! *Decides:* what a thread is ([`Control`]), how a thread is started ([`spawn`]), and which runs
+//! next. It also decides how a thread is suspended and woken ([`suspend()`], [`Control::wake`]),
+//! and what an activation does when none of its threads can run.
 //!
 //! *Must not know:* channels. What an idle activation polls is a
 //! [`Line`](underpass_processor::Line).

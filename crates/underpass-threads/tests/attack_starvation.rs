@@ -116,7 +116,8 @@ impl Limit {
         Self { setter, done }
     }
 
-    /// Limits this process to `bytes` more than it has. Without a number, removes the limit.
+    /// Limits this process's address space to `more` bytes beyond what it has. `None` removes the
+    /// limit.
     fn set(&mut self, more: Option<u64>) {
         let status = std::fs::read_to_string("/proc/self/statm").expect("it tells of this process");
         let pages: u64 = status.split(' ').next().expect("it has words").parse().expect("a number");

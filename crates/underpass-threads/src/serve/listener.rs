@@ -347,8 +347,8 @@ impl Scheduler {
         }
     }
 
-    /// Notes that a processor has come. Returns whether so many have come lately that one of our
-    /// own is worth its wake-up.
+    /// Notes that a processor has come. Returns whether more than [`ENOUGH`] have come in a row
+    /// within a short time, so that one of our own is worth its wake-up.
     fn lasts(&self) -> bool {
         let now = now_ns();
         let soon = now - self.listener.last.replace(now) < LASTS;

@@ -1,4 +1,4 @@
-//! Random programs of threads, whose results a model knows, under many schedules.
+//! Random programs of threads under many schedules. A model knows their results.
 //!
 //! Each seed makes a program: a tree of threads of every kind. They start, join, scope, park,
 //! unpark, sleep, yield, cancel, lock, send, wait in vain, block in the kernel and panic. The
