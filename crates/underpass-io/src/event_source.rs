@@ -156,10 +156,10 @@ struct Waiting<'a> {
 }
 
 impl Wait for Waiting<'_> {
-    fn abandon(&self, who: &'static Control) -> bool {
+    fn abandon(&self, thread: &'static Control) -> bool {
         let mut state = lock(&self.source.state);
         let waiters = &mut state.waiters;
-        let place = waiters.iter().position(|waiter| std::ptr::eq(*waiter, who));
+        let place = waiters.iter().position(|waiter| std::ptr::eq(*waiter, thread));
         place.map(|place| waiters.remove(place)).is_some()
     }
 
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gave_up_is_not_woken() {
+    fn a_waiter_that_gave_up_is_not_woken() {
         let source = EventSource::new();
         assert!(waiting(&source).abandon(me()));
         let mut taken = Vec::new();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_being_woken_can_t_give_up() {
+    fn a_waiter_that_is_being_woken_can_t_give_up() {
         let source = EventSource::new();
         let waiting = waiting(&source);
         let mut taken = Vec::new();

@@ -18,8 +18,8 @@ pub(crate) fn suspend(
 }
 
 /// Wakes a thread that `EventSource::ready` has taken out of its list.
-pub(crate) fn wake(who: &'static Control) {
+pub(crate) fn wake(thread: &'static Control) {
     // SAFETY: the thread was taken out under the lock of the source, so it was there, and nobody
     // else has it.
-    unsafe { who.wake() };
+    unsafe { thread.wake() };
 }

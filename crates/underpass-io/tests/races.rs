@@ -38,7 +38,7 @@ fn two_readers_of_one_socket_get_a_datagram_each() {
 }
 
 #[test]
-fn readers_who_give_up_take_nobody_s_wake() {
+fn readers_that_give_up_take_no_wake_up() {
     const DATAGRAMS: u32 = 2000;
     let _dog = watchdog();
     let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -76,7 +76,7 @@ fn readers_who_give_up_take_nobody_s_wake() {
 }
 
 #[test]
-fn a_patient_reader_is_woken_among_those_who_give_up() {
+fn a_patient_reader_is_woken_among_those_that_give_up() {
     let _dog = watchdog();
     by_both(|| {
         for round in 0..300u64 {
@@ -127,7 +127,7 @@ fn what_is_dropped_under_an_event_disturbs_nobody() {
 }
 
 #[test]
-fn those_who_wait_go_on_when_another_handle_is_dropped() {
+fn waiters_go_on_when_another_handle_is_dropped() {
     let _dog = watchdog();
     by_both(|| {
         let (a, mut b) = UnixStream::pair().unwrap();
@@ -177,7 +177,7 @@ fn a_reader_waits_on_while_a_writer_s_events_pass() {
 }
 
 #[test]
-fn a_descriptor_that_was_exchanged_is_told_not_waited_for() {
+fn waiting_for_an_exchanged_descriptor_is_an_error() {
     let _dog = watchdog();
     by_both(|| {
         let (a, _b) = std::os::unix::net::UnixStream::pair().unwrap();

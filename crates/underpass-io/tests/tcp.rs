@@ -147,7 +147,7 @@ fn a_listener_survives_connections_that_are_reset() {
 }
 
 #[test]
-fn a_reset_ends_who_reads() {
+fn a_reset_ends_a_read() {
     let _dog = watchdog();
     by_both(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -162,7 +162,7 @@ fn a_reset_ends_who_reads() {
 }
 
 #[test]
-fn a_refusal_is_told() {
+fn a_refusal_is_an_error() {
     let _dog = watchdog();
     by_both(|| {
         let address = {
@@ -201,7 +201,7 @@ fn connecting_to_a_full_listener_times_out() {
 }
 
 #[test]
-fn timeouts_are_heeded_and_shared_by_clones() {
+fn timeouts_are_obeyed_and_shared_by_clones() {
     let _dog = watchdog();
     by_both(|| {
         let (a, b) = pair();
@@ -246,7 +246,7 @@ fn a_deadline_ends_an_accept() {
 }
 
 #[test]
-fn a_shutdown_ends_who_reads() {
+fn a_shutdown_ends_a_read() {
     let _dog = watchdog();
     by_both(|| {
         let (a, _b) = pair();

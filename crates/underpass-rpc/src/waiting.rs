@@ -23,9 +23,9 @@ impl Berth {
     /// [`Reply::wait_noted`], and does nothing on the way that could suspend it.
     #[inline(always)]
     pub(crate) fn note(&self) -> Option<Noted> {
-        let turn = BlocksAtOnce::here()?;
-        self.enter(turn.thread());
-        Some(Noted(turn))
+        let caller = BlocksAtOnce::here()?;
+        self.enter(caller.thread());
+        Some(Noted(caller))
     }
 
     /// Whether nobody is here.

@@ -66,7 +66,7 @@ fn a_thread_that_joins_itself_panics_and_ends() {
 
 /// A watcher of switches is called for the last pause of a thread too.
 #[test]
-fn watchers_are_told_of_each_end() {
+fn watchers_see_each_end() {
     #[derive(Default)]
     struct Count {
         resumed: AtomicU32,

@@ -147,7 +147,7 @@ fn one_activation_serves_all_lines() {
 }
 
 #[test]
-fn lines_of_a_keeper_that_takes_no_calls_are_taken_over() {
+fn lines_of_an_owner_that_takes_no_calls_are_taken_over() {
     /// No activation has this number. It is like one whose kernel thread waits for a processor.
     const AWAY: usize = 63;
     with_processors(&[1], || {

@@ -101,7 +101,7 @@ fn threads_in_all_other_states_are_told_apart() {
 }
 
 #[test]
-fn who_dumps_runs() {
+fn the_thread_that_dumps_is_running() {
     let _watchdog = watchdog();
     let body = || {
         let dump = dump();

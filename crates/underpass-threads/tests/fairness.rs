@@ -32,7 +32,7 @@ fn yields_until(end: &Arc<AtomicBool>) -> JoinHandle<()> {
 }
 
 #[test]
-fn one_who_waits_in_the_ring_of_an_activation_that_blocks_starts() {
+fn a_thread_in_the_ring_of_an_activation_that_blocks_starts() {
     one_processor();
     let first = spawn(|| {
         let (mut reader, mut writer) = pipe().unwrap();
@@ -49,7 +49,7 @@ fn one_who_waits_in_the_ring_of_an_activation_that_blocks_starts() {
 }
 
 #[test]
-fn one_who_wants_an_activation_of_its_own_gets_it() {
+fn a_dedicated_thread_gets_an_activation() {
     one_processor();
     let end = Arc::new(AtomicBool::new(false));
     let busy = [yields_until(&end), yields_until(&end)];
@@ -63,7 +63,7 @@ fn one_who_wants_an_activation_of_its_own_gets_it() {
 const ROUNDS: u64 = 200;
 
 #[test]
-fn an_idle_activation_leaves_its_processor_to_those_whom_it_would_not_take() {
+fn an_idle_activation_leaves_its_processor_to_threads_that_it_would_not_take() {
     one_processor();
     // It lives on an activation that has nothing else to do, and that may not take a dedicated
     // thread.

@@ -65,7 +65,7 @@ fn a_guard_across_a_pause_is_reported_with_both_names() {
     let mut dumped = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(dumped.any(|line| line.contains("dumped: thread 'waits in the kernel' (")));
     let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let line = said.find(|line| line.contains("blocks activation")).expect("it is told");
+    let line = said.find(|line| line.contains("blocks activation")).expect("it is reported");
     assert!(line.contains("thread 'waits in the kernel' ("), "{line}");
     // Another thread may be named after it, if that one has the stack of a thread that used the
     // lock.

@@ -84,7 +84,7 @@ fn a_dedicated_hog_leaves_others_alone() {
 }
 
 #[test]
-fn who_checks_lets_siblings_run() {
+fn checkpoints_let_siblings_run() {
     one_processor();
     let stop = Arc::new(AtomicBool::new(false));
     let end = stop.clone();
@@ -99,7 +99,7 @@ fn who_checks_lets_siblings_run() {
 }
 
 #[test]
-fn who_blocks_in_the_kernel_without_a_bracket_is_found() {
+fn a_thread_that_blocks_without_a_bracket_is_found() {
     one_processor();
     let (reader, writer) = std::io::pipe().unwrap();
     let before = tally().compensations();
@@ -120,7 +120,7 @@ fn who_blocks_in_the_kernel_without_a_bracket_is_found() {
 }
 
 #[test]
-fn who_blocks_in_brackets_leaves_the_processor_to_the_unstarted() {
+fn a_blocking_call_leaves_the_processor_to_the_unstarted() {
     one_processor();
     let (reader, writer) = std::io::pipe().unwrap();
     let blocked = spawn(move || {

@@ -56,7 +56,8 @@ fn switches() {
     }
 }
 
-/// Runs each watcher in the middle of switches, in a process of its own.
+/// A watcher that yields, wakes and starts threads. No thread may be switched to from within it: it
+/// runs on the scheduler's stack.
 fn a_watcher_does_what_it_may(resumes: bool) {
     underpass_threads::thread_local! {
         static OWN: std::cell::Cell<u32> = std::cell::Cell::new(0);
@@ -109,13 +110,13 @@ fn a_watcher_of_pauses_yields_wakes_and_starts_threads() {
 #[test]
 fn a_watcher_of_resumptions_that_waits_for_a_mutex_is_refused() {
     let said = aborts(|| waits_for_a_mutex(true));
-    assert!(said.contains("waits for a mutex, as nothing may there"), "{said}");
+    assert!(said.contains("waits for a mutex, which is not allowed there"), "{said}");
 }
 
 #[test]
 fn a_watcher_of_pauses_that_waits_for_a_mutex_is_refused() {
     let said = aborts(|| waits_for_a_mutex(false));
-    assert!(said.contains("waits for a mutex, as nothing may there"), "{said}");
+    assert!(said.contains("waits for a mutex, which is not allowed there"), "{said}");
 }
 
 /// A mutex that a thread of the same activation holds: the wait would last for ever.
@@ -139,7 +140,7 @@ fn a_watcher_that_sleeps_is_refused() {
         watch(false, || sleep(Duration::from_millis(1)));
         switches();
     });
-    assert!(said.contains("waits for a time, as nothing may there"), "{said}");
+    assert!(said.contains("waits for a time, which is not allowed there"), "{said}");
 }
 
 fn panics(resumes: bool) {

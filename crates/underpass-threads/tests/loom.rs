@@ -204,7 +204,7 @@ mod parking {
             let late = home.join().unwrap();
             unparks.join().unwrap();
             assert!(!me.is_awake(), "one wake");
-            assert!(me.token.pass(), "whoever was first, the permission is there (late: {late})");
+            assert!(me.token.pass(), "the permission is there, whichever came first (late: {late})");
         });
     }
 }
@@ -215,26 +215,26 @@ mod hand_off {
     // Fails without the release of the exchange in `put`, the acquire of the swap in `take_all`, or
     // the link set before the exchange.
     #[test]
-    fn of_two_that_put_in_nothing_is_lost_and_each_keeps_its_order() {
+    fn two_producers_lose_nothing_and_each_keeps_its_order() {
         bounded(3, || {
-            let mailbox = Arc::new(Inbox::default());
-            let putters: Vec<_> = (0..2u32)
-                .map(|putter| {
-                    let mailbox = mailbox.clone();
+            let inbox = Arc::new(Inbox::default());
+            let producers: Vec<_> = (0..2u32)
+                .map(|producer| {
+                    let inbox = inbox.clone();
                     thread::spawn(move || {
-                        for number in 0..2 - putter {
+                        for number in 0..2 - producer {
                             let item = Control::new(1);
-                            item.write(10 * (putter + 1) + number);
-                            mailbox.put(item);
+                            item.write(10 * (producer + 1) + number);
+                            inbox.put(item);
                         }
                     })
                 })
                 .collect();
             let mut taken = Vec::new();
-            mailbox.take_all(|item| taken.push(item.read()));
-            putters.into_iter().for_each(|putter| putter.join().unwrap());
-            mailbox.take_all(|item| taken.push(item.read()));
-            assert!(mailbox.is_empty());
+            inbox.take_all(|item| taken.push(item.read()));
+            producers.into_iter().for_each(|producer| producer.join().unwrap());
+            inbox.take_all(|item| taken.push(item.read()));
+            assert!(inbox.is_empty());
             let first: Vec<u32> = taken.iter().copied().filter(|number| *number < 20).collect();
             assert_eq!(first, [10, 11]);
             taken.sort_unstable();
@@ -244,26 +244,26 @@ mod hand_off {
 
     // Fails if `take_all` empties the inbox by a load and a store.
     #[test]
-    fn a_thread_comes_back_into_the_box_that_it_was_taken_from() {
+    fn a_thread_comes_back_into_the_inbox_that_it_was_taken_from() {
         // The chain is linked through the blocks: one that was taken may be put in again while
         // others are on their way.
         bounded(3, || {
-            let mailbox = Arc::new(Inbox::default());
+            let inbox = Arc::new(Inbox::default());
             let (a, b) = (Control::new(1), Control::new(1));
-            mailbox.put(a);
-            let other = mailbox.clone();
-            let putter = thread::spawn(move || other.put(b));
+            inbox.put(a);
+            let other = inbox.clone();
+            let producer = thread::spawn(move || other.put(b));
             let mut seen = [0; 2];
             let mut again = Vec::new();
-            mailbox.take_all(|item| again.push(item));
+            inbox.take_all(|item| again.push(item));
             for item in again {
                 seen[usize::from(std::ptr::eq(item, b))] += 1;
                 if std::ptr::eq(item, a) {
-                    mailbox.put(a);
+                    inbox.put(a);
                 }
             }
-            putter.join().unwrap();
-            mailbox.take_all(|item| seen[usize::from(std::ptr::eq(item, b))] += 1);
+            producer.join().unwrap();
+            inbox.take_all(|item| seen[usize::from(std::ptr::eq(item, b))] += 1);
             assert_eq!(seen, [2, 1]);
         });
     }
@@ -273,10 +273,10 @@ mod hand_off {
     #[test]
     fn a_wake_before_the_suspension_waits_until_the_thread_has_left_its_stack() {
         loom::model(|| {
-            let mailbox = Arc::new(Inbox::default());
+            let inbox = Arc::new(Inbox::default());
             let me = Control::new(1);
             assert!(me.register_at(&me.token));
-            let other = mailbox.clone();
+            let other = inbox.clone();
             // Another activation unparks it: `wake_remotely`.
             let waker = thread::spawn(move || {
                 if let Some(waiter) = me.token.open() {
@@ -288,14 +288,14 @@ mod hand_off {
             me.write(1);
             let mut runs = 0;
             while runs == 0 {
-                mailbox.take_all(|thread| {
+                inbox.take_all(|thread| {
                     assert_eq!(thread.read(), 1, "it has paused");
                     runs += 1;
                 });
                 thread::yield_now();
             }
             waker.join().unwrap();
-            mailbox.take_all(|_| runs += 1);
+            inbox.take_all(|_| runs += 1);
             assert_eq!(runs, 1);
         });
     }
@@ -305,37 +305,37 @@ mod hand_off {
 
     // Fails without either fence: `look_up`'s light barrier, `sleep`'s heavy one.
     #[test]
-    fn who_tells_a_thread_to_go_on_calls_its_sleeping_home_or_is_seen() {
+    fn a_remote_waker_unparks_the_sleeping_home_or_is_seen() {
         loom::model(|| {
             let place = Arc::new((Inbox::default(), Parker::new(), Mutex::new(0u32), Condvar::new()));
             let other = place.clone();
             let waker = thread::spawn(move || {
-                let (told, parker, bells, rung) = &*other;
-                told.put(Control::new(1));
+                let (inbox, parker, wakeups, woken) = &*other;
+                inbox.put(Control::new(1));
                 fence(Ordering::SeqCst);
                 if parker.asleep() && parker.announce() {
-                    *bells.lock().unwrap() += 1;
-                    rung.notify_all();
+                    *wakeups.lock().unwrap() += 1;
+                    woken.notify_all();
                 }
             });
-            let (told, parker, bells, rung) = &*place;
-            while told.is_empty() {
+            let (inbox, parker, wakeups, woken) = &*place;
+            while inbox.is_empty() {
                 if !parker.prepare() {
                     continue;
                 }
                 fence(Ordering::SeqCst);
-                if told.is_empty() {
-                    let mut bells = bells.lock().unwrap();
-                    let before = *bells;
-                    while *bells == before && parker.word().load(Ordering::SeqCst) == ASLEEP {
-                        bells = rung.wait(bells).unwrap();
+                if inbox.is_empty() {
+                    let mut wakeups = wakeups.lock().unwrap();
+                    let before = *wakeups;
+                    while *wakeups == before && parker.word().load(Ordering::SeqCst) == ASLEEP {
+                        wakeups = woken.wait(wakeups).unwrap();
                     }
                 }
                 parker.wake_up();
             }
             waker.join().unwrap();
             let mut came = 0;
-            told.take_all(|_: &'static Control| came += 1);
+            inbox.take_all(|_: &'static Control| came += 1);
             assert_eq!(came, 1);
         });
     }

@@ -48,13 +48,13 @@ fn an_overflow_names_the_thread_its_stack_and_where_it_is() {
 }
 
 #[test]
-fn an_overflow_in_a_blocking_call_is_told_too() {
+fn an_overflow_in_a_blocking_call_is_reported_too() {
     let _dog = common::watchdog();
     if dies() {
         let thread = Builder::new().name("deep call").spawn(|| blocking(|| goes_too_deep(0))).unwrap();
         unreachable!("it ends the process: {:?}", thread.join());
     }
-    let output = child("an_overflow_in_a_blocking_call_is_told_too");
+    let output = child("an_overflow_in_a_blocking_call_is_reported_too");
     let said = said(&output);
     assert_eq!(output.status.signal(), Some(6), "{said}");
     assert!(said.contains("'deep call'") && said.contains("stack of 256 KiB"), "{said}");

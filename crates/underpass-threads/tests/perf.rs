@@ -71,10 +71,10 @@ fn samples(data: &Path) -> Option<Vec<Vec<String>>> {
     }
     let mut script = Command::new("perf");
     script.args(["script", "--no-inline", "--fields", "ip,sym", "--input"]).arg(data);
-    let told = script.output().unwrap();
-    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-    let told = String::from_utf8_lossy(&told.stdout).into_owned();
-    let samples = told.split("\n\n").map(|sample| {
+    let output = script.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = String::from_utf8_lossy(&output.stdout).into_owned();
+    let samples = output.split("\n\n").map(|sample| {
         let names = sample.lines().filter_map(|line| line.trim().split_once(' '));
         names.map(|(_, name)| name.to_owned()).collect()
     });

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use underpass_sync::Barrier;
 use underpass_threads::{Builder, park, sleep, spawn, trim, yield_now};
 
-/// The limit for a million blocked threads: seconds for each thread.
+/// The limit for a million blocked threads: bytes for each thread.
 const BYTES_A_THREAD: u64 = (8 << 30) / 1_000_000;
 /// Bytes of a stack's mapping, with its guard.
 const STACK: u64 = 260 << 10;
@@ -139,14 +139,14 @@ impl Sequence {
 }
 
 /// Runs a tenth as a warm-up, then the rest, which must need nothing more.
-fn leaks_nothing(who: &str, count: u64) {
+fn leaks_nothing(kind: &str, count: u64) {
     let mut sequence = Sequence { highest: 0 };
     sequence.run(count / 10);
     let (before, blocks) = (Usage::now(), sequence.highest);
     sequence.run(count - count / 10);
     let after = Usage::now();
     println!(
-        "{count} threads in sequence, by {who}: {before}, {blocks} blocks, then {after}, {}",
+        "{count} threads in sequence, by {kind}: {before}, {blocks} blocks, then {after}, {}",
         sequence.highest
     );
     assert!(after.resident <= before.resident + (2 << 20), "resident grew:\n{before}\n{after}");
@@ -206,8 +206,8 @@ fn deep(bytes: usize, meeting: &Barrier) -> u64 {
 
 /// Bytes of memory that the kernel may take when it is short.
 fn lent() -> u64 {
-    let told = std::fs::read_to_string("/proc/self/smaps_rollup").expect("/proc is mounted");
-    let line = told.lines().find_map(|line| line.strip_prefix("LazyFree:")).expect("the kernel says it");
+    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").expect("/proc is mounted");
+    let line = rollup.lines().find_map(|line| line.strip_prefix("LazyFree:")).expect("the kernel says it");
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
 }
 

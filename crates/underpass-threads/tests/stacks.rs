@@ -139,9 +139,9 @@ fn a_dump_shows_what_is_suspended_inside() {
 }
 
 #[test]
-fn an_overflow_inside_is_told_with_the_size_of_that_stack() {
+fn an_overflow_inside_is_reported_with_the_size_of_that_stack() {
     let _dog = watchdog();
-    const TEST: &str = "an_overflow_inside_is_told_with_the_size_of_that_stack";
+    const TEST: &str = "an_overflow_inside_is_reported_with_the_size_of_that_stack";
     if setting("UNDERPASS_TEST_DIES", 0) == 1 {
         let body = || with_stack(96 << 10, || goes_deep(u64::MAX));
         let thread = Builder::new().name("diver").spawn(body).unwrap();

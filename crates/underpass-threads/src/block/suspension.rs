@@ -22,12 +22,12 @@ impl Awaited {
 
 /// What a thread is suspended on.
 pub trait Wait {
-    /// Takes `who` out of the list of waiters. `true`: `who` was in it, and nobody will wake it.
+    /// Takes `thread` out of the list of waiters. `true`: `thread` was in it, and nobody will wake it.
     /// `false`: its wake-up is under way.
     ///
-    /// Called while `who` is suspended, from any place in the runtime. If a deadline came too late,
+    /// Called while `thread` is suspended, from any place in the runtime. If a deadline came too late,
     /// a cancellation may call it a second time.
-    fn abandon(&self, who: &'static Control) -> bool;
+    fn abandon(&self, thread: &'static Control) -> bool;
 
     /// What is waited for.
     fn describe(&self) -> Awaited {

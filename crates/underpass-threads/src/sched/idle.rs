@@ -42,7 +42,7 @@ impl Scheduler {
 
     /// Polls all lines, which delivers the replies that have come for other threads. Returns
     /// whether anything but the current thread wants this processor.
-    pub(crate) fn glance(&self) -> bool {
+    pub(crate) fn poll_lines(&self) -> bool {
         self.lines().iter().for_each(|line| {
             line.poll();
         });
@@ -53,7 +53,7 @@ impl Scheduler {
     /// Whether this activation is to serve the calls that have come: it is the leader, or the
     /// leader is held up.
     pub(crate) fn may_dispatch(&self, lines: &OwnLines) -> bool {
-        activations::lead(self.number()) || lines.iter().any(|line| persists(&***line))
+        activations::lead(self.number()) || lines.iter().any(|line| waits_too_long(&***line))
     }
 
     /// Whether another activation is the leader, so that this one need not poll. It polls all the
@@ -160,7 +160,7 @@ impl Scheduler {
         // A handler that runs on the stack of its dispatcher has to pause before another thread can
         // dispatch.
         let calls = || self.serving.is_some() && self.calls_pending();
-        if self.glance() || calls() {
+        if self.poll_lines() || calls() {
             // The scheduler runs the timers, the lines and the unstarted threads.
             self.switches.set(SWITCHES);
             self.yield_now();
@@ -285,7 +285,7 @@ impl Scheduler {
             sleep_and_donate(self.activation().parker(), watched.clone(), role, donee, deadline, || {
                 // Changes since the last look must be seen before the sleep. Calls that nobody
                 // takes are to be served.
-                (role == Role::Spare && watched.clone().any(|line| line.pending() && persists(line)))
+                (role == Role::Spare && watched.clone().any(|line| line.pending() && waits_too_long(line)))
                     || self.busy()
                     || self.timer_due()
                     || self.may_find()
@@ -333,7 +333,7 @@ fn missing(old: &[Rc<Arc<dyn Line>>], new: &[Rc<Arc<dyn Line>>]) -> Vec<Arc<dyn 
 }
 
 /// Whether a call waits on `line` for longer than an activation that polls would let it wait.
-pub(crate) fn persists(line: &dyn Line) -> bool {
+pub(crate) fn waits_too_long(line: &dyn Line) -> bool {
     /// How often to look: about 2 µs.
     const LOOKS: u32 = 40;
     let taken = line.taken();

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_are_kept_and_those_at_the_bottom_are_lent_once() {
+    fn the_pool_is_bounded_and_lends_the_bottom_once() {
         let mut kept = RunnerPool::new();
         let refused = (0..MOST + 5).filter(|_| kept.push(context()).is_err()).count();
         assert_eq!((refused, kept.lent), (5, MOST - WARM));

@@ -100,7 +100,7 @@ pub(crate) fn refuse_waiting(wait: &dyn Wait) {
     if scheduler::with(|own| own.hook.get()) == Some(true) {
         let kind = wait.describe().kind;
         refuse(format_args!(
-            "waits for {kind}, as nothing may there. Take a lock of `std` for moments, or `try_lock`"
+            "waits for {kind}, which is not allowed there. Take a lock of `std` for moments, or `try_lock`"
         ));
     }
 }

@@ -28,7 +28,7 @@
 
 use crate::block::control::{Control, flag};
 use crate::sched::activations;
-use crate::sched::idle::persists;
+use crate::sched::idle::waits_too_long;
 use crate::sched::runner;
 use crate::sched::scheduler::Scheduler;
 use crate::sched::stack_sizes;
@@ -43,7 +43,7 @@ use underpass_processor::{Keeper, Line, Spin};
 /// The most calls of one client in a row that a processor serves while another client's may wait.
 pub const SHARE: u32 = 8;
 /// Passes over the lines between two checks of timers and other activations.
-const GLANCE: u32 = 64;
+const PASSES: u32 = 64;
 /// How often, in ns, an activation that has lines to serve checks whether the owners of other lines
 /// take calls.
 const ROUND: u64 = 100_000;
@@ -108,10 +108,10 @@ impl Dispatcher {
             if !lent && overload.lasts(pass.full) {
                 activations::invite();
             }
-            if passes.is_multiple_of(GLANCE) {
-                own.passed(GLANCE);
+            if passes.is_multiple_of(PASSES) {
+                own.passed(PASSES);
             }
-            if own.wanted_soon() || (passes.is_multiple_of(GLANCE) && own.wanted()) {
+            if own.wanted_soon() || (passes.is_multiple_of(PASSES) && own.wanted()) {
                 own.yield_now();
                 self.still_dispatches()?;
                 self.spin.reset();
@@ -335,10 +335,10 @@ impl Scheduler {
         let takes = if round.busy {
             let Some(now) = round.due().filter(|_| line.pending()) else { return false };
             let Some(keeper) = line.keeper() else { return true };
-            let more = kept.is_none() && self.has_less_than_its_part() && persists(line);
+            let more = kept.is_none() && self.has_less_than_its_part() && waits_too_long(line);
             more || keeper.stands_still(line.taken(), now, ROUND)
         } else {
-            line.pending() && persists(line)
+            line.pending() && waits_too_long(line)
         };
         if let Some(keeper) = line.keeper().filter(|_| takes) {
             let me = self.number();
@@ -381,8 +381,8 @@ impl Scheduler {
     #[inline]
     fn next_line(&self) -> Option<Rc<Arc<dyn Line>>> {
         let line = |number| if self.activation().is_lent() { self.lent(number) } else { self.line(number) };
-        let turn = self.next_line_number.get();
-        let found = line(turn).map(|line| (line, turn)).or_else(|| Some((line(0)?, 0)));
+        let next = self.next_line_number.get();
+        let found = line(next).map(|line| (line, next)).or_else(|| Some((line(0)?, 0)));
         // Counted now, since a procedure that pauses makes another dispatcher go on.
         found.map(|(line, number)| {
             self.next_line_number.set(number + 1);

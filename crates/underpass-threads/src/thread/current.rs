@@ -96,7 +96,7 @@ pub fn sleep(span: Duration) {
 pub(crate) fn sleep_until_ns(deadline_ns: u64) {
     // SAFETY: the block is the caller's own. Nobody wakes it, as `Time` says.
     let woken = unsafe { suspend(control(), &Time, Some(deadline_ns), true) };
-    debug_assert_ne!(woken, Woken::Woken, "nobody can wake who only waits for a time");
+    debug_assert_ne!(woken, Woken::Woken, "nobody can wake a thread that only waits for a time");
 }
 
 /// A time, as something to wait for. The waiting thread is in no list.

@@ -212,8 +212,8 @@ impl<T> fmt::Debug for JoinHandle<T> {
 struct End(&'static Control);
 
 impl Wait for End {
-    fn abandon(&self, who: &'static Control) -> bool {
-        self.0.ended.withdraw(who)
+    fn abandon(&self, thread: &'static Control) -> bool {
+        self.0.ended.withdraw(thread)
     }
 
     fn describe(&self) -> Awaited {
@@ -261,8 +261,8 @@ fn park_until(deadline_ns: Option<u64>) {
 struct Token(&'static Control);
 
 impl Wait for Token {
-    fn abandon(&self, who: &'static Control) -> bool {
-        self.0.token.withdraw(who)
+    fn abandon(&self, thread: &'static Control) -> bool {
+        self.0.token.withdraw(thread)
     }
 
     fn describe(&self) -> Awaited {

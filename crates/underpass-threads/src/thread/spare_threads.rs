@@ -71,8 +71,8 @@ where
 struct Ended<'a>(&'a Latch);
 
 impl Wait for Ended<'_> {
-    fn abandon(&self, who: &'static Control) -> bool {
-        self.0.abandon(who)
+    fn abandon(&self, thread: &'static Control) -> bool {
+        self.0.abandon(thread)
     }
 
     fn describe(&self) -> Awaited {

@@ -49,8 +49,8 @@ unsafe impl Opens for Latch {
 }
 
 impl Wait for Latch {
-    fn abandon(&self, who: &'static Control) -> bool {
-        self.gate.withdraw(who)
+    fn abandon(&self, thread: &'static Control) -> bool {
+        self.gate.withdraw(thread)
     }
 
     fn describe(&self) -> Awaited {

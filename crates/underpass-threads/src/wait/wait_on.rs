@@ -78,11 +78,11 @@ impl std::fmt::Debug for BlocksAtOnce {
 /// could be opened.
 ///
 /// # Safety
-/// The caller is the thread of `turn`. It was not suspended since it got `turn`, and has been
+/// The caller is the thread of `caller`. It was not suspended since it got `caller`, and has been
 /// registered once, as by [`Opens::register`].
 #[inline(always)]
-pub unsafe fn wait_registered(turn: BlocksAtOnce, what: &impl Opens) -> Woken {
-    let BlocksAtOnce { own, me } = turn;
+pub unsafe fn wait_registered(caller: BlocksAtOnce, what: &impl Opens) -> Woken {
+    let BlocksAtOnce { own, me } = caller;
     // SAFETY: as the caller says.
     unsafe { on_activation(own, me, what, None, me.calls_ended_by()) }
 }
@@ -219,7 +219,7 @@ fn poll_for(
             break;
         }
         if spin.fresh_batch() {
-            if own.glance() {
+            if own.poll_lines() {
                 break;
             }
             if deadline_ns.is_some_and(|deadline| deadline <= now_ns()) {

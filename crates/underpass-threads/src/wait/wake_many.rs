@@ -19,19 +19,19 @@ impl Wakes {
         Self { own: scheduler::with(|own| own), wake_monitor: false }
     }
 
-    /// As [`Control::wake`], if `who` lives on the calling activation and stays there. Returns
+    /// As [`Control::wake`], if `thread` lives on the calling activation and stays there. Returns
     /// whether that is so. A few instructions, which wait for nothing.
     ///
     /// # Safety
     /// As [`Control::wake`]. The calling thread was not suspended since [`begin`](Self::begin).
     #[inline(always)]
-    pub unsafe fn wake_here(&mut self, who: &'static Control) -> bool {
-        let Some(own) = self.own.filter(|own| who.home() == Some(own.number())) else { return false };
+    pub unsafe fn wake_here(&mut self, thread: &'static Control) -> bool {
+        let Some(own) = self.own.filter(|own| thread.home() == Some(own.number())) else { return false };
         // A migrating thread may go on elsewhere, and an idle activation is woken for it.
-        if who.has(flag::MIGRATES) {
+        if thread.has(flag::MIGRATES) {
             return false;
         }
-        self.wake_monitor |= own.put(who);
+        self.wake_monitor |= own.put(thread);
         true
     }
 }

@@ -46,9 +46,9 @@ impl Lock {
 }
 
 impl Wait for Lock {
-    fn abandon(&self, who: &'static Control) -> bool {
+    fn abandon(&self, thread: &'static Control) -> bool {
         let mut waiters = self.waiters.lock().unwrap();
-        let place = waiters.iter().position(|waiter| std::ptr::eq(*waiter, who));
+        let place = waiters.iter().position(|waiter| std::ptr::eq(*waiter, thread));
         place.map(|place| waiters.remove(place)).is_some()
     }
 
