@@ -143,7 +143,7 @@ impl Scheduler {
         }))
     }
 
-    /// Runs threads until it [`end`](Self::end)s.
+    /// Runs threads until the activation [`ends`](Self::ends).
     pub(crate) fn run(&'static self) {
         preempt::disable();
         while !self.ended.get() {

@@ -48,7 +48,7 @@ impl Thread {
         Some(unsafe { &*name })
     }
 
-    /// Lets its [`park`](crate::park) return: the one that waits, or else the next one.
+    /// Lets its [`park`] return: the one that waits, or else the next one.
     ///
     /// # Examples
     /// ```
