@@ -3,12 +3,12 @@
     (gdb) source tools/gdb/underpass.py
     (gdb) underpass threads        every thread: number, name, state, what it waits for
     (gdb) underpass bt NUMBER      the backtrace of a suspended one
-    (gdb) underpass bt all         those of all that are suspended
-    (gdb) underpass enter NUMBER   gdb's own commands show it: bt, up, down, frame, info locals ...
-    (gdb) underpass leave          ... and no more
+    (gdb) underpass bt all         the backtraces of all suspended threads
+    (gdb) underpass enter NUMBER   gdb's own commands (bt, up, down, frame, info locals) show this thread
+    (gdb) underpass leave          gdb's own commands show the selected kernel thread again
 
-It reads memory only, and writes neither memory nor registers. What it needs to know stands in a table in the program
-(crates/underpass-threads/src/debugger.rs).
+It only reads memory, and writes neither memory nor registers. A table in the program describes the layout
+(crates/underpass-threads/src/diagnose/debugger_table.rs).
 """
 
 import re
@@ -30,13 +30,13 @@ def word(address, size=8):
 
 
 class Table:
-    """The program's account of itself."""
+    """The program's table: where control blocks are, and where their fields lie."""
 
     def __init__(self):
         try:
-            # As expressions are written depends on the language; this doesn't.
-            told = gdb.execute("info address UNDERPASS_THREADS", to_string=True)
-            self.at = int(re.search(r"0x[0-9a-f]+", told).group(), 16)
+            # The syntax of expressions depends on the language. That of `info` doesn't.
+            output = gdb.execute("info address UNDERPASS_THREADS", to_string=True)
+            self.at = int(re.search(r"0x[0-9a-f]+", output).group(), 16)
         except (gdb.error, AttributeError):
             raise gdb.GdbError("This program has no Underpass in it, or no symbols.")
         if memory(self.at, 8) != b"UNDERPAS":
@@ -48,7 +48,7 @@ class Table:
         fields = "next home flags number holders context wait since waits_for"
         self.field = {name: self.next() for name in fields.split()}
         self.stopped, self.low, self.length = self.next(), self.next(), self.next()
-        self.current, self.out, self.ready, self.told = (self.next() for _ in range(4))
+        self.current, self.in_blocking_call, self.ready, self.inbox = (self.next() for _ in range(4))
         self.field["name"] = self.next()
         self.chunks = self.words()
         self.activations = {number: at for number, at in enumerate(self.words()) if at}
@@ -73,10 +73,10 @@ class Table:
 
     def threads(self):
         running = {word(at + self.current): number for number, at in self.activations.items()}
-        calling = {word(at + self.out): number for number, at in self.activations.items()}
+        calling = {word(at + self.in_blocking_call): number for number, at in self.activations.items()}
         ready = set()
         for at in self.activations.values():
-            ready |= self.linked(word(at + self.ready)) | self.linked(word(at + self.told))
+            ready |= self.linked(word(at + self.ready)) | self.linked(word(at + self.inbox))
         found = []
         for chunk, begin in enumerate(self.chunks):
             for place in range(self.first << chunk if begin else 0):
@@ -87,11 +87,11 @@ class Table:
 
 
 class Thread:
-    """One thread, as its control block says."""
+    """One thread, as its control block describes it."""
 
     def __init__(self, table, at, running, calling, ready):
         self.table, self.at = table, at
-        # One look at the block for all of its fields.
+        # One read of the block for all of its fields.
         self.bytes = memory(at, table.block)
         self.holders = self.get("holders", 4)
         self.number, self.flags, self.home = self.get("number"), self.get("flags", 4), self.get("home", 4)
@@ -128,7 +128,7 @@ class Thread:
         return str(self.home) if self.home < ENDED else "-"
 
     def context(self):
-        """Where it stopped: registers by name, if it is suspended."""
+        """The registers where it stopped, by name, if it is suspended."""
         context = self.get("context")
         if self.state not in ("blocked", "ready") or not context:
             return None
@@ -136,17 +136,17 @@ class Thread:
         low, length = word(context + self.table.low), word(context + self.table.length)
         if not low < stopped < low + length:
             return None
-        # As switch.rs leaves them: where to go on, rbx, rbp; above them the frame as its code knows it.
+        # switch.rs leaves the return address, rbx and rbp here. Above them is the frame that the code expects.
         saved = [word(stopped + 8 * place) for place in range(3)]
         return {"rip": saved[0], "rbx": saved[1], "rbp": saved[2], "rsp": stopped + 24}
 
     def awaited(self):
-        """What it waits for: the type that stands for it."""
+        """What it waits for: the type that implements `Wait`."""
         if self.state != "blocked":
             return ""
         vtable = word(self.at + self.table.field["wait"] + 8)
         try:
-            # Its first method, behind the destructor, the size and the alignment.
+            # The first method of the type, behind the destructor, the size and the alignment.
             method = gdb.execute("info symbol %#x" % word(vtable + 24), to_string=True)
         except gdb.MemoryError:
             return ""
@@ -163,7 +163,7 @@ def shown(number):
 
 
 class Suspended(Unwinder):
-    """Has gdb go on, behind the innermost frame of the selected kernel thread, with the frames of a suspended thread."""
+    """Shows gdb the frames of a suspended thread, behind the innermost frame of the selected kernel thread."""
 
     def __init__(self):
         super().__init__("underpass")
@@ -284,7 +284,7 @@ class Leave(gdb.Command):
         gdb.execute("frame 0")
 
 
-# By which time slices end, and dumps ask: SIGRTMIN + 7 and + 8.
+# SIGRTMIN + 7 ends time slices, and SIGRTMIN + 8 asks unresponsive activations for dumps.
 gdb.execute("handle SIG41 SIG42 nostop noprint pass", to_string=True)
 Underpass()
 Threads()

@@ -5,8 +5,9 @@ use std::io;
 
 /// The calling thread was asked to end while it waited.
 ///
-/// It is the source of an [`io::Error`] of kind [`Other`](io::ErrorKind::Other): `std` takes
-/// [`Interrupted`](io::ErrorKind::Interrupted) for a reason to try again, in `read_exact` for one.
+/// It is the source of an [`io::Error`] of kind [`Other`](io::ErrorKind::Other), since `std` takes
+/// [`Interrupted`](io::ErrorKind::Interrupted) as a reason to try again, for example in
+/// `read_exact`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Cancelled;
 

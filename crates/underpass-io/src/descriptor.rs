@@ -1,7 +1,7 @@
-//! A descriptor whose operations block the calling thread and nothing else.
+//! `Async`: a descriptor whose operations block the calling thread and nothing else.
 
 use crate::direction::Direction;
-use crate::source::{Patience, Source};
+use crate::event_source::{EventSource, WaitLimit};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 use underpass_os::{clock, descriptor};
 
-/// Operations in a row that need not wait, after which other threads go first.
+/// After this many operations in a row that need not wait, other threads go first.
 const SHARE: u32 = 64;
 
-/// Something with a descriptor, such as a socket, a pipe, or whatever else the kernel can tell the
-/// readiness of. An operation that would block suspends the calling thread until the descriptor is
-/// ready; its activation runs others meanwhile.
+/// Something with a descriptor, such as a socket, a pipe, or anything else whose readiness the
+/// kernel reports. An operation that would block suspends the calling thread until the descriptor
+/// is ready. Its activation runs other threads meanwhile.
 ///
 /// Any number of threads may wait on one `Async`, in both directions at once: share it by reference
-/// or [`Arc`]. Where there is a `read` that takes `&self`, as with sockets, `&Async<T>` is
-/// [`Read`](io::Read) too, and so on.
+/// or [`Arc`]. If `&T` is [`Read`](io::Read), as with sockets, `&Async<T>` is too. The same holds
+/// for [`Write`](io::Write).
 ///
-/// A regular file is always ready and never says `WouldBlock`, so this does not keep one from
+/// A regular file is always ready and never returns `WouldBlock`. So this does not keep it from
 /// holding up its kernel thread.
 ///
 /// # Examples
@@ -41,18 +41,19 @@ const SHARE: u32 = 64;
 /// ```
 #[derive(Debug)]
 pub struct Async<T: AsFd> {
-    source: Arc<Source>,
+    source: Arc<EventSource>,
     /// There until `into_inner` takes it.
     io: Option<T>,
-    /// Operations in a row that need not wait. A hint.
+    /// The number of operations in a row that did not wait. A hint.
     streak: AtomicU32,
 }
 
 impl<T: AsFd> Async<T> {
-    /// Makes the open file behind `io` nonblocking, for everybody who has it, and wraps it.
+    /// Makes the open file behind `io` nonblocking, for every process and handle that shares it,
+    /// and wraps it.
     ///
     /// # Errors
-    /// What the kernel says when asked for that.
+    /// The error of `fcntl`.
     pub fn new(io: T) -> io::Result<Self> {
         descriptor::set_nonblocking(&io, true)?;
         Ok(Self::new_nonblocking(io))
@@ -61,10 +62,10 @@ impl<T: AsFd> Async<T> {
     /// Wraps something that is nonblocking already. If it isn't, its operations hold up the kernel
     /// thread.
     pub fn new_nonblocking(io: T) -> Self {
-        Self { source: Source::new(), io: Some(io), streak: AtomicU32::new(0) }
+        Self { source: EventSource::new(), io: Some(io), streak: AtomicU32::new(0) }
     }
 
-    /// What was wrapped.
+    /// The wrapped value.
     ///
     /// # Panics
     /// Never.
@@ -73,8 +74,8 @@ impl<T: AsFd> Async<T> {
         self.io.as_ref().expect("only into_inner, which ends the Async, takes it out")
     }
 
-    /// What was wrapped, to be changed. It has to keep its descriptor: waiting for another that was
-    /// put in its place fails with [`NotFound`](io::ErrorKind::NotFound).
+    /// The wrapped value, to be changed. It has to keep its descriptor. If another one is put in
+    /// its place, waiting for that fails with [`NotFound`](io::ErrorKind::NotFound).
     ///
     /// # Panics
     /// Never.
@@ -83,7 +84,7 @@ impl<T: AsFd> Async<T> {
         self.io.as_mut().expect("only into_inner, which ends the Async, takes it out")
     }
 
-    /// Unwraps it; it stays nonblocking.
+    /// Unwraps the value, which stays nonblocking.
     ///
     /// # Errors
     /// None at present.
@@ -95,46 +96,47 @@ impl<T: AsFd> Async<T> {
         Ok(self.io.take().expect("only into_inner takes it out"))
     }
 
-    /// Waits until there is something to read, or to accept, or the end of it. A hint: another may
-    /// have been first.
+    /// Waits until there is something to read or to accept, or the end of it. A hint: another
+    /// thread may have been first.
     ///
     /// # Errors
-    /// [Cancelled](crate::is_cancelled); what the poller says of descriptors that it can't watch:
-    /// `PermissionDenied` for regular files, `AlreadyExists` for one that another `Async` waits on.
+    /// [Cancelled](crate::is_cancelled). Descriptors that the poller can't watch:
+    /// `PermissionDenied` for regular files, `AlreadyExists` for one on which another `Async`
+    /// waits.
     pub fn readable(&self) -> io::Result<()> {
-        self.wait(Direction::Read, Patience::ENDLESS)
+        self.wait(Direction::Read, WaitLimit::ENDLESS)
     }
 
-    /// Waits until there is room to write, or nobody who would read it. A hint: another may have
-    /// been first.
+    /// Waits until there is room to write, or nobody is left that would read it. A hint: another
+    /// thread may have been first.
     ///
     /// # Errors
     /// As [`readable`](Self::readable).
     pub fn writable(&self) -> io::Result<()> {
-        self.wait(Direction::Write, Patience::ENDLESS)
+        self.wait(Direction::Write, WaitLimit::ENDLESS)
     }
 
-    /// The same as [`readable`](Self::readable), but not beyond `deadline`.
+    /// As [`readable`](Self::readable), but not beyond `deadline`.
     ///
     /// # Errors
     /// [`TimedOut`](io::ErrorKind::TimedOut), besides.
     pub fn readable_until(&self, deadline: Instant) -> io::Result<()> {
-        self.wait(Direction::Read, Patience::until(Some(point(deadline))))
+        self.wait(Direction::Read, WaitLimit::until(Some(point(deadline))))
     }
 
-    /// The same as [`writable`](Self::writable), but not beyond `deadline`.
+    /// As [`writable`](Self::writable), but not beyond `deadline`.
     ///
     /// # Errors
     /// [`TimedOut`](io::ErrorKind::TimedOut), besides.
     pub fn writable_until(&self, deadline: Instant) -> io::Result<()> {
-        self.wait(Direction::Write, Patience::until(Some(point(deadline))))
+        self.wait(Direction::Write, WaitLimit::until(Some(point(deadline))))
     }
 
-    /// Tries `operation` until it says something else than `WouldBlock` or `Interrupted`, and waits
-    /// in between until the descriptor is readable.
+    /// Tries `operation` until it returns something other than `WouldBlock` or `Interrupted`.
+    /// Between two tries it waits until the descriptor is readable.
     ///
     /// # Errors
-    /// What `operation` says, and as [`readable`](Self::readable).
+    /// Those of `operation`, and those of [`readable`](Self::readable).
     ///
     /// # Examples
     /// ```
@@ -151,17 +153,17 @@ impl<T: AsFd> Async<T> {
         self.attempt(Direction::Read, |_| Ok(None), operation)
     }
 
-    /// Tries `operation` until it says something else than `WouldBlock` or `Interrupted`, and waits
-    /// in between until the descriptor is writable.
+    /// Tries `operation` until it returns something other than `WouldBlock` or `Interrupted`.
+    /// Between two tries it waits until the descriptor is writable.
     ///
     /// # Errors
-    /// What `operation` says, and as [`writable`](Self::writable).
+    /// Those of `operation`, and those of [`writable`](Self::writable).
     pub fn write_with<R>(&self, operation: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
         self.attempt(Direction::Write, |_| Ok(None), operation)
     }
 
-    /// The same as [`read_with`](Self::read_with), but waits no longer than to `deadline`.
-    /// `operation` is tried once in any case.
+    /// As [`read_with`](Self::read_with), but waits no longer than until `deadline`. `operation` is
+    /// tried once in any case.
     ///
     /// # Errors
     /// [`TimedOut`](io::ErrorKind::TimedOut), besides.
@@ -173,8 +175,8 @@ impl<T: AsFd> Async<T> {
         self.attempt(Direction::Read, |_| Ok(Some(point(deadline))), operation)
     }
 
-    /// The same as [`write_with`](Self::write_with), but waits no longer than to `deadline`.
-    /// `operation` is tried once in any case.
+    /// As [`write_with`](Self::write_with), but waits no longer than until `deadline`. `operation`
+    /// is tried once in any case.
     ///
     /// # Errors
     /// [`TimedOut`](io::ErrorKind::TimedOut), besides.
@@ -186,18 +188,20 @@ impl<T: AsFd> Async<T> {
         self.attempt(Direction::Write, |_| Ok(Some(point(deadline))), operation)
     }
 
-    /// `operation`, and waits where it would block, until what `limit` says when it is first asked.
+    /// Tries `operation`, and waits where it would block. `deadline` is asked once, before the
+    /// first wait.
     pub(crate) fn attempt<R>(
         &self,
         direction: Direction,
-        limit: impl FnOnce(&T) -> io::Result<Option<u64>>,
+        deadline: impl FnOnce(&T) -> io::Result<Option<u64>>,
         mut operation: impl FnMut(&T) -> io::Result<R>,
     ) -> io::Result<R> {
         let io = self.get_ref();
-        self.attempt_on(direction, || limit(io), || operation(io))
+        self.attempt_on(direction, || deadline(io), || operation(io))
     }
 
-    /// The same for operations that need the `Async` whole.
+    /// As [`attempt`](Self::attempt), without a deadline, for operations that need the `Async`
+    /// exclusively.
     pub(crate) fn attempt_mut<R>(
         &mut self,
         direction: Direction,
@@ -206,7 +210,9 @@ impl<T: AsFd> Async<T> {
         loop {
             self.share();
             match operation(self.get_mut()) {
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.wait(direction, Patience::ENDLESS)?,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    self.wait(direction, WaitLimit::ENDLESS)?
+                }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 other => return other,
             }
@@ -216,18 +222,18 @@ impl<T: AsFd> Async<T> {
     fn attempt_on<R>(
         &self,
         direction: Direction,
-        limit: impl FnOnce() -> io::Result<Option<u64>>,
+        deadline: impl FnOnce() -> io::Result<Option<u64>>,
         mut operation: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
-        let (mut limit, mut patience) = (Some(limit), Patience::ENDLESS);
+        let (mut deadline, mut limit) = (Some(deadline), WaitLimit::ENDLESS);
         loop {
             self.share();
             match operation() {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    if let Some(limit) = limit.take() {
-                        patience = Patience::until(limit()?);
+                    if let Some(deadline) = deadline.take() {
+                        limit = WaitLimit::until(deadline()?);
                     }
-                    self.wait(direction, patience)?;
+                    self.wait(direction, limit)?;
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 other => return other,
@@ -236,16 +242,16 @@ impl<T: AsFd> Async<T> {
     }
 
     /// Suspends the caller until the descriptor is ready.
-    pub(crate) fn wait(&self, direction: Direction, patience: Patience) -> io::Result<()> {
+    pub(crate) fn wait(&self, direction: Direction, limit: WaitLimit) -> io::Result<()> {
         self.streak.store(0, Ordering::Relaxed);
-        self.source.wait(self.get_ref().as_fd(), direction, patience)
+        self.source.wait(self.get_ref().as_fd(), direction, limit)
     }
 
-    /// Counts an operation. A peer that is always ready must not keep the activation from its other
-    /// threads.
+    /// Counts an operation, and yields after [`SHARE`] of them. A peer that is always ready must
+    /// not keep the activation from its other threads.
     #[inline]
     fn share(&self) {
-        // Relaxed, here and in `wait`: a lost count delays a yield, no more.
+        // Relaxed, here and in `wait`: a lost count only delays a yield.
         let streak = self.streak.load(Ordering::Relaxed) + 1;
         self.streak.store(streak % SHARE, Ordering::Relaxed);
         if streak == SHARE && underpass_threads::on_user_thread() {
@@ -260,7 +266,7 @@ impl<T: AsFd> Async<T> {
     }
 }
 
-/// `instant` on the clock of the runtime.
+/// `instant` as ns of the runtime's clock.
 pub(crate) fn point(instant: Instant) -> u64 {
     clock::deadline_ns(instant.saturating_duration_since(Instant::now()))
 }

@@ -1,4 +1,4 @@
-//! What a thread waits to do with a descriptor.
+//! Directions of I/O: reading and writing.
 
 use polling::Event;
 
@@ -17,7 +17,7 @@ pub(crate) struct Directions {
 }
 
 impl Directions {
-    /// The directions that `event` found ready.
+    /// The directions that `event` reports as ready.
     pub(crate) fn of(event: &Event) -> Self {
         Self { read: event.readable, write: event.writable }
     }
@@ -36,7 +36,7 @@ impl Directions {
         }
     }
 
-    /// What the poller is asked for under `key`.
+    /// The request to the poller under `key`.
     pub(crate) fn event(self, key: usize) -> Event {
         Event::new(key, self.read, self.write)
     }

@@ -30,11 +30,11 @@ pub fn pipe() -> io::Result<(PipeReader, PipeWriter)> {
     Ok((PipeReader(Async::new(reader)?), PipeWriter(Async::new(writer)?)))
 }
 
-/// What both ends of a pipe have.
+/// The methods and conversions of both ends of a pipe.
 macro_rules! end {
     ($ours:ident, $std:ty) => {
         impl $ours {
-            /// What is underneath, for deadlines.
+            /// The `Async` underneath, for deadlines.
             pub fn as_async(&self) -> &Async<$std> {
                 &self.0
             }
@@ -48,7 +48,7 @@ macro_rules! end {
             }
         }
 
-        /// Makes it nonblocking, and its clones with it.
+        /// Makes the end nonblocking, and its clones with it.
         impl TryFrom<$std> for $ours {
             type Error = io::Error;
 
@@ -57,7 +57,7 @@ macro_rules! end {
             }
         }
 
-        /// Makes it blocking again, and its clones with it.
+        /// Makes the end blocking again, and its clones with it.
         impl TryFrom<$ours> for $std {
             type Error = io::Error;
 
@@ -68,7 +68,7 @@ macro_rules! end {
             }
         }
 
-        /// Makes it blocking again, which is what a child expects, and its clones with it.
+        /// Makes the end blocking again, as a child expects, and its clones with it.
         impl TryFrom<$ours> for Stdio {
             type Error = io::Error;
 

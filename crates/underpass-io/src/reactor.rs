@@ -1,9 +1,10 @@
-//! The kernel thread that sleeps in the poller and wakes those whose descriptors are ready.
+//! The reactor: the kernel thread that sleeps in the poller and wakes threads whose descriptors are
+//! ready.
 
 use crate::direction::Directions;
-use crate::lock::{Locked, lock};
+use crate::event_source::EventSource;
+use crate::lock::{CriticalGuard, lock};
 use crate::registration;
-use crate::source::Source;
 use crate::waiting;
 use polling::{Event, Events, Poller};
 use std::collections::HashMap;
@@ -12,23 +13,23 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-/// This domain's, once a thread has waited.
+/// This domain's reactor. It is started when a thread first waits.
 static REACTOR: OnceLock<Reactor> = OnceLock::new();
 
-/// The poller, and who is to hear of its events.
+/// The poller, and the sources of its events by key.
 ///
-/// | field | who writes it |
+/// | field | its writer |
 /// |---|---|
-/// | `poller` | waiters arm, owners remove; the reactor's kernel thread alone waits |
-/// | `sources` | waiters add theirs before they first arm, owners remove |
+/// | `poller` | waiters arm, owners of an `Async` remove; only the reactor's kernel thread waits |
+/// | `sources` | waiters add their source before they first arm, owners of an `Async` remove |
 #[derive(Debug)]
 pub(crate) struct Reactor {
     poller: Poller,
-    sources: Mutex<HashMap<usize, Arc<Source>>>,
+    sources: Mutex<HashMap<usize, Arc<EventSource>>>,
 }
 
 impl Reactor {
-    /// This domain's; starts it if it isn't yet.
+    /// This domain's reactor. Starts it if that was not done yet.
     pub(crate) fn get() -> io::Result<&'static Self> {
         static STARTING: Mutex<()> = Mutex::new(());
         if let Some(reactor) = REACTOR.get() {
@@ -37,7 +38,8 @@ impl Reactor {
         let _one = lock(&STARTING);
         if REACTOR.get().is_none() {
             let poller = Poller::new()?;
-            // It waits until the reactor can be seen, so that an error here leaves nothing behind.
+            // The kernel thread waits until the reactor is published, so that an error here leaves
+            // nothing behind.
             std::thread::Builder::new()
                 .name("underpass-reactor".to_owned())
                 .spawn(|| REACTOR.wait().run())?;
@@ -49,12 +51,12 @@ impl Reactor {
     /// Has the poller watch `fd` for the source.
     pub(crate) fn add(
         &self,
-        source: &Arc<Source>,
+        source: &Arc<EventSource>,
         fd: BorrowedFd<'_>,
         interest: Directions,
     ) -> io::Result<()> {
         let key = source.key();
-        // First, so that an event finds it.
+        // First, so that an event finds the source.
         self.sources().insert(key, Arc::clone(source));
         registration::add(&self.poller, fd, interest.event(key)).inspect_err(|_| {
             self.sources().remove(&key);
@@ -66,10 +68,10 @@ impl Reactor {
         self.poller.modify(fd, interest.event(key))
     }
 
-    /// Lets go of a descriptor that was added.
+    /// Removes a descriptor that was added.
     pub(crate) fn remove(&self, key: usize, fd: BorrowedFd<'_>) {
         self.sources().remove(&key);
-        // It fails only if the descriptor isn't there, which is what was asked for.
+        // This fails only if the descriptor isn't there, and that is the result that was wanted.
         let _ = self.poller.delete(fd);
     }
 
@@ -79,7 +81,8 @@ impl Reactor {
         loop {
             events.clear();
             if self.poller.wait(&mut events, None).is_err() {
-                // The kernel is out of memory: this passes, or the process does.
+                // The kernel is out of memory. Either that passes, or the process does not live
+                // long.
                 std::thread::sleep(Duration::from_millis(1));
             }
             events.iter().for_each(|event| self.handle(&event, &mut taken));
@@ -87,7 +90,8 @@ impl Reactor {
     }
 
     fn handle(&self, event: &Event, taken: &mut Vec<&'static underpass_threads::Control>) {
-        // Apart from the lock of the source: who arms holds that one and takes the map's.
+        // The map's lock is released before the source's is taken: a thread that arms holds the
+        // source's lock and takes the map's.
         let source = self.sources().get(&event.key).cloned();
         if let Some(source) = source {
             source.ready(Directions::of(event), taken);
@@ -95,7 +99,7 @@ impl Reactor {
         }
     }
 
-    fn sources(&self) -> Locked<'_, HashMap<usize, Arc<Source>>> {
+    fn sources(&self) -> CriticalGuard<'_, HashMap<usize, Arc<EventSource>>> {
         lock(&self.sources)
     }
 }
@@ -104,20 +108,20 @@ impl Reactor {
 mod tests {
     use super::*;
     use crate::direction::Direction;
-    use crate::source::Patience;
+    use crate::event_source::WaitLimit;
     use std::io::ErrorKind;
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
 
-    fn known(source: &Source) -> bool {
+    fn known(source: &EventSource) -> bool {
         Reactor::get().unwrap().sources().contains_key(&source.key())
     }
 
     #[test]
     fn a_source_is_known_from_its_first_wait_until_it_is_forgotten() {
-        let ((a, _b), source) = (UnixStream::pair().unwrap(), Source::new());
+        let ((a, _b), source) = (UnixStream::pair().unwrap(), EventSource::new());
         assert!(!known(&source));
-        let late = source.wait(a.as_fd(), Direction::Read, Patience::until(Some(0))).unwrap_err();
+        let late = source.wait(a.as_fd(), Direction::Read, WaitLimit::until(Some(0))).unwrap_err();
         assert_eq!(late.kind(), ErrorKind::TimedOut);
         assert!(known(&source));
         source.forget(a.as_fd());
@@ -127,8 +131,8 @@ mod tests {
 
     #[test]
     fn what_the_poller_refuses_leaves_nothing() {
-        let (file, source) = (std::fs::File::open("/proc/self/exe").unwrap(), Source::new());
-        let refused = source.wait(file.as_fd(), Direction::Read, Patience::ENDLESS).unwrap_err();
+        let (file, source) = (std::fs::File::open("/proc/self/exe").unwrap(), EventSource::new());
+        let refused = source.wait(file.as_fd(), Direction::Read, WaitLimit::ENDLESS).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
         assert!(!known(&source));
     }

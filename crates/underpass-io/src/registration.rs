@@ -5,17 +5,17 @@ use polling::{Event, Poller};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Has `poller` watch `fd` for `interest`, once.
+/// Has `poller` watch `fd` for one event of `interest`.
 ///
 /// # Errors
-/// `AlreadyExists` if `fd` is watched; `PermissionDenied` for a file that is always ready; no
-/// memory; too many watches (`fs.epoll.max_user_watches`).
+/// `AlreadyExists` if `fd` is watched already; `PermissionDenied` for a file that is always ready;
+/// no memory; too many watches (`fs.epoll.max_user_watches`).
 pub(crate) fn add(poller: &Poller, fd: BorrowedFd<'_>, interest: Event) -> io::Result<()> {
-    // SAFETY: `fd` is borrowed, so it is open during the call. `add` asks besides that it be
-    // deleted before it is closed, for the sake of pollers that keep its number and use it later.
-    // `Async` deletes what it added before it lets go of its `T`. Where a program has put another
-    // `T` in its place, that isn't so; but on Linux, for which alone this is built, the poller is
-    // epoll, which keeps the open file instead, forgets it when it is closed, and passes no memory
-    // of ours to anybody.
+    // SAFETY: `fd` is borrowed, so it is open during the call. `add` also demands that `fd` be
+    // deleted before it is closed, because some pollers keep its number and use it later. `Async`
+    // deletes what it added before it drops its `T`. A program may put another `T` in its place,
+    // and then that isn't so. But this crate is built for Linux alone, where the poller is epoll.
+    // It keeps the open file instead of the number, forgets it when it is closed, and passes no
+    // memory of ours to anybody.
     unsafe { poller.add(fd.as_raw_fd(), interest) }
 }

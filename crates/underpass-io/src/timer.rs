@@ -1,4 +1,4 @@
-//! Waiting for a point of time.
+//! Timers: waiting for a time.
 
 use crate::cancelled::Cancelled;
 use crate::descriptor::point;
@@ -7,9 +7,9 @@ use std::io;
 use std::time::{Duration, Instant};
 use underpass_threads::{Awaited, Control, Wait, Woken, me};
 
-/// Fires once, or again and again.
+/// A timer that fires once, or periodically.
 ///
-/// It is kept by the scheduler: it has no descriptor, and costs nothing while nobody waits.
+/// The scheduler implements it: it has no descriptor, and costs nothing while nobody waits.
 ///
 /// # Examples
 /// ```
@@ -59,14 +59,14 @@ impl Timer {
         self.next
     }
 
-    /// Waits until it fires, and says for when that was set. A timer that never fires waits until
-    /// the thread is cancelled.
+    /// Waits until it fires, and returns the time for which that was set. A timer that never fires
+    /// waits until the thread is cancelled.
     ///
-    /// Where the caller comes late to an interval, what it missed is left out, and the next is on
-    /// the old beat.
+    /// If the caller comes late to an interval, the missed times are left out, and the next one
+    /// keeps the original beat.
     ///
     /// # Errors
-    /// [Cancelled](crate::is_cancelled); the timer is as it was.
+    /// [Cancelled](crate::is_cancelled). The timer is then as it was.
     pub fn wait(&mut self) -> io::Result<Instant> {
         let Some(next) = self.next else {
             return rest(None).map(|()| unreachable!("a rest without an end ends by cancellation"));
@@ -97,7 +97,7 @@ pub(crate) fn rest(deadline_ns: Option<u64>) -> io::Result<()> {
     }
 }
 
-/// Nobody wakes who rests.
+/// A wait for a time alone: nobody wakes the thread.
 struct Rest;
 
 impl Wait for Rest {

@@ -1,4 +1,5 @@
-//! With a single activation: whatever held up its kernel thread would hold up everybody, for ever.
+//! Runs with a single activation: whatever held up its kernel thread would hold up everything for
+//! ever.
 
 mod common;
 
@@ -32,7 +33,7 @@ fn nothing_holds_up_the_only_activation() {
 
 fn exercise() {
     let kernel_thread = std::thread::current().id();
-    // Each waits for what only another thread of the same activation does after it.
+    // Each waits for something that only another thread of the same activation does after it.
     let waiting: Vec<(&str, JoinHandle<()>)> = vec![
         ("sockets", spawn(sockets)),
         ("datagrams", spawn(datagrams)),
@@ -125,10 +126,10 @@ fn endless() {
     busy.join().unwrap();
 }
 
-/// Nobody does anything, so the reactor sleeps on.
+/// No thread does anything, so the reactor keeps sleeping.
 fn comes_to_rest() {
     let (mut before, mut now) = (None, switches());
-    // What was closed last may still be heard of.
+    // Events of what was closed last may still come.
     while before != Some(now) {
         std::thread::sleep(Duration::from_millis(50));
         (before, now) = (Some(now), switches());

@@ -1,4 +1,4 @@
-//! The races of the proof, run often: who joins, gives up, is woken and drops at about the same
+//! The races of the proof, run often: threads join, give up, are woken and drop at about the same
 //! time.
 
 mod common;
@@ -38,7 +38,7 @@ fn two_readers_of_one_socket_get_a_datagram_each() {
 }
 
 #[test]
-fn readers_who_give_up_take_nobody_s_wake() {
+fn readers_that_give_up_take_no_wake_up() {
     const DATAGRAMS: u32 = 2000;
     let _dog = watchdog();
     let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -49,7 +49,7 @@ fn readers_who_give_up_take_nobody_s_wake() {
             let (socket, got) = (socket.clone(), got.clone());
             spawn(move || {
                 let mut tries = number;
-                // Relaxed: a count, and no more.
+                // Relaxed: only a count.
                 while got.load(Ordering::Relaxed) < DATAGRAMS {
                     tries += 1;
                     let soon = Instant::now() + Duration::from_micros(tries * 37 % 200);
@@ -66,7 +66,7 @@ fn readers_who_give_up_take_nobody_s_wake() {
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
     for number in 0..DATAGRAMS {
         sender.send_to(&number.to_le_bytes(), address).unwrap();
-        // So that the socket's buffer never overflows; each waits for the one before.
+        // Each waits for the one before, so that the socket's buffer never overflows.
         while got.load(Ordering::Relaxed) <= number {
             underpass_threads::yield_now();
         }
@@ -76,7 +76,7 @@ fn readers_who_give_up_take_nobody_s_wake() {
 }
 
 #[test]
-fn a_patient_reader_is_woken_among_those_who_give_up() {
+fn a_patient_reader_is_woken_among_those_that_give_up() {
     let _dog = watchdog();
     by_both(|| {
         for round in 0..300u64 {
@@ -102,7 +102,7 @@ fn a_patient_reader_is_woken_among_those_who_give_up() {
 #[test]
 fn what_is_dropped_under_an_event_disturbs_nobody() {
     let _dog = watchdog();
-    // Descriptors' numbers are used again at once by the pairs of the others.
+    // The pairs of the other threads use the descriptors' numbers again at once.
     let threads: Vec<_> = (0..8u32)
         .map(|number| {
             spawn(move || {
@@ -127,7 +127,7 @@ fn what_is_dropped_under_an_event_disturbs_nobody() {
 }
 
 #[test]
-fn those_who_wait_go_on_when_another_handle_is_dropped() {
+fn waiters_go_on_when_another_handle_is_dropped() {
     let _dog = watchdog();
     by_both(|| {
         let (a, mut b) = UnixStream::pair().unwrap();
@@ -177,7 +177,7 @@ fn a_reader_waits_on_while_a_writer_s_events_pass() {
 }
 
 #[test]
-fn a_descriptor_that_was_exchanged_is_told_not_waited_for() {
+fn waiting_for_an_exchanged_descriptor_is_an_error() {
     let _dog = watchdog();
     by_both(|| {
         let (a, _b) = std::os::unix::net::UnixStream::pair().unwrap();

@@ -17,7 +17,7 @@ fn pair() -> (TcpStream, TcpStream) {
     (client, listener.accept().unwrap().0)
 }
 
-/// Serves `most` connections, each on a thread of its own, which sends back what it gets.
+/// Serves `most` connections, each on a thread of its own, which echoes what it gets.
 fn echo(most: usize) -> (SocketAddr, underpass_threads::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -147,7 +147,7 @@ fn a_listener_survives_connections_that_are_reset() {
 }
 
 #[test]
-fn a_reset_ends_who_reads() {
+fn a_reset_ends_a_read() {
     let _dog = watchdog();
     by_both(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -162,7 +162,7 @@ fn a_reset_ends_who_reads() {
 }
 
 #[test]
-fn a_refusal_is_told() {
+fn a_refusal_is_an_error() {
     let _dog = watchdog();
     by_both(|| {
         let address = {
@@ -187,7 +187,7 @@ fn connecting_to_a_full_listener_times_out() {
         socket.listen(0).unwrap();
         let address = socket.local_addr().unwrap().as_socket().unwrap();
         let some = Duration::from_millis(50);
-        // Nobody accepts, so before long one finds no room.
+        // Nobody accepts, so the backlog is full after a few connections.
         let mut held = Vec::new();
         let error = loop {
             match TcpStream::connect_timeout(&address, some) {
@@ -201,7 +201,7 @@ fn connecting_to_a_full_listener_times_out() {
 }
 
 #[test]
-fn timeouts_are_heeded_and_shared_by_clones() {
+fn timeouts_are_obeyed_and_shared_by_clones() {
     let _dog = watchdog();
     by_both(|| {
         let (a, b) = pair();
@@ -220,7 +220,7 @@ fn timeouts_are_heeded_and_shared_by_clones() {
             }
         };
         assert_eq!(full.kind(), ErrorKind::TimedOut);
-        // It can be used on.
+        // The socket is usable afterwards.
         (&b).write_all(b"on").unwrap();
         let mut word = [0; 2];
         assert_eq!(a.peek(&mut word).unwrap(), 2);
@@ -246,7 +246,7 @@ fn a_deadline_ends_an_accept() {
 }
 
 #[test]
-fn a_shutdown_ends_who_reads() {
+fn a_shutdown_ends_a_read() {
     let _dog = watchdog();
     by_both(|| {
         let (a, _b) = pair();

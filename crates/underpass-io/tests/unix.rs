@@ -45,7 +45,7 @@ fn a_listener_at_a_path_is_connected_to() {
 }
 
 #[test]
-fn who_finds_the_backlog_full_connects_in_the_end() {
+fn a_client_that_finds_the_backlog_full_connects_in_the_end() {
     let _dog = watchdog();
     by_both(|| {
         let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! The proof is in `README.md`.
 
-use crate::runtime::{Brief, asymmetric, brief, const_fn, heavy, here, light};
+use crate::runtime::{BriefSection, asymmetric, brief, const_fn, heavy, here, light};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use underpass_seam::spin_hint;
 
@@ -54,7 +54,7 @@ pub(crate) struct BiasedEntry<'a> {
     inside: &'a AtomicBool,
     // Dropped after `drop` has left: a thread that revokes the bias waits for us.
     #[allow(dead_code)]
-    brief: Brief,
+    brief: BriefSection,
 }
 
 impl Bias {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 pub(crate) use crate::suspend::{suspend, wake};
 #[cfg(not(underpass_loom))]
 pub(crate) use underpass_threads::{
-    Awaited, Brief, Control, Critical, Wait, Woken, brief, critical, me, panicking, yield_now,
+    Awaited, BriefSection, Control, CriticalSection, Wait, Woken, brief, critical, me, panicking, yield_now,
 };
 
 #[cfg(not(underpass_loom))]
@@ -193,17 +193,17 @@ mod stand_in {
     }
 
     #[derive(Debug)]
-    pub struct Critical;
+    pub struct CriticalSection;
 
-    pub fn critical() -> Critical {
-        Critical
+    pub fn critical() -> CriticalSection {
+        CriticalSection
     }
 
     #[derive(Debug)]
-    pub struct Brief;
+    pub struct BriefSection;
 
-    pub fn brief() -> Brief {
-        Brief
+    pub fn brief() -> BriefSection {
+        BriefSection
     }
 
     pub fn panicking() -> bool {

@@ -2,7 +2,7 @@
 //! poll for some time inside. Beside the lock lie hints for threads that don't enter.
 
 use crate::bias::{Bias, BiasedEntry};
-use crate::runtime::{Critical, const_fn, critical};
+use crate::runtime::{CriticalSection, const_fn, critical};
 use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_seam::spin_hint;
 
@@ -37,7 +37,7 @@ pub struct SpinGuard<'a> {
 enum Way<'a> {
     /// By the word: then no other thread can enter.
     #[allow(dead_code)] // Dropped after `drop` has left.
-    Word(Critical),
+    Word(CriticalSection),
     #[allow(dead_code)] // As above.
     Biased(BiasedEntry<'a>),
 }

@@ -1,191 +1,117 @@
 //! User-level threads: FastThreads' part of URPC, and OThreads.
 //!
-//! *Decides:* what a thread is ([`Control`]), how one is started ([`spawn`]), which runs next, how
-//! one is suspended and woken ([`suspend()`], [`Control::wake`]), and what an activation does when
-//! none can run.
+//! *Decides:* what a thread is ([`Control`]), how a thread is started ([`spawn`]), and which runs
+//! next. It also decides how a thread is suspended and woken ([`suspend()`], [`Control::wake`]),
+//! and what an activation does when none of its threads can run.
 //!
-//! *Must not know:* channels. What an idle activation looks at is a
+//! *Must not know:* channels. What an idle activation polls is a
 //! [`Line`](underpass_processor::Line).
 //!
-//! A thread that has started stays on its activation, so a reference to a `std::thread_local!`, an
-//! `Rc` and a guard stay on their kernel thread across a wait. Only threads that have not started
-//! yet are stolen, and those that were made [`migrating`](Builder::migrating). One thing is not as
-//! with kernel threads: the threads of an activation interleave on one kernel thread, which the
-//! crate `scoped-tls` does not expect ([`thread_local!`](crate::thread_local) has the remedy).
-//! Plain kernel threads may use everything here too: they sleep in the kernel.
+//! A thread that has started stays on its activation. So a reference to a `std::thread_local!`, an
+//! `Rc` and a guard stay on their kernel thread across a wait. Only two kinds of threads move to
+//! another activation: unstarted ones are stolen, and [`migrating`](Builder::migrating) ones may go
+//! on elsewhere after each wait.
 //!
-//! *Read first:* `control.rs`, then `suspend.rs`, then `scheduler.rs`.
+//! One thing differs from kernel threads: the threads of an activation interleave on one kernel
+//! thread. The crate `scoped-tls` does not expect that ([`thread_local!`](crate::thread_local) has
+//! the remedy). Plain kernel threads may use everything here too: they sleep in the kernel.
+//!
+//! | folder | what is in it |
+//! |---|---|
+//! | `thread` | what a program uses: starting, joining and cancelling threads, blocking calls, thread-locals, stacks |
+//! | `sched` | the scheduler of one activation: ready list, switching, stealing, idling, thread runners |
+//! | `wait` | suspending the calling thread, latches, waiting for replies, what ends a wait |
+//! | `serve` | serving incoming calls: the dispatcher, listeners, E-stacks |
+//! | `diagnose` | dumps, deadlocks, stack overflows, the table for debuggers |
+//! | `block` | control blocks and their fields |
+//! | `lists` | lists of control blocks |
+//!
+//! *Read first:* `block/control.rs`, then `wait/suspend.rs`, then `sched/scheduler.rs`.
 
 #[cfg(not(underpass_loom))]
-mod ask;
+mod block;
 #[cfg(not(underpass_loom))]
-mod blocked;
+mod diagnose;
 #[cfg(not(underpass_loom))]
-mod blocking;
+mod lists;
 #[cfg(not(underpass_loom))]
-mod body;
+mod sched;
 #[cfg(not(underpass_loom))]
-mod builder;
+mod serve;
 #[cfg(not(underpass_loom))]
-mod calls;
+mod start;
 #[cfg(not(underpass_loom))]
-mod carrier;
-#[cfg(not(underpass_loom))]
-mod circles;
-#[cfg(not(underpass_loom))]
-mod control;
-#[cfg(not(underpass_loom))]
-mod current;
-#[cfg(not(underpass_loom))]
-mod deadlock;
-#[cfg(not(underpass_loom))]
-mod debugger;
-#[cfg(not(underpass_loom))]
-mod dispatcher;
-#[cfg(not(underpass_loom))]
-mod dump;
-#[cfg(not(underpass_loom))]
-mod estacks;
-#[cfg(not(underpass_loom))]
-mod findings;
-#[cfg(not(underpass_loom))]
-mod free;
-#[cfg(not(underpass_loom))]
-mod guards;
-#[cfg(not(underpass_loom))]
-mod handle;
-#[cfg(not(underpass_loom))]
-mod hold;
-#[cfg(not(underpass_loom))]
-mod hooks;
-#[cfg(not(underpass_loom))]
-mod idle;
-#[cfg(not(underpass_loom))]
-mod interrupt;
-#[cfg(not(underpass_loom))]
-mod kept;
-#[cfg(not(underpass_loom))]
-mod kernel;
-#[cfg(not(underpass_loom))]
-mod latch;
-#[cfg(not(underpass_loom))]
-mod listener;
-#[cfg(not(underpass_loom))]
-mod local;
-#[cfg(not(underpass_loom))]
-mod mailbox;
-#[cfg(not(underpass_loom))]
-mod outside;
-#[cfg(not(underpass_loom))]
-mod overflow;
-#[cfg(not(underpass_loom))]
-mod owned;
-#[cfg(not(underpass_loom))]
-mod panicking;
-#[cfg(not(underpass_loom))]
-mod quit;
-#[cfg(not(underpass_loom))]
-mod ready;
-#[cfg(not(underpass_loom))]
-mod registry;
-#[cfg(not(underpass_loom))]
-mod report;
-#[cfg(not(underpass_loom))]
-mod ring;
-#[cfg(not(underpass_loom))]
-mod scheduler;
-#[cfg(not(underpass_loom))]
-mod scope;
-#[cfg(not(underpass_loom))]
-mod served;
-#[cfg(not(underpass_loom))]
-mod show;
-#[cfg(not(underpass_loom))]
-mod spare;
-#[cfg(not(underpass_loom))]
-mod stacks;
-#[cfg(not(underpass_loom))]
-mod surplus;
-#[cfg(not(underpass_loom))]
-mod suspend;
-#[cfg(not(underpass_loom))]
-mod switching;
-#[cfg(not(underpass_loom))]
-mod tick;
-#[cfg(not(underpass_loom))]
-mod timers;
-#[cfg(not(underpass_loom))]
-mod trace;
+mod thread;
 #[cfg(not(underpass_loom))]
 mod wait;
-#[cfg(not(underpass_loom))]
-mod wakes;
 
-/// The protocol apart from threads, for its models.
+/// For the models.
 #[cfg(underpass_loom)]
-pub mod mailbox;
-/// The links of lists, for the models.
-#[cfg(underpass_loom)]
-pub mod ready;
-/// The protocol apart from threads, for its models.
-#[cfg(underpass_loom)]
-pub mod ring;
+pub mod lists;
 
 #[cfg(not(underpass_loom))]
-pub use blocked::{Watcher, blocked, watch_blocked};
+pub use block::control::Control;
 #[cfg(not(underpass_loom))]
-pub use blocking::{blocking, blocking_here};
+pub use block::suspension::{Awaited, Wait, Woken};
 #[cfg(not(underpass_loom))]
-pub use builder::{Builder, spawn};
+pub use block::thread_id::ThreadId;
 #[cfg(not(underpass_loom))]
-pub use calls::{apart, calls_end, calls_may_end, finish, let_calls_end, unwanted};
+pub use diagnose::deadlock_search::{Deadlock, Deadlocked};
 #[cfg(not(underpass_loom))]
-pub use carrier::trim;
+pub use diagnose::dump::{Dump, ThreadReport, deadlocks, dump};
 #[cfg(not(underpass_loom))]
-pub use circles::{Deadlock, Deadlocked};
+pub use diagnose::dump_on_quit::dump_on_quit;
 #[cfg(not(underpass_loom))]
-pub use control::Control;
+pub use diagnose::monitor_findings::MonitorFindings;
 #[cfg(not(underpass_loom))]
-pub use current::{cancelled, checkpoint, current, on_user_thread, sleep, yield_now};
+pub use diagnose::report::State;
 #[cfg(not(underpass_loom))]
-pub use dispatcher::SHARE;
+pub use diagnose::std_guards::HeldUp;
 #[cfg(not(underpass_loom))]
-pub use dump::{Dump, ThreadReport, deadlocks, dump};
+pub use diagnose::trace::Trace;
 #[cfg(not(underpass_loom))]
-pub use estacks::{EStacks, bound_e_stacks, e_stacks, e_stacks_within, provide_e_stacks, short_of_e_stacks};
+pub use sched::activations::{invite, invite_or_check, wake_all_idle, wake_idle};
 #[cfg(not(underpass_loom))]
-pub use findings::Found;
+pub use sched::no_preempt::{BriefSection, CriticalSection, NoPreempt, brief, critical, no_preempt};
 #[cfg(not(underpass_loom))]
-pub use guards::HeldUp;
+pub use sched::panic_count::panicking;
 #[cfg(not(underpass_loom))]
-pub use handle::{JoinHandle, Thread, ThreadId, panic_message, park, park_timeout};
+pub use sched::runner::trim;
 #[cfg(not(underpass_loom))]
-pub use hold::{Brief, Critical, NoPreempt, brief, critical, no_preempt};
+pub use sched::switch_hooks::{Switches, watch_switches};
 #[cfg(not(underpass_loom))]
-pub use hooks::{Switches, current_id, watch_switches};
+pub use serve::blocked_watch::{BlockedWatcher, blocked, watch_blocked};
 #[cfg(not(underpass_loom))]
-pub use latch::Latch;
+pub use serve::dispatcher::SHARE;
 #[cfg(not(underpass_loom))]
-pub use local::{AccessError, LocalKey};
+pub use serve::estacks::{
+    EStacks, bound_e_stacks, e_stacks, e_stacks_within, provide_e_stacks, short_of_e_stacks,
+};
 #[cfg(not(underpass_loom))]
-pub use outside::{invite, invite_or_check, start, wake_all_idle, wake_idle};
+pub use serve::served_line::served;
 #[cfg(not(underpass_loom))]
-pub use panicking::panicking;
+pub use start::start;
 #[cfg(not(underpass_loom))]
-pub use quit::dump_on_quit;
+pub use thread::blocking::{blocking, blocking_here};
 #[cfg(not(underpass_loom))]
-pub use report::State;
+pub use thread::builder::{Builder, spawn};
 #[cfg(not(underpass_loom))]
-pub use scope::{Scope, ScopedJoinHandle, scope};
+pub use thread::current::{cancelled, checkpoint, current, current_id, on_user_thread, sleep, yield_now};
 #[cfg(not(underpass_loom))]
-pub use served::served;
+pub use thread::handle::{JoinHandle, Thread, panic_message, park, park_timeout};
 #[cfg(not(underpass_loom))]
-pub use stacks::{stack_bounds, with_stack};
+pub use thread::local::{AccessError, LocalKey};
 #[cfg(not(underpass_loom))]
-pub use suspend::{Awaited, Wait, Woken, me, suspend};
+pub use thread::scope::{Scope, ScopedJoinHandle, scope};
 #[cfg(not(underpass_loom))]
-pub use trace::Trace;
+pub use thread::stack::{stack_bounds, with_stack};
 #[cfg(not(underpass_loom))]
-pub use wait::{InTurn, Opens, alone, force, lent_by, wait_on, wait_registered};
+pub use wait::call_cancellation::{apart, calls_end, calls_may_end, finish, let_calls_end, unwanted};
 #[cfg(not(underpass_loom))]
-pub use wakes::Wakes;
+pub use wait::latch::Latch;
+#[cfg(not(underpass_loom))]
+pub use wait::suspend::{me, suspend};
+#[cfg(not(underpass_loom))]
+pub use wait::wait_on::{BlocksAtOnce, Opens, alone, force, lent_by, wait_on, wait_registered};
+#[cfg(not(underpass_loom))]
+pub use wait::wake_many::Wakes;

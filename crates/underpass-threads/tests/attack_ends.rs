@@ -1,4 +1,4 @@
-//! The ends of threads, where something is amiss.
+//! Ends of threads that misuse the package: leaked sections, self-joins, panics of lines.
 
 mod common;
 
@@ -11,8 +11,8 @@ use underpass_threads::{
     Builder, ScopedJoinHandle, Switches, ThreadId, no_preempt, park, scope, spawn, watch_switches, yield_now,
 };
 
-/// A thread that forgot to allow preemption again took it from all that ran on its activation
-/// afterwards.
+/// A thread that leaks a section without preemption must not take preemption from the threads that
+/// run on its activation afterwards.
 #[test]
 fn a_forgotten_section_ends_with_its_thread() {
     with_processors(&[1], || {
@@ -27,7 +27,7 @@ fn a_forgotten_section_ends_with_its_thread() {
     });
 }
 
-/// Its result was never dropped, and a scope waited for that for ever.
+/// The result of such a thread is dropped, and its scope does not wait for ever.
 #[test]
 fn a_thread_that_joins_itself_panics_and_ends() {
     let _dog = watchdog();
@@ -46,7 +46,7 @@ fn a_thread_that_joins_itself_panics_and_ends() {
         });
     }));
     assert!(ended.is_err());
-    // Likewise one without a scope: what it has is dropped.
+    // The same without a scope: what the thread holds is dropped.
     let kept = Arc::new(());
     let (inside, place) = (kept.clone(), Arc::new(Mutex::new(None)));
     let shared = place.clone();
@@ -64,9 +64,9 @@ fn a_thread_that_joins_itself_panics_and_ends() {
     }
 }
 
-/// Who watches the switches was never told of the last pause of a thread.
+/// A watcher of switches is called for the last pause of a thread too.
 #[test]
-fn watchers_are_told_of_each_end() {
+fn watchers_see_each_end() {
     #[derive(Default)]
     struct Count {
         resumed: AtomicU32,
@@ -102,7 +102,7 @@ fn watchers_are_told_of_each_end() {
     });
 }
 
-/// Where calls come that panic beyond what a server catches.
+/// A line whose calls panic where no server catches it.
 #[derive(Default)]
 struct Faulty {
     calls: AtomicU32,
@@ -146,14 +146,14 @@ impl Line for Faulty {
     }
 }
 
-/// The activation took no calls any more, and whoever used the dispatcher's control block next was
-/// taken for it.
+/// After the panic of a line, the activation still takes calls, and the next thread with the
+/// dispatcher's control block is not taken for the dispatcher.
 #[test]
 fn an_activation_takes_calls_after_a_line_has_panicked() {
     with_processors(&[1], || {
         let line = Arc::new(Faulty::default());
         lines::add(line.clone());
-        // It keeps the activation from idling, where another dispatcher is begun in any case.
+        // It keeps the activation from idling, where another dispatcher is started in any case.
         let done = Arc::new(AtomicU32::new(0));
         let seen = done.clone();
         let busy = spawn(move || {

@@ -1,5 +1,5 @@
-//! Migrating threads: what the compiler remembers of a kernel thread, and threads that want an
-//! activation of their own besides.
+//! Migrating threads: what the compiler remembers of a kernel thread, and migrating threads that
+//! are also dedicated.
 
 mod common;
 
@@ -10,7 +10,7 @@ use underpass_threads::{Builder, JoinHandle, critical, no_preempt, spawn, yield_
 
 const YIELDS: u32 = 20_000;
 
-/// As a program might have it: all of this is inlined into one function.
+/// As in a program: all of this is inlined into one function.
 #[inline(never)]
 fn yield_in_a_loop() {
     for _ in 0..YIELDS {
@@ -33,12 +33,12 @@ fn hold_in_a_loop(count: &AtomicU32) {
 }
 
 fn migrating(builder: Builder, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    // SAFETY: the bodies here hold nothing of their kernel thread.
+    // SAFETY: the bodies here hold nothing that belongs to their kernel thread.
     unsafe { builder.migrating() }.spawn(body).unwrap()
 }
 
-/// The address of a variable of the kernel thread was kept over a switch, in optimized builds, and
-/// another one's was changed.
+/// In optimized builds, the address of a kernel thread's variable must not be kept over a switch:
+/// another kernel thread's variable would be changed.
 #[test]
 fn sections_are_counted_where_the_thread_is_now() {
     static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -63,8 +63,8 @@ fn sections_are_counted_where_the_thread_is_now() {
     });
 }
 
-/// An activation that a dedicated thread had left by migrating stayed closed to all others, and in
-/// the end all were.
+/// An activation that a dedicated thread has left by migrating must not stay closed to other
+/// threads.
 #[test]
 fn a_dedicated_thread_that_migrates_closes_no_activation_behind_it() {
     with_processors(&[1, 2], || {

@@ -1,4 +1,4 @@
-//! Threads that keep an activation busy without ever being ready on it, and what others wait for
+//! Threads that keep an activation busy without ever being ready on it, and threads that wait
 //! meanwhile.
 
 mod common;
@@ -40,13 +40,13 @@ fn wanderers(count: u32) -> Busy {
                 yield_now();
             }
         };
-        // SAFETY: it holds nothing of its kernel thread.
+        // SAFETY: it holds nothing that belongs to its kernel thread.
         drop(unsafe { Builder::new().migrating() }.spawn(wander).unwrap());
     }
     Busy(stop)
 }
 
-/// One that sleeps, on an activation, and goes on in time.
+/// A thread sleeps on an activation, and goes on in time.
 fn sleeper() -> JoinHandle<()> {
     spawn(|| (0..20).for_each(|_| sleep(Duration::from_millis(1))))
 }
@@ -93,7 +93,7 @@ fn a_dedicated_thread_begins_while_threads_start_and_end() {
     });
 }
 
-/// Somebody outside of this process who says how many bytes of addresses it may have.
+/// A helper process that limits the address space of this one.
 struct Limit {
     setter: Child,
     done: BufReader<ChildStdout>,
@@ -116,7 +116,8 @@ impl Limit {
         Self { setter, done }
     }
 
-    /// No more than so many further bytes; all that this process wants if none is said.
+    /// Limits this process's address space to `more` bytes beyond what it has. `None` removes the
+    /// limit.
     fn set(&mut self, more: Option<u64>) {
         let status = std::fs::read_to_string("/proc/self/statm").expect("it tells of this process");
         let pages: u64 = status.split(' ').next().expect("it has words").parse().expect("a number");
@@ -139,7 +140,7 @@ impl Drop for Limit {
 fn timers_end_while_there_is_no_memory_for_a_stack() {
     with_processors(&[1], || {
         static BEGUN: AtomicU32 = AtomicU32::new(0);
-        // They hold what there is until their time has come.
+        // They hold all memory that there is until their timers fire.
         let holds = || {
             BEGUN.fetch_add(1, Ordering::Relaxed);
             sleep(Duration::from_millis(300));
@@ -165,7 +166,7 @@ fn timers_end_while_there_is_no_memory_for_a_stack() {
 #[test]
 fn a_blocking_call_is_made_though_there_are_no_more_kernel_threads() {
     with_processors(&[1], || {
-        // Another lives on the activation, so that the call wants a kernel thread of its own.
+        // Another thread lives on the activation, so the call needs a kernel thread of its own.
         let other = spawn(park);
         let mut limit = Limit::new();
         let caller = spawn(move || {
@@ -173,7 +174,7 @@ fn a_blocking_call_is_made_though_there_are_no_more_kernel_threads() {
             limit.set(Some(256 << 10));
             let made = std::panic::catch_unwind(|| blocking(|| current().id()));
             limit.set(None);
-            // What was not made must not be made later, when what it refers to is gone.
+            // A call that was not made must not be made later, when what it refers to is gone.
             let later = blocking(|| 7);
             (made.is_ok(), later)
         });

@@ -1,5 +1,4 @@
-//! Activations that serve calls divide the lines among themselves, and one that is alone serves
-//! all.
+//! Activations that serve calls divide the lines among themselves. One that is alone serves all.
 
 mod common;
 
@@ -12,7 +11,7 @@ use underpass_threads::wake_all_idle;
 
 const LINES: usize = 2;
 
-/// What both lines have in common: calls wait on them always, until it is over.
+/// The state that both lines share: calls wait on them all the time, until the test is over.
 #[derive(Default)]
 struct Load {
     over: AtomicBool,
@@ -20,7 +19,7 @@ struct Load {
     serves: [AtomicUsize; LINES],
     /// Calls of each line that were served.
     served: [AtomicU64; LINES],
-    /// Times that calls of both lines were served at once, by two.
+    /// How often calls of both lines were served at the same time, by two activations.
     met: AtomicU64,
 }
 
@@ -45,7 +44,7 @@ impl Line for End {
         self.load.served[self.number].load(Ordering::Acquire) as u32
     }
     fn serve(&self, _: u64) -> bool {
-        /// A call of some microseconds.
+        /// A call of a few microseconds.
         const LOOKS: u32 = 300;
         if !self.pending() {
             return false;
@@ -92,7 +91,7 @@ impl Line for End {
     }
 }
 
-/// Lays the load on this domain's activations, of lines with this owner, until `enough` of it was
+/// Puts the load of lines with this owner on this domain's activations, until `enough` of it was
 /// seen.
 fn serve_until(processors: u32, owner: Option<usize>, enough: impl Fn(&Load) -> bool) {
     let load = Arc::new(Load::default());
@@ -104,7 +103,7 @@ fn serve_until(processors: u32, owner: Option<usize>, enough: impl Fn(&Load) -> 
             Arc::new(end)
         })
         .collect();
-    // As many activations as may run are there, and sleep.
+    // As many activations as may run exist, and sleep.
     let there = Arc::new(AtomicU32::new(0));
     let threads = (0..processors).map(|_| {
         let there = there.clone();
@@ -124,7 +123,7 @@ fn serve_until(processors: u32, owner: Option<usize>, enough: impl Fn(&Load) -> 
         std::thread::yield_now();
     }
     load.over.store(true, Ordering::Release);
-    // Who serves no more keeps nothing.
+    // An activation that has stopped serving owns no line.
     while ends.iter().any(|end| end.owner.get().is_some()) {
         std::thread::yield_now();
     }
@@ -136,7 +135,7 @@ fn serve_until(processors: u32, owner: Option<usize>, enough: impl Fn(&Load) -> 
 #[test]
 fn two_activations_serve_two_lines_at_once() {
     with_processors(&[2], || {
-        // The second one is called by the first, which has more to do than one can.
+        // The first activation wakes the second one, because it has more to do than one can.
         serve_until(2, None, |load| load.met.load(Ordering::Acquire) > 1_000);
     });
 }
@@ -150,10 +149,10 @@ fn one_activation_serves_all_lines() {
 
 #[test]
 fn lines_of_an_owner_that_takes_no_calls_are_taken_over() {
-    /// No activation has this number: it is like one whose kernel thread waits for a processor.
+    /// No activation has this number. It is like one whose kernel thread waits for a processor.
     const AWAY: usize = 63;
     with_processors(&[1], || {
-        // Whoever serves leaves no line to it in the end.
+        // In the end no line is left to it.
         serve_until(1, Some(AWAY), |load| {
             load.served.iter().all(|served| served.load(Ordering::Acquire) > 0)
         });

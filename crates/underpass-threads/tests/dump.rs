@@ -1,4 +1,4 @@
-//! What a dump says of threads in each state, and that it can be taken at any time.
+//! What a dump reports of threads in each state. It can be taken at any time.
 
 mod common;
 mod held;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc;
 use underpass_threads::{Builder, Dump, State, ThreadReport, blocking, dump, park, spawn, yield_now};
 
-/// Dumps until the thread of that name is as it should be.
+/// Takes dumps until the thread of that name is in the expected state.
 #[track_caller]
 fn until(name: &str, is: impl Fn(&ThreadReport) -> bool) -> (Dump, ThreadReport) {
     loop {
@@ -63,15 +63,15 @@ fn threads_in_all_other_states_are_told_apart() {
         Builder::new().name("computes").dedicated().spawn(body).unwrap()
     };
     // The first dump may have come just before it began.
-    let silent = loop {
+    let unresponsive = loop {
         let (dump, thread) = until("computes", |thread| thread.state == State::Running);
-        if dump.silent.contains(&thread.activation.unwrap()) && !thread.trace.is_empty() {
+        if dump.unresponsive.contains(&thread.activation.unwrap()) && !thread.trace.is_empty() {
             let trace = thread.trace.to_string();
             assert!(trace.contains("tests/dump.rs:"), "{trace}");
             break dump;
         }
     };
-    assert!(silent.to_string().contains("does not answer"));
+    assert!(unresponsive.to_string().contains("does not answer"));
     go_on.store(false, Ordering::Relaxed);
     computes.join().unwrap();
 
@@ -101,7 +101,7 @@ fn threads_in_all_other_states_are_told_apart() {
 }
 
 #[test]
-fn who_dumps_runs() {
+fn the_thread_that_dumps_is_running() {
     let _watchdog = watchdog();
     let body = || {
         let dump = dump();
@@ -162,7 +162,8 @@ fn dumps_are_taken_while_threads_come_and_go() {
                                 ran.fetch_add(1, Ordering::Relaxed);
                             };
                             let builder = Builder::new().name(format!("brief {i}"));
-                            // SAFETY: it holds nothing of a kernel thread across its yield.
+                            // SAFETY: it holds nothing that belongs to a kernel thread across its
+                            // yield.
                             let builder = if i % 4 == 0 { unsafe { builder.migrating() } } else { builder };
                             builder.spawn(body).unwrap()
                         })
@@ -222,8 +223,8 @@ fn hogs() {
             drop(std::hint::black_box(std::backtrace::Backtrace::force_capture()));
         }),
     ];
-    // Those that compute for as long as a dump is patient don't answer, and are interrupted
-    // wherever they are.
+    // Activations on which a thread computes longer than a dump waits don't answer, and are
+    // interrupted wherever they are.
     let names = ["allocating hog", "unwinding hog", "looking hog"];
     let mut seen = [0; 3];
     while seen.iter().any(|&times| times < 3) {

@@ -1,5 +1,5 @@
-//! Places where things meet that seldom do: thread-locals of kernel threads and in results'
-//! destructors, wakes of oneself, blocking calls inside of blocking calls. Each was wrong once.
+//! Rare combinations: thread-locals of kernel threads and in destructors of results, threads that
+//! wake themselves, blocking calls inside of blocking calls. Each has been wrong once.
 
 mod common;
 
@@ -37,7 +37,7 @@ fn a_kernel_thread_s_variables_end_with_it() {
         });
         kernel_thread.join().unwrap();
         assert_eq!(drops.load(Ordering::Relaxed), 1);
-        // Those that get its control block, of either kind, begin with variables of their own.
+        // Threads of either kind that get its control block begin with variables of their own.
         for _ in 0..200 {
             assert_eq!(std::thread::spawn(|| NUMBER.with(Cell::get)).join().unwrap(), 0);
             assert_eq!(spawn(|| NUMBER.with(Cell::get)).join().unwrap(), 0);
@@ -89,7 +89,7 @@ fn a_wake_may_come_before_its_suspension_from_the_thread_itself() {
         for _ in 0..10 {
             // SAFETY: for the suspension that follows.
             unsafe { me().wake() };
-            // SAFETY: its wake came first, and `Nothing` is never abandoned.
+            // SAFETY: its wake-up came first, and `Nothing` is never abandoned.
             let woken = unsafe { suspend(me(), &Nothing, None, false) };
             assert_eq!(woken, Woken::Woken);
         }
@@ -119,7 +119,7 @@ fn in_a_blocking_call_everything_works_as_on_a_kernel_thread() {
         seven + blocking(|| 1)
     };
     with_processors(&[1, 2], || {
-        // Alone on its activation; then with a sibling that has started there.
+        // First alone on its activation, then with a sibling that has started there.
         assert_eq!(spawn(move || blocking(everything)).join().unwrap(), 8);
         let beside = spawn(move || {
             let sibling = spawn(|| (0..3).for_each(|_| yield_now()));

@@ -1,4 +1,4 @@
-//! A client that floods takes its share, and no more.
+//! A client that floods gets its share, and no more.
 
 mod common;
 
@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_processor::{Line, lines};
 use underpass_threads::{SHARE, wake_all_idle, yield_now};
 
-/// A client that always has calls waiting, until `left` is used up, and beside it one that makes a
-/// call now and then.
+/// One client that always has calls waiting until `left` is used up, and another that makes a call
+/// now and then.
 struct Both {
     left: AtomicU64,
-    /// Calls of the flood that were begun.
+    /// How many calls of the flood were begun.
     flood: AtomicU64,
-    /// What `flood` was when the other's call came, or `NONE`.
+    /// The value of `flood` when the other client's call came, or `NONE`.
     came: AtomicU64,
     served: AtomicU64,
-    /// The most calls of the flood that were begun while one of the other's waited.
+    /// The most calls of the flood that were begun while one call of the other waited.
     most: AtomicU64,
     pauses: bool,
 }
@@ -25,7 +25,7 @@ struct Both {
 const NONE: u64 = u64::MAX;
 
 impl Both {
-    /// The other's call comes while one of the flood is served.
+    /// The other's call comes while a call of the flood is served.
     fn serve_flood(&self) -> bool {
         if self.left.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |left| left.checked_sub(1)).is_err() {
             return false;
@@ -93,7 +93,7 @@ impl Line for End {
     }
 }
 
-/// Floods with many calls, and gives the most that the other's call waited for.
+/// Floods with many calls, and returns the most of them that the other's call waited for.
 fn flood(pauses: bool) -> u64 {
     const CALLS: u64 = 20_000;
     let both = Arc::new(Both {
@@ -104,7 +104,8 @@ fn flood(pauses: bool) -> u64 {
         most: AtomicU64::new(0),
         pauses,
     });
-    // The flood first: who always began with the first line would never come to the other.
+    // The flood's line first: a dispatcher that always began with the first line would never come
+    // to the other.
     let ends = [true, false].map(|floods| {
         let line: Arc<dyn Line> = Arc::new(End { both: both.clone(), floods, word: AtomicU32::new(0) });
         lines::add(line.clone());
@@ -132,8 +133,8 @@ fn a_flood_delays_anothers_call_by_its_share() {
 fn a_flood_of_procedures_that_pause_does_not_either() {
     with_processors(&[1], || {
         underpass_threads::spawn(|| ()).join().unwrap();
-        // Each that pauses is begun by a dispatcher of its own, and the next goes on with the next
-        // line.
+        // Each call that pauses has a dispatcher of its own, and the next dispatcher goes on with
+        // the next line.
         let waited = flood(true);
         assert!(waited <= u64::from(SHARE), "{waited}");
     });

@@ -1,5 +1,5 @@
-//! On one processor, threads that give way all the time, or have activations of their own, hold up
-//! nobody who has not started, wherever that one waits.
+//! On one processor, threads that yield all the time, or have activations of their own, never hold
+//! up unstarted threads, wherever those wait.
 
 use std::io::{Read, Write, pipe};
 use std::sync::Arc;
@@ -32,12 +32,12 @@ fn yields_until(end: &Arc<AtomicBool>) -> JoinHandle<()> {
 }
 
 #[test]
-fn one_who_waits_in_the_ring_of_an_activation_that_blocks_starts() {
+fn a_thread_in_the_ring_of_an_activation_that_blocks_starts() {
     one_processor();
     let first = spawn(|| {
         let (mut reader, mut writer) = pipe().unwrap();
         let end = Arc::new(AtomicBool::new(false));
-        // Both wait in the ring of this activation, which goes into the kernel before they start.
+        // Both wait in the ring of this activation, which blocks in the kernel before they start.
         let busy = yields_until(&end);
         let last = spawn(move || writer.write_all(&[1]).unwrap());
         blocking(move || reader.read_exact(&mut [0]).unwrap());
@@ -49,7 +49,7 @@ fn one_who_waits_in_the_ring_of_an_activation_that_blocks_starts() {
 }
 
 #[test]
-fn one_who_wants_an_activation_of_its_own_gets_it() {
+fn a_dedicated_thread_gets_an_activation() {
     one_processor();
     let end = Arc::new(AtomicBool::new(false));
     let busy = [yields_until(&end), yields_until(&end)];
@@ -59,14 +59,14 @@ fn one_who_wants_an_activation_of_its_own_gets_it() {
     busy.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// Rounds, of which the monitor may have had a hand in some, but not in each.
+/// In some of these rounds the monitor may have helped, but not in each.
 const ROUNDS: u64 = 200;
 
 #[test]
-fn an_idle_activation_leaves_its_processor_to_those_whom_it_would_not_take() {
+fn an_idle_activation_leaves_its_processor_to_threads_that_it_would_not_take() {
     one_processor();
-    // It lives on an activation that has nothing else to do, and which may not take who wants one
-    // of its own.
+    // It lives on an activation that has nothing else to do, and that may not take a dedicated
+    // thread.
     let parked = spawn(park);
     let before = metrics().preemptions();
     for n in 0..ROUNDS {

@@ -1,5 +1,5 @@
 //! What gdb shows of threads that run, are ready and are suspended, in a live process and in a
-//! core. Where there is no gdb it only says so.
+//! core. Without gdb the test only prints that it was skipped.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn deepest(depth: u32) {
     std::hint::black_box(depth);
 }
 
-/// Here gdb stops.
+/// gdb stops here.
 #[inline(never)]
 #[unsafe(no_mangle)]
 extern "C" fn underpass_test_gdb_looks() {
@@ -36,7 +36,7 @@ fn runs_right_here() {
     }
 }
 
-/// What gdb runs: all on one activation.
+/// The process that gdb runs: all threads on one activation.
 fn inferior() {
     let threads = underpass_threads::spawn(|| {
         let sleeper = Builder::new().name("sleeper").spawn(|| deepest(3)).unwrap();
@@ -65,13 +65,13 @@ fn inferior() {
     yielder.join().unwrap();
 }
 
-/// What gdb says to these commands, about the child that stands in `runs_right_here`, or about its
+/// gdb's output for these commands, about the child that stands in `runs_right_here`, or about its
 /// core.
 fn gdb(arguments: &[&str], commands: &[&str]) -> String {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tools/gdb/underpass.py");
     let mut gdb = Command::new("gdb");
     gdb.args(["-nx", "-batch", "-ex", "set disable-randomization off", "-ex", "set debuginfod enabled off"]);
-    // What it says of kernel threads comes between two pieces of a line of the inferior's.
+    // Its messages about kernel threads may come in the middle of a line of the inferior's output.
     gdb.args(["-ex", "set print thread-events off", "-ex", &format!("source {}", script.display())]);
     for command in commands {
         gdb.args(["-ex", command]);
@@ -82,7 +82,7 @@ fn gdb(arguments: &[&str], commands: &[&str]) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Checks what `underpass threads` and `underpass bt sleeper` say.
+/// Checks the output of `underpass threads` and `underpass bt sleeper`.
 fn check(said: &str) {
     let line = |name: &str| {
         let lines: Vec<_> =
@@ -143,7 +143,7 @@ fn gdb_lists_threads_and_shows_where_they_are() {
         let to = live[from..].find(end).unwrap_or_else(|| panic!("no {end}:\n{live}"));
         live[from..from + to].to_owned()
     };
-    // A thread that runs: from where it is to where its stack begins, and nothing else.
+    // The frames of a running thread, from where it is to where its stack begins, and nothing else.
     for running in [part("RUNNING\n", "THREADS\n"), part("AGAIN\n", "OVER\n")] {
         let frames: Vec<_> = running.lines().filter(|line| line.starts_with('#')).collect();
         assert!(frames[0].contains("underpass_test_gdb_looks"), "{running}");
@@ -153,7 +153,7 @@ fn gdb_lists_threads_and_shows_where_they_are() {
     }
     check(&part("THREADS\n", "ENTERED\n"));
     assert!(part("ENTERED\n", "AGAIN\n").contains("deepest"), "{live}");
-    // Some versions of gdb stumble over the exit of a process with many kernel threads, after this.
+    // Some versions of gdb fail at the exit of a process with many kernel threads, after this.
     assert!(live.contains("ok. 1 passed"), "it goes on unharmed: {live}");
     let core = match core(exe, name) {
         Ok(core) => core,
@@ -163,8 +163,8 @@ fn gdb_lists_threads_and_shows_where_they_are() {
     std::fs::remove_dir_all(core.parent().unwrap()).unwrap();
 }
 
-/// The core of an inferior that died where gdb would have looked, if the kernel leaves one where it
-/// can be found.
+/// The core of an inferior that died where gdb would have stopped, if the kernel writes one to a
+/// known place.
 fn core(exe: &str, name: &str) -> Result<PathBuf, String> {
     let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
     if pattern.trim() != "core" {

@@ -1,5 +1,5 @@
-//! A guard of `std`'s mutex, held by a thread that is suspended, is reported with both threads'
-//! names where it bites.
+//! A guard of `std`'s mutex that a suspended thread holds is reported with both threads' names when
+//! it does harm.
 
 mod common;
 
@@ -10,10 +10,10 @@ use std::sync::Mutex;
 use underpass_skip::skip;
 use underpass_threads::{Builder, State, dump, park, spawn};
 
-/// What the child is: two threads of one activation, and a kernel thread that has the holder woken.
+/// The child process: two threads of one activation, and a kernel thread that wakes the holder.
 fn locks_itself_out() {
     let both = spawn(|| {
-        // Not started yet, they stay with the activation that has but one slot.
+        // Not started yet, they stay with the one activation that may run.
         let lock: &'static Mutex<u32> = Box::leak(Box::default());
         let holder = Builder::new().name("keeps the guard").spawn(move || {
             let guard = lock.lock().unwrap();
@@ -27,13 +27,13 @@ fn locks_itself_out() {
         (holder.unwrap(), other.unwrap(), waiter.unwrap())
     });
     let (holder, other, waiter) = both.join().unwrap();
-    while !dump().silent.contains(&0) {}
+    while !dump().unresponsive.contains(&0) {}
     // From now on a thread waits for the activation.
     holder.thread().unpark();
     let found = loop {
         let mut dump = dump();
         let Some(found) = dump.held_up.pop() else { continue };
-        // Who can't run is seen all the same.
+        // Threads that can't run are in the dump all the same.
         let seen = |name: &str| {
             let thread = dump.threads.iter().find(|thread| thread.name.as_deref() == Some(name)).unwrap();
             (thread.state, thread.trace.to_string())
@@ -66,9 +66,9 @@ fn a_guard_across_a_pause_is_reported_with_both_names() {
     let mut dumped = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(dumped.any(|line| line.contains("dumped: thread 'waits in the kernel' (")));
     let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let line = said.find(|line| line.contains("blocks activation")).expect("it is told");
+    let line = said.find(|line| line.contains("blocks activation")).expect("it is reported");
     assert!(line.contains("thread 'waits in the kernel' ("), "{line}");
-    // Another may be named after it, if its stack was that of a thread which had to do with the
+    // Another thread may be named after it, if that one has the stack of a thread that used the
     // lock.
     assert!(line.contains("which thread 'keeps the guard' ("), "{line}");
     assert!(line.contains("underpass::sync::Mutex"), "{line}");

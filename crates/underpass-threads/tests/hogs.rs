@@ -1,5 +1,5 @@
-//! A thread that computes for ever, on the only processor, holds up neither those that have not
-//! started nor those of other activations.
+//! A thread that computes for ever on the only processor holds up neither unstarted threads nor
+//! those of other activations.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -84,7 +84,7 @@ fn a_dedicated_hog_leaves_others_alone() {
 }
 
 #[test]
-fn who_checks_lets_siblings_run() {
+fn checkpoints_let_siblings_run() {
     one_processor();
     let stop = Arc::new(AtomicBool::new(false));
     let end = stop.clone();
@@ -99,7 +99,7 @@ fn who_checks_lets_siblings_run() {
 }
 
 #[test]
-fn who_blocks_in_the_kernel_without_a_bracket_is_found() {
+fn a_thread_that_blocks_without_a_bracket_is_found() {
     one_processor();
     let (reader, writer) = std::io::pipe().unwrap();
     let before = metrics().compensations();
@@ -109,7 +109,7 @@ fn who_blocks_in_the_kernel_without_a_bracket_is_found() {
         (&reader).read_exact(&mut byte).unwrap();
         byte[0]
     });
-    // Runs only if somebody sees that the one processor idles.
+    // Runs only if the monitor sees that the one processor idles.
     let helper = spawn(move || {
         use std::io::Write;
         (&writer).write_all(&[7]).unwrap();
@@ -120,7 +120,7 @@ fn who_blocks_in_the_kernel_without_a_bracket_is_found() {
 }
 
 #[test]
-fn who_blocks_in_brackets_leaves_the_processor_to_the_unstarted() {
+fn a_blocking_call_leaves_the_processor_to_the_unstarted() {
     one_processor();
     let (reader, writer) = std::io::pipe().unwrap();
     let blocked = spawn(move || {
@@ -144,7 +144,7 @@ fn siblings_run_while_one_is_in_a_bracket() {
     one_processor();
     let done = spawn(|| {
         let (reader, writer) = std::io::pipe().unwrap();
-        // Both have started on this activation by the time that one blocks.
+        // Both have started on this activation by the time that one of them blocks.
         let blocked = spawn(move || {
             underpass_threads::yield_now();
             blocking(move || {

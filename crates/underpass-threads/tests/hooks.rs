@@ -1,4 +1,4 @@
-//! Watchers of switches that do what they may not: nothing of it is undefined.
+//! Watchers of switches that do what they may not do: none of it is undefined behaviour.
 
 mod common;
 
@@ -12,7 +12,7 @@ use underpass_threads::{
     yield_now,
 };
 
-/// A watcher that does the same at each of some kind of switch.
+/// A watcher that runs the same function at each switch of one kind.
 struct Does<F> {
     what: F,
     resumes: bool,
@@ -31,7 +31,7 @@ impl<F: Fn() + Send + Sync> Switches for Does<F> {
     }
 }
 
-/// From now on `what` is done before each switch to a thread, or after each from one.
+/// From now on `what` runs before each switch to a thread, or after each switch from one.
 fn watch(resumes: bool, what: impl Fn() + Send + Sync + 'static) {
     assert!(watch_switches(Box::leak(Box::new(Does { what, resumes }))), "nobody else watches");
 }
@@ -56,7 +56,8 @@ fn switches() {
     }
 }
 
-/// Each was entered in the middle of a switch, and saved the scheduler's stack as the thread's.
+/// A watcher that yields, wakes and starts threads. No thread may be switched to from within it: it
+/// runs on the scheduler's stack.
 fn a_watcher_does_what_it_may(resumes: bool) {
     underpass_threads::thread_local! {
         static OWN: std::cell::Cell<u32> = std::cell::Cell::new(0);
@@ -68,7 +69,7 @@ fn a_watcher_does_what_it_may(resumes: bool) {
     watch(resumes, move || {
         assert!(!on_user_thread());
         yield_now();
-        // Another activation's watcher may have it.
+        // Another activation's watcher may hold it.
         if let Ok(mut free) = free.try_lock() {
             *free += 1;
         }
@@ -109,16 +110,16 @@ fn a_watcher_of_pauses_yields_wakes_and_starts_threads() {
 #[test]
 fn a_watcher_of_resumptions_that_waits_for_a_mutex_is_refused() {
     let said = aborts(|| waits_for_a_mutex(true));
-    assert!(said.contains("waits for a mutex, as nothing may there"), "{said}");
+    assert!(said.contains("waits for a mutex, which is not allowed there"), "{said}");
 }
 
 #[test]
 fn a_watcher_of_pauses_that_waits_for_a_mutex_is_refused() {
     let said = aborts(|| waits_for_a_mutex(false));
-    assert!(said.contains("waits for a mutex, as nothing may there"), "{said}");
+    assert!(said.contains("waits for a mutex, which is not allowed there"), "{said}");
 }
 
-/// One that a thread of the same activation holds: it would wait for ever.
+/// A mutex that a thread of the same activation holds: the wait would last for ever.
 fn waits_for_a_mutex(resumes: bool) {
     let mutex = Arc::new(Mutex::new(()));
     let holds = mutex.clone();
@@ -139,7 +140,7 @@ fn a_watcher_that_sleeps_is_refused() {
         watch(false, || sleep(Duration::from_millis(1)));
         switches();
     });
-    assert!(said.contains("waits for a time, as nothing may there"), "{said}");
+    assert!(said.contains("waits for a time, which is not allowed there"), "{said}");
 }
 
 fn panics(resumes: bool) {

@@ -1,6 +1,6 @@
-//! The local invariant (OThreads, section 3.2), at random moments of a random workload: running
-//! activations are as many as there are activations' worth of runnable threads, up to the domain
-//! maximum, and the rest of the maximum listens.
+//! The local invariant (OThreads, section 3.2) at random moments of a random workload. As many
+//! activations run as there are activations' worth of runnable threads, up to the domain maximum,
+//! and the rest of the maximum listens.
 
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::sync::Arc;
@@ -18,15 +18,15 @@ fn random(state: &mut u64) -> usize {
     (*state >> 33) as usize
 }
 
-/// Threads of each kind, as they are at one moment.
+/// The number of threads of each kind at one moment.
 struct Moment {
-    /// They compute; none has a sibling that could compute too.
+    /// They compute. None has a sibling that could compute too.
     computing: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
     running: Arc<AtomicUsize>,
     /// They are in blocking calls.
     calling: Vec<(JoinHandle<()>, PipeWriter)>,
-    /// They wait for somebody to wake them.
+    /// They wait to be woken.
     parked: Vec<JoinHandle<()>>,
 }
 
@@ -57,20 +57,20 @@ impl Moment {
         Self { computing, stop, running, calling, parked }
     }
 
-    /// Waits until all have come to where they stay, and the counts are as they should be; says what
-    /// it said otherwise.
+    /// Waits until all threads stay in what they do and the counts are as they should be. Returns
+    /// the last counts otherwise.
     fn check(&self) {
         let pool = start();
         let (wanted, patience) = (self.computing.len().min(MAXIMUM as usize), Instant::now());
-        // Looks too: the whole machine may stand still for a minute.
+        // Counts looks as well as time: the whole machine may stand still for a minute.
         let (mut agreed, mut looks) = (0, 0_u64);
         while agreed < 3 {
             let counts = pool.activation_counts();
-            // Those in blocking calls have a slot only as long as nobody wants it, and no longer
-            // than a listener lacks.
+            // An activation in a blocking call keeps its permit only as long as nobody wants it,
+            // and not if a listener lacks one.
             let running = counts.computing + counts.preempting;
-            // Seats are read one after the other, so one that moves may be counted twice: such a
-            // counts don't agree, and are taken again.
+            // The states are read one after the other, so an activation that changes may be counted
+            // twice. Such counts don't agree, and are taken again.
             let lacking = counts.maximum.saturating_sub(running);
             let listeners = lacking.min(counts.asleep);
             let all_begun = self.running.load(Ordering::Relaxed) == self.computing.len();
@@ -111,7 +111,7 @@ fn it_holds_at_random_moments() {
         let moment = Moment::bring_about(&mut seed);
         moment.check();
         moment.end();
-        // A burst between two moments, so that they begin from all kinds of states.
+        // A burst between two moments, so that each begins from another state.
         let burst: Vec<_> = (0..random(&mut seed) % 40)
             .map(|n| spawn(move || sleep(Duration::from_micros(n as u64))))
             .collect();

@@ -1,10 +1,10 @@
-//! Every interleaving of parking, of handing threads on and of ending, for small cases. Run as
-//! CONTRIBUTING.md says; empty otherwise.
+//! Models of parking, of remote wake-ups, of stealing and of thread ends: every interleaving of
+//! small cases. Run them as CONTRIBUTING.md says. Without loom this file is empty.
 //!
-//! The protocols are the very code that ships ([`Gate`], `Ring`, `Mailbox`, `Parker`); what calls
-//! them is restated here in a few lines, named after what it stands for. A lost wake-up is a
-//! deadlock, which loom reports. What each model catches was tried by taking the step or the
-//! ordering out; where loom can't see an ordering the model says so.
+//! The protocols are the very code that ships ([`Gate`], `Ring`, `Inbox`, `Parker`). Their callers
+//! are restated here in a few lines, named after the original. A lost wake-up is a deadlock, which
+//! loom reports. What each model catches was tried by removing the step or the ordering. Where loom
+//! can't see an ordering, the model says so.
 #![cfg(underpass_loom)]
 
 use loom::cell::UnsafeCell;
@@ -13,9 +13,9 @@ use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use underpass_processor::Parker;
 use underpass_seam::{Gate, StaticSlot};
-use underpass_threads::mailbox::Mailbox;
-use underpass_threads::ready::Linked;
-use underpass_threads::ring::Ring;
+use underpass_threads::lists::inbox::Inbox;
+use underpass_threads::lists::linked::Linked;
+use underpass_threads::lists::ring::Ring;
 
 /// A control block, as far as the protocols know it, and the kernel's side of a sleep.
 struct Control {
@@ -23,18 +23,19 @@ struct Control {
     token: Gate<Control>,
     ended: Gate<Control>,
     holders: AtomicU32,
-    /// What `wake` counts and a suspension takes: more than one at a time is a wake too many.
+    /// `wake` counts up and a suspension counts down: more than one at a time is one wake-up too
+    /// many.
     wakes: Mutex<u32>,
     woken: Condvar,
-    /// What one thread writes for another: loom reports every access that is not ordered.
+    /// Data that one thread writes for another: loom reports every access that is not ordered.
     room: UnsafeCell<u32>,
-    /// Stands for what its wakers and holders read, and who waits or retires writes: the home, the
-    /// name.
+    /// Stands for the home and the name: wakers and holders read it, the waiter and the last holder
+    /// write it.
     home: UnsafeCell<u32>,
 }
 
 impl Control {
-    /// One of its own for each run of a model. Never freed, as in the runtime.
+    /// A block for one run of a model. Never freed, as in the runtime.
     fn new(holders: u32) -> &'static Self {
         Box::leak(Box::new(Self {
             next: StaticSlot::new(),
@@ -48,7 +49,7 @@ impl Control {
         }))
     }
 
-    /// Settles on a home, then waits there.
+    /// Sets its home, then registers at the gate.
     fn register_at(&'static self, gate: &Gate<Control>) -> bool {
         // SAFETY: loom checks that nobody reads it now.
         self.home.with_mut(|home| unsafe { *home += 1 });
@@ -68,7 +69,7 @@ impl Control {
         self.woken.notify_one();
     }
 
-    /// Until woken: what `suspend` does on a plain kernel thread.
+    /// Waits until woken: what `suspend` does on a plain kernel thread.
     fn suspend(&self) {
         let mut wakes = self.wakes.lock().unwrap();
         while *wakes == 0 {
@@ -98,7 +99,7 @@ impl Linked for Control {
     }
 }
 
-/// Explores with at most so many preemptions, where all of them would take too long.
+/// Explores a model with at most `preemptions` preemptions, where all of them would take too long.
 fn bounded(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -123,7 +124,7 @@ mod parking {
         me.token.pass();
     }
 
-    /// `park_timeout`, whose deadline passes at once: says whether it was late.
+    /// `park_timeout` with a deadline that passes at once. Returns whether it was late.
     fn park_briefly(me: &'static Control) -> bool {
         if me.register_at(&me.token) {
             if me.token.withdraw(me) {
@@ -152,7 +153,7 @@ mod parking {
         });
     }
 
-    // Fails if a late thread passes the gate, or if it goes although it could not withdraw.
+    // Fails if a late thread passes the gate, or returns as late although it could not withdraw.
     #[test]
     fn a_permission_is_not_lost_on_a_park_that_was_late() {
         loom::model(|| {
@@ -203,7 +204,7 @@ mod parking {
             let late = home.join().unwrap();
             unparks.join().unwrap();
             assert!(!me.is_awake(), "one wake");
-            assert!(me.token.pass(), "whoever was first, the permission is there (late: {late})");
+            assert!(me.token.pass(), "the permission is there, whichever came first (late: {late})");
         });
     }
 }
@@ -214,26 +215,26 @@ mod hand_off {
     // Fails without the release of the exchange in `put`, the acquire of the swap in `take_all`, or
     // the link set before the exchange.
     #[test]
-    fn of_two_that_put_in_nothing_is_lost_and_each_keeps_its_order() {
+    fn two_producers_lose_nothing_and_each_keeps_its_order() {
         bounded(3, || {
-            let mailbox = Arc::new(Mailbox::default());
-            let putters: Vec<_> = (0..2u32)
-                .map(|putter| {
-                    let mailbox = mailbox.clone();
+            let inbox = Arc::new(Inbox::default());
+            let producers: Vec<_> = (0..2u32)
+                .map(|producer| {
+                    let inbox = inbox.clone();
                     thread::spawn(move || {
-                        for number in 0..2 - putter {
+                        for number in 0..2 - producer {
                             let item = Control::new(1);
-                            item.write(10 * (putter + 1) + number);
-                            mailbox.put(item);
+                            item.write(10 * (producer + 1) + number);
+                            inbox.put(item);
                         }
                     })
                 })
                 .collect();
             let mut taken = Vec::new();
-            mailbox.take_all(|item| taken.push(item.read()));
-            putters.into_iter().for_each(|putter| putter.join().unwrap());
-            mailbox.take_all(|item| taken.push(item.read()));
-            assert!(mailbox.is_empty());
+            inbox.take_all(|item| taken.push(item.read()));
+            producers.into_iter().for_each(|producer| producer.join().unwrap());
+            inbox.take_all(|item| taken.push(item.read()));
+            assert!(inbox.is_empty());
             let first: Vec<u32> = taken.iter().copied().filter(|number| *number < 20).collect();
             assert_eq!(first, [10, 11]);
             taken.sort_unstable();
@@ -241,42 +242,42 @@ mod hand_off {
         });
     }
 
-    // Fails if `take_all` empties the box by a load and a store.
+    // Fails if `take_all` empties the inbox by a load and a store.
     #[test]
-    fn a_thread_comes_back_into_the_box_that_it_was_taken_from() {
+    fn a_thread_comes_back_into_the_inbox_that_it_was_taken_from() {
         // The chain is linked through the blocks: one that was taken may be put in again while
         // others are on their way.
         bounded(3, || {
-            let mailbox = Arc::new(Mailbox::default());
+            let inbox = Arc::new(Inbox::default());
             let (a, b) = (Control::new(1), Control::new(1));
-            mailbox.put(a);
-            let other = mailbox.clone();
-            let putter = thread::spawn(move || other.put(b));
+            inbox.put(a);
+            let other = inbox.clone();
+            let producer = thread::spawn(move || other.put(b));
             let mut seen = [0; 2];
             let mut again = Vec::new();
-            mailbox.take_all(|item| again.push(item));
+            inbox.take_all(|item| again.push(item));
             for item in again {
                 seen[usize::from(std::ptr::eq(item, b))] += 1;
                 if std::ptr::eq(item, a) {
-                    mailbox.put(a);
+                    inbox.put(a);
                 }
             }
-            putter.join().unwrap();
-            mailbox.take_all(|item| seen[usize::from(std::ptr::eq(item, b))] += 1);
+            producer.join().unwrap();
+            inbox.take_all(|item| seen[usize::from(std::ptr::eq(item, b))] += 1);
             assert_eq!(seen, [2, 1]);
         });
     }
 
-    // Fails if the home looks at its box before the thread has left its stack (here: `left`), or if
-    // the wake is forgotten.
+    // Fails if the home looks at its inbox before the thread has left its stack (here: `left`), or
+    // if the wake-up is forgotten.
     #[test]
     fn a_wake_before_the_suspension_waits_until_the_thread_has_left_its_stack() {
         loom::model(|| {
-            let mailbox = Arc::new(Mailbox::default());
+            let inbox = Arc::new(Inbox::default());
             let me = Control::new(1);
             assert!(me.register_at(&me.token));
-            let other = mailbox.clone();
-            // Another activation unparks it: `tell`.
+            let other = inbox.clone();
+            // Another activation unparks it: `wake_remotely`.
             let waker = thread::spawn(move || {
                 if let Some(waiter) = me.token.open() {
                     other.put(waiter);
@@ -287,54 +288,54 @@ mod hand_off {
             me.write(1);
             let mut runs = 0;
             while runs == 0 {
-                mailbox.take_all(|thread| {
+                inbox.take_all(|thread| {
                     assert_eq!(thread.read(), 1, "it has paused");
                     runs += 1;
                 });
                 thread::yield_now();
             }
             waker.join().unwrap();
-            mailbox.take_all(|_| runs += 1);
+            inbox.take_all(|_| runs += 1);
             assert_eq!(runs, 1);
         });
     }
 
-    /// ASLEEP of `Parker`.
+    /// `ASLEEP` of `Parker`.
     const ASLEEP: u32 = 2;
 
     // Fails without either fence: `look_up`'s light barrier, `sleep`'s heavy one.
     #[test]
-    fn who_tells_a_thread_to_go_on_calls_its_sleeping_home_or_is_seen() {
+    fn a_remote_waker_unparks_the_sleeping_home_or_is_seen() {
         loom::model(|| {
-            let place = Arc::new((Mailbox::default(), Parker::new(), Mutex::new(0u32), Condvar::new()));
+            let place = Arc::new((Inbox::default(), Parker::new(), Mutex::new(0u32), Condvar::new()));
             let other = place.clone();
             let waker = thread::spawn(move || {
-                let (told, parker, bells, rung) = &*other;
-                told.put(Control::new(1));
+                let (inbox, parker, wakeups, woken) = &*other;
+                inbox.put(Control::new(1));
                 fence(Ordering::SeqCst);
                 if parker.asleep() && parker.announce() {
-                    *bells.lock().unwrap() += 1;
-                    rung.notify_all();
+                    *wakeups.lock().unwrap() += 1;
+                    woken.notify_all();
                 }
             });
-            let (told, parker, bells, rung) = &*place;
-            while told.is_empty() {
+            let (inbox, parker, wakeups, woken) = &*place;
+            while inbox.is_empty() {
                 if !parker.prepare() {
                     continue;
                 }
                 fence(Ordering::SeqCst);
-                if told.is_empty() {
-                    let mut bells = bells.lock().unwrap();
-                    let before = *bells;
-                    while *bells == before && parker.word().load(Ordering::SeqCst) == ASLEEP {
-                        bells = rung.wait(bells).unwrap();
+                if inbox.is_empty() {
+                    let mut wakeups = wakeups.lock().unwrap();
+                    let before = *wakeups;
+                    while *wakeups == before && parker.word().load(Ordering::SeqCst) == ASLEEP {
+                        wakeups = woken.wait(wakeups).unwrap();
                     }
                 }
                 parker.wake_up();
             }
             waker.join().unwrap();
             let mut came = 0;
-            told.take_all(|_: &'static Control| came += 1);
+            inbox.take_all(|_: &'static Control| came += 1);
             assert_eq!(came, 1);
         });
     }
@@ -349,7 +350,7 @@ mod ready_ring {
         item
     }
 
-    /// Counts each number that comes, once.
+    /// Checks that each number was taken exactly once.
     fn count(taken: impl IntoIterator<Item = u32>, all: u32) {
         let mut taken: Vec<u32> = taken.into_iter().collect();
         taken.sort_unstable();
@@ -357,9 +358,9 @@ mod ready_ring {
     }
 
     // Fails without the release of `tail` in `put` or its acquire in `take` (an item from the round
-    // before, or none), and if `head` is stored instead of exchanged. What loom can't show: the
-    // acquire of `head` in `put` (a slot that is overwritten before it was read), since it has no
-    // loads that see later stores.
+    // before, or none), and if `head` is stored instead of exchanged. Loom can't show the acquire
+    // of `head` in `put` (a slot that is overwritten before it was read), since it has no loads
+    // that see later stores.
     #[test]
     fn two_stealers_take_each_once_while_the_ring_goes_round() {
         bounded(3, || {
@@ -386,8 +387,7 @@ mod ready_ring {
         });
     }
 
-    // Fails if a taker believes an old `tail` beside a new `head` (the comparison as unsigned
-    // numbers).
+    // Fails if a taker combines an old `tail` with a new `head` (a comparison as unsigned numbers).
     #[test]
     fn a_slow_taker_takes_nothing_that_was_taken() {
         bounded(3, || {
@@ -503,7 +503,7 @@ mod joins {
         });
     }
 
-    // Fails if the thread wakes itself as a joiner, or forgets that it was just now detached
+    // Fails if the thread wakes itself as a joiner, or overlooks that it was just detached
     // (`Finished::Unheeded`).
     #[test]
     fn a_result_that_nobody_wants_is_dropped_once() {
@@ -535,7 +535,7 @@ mod joins {
         });
     }
 
-    // Fails if the thread's own holder is not counted from when it is detached on.
+    // Fails if the thread's own handle is not counted once it is detached.
     #[test]
     fn a_detached_thread_and_a_holder_give_the_block_back_once() {
         loom::model(|| {

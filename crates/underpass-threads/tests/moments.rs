@@ -1,5 +1,5 @@
-//! The local invariant (OThreads, section 3.2) when a random workload is stopped at random moments:
-//! wherever its threads are, as many activations run as there are activations' worth of runnable
+//! The local invariant (OThreads, section 3.2) when a random workload is stopped at random moments.
+//! Wherever its threads are, as many activations run as there are activations' worth of runnable
 //! threads, up to the maximum, and the rest of the maximum listens.
 
 use std::collections::BTreeSet;
@@ -15,19 +15,19 @@ const MAXIMUM: u32 = 3;
 const THREADS: u64 = 9;
 const MOMENTS: u32 = 40;
 
-/// Of one workload.
+/// The state of one workload.
 #[derive(Default)]
 struct World {
-    /// Threads are to stay in what they do, from their next step on.
+    /// From their next step on, threads stay in what they do.
     still: AtomicBool,
     end: AtomicBool,
     steps: AtomicUsize,
     /// The number of the moment.
     moment: AtomicUsize,
-    /// By moment, kernel threads, which are activations, on which a thread computes that stays in
+    /// For each moment, the kernel threads (activations) on which a thread computes and stays in
     /// that.
     computing: Mutex<BTreeSet<(usize, i32)>>,
-    /// Those in blocking calls go on.
+    /// Ends the blocking calls.
     moved: Condvar,
     moves: Mutex<u32>,
 }
@@ -37,7 +37,7 @@ impl World {
         self.still.load(Ordering::Acquire)
     }
 
-    /// One step, which lasts as long as the world is still.
+    /// One step. It lasts until the end of the moment, if one has begun.
     fn step(&self, random: usize) {
         match random % 6 {
             0 => {
@@ -59,8 +59,8 @@ impl World {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Computes as long as the world is still, and says so for each moment: who was preempted
-    /// meanwhile may miss that it moved between two.
+    /// Computes until the end of the moment, and notes that for each moment. A thread that was
+    /// preempted meanwhile may miss that one moment ended and another began.
     fn compute(&self) {
         let mut said = None;
         loop {
@@ -69,7 +69,7 @@ impl World {
                 return;
             }
             if said != Some(moment) {
-                // Who waits for this lock is of another activation.
+                // A thread that waits for this lock is on another activation.
                 let _held = no_preempt();
                 self.computing.lock().unwrap().insert((moment, tid().as_raw()));
                 said = Some(moment);
@@ -88,25 +88,26 @@ impl World {
     /// Lets all go on.
     fn go_on(&self, threads: &[JoinHandle<()>]) {
         self.still.store(false, Ordering::Release);
-        // After that: who sees the new number sees the stillness of the next moment, if any.
+        // After that: a thread that sees the new number sees that the next moment has begun, if it
+        // has.
         self.moment.fetch_add(1, Ordering::AcqRel);
         *self.moves.lock().unwrap() += 1;
         self.moved.notify_all();
         threads.iter().for_each(|thread| thread.thread().unpark());
     }
 
-    /// Activations' worth of threads that compute and stay in that.
+    /// How many activations' worth of threads compute and stay in that.
     fn computing(&self) -> usize {
         let now = self.moment.load(Ordering::Acquire);
         self.computing.lock().unwrap().iter().filter(|(moment, _)| *moment == now).count()
     }
 
-    /// Waits until the counts are as they should be, and says what they were otherwise.
+    /// Waits until the counts are as they should be. Returns the last counts otherwise.
     fn check(&self) {
         let (pool, patience) = (start(), Instant::now());
         let mut agreed = 0;
         while agreed < 5 {
-            // Sums are taken before and after: more may come to compute meanwhile.
+            // Sums are taken before and after, since more threads may begin to compute meanwhile.
             let before = self.computing();
             let counts = pool.activation_counts();
             let running = counts.computing + counts.preempting;

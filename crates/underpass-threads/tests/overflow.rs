@@ -1,4 +1,5 @@
-//! A thread that overflows its stack is named, and other faults are told as before.
+//! A stack overflow is reported with the thread's name. Other faults are reported as without this
+//! package.
 
 mod common;
 
@@ -7,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
 use underpass_threads::{Builder, blocking};
 
-/// Runs the named test alone, so that it does what kills a process.
+/// Runs the named test alone in a process, which it kills.
 fn child(test: &str) -> Output {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", test, "--nocapture"]).env("UNDERPASS_TEST_DIES", "1").output().unwrap()
@@ -47,13 +48,13 @@ fn an_overflow_names_the_thread_its_stack_and_where_it_is() {
 }
 
 #[test]
-fn an_overflow_in_a_blocking_call_is_told_too() {
+fn an_overflow_in_a_blocking_call_is_reported_too() {
     let _dog = common::watchdog();
     if dies() {
         let thread = Builder::new().name("deep call").spawn(|| blocking(|| goes_too_deep(0))).unwrap();
         unreachable!("it ends the process: {:?}", thread.join());
     }
-    let output = child("an_overflow_in_a_blocking_call_is_told_too");
+    let output = child("an_overflow_in_a_blocking_call_is_reported_too");
     let said = said(&output);
     assert_eq!(output.status.signal(), Some(6), "{said}");
     assert!(said.contains("'deep call'") && said.contains("stack of 256 KiB"), "{said}");
@@ -83,7 +84,7 @@ fn the_stack_of_a_kernel_thread_is_std_s_matter() {
 fn another_fault_is_a_fault() {
     let _dog = common::watchdog();
     if dies() {
-        // SAFETY: none: nothing is there, and that is the point.
+        // SAFETY: none. Nothing is mapped there, and the fault is the purpose.
         let thread =
             Builder::new().spawn(|| unsafe { std::ptr::without_provenance::<u64>(64).read_volatile() });
         unreachable!("it ends the process: {:?}", thread.unwrap().join());

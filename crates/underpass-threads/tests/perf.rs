@@ -1,5 +1,6 @@
-//! What perf shows of threads that take turns: each sample has the frames of one thread, from where
-//! it is to where its stack begins. Where there is no perf, or it may not look, it only says so.
+//! What perf shows of threads that run alternately: each sample has the frames of one thread, from
+//! where it is to where its stack begins. Without perf, or without permission, the test only prints
+//! that it was skipped.
 
 mod common;
 
@@ -30,11 +31,11 @@ fn pong(turns: u64) {
         std::hint::black_box(computes(turn));
         yield_now();
     }
-    // Not the same as `ping`, lest they become one.
+    // Not the same code as `ping`, so that the compiler doesn't merge them.
     std::hint::black_box(turns);
 }
 
-/// What perf looks at: two threads on one activation.
+/// The process that perf samples: two threads on one activation.
 fn watched() {
     let both = underpass_threads::spawn(|| {
         let ping = Builder::new().name("ping").spawn(|| ping(20_000)).unwrap();
@@ -46,8 +47,8 @@ fn watched() {
     pong.join().unwrap();
 }
 
-/// The samples, each with the names of its functions, the innermost first; nothing if perf may not
-/// look.
+/// The samples, each with the names of its functions, the innermost first. `None` if perf is not
+/// permitted.
 fn samples(data: &Path) -> Result<Vec<Vec<String>>, String> {
     let mut record = Command::new("perf");
     // The kernel's clock, since not every machine has counters to show.
@@ -70,10 +71,10 @@ fn samples(data: &Path) -> Result<Vec<Vec<String>>, String> {
     }
     let mut script = Command::new("perf");
     script.args(["script", "--no-inline", "--fields", "ip,sym", "--input"]).arg(data);
-    let told = script.output().unwrap();
-    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-    let told = String::from_utf8_lossy(&told.stdout).into_owned();
-    let samples = told.split("\n\n").map(|sample| {
+    let output = script.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = String::from_utf8_lossy(&output.stdout).into_owned();
+    let samples = output.split("\n\n").map(|sample| {
         let names = sample.lines().filter_map(|line| line.trim().split_once(' '));
         names.map(|(_, name)| name.to_owned()).collect()
     });
@@ -94,7 +95,7 @@ fn perf_shows_the_frames_of_one_thread() {
     }
     let data = std::env::temp_dir().join(format!("underpass-perf-{}", std::process::id()));
     let samples = samples(&data);
-    // It is there only if perf could look.
+    // The file is there only if perf was permitted.
     let _ = std::fs::remove_file(&data);
     let samples = match samples {
         Ok(samples) => samples,

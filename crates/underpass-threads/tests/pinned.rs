@@ -1,5 +1,5 @@
-//! What pinning promises: a thread that has started stays on its kernel thread, whatever it calls;
-//! a migrating one need not.
+//! What pinning promises: a thread that has started stays on its kernel thread, whatever it calls.
+//! A migrating thread need not.
 
 mod common;
 
@@ -14,7 +14,7 @@ use underpass_threads::{
 };
 
 thread_local! {
-    /// What threads of one activation share, and no others may see.
+    /// Data that threads of one activation share, and no others.
     static SHARED: RefCell<Vec<Rc<Cell<u32>>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -73,7 +73,7 @@ fn an_rc_in_a_thread_local_is_whole_across_blocking_calls() {
                     let mine = Rc::new(Cell::new(0));
                     SHARED.with_borrow_mut(|shared| shared.push(mine.clone()));
                     for round in 0..20 {
-                        // A clone of its neighbour's, taken before and dropped after a pause: no
+                        // A clone of its neighbour's, taken before and dropped after a pause. No
                         // count is atomic.
                         let neighbour = SHARED.with_borrow(|shared| shared[round % shared.len()].clone());
                         neighbour.set(neighbour.get() + 1);
@@ -84,8 +84,8 @@ fn an_rc_in_a_thread_local_is_whole_across_blocking_calls() {
                     }
                     let sum = mine.get();
                     SHARED.with_borrow_mut(|shared| shared.retain(|rc| !Rc::ptr_eq(rc, &mine)));
-                    // Others that took a clone just now may add to it still, and count it as their
-                    // own.
+                    // Other threads that have just taken a clone may still add to it, and count it
+                    // as their own.
                     (sum, Rc::strong_count(&mine))
                 })
             })
@@ -123,14 +123,14 @@ fn a_borrow_of_a_thread_local_outlives_a_pause() {
 
 #[test]
 fn a_migrating_thread_goes_on_elsewhere_while_its_kernel_thread_is_busy() {
-    /// Where it began and where it ended; 0 before.
+    /// The kernel threads on which it began and ended. 0 before.
     #[derive(Default)]
     struct Way {
         begun: AtomicU32,
         ended: AtomicU32,
     }
 
-    /// Has a migrating thread block on this activation, and go on while this one is kept busy.
+    /// Makes a migrating thread block on this activation, and go on while this one is kept busy.
     fn move_one() -> bool {
         let way = Arc::new(Way::default());
         let inside = way.clone();
@@ -145,7 +145,7 @@ fn a_migrating_thread_goes_on_elsewhere_while_its_kernel_thread_is_busy() {
         while way.begun.load(Ordering::Relaxed) == 0 {
             yield_now();
         }
-        // If it began here it has paused, since this runs here.
+        // If it began here, it has paused by now, since this code runs here.
         let here = kernel_thread();
         let began_here = way.begun.load(Ordering::Relaxed) == here;
         thread.thread().unpark();
@@ -160,7 +160,8 @@ fn a_migrating_thread_goes_on_elsewhere_while_its_kernel_thread_is_busy() {
     }
 
     with_processors(&[2, 4], || {
-        // An idle activation may be faster to start it, so not each moves. Bounded by the watchdog.
+        // An idle activation may be faster to start it, so not each thread moves. The watchdog
+        // bounds the attempts.
         let moves = spawn(|| (0..).filter(|_| move_one()).take(20).count());
         assert_eq!(moves.join().unwrap(), 20);
     });
@@ -174,7 +175,7 @@ fn what_belongs_to_a_user_level_thread_goes_with_it() {
     with_processors(&[2], || {
         let threads: Vec<_> = (0..8)
             .map(|_| {
-                // SAFETY: it holds nothing of its kernel thread.
+                // SAFETY: it holds nothing that belongs to its kernel thread.
                 unsafe { Builder::new().migrating() }.spawn(|| {
                     for round in 0..200 {
                         assert_eq!(COUNT.with(Cell::get), round);

@@ -1,5 +1,5 @@
-//! Time slices: threads that compute, allocate, lock and panic are preempted wherever they are, and
-//! nothing is lost, stuck or mixed up.
+//! Time slices: threads that compute, allocate, lock and panic are preempted wherever they are.
+//! Nothing is lost, blocked for ever or mixed up.
 //!
 //! The number of slices is 300, or `$UNDERPASS_TEST_SLICES`: a slice is 10 ms, so 12,000 are two
 //! minutes.
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use underpass_processor::{Pool, metrics};
 use underpass_threads::{Builder, JoinHandle, checkpoint, no_preempt, spawn, yield_now};
 
-/// Ends the process if nothing gets on any more: neither a round nor a thread for two minutes.
+/// Ends the process if neither a round nor a thread ends for two minutes.
 fn watchdog(progress: impl Fn() -> u64 + Send + 'static) {
     std::thread::spawn(move || {
         let mut before = progress();
@@ -37,7 +37,7 @@ fn slices() -> u64 {
 }
 
 std::thread_local! {
-    /// Of the kernel thread: pinned threads of one activation share it, one at a time.
+    /// Belongs to the kernel thread: pinned threads of one activation share it, one at a time.
     static OWNER: Cell<u64> = const { Cell::new(0) };
     static SCRATCH: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
@@ -46,7 +46,7 @@ underpass_threads::thread_local! {
     static MINE: Cell<u64> = Cell::new(0);
 }
 
-/// Something to do that takes a while and that can be checked.
+/// Work that takes a while and whose result can be checked.
 fn work(number: u64, round: u64, shared: &Mutex<BTreeMap<u64, u64>>) {
     match round % 5 {
         // Computes.
@@ -64,7 +64,7 @@ fn work(number: u64, round: u64, shared: &Mutex<BTreeMap<u64, u64>>) {
                     .all(|(i, v)| v.len() == i % 37 && v.iter().all(|&x| x == i as u64 ^ number))
             );
         }
-        // Locks, a `std` mutex: its holder may be preempted, and who waits then is found blocked.
+        // Locks a `std` mutex. Its holder may be preempted, and the monitor finds a waiter blocked.
         2 => {
             for _ in 0..20 {
                 let mut shared = shared.lock().unwrap();
@@ -86,7 +86,7 @@ fn work(number: u64, round: u64, shared: &Mutex<BTreeMap<u64, u64>>) {
             }));
             assert_eq!((caught.unwrap_err().downcast_ref(), dropped.get()), (Some(&number), 10));
         }
-        // Uses the kernel thread's variables, which nobody else touches between two pauses.
+        // Uses the kernel thread's variables, which no other thread touches between two pauses.
         _ => {
             OWNER.set(number);
             SCRATCH.with_borrow_mut(|scratch| {
@@ -120,8 +120,7 @@ fn preempted_threads_lose_nothing() {
                     break;
                 }
                 MINE.with(|mine| mine.set(number * 1_000_000 + round));
-                // Each kind of work by turns, for longer than a slice without a place to give way
-                // at.
+                // Each kind of work in turn, for longer than a time slice without a yield.
                 let begun = Instant::now();
                 while begun.elapsed() < SPELL {
                     work(number, round, &shared);
@@ -140,7 +139,7 @@ fn preempted_threads_lose_nothing() {
         }));
     }
     let start = metrics().preemptions();
-    // Unstarted work is what those that compute have to give way to.
+    // The threads that compute have to give way to unstarted ones.
     while metrics().preemptions() - start < slices {
         let (shared, counted) = (shared.clone(), brief.clone());
         let number = 100 + brief.load(Ordering::Relaxed);

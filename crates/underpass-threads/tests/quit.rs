@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use underpass_threads::{Builder, State, dump, dump_on_quit, park};
 
-/// What the child is.
+/// The child process.
 fn hangs() {
     dump_on_quit().unwrap();
     dump_on_quit().unwrap();

@@ -27,10 +27,10 @@ fn after_a_burst_of_threads_few_stacks_are_left() {
     assert!(before.exist >= BURST as u64 && before.reclaimed == 0, "{before:?}");
     burst.iter().for_each(|thread| thread.thread().unpark());
     burst.into_iter().for_each(|thread| thread.join().unwrap());
-    // Each activation keeps up to 64, and all of them together as many.
+    // Each activation keeps up to 64, and all of them together another 64.
     let kept = || 64 * (Pool::get().unwrap().activation_counts().activations as u64 + 1);
     while e_stacks().exist > kept() {
-        // Nothing runs meanwhile: who sleeps for the last time wakes up for this.
+        // Nothing runs meanwhile: the last activation to sleep wakes up for this.
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     let after = e_stacks();

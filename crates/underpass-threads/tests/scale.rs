@@ -1,8 +1,8 @@
 //! Very many threads: at once, and one after another.
 //!
-//! The sizes here suit every run. The full ones, by the environment, showing what was measured:
-//! `UNDERPASS_TEST_LOUD=1 UNDERPASS_TEST_BLOCKED=1000000 cargo test -p underpass-threads --test
-//! scale --release -- --nocapture a_million`, and `UNDERPASS_TEST_LOUD=1
+//! The sizes here suit every run. The environment sets the full sizes, and has the measurements
+//! printed: `UNDERPASS_TEST_LOUD=1 UNDERPASS_TEST_BLOCKED=1000000 cargo test -p underpass-threads
+//! --test scale --release -- --nocapture a_million`, and `UNDERPASS_TEST_LOUD=1
 //! UNDERPASS_TEST_SEQUENCE=10000000 cargo test -p underpass-threads --test scale --release --
 //! --nocapture ten_million`.
 
@@ -15,20 +15,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use underpass_sync::Barrier;
 use underpass_threads::{Builder, park, sleep, spawn, trim, yield_now};
 
-/// The bar for a million blocked threads, by thread.
+/// The limit for a million blocked threads: bytes for each thread.
 const BYTES_A_THREAD: u64 = (8 << 30) / 1_000_000;
 /// Bytes of a stack's mapping, with its guard.
 const STACK: u64 = 260 << 10;
-/// Contexts that the runtime may keep in common, and for each activation.
+/// How many contexts the runtime may keep in common, and for each activation.
 const KEPT: (u64, u64) = (1024, 64);
-/// Bytes of a control block, or somewhat more; they stay, in a table that doubles.
+/// Upper bound of the bytes of a control block. Blocks stay, in a table that doubles.
 const BLOCK: u64 = 512;
-/// What a kernel thread may map: its own stack, and that for signals.
+/// What a kernel thread may map: its own stack, and one for signals.
 const KERNEL_THREAD: u64 = 3 << 20;
 /// An allocator's arena for each kernel thread would map more than what is measured.
 const ONE_ARENA: &[(&str, &str)] = &[("MALLOC_ARENA_MAX", "1")];
 
-/// What the kernel says of this process, in bytes, and the number of its mappings.
+/// The kernel's figures for this process, in bytes, and the number of its mappings.
 #[derive(Clone, Copy, Debug)]
 struct Usage {
     resident: u64,
@@ -55,14 +55,14 @@ impl Usage {
         }
     }
 
-    /// Bytes mapped and mappings that `self` has more than `before`, but for those of new kernel
+    /// The bytes and the mappings that `self` has more than `before`, without those of new kernel
     /// threads.
     fn grown(&self, before: &Self) -> (u64, u64) {
         let threads = self.kernel_threads.saturating_sub(before.kernel_threads);
         (
             self.mapped.saturating_sub(before.mapped + threads * KERNEL_THREAD),
-            // A kernel thread that was new before may map its rest only now; stacks side by side
-            // are one mapping.
+            // A kernel thread that was new before may map the rest only now. Adjacent stacks are
+            // one mapping.
             self.mappings.saturating_sub(before.mappings + self.kernel_threads * 6),
         )
     }
@@ -124,7 +124,7 @@ fn a_million_threads_block_at_once_and_give_everything_back() {
 
 /// What a run of threads one after another has used.
 struct Sequence {
-    /// The place of each thread's control block, which its number tells.
+    /// The place of each thread's control block, from its number.
     highest: u64,
 }
 
@@ -138,15 +138,15 @@ impl Sequence {
     }
 }
 
-/// Runs a tenth for warming up, then the rest, which must need nothing more.
-fn leaks_nothing(who: &str, count: u64) {
+/// Runs a tenth as a warm-up, then the rest, which must need nothing more.
+fn leaks_nothing(kind: &str, count: u64) {
     let mut sequence = Sequence { highest: 0 };
     sequence.run(count / 10);
     let (before, blocks) = (Usage::now(), sequence.highest);
     sequence.run(count - count / 10);
     let after = Usage::now();
     println!(
-        "{count} threads in sequence, by {who}: {before}, {blocks} blocks, then {after}, {}",
+        "{count} threads in sequence, by {kind}: {before}, {blocks} blocks, then {after}, {}",
         sequence.highest
     );
     assert!(after.resident <= before.resident + (2 << 20), "resident grew:\n{before}\n{after}");
@@ -191,7 +191,7 @@ fn detached_threads_and_names_leak_nothing() {
     });
 }
 
-/// Uses `bytes` of the stack, and more for each frame; meets others at the bottom.
+/// Uses `bytes` of the stack, and more for each frame. Meets the others at the bottom.
 fn deep(bytes: usize, meeting: &Barrier) -> u64 {
     let mut page = [0u8; 4096];
     std::hint::black_box(&mut page)[0] = bytes as u8;
@@ -204,10 +204,10 @@ fn deep(bytes: usize, meeting: &Barrier) -> u64 {
     below + u64::from(std::hint::black_box(&page)[0] == bytes as u8)
 }
 
-/// Bytes of memory that the kernel may take when it is short of some.
+/// Bytes of memory that the kernel may take when it is short.
 fn lent() -> u64 {
-    let told = std::fs::read_to_string("/proc/self/smaps_rollup").expect("/proc is mounted");
-    let line = told.lines().find_map(|line| line.strip_prefix("LazyFree:")).expect("the kernel says it");
+    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").expect("/proc is mounted");
+    let line = rollup.lines().find_map(|line| line.strip_prefix("LazyFree:")).expect("the kernel says it");
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
 }
 
@@ -217,7 +217,7 @@ fn stacks_that_are_kept_are_the_kernel_s_to_take_and_can_be_given_back_at_once()
         const THREADS: u64 = 800;
         const DEEP: usize = 64 << 10;
         let before = Usage::now();
-        // More than once: those that are taken again work again, and are lent again.
+        // More than once: stacks that are taken again work again, and are lent again.
         for _ in 0..3 {
             let meeting = Arc::new(Barrier::new(THREADS as usize));
             let begin = |_| {
@@ -231,11 +231,11 @@ fn stacks_that_are_kept_are_the_kernel_s_to_take_and_can_be_given_back_at_once()
         println!("after {THREADS} deep threads: {kept}, {} MiB of it lent", lent >> 20);
         let stacks = kept.resident.saturating_sub(before.resident);
         assert!(stacks > THREADS * DEEP as u64, "all are kept: {before}, then {kept}");
-        // The warm ones keep theirs, each keeps the page that it needs, and the kernel counts a
-        // page only when it comes across it.
+        // The warm ones keep their memory, each keeps the page that it needs, and the kernel counts
+        // a page only when it scans it.
         assert!(lent > stacks / 2, "{lent} of {stacks} bytes lent");
         trim();
-        // Each activation trims when it comes by; bounded by the watchdog.
+        // Each activation trims when it next runs its scheduler. The watchdog bounds the wait.
         while Usage::now().resident > before.resident + stacks / 10 {
             spawn(yield_now).join().unwrap();
         }
@@ -261,7 +261,7 @@ fn stacks_of_unusual_sizes_are_unmapped() {
     });
 }
 
-/// Threads that run where there is room for a few of their stacks only.
+/// Threads that run where there is room for only a few of their stacks.
 fn run_where_there_is_little_room() {
     let _dog = watchdog();
     let threads: Vec<_> = (0..3000u64)
@@ -282,8 +282,8 @@ fn without_room_for_more_stacks_threads_wait_for_those_that_end() {
     if std::env::var_os(INSIDE).is_some() {
         return run_where_there_is_little_room();
     }
-    // 400 MiB of addresses, of which kernel threads and the allocator take some: room for a
-    // thousand stacks at the very most.
+    // 400 MiB of addresses, of which kernel threads and the allocator take a part: room for at most
+    // a thousand stacks.
     let output = Command::new("sh")
         .args(["-c", "ulimit -v 409600 && exec \"$0\" --exact --nocapture --test-threads=1 \"$1\""])
         .arg(std::env::current_exe().expect("a test has a file"))

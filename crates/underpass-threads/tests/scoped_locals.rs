@@ -1,9 +1,9 @@
 //! Thread-local variables that are set for a scope, among threads of one activation: decision 0009.
 //!
-//! The crate `scoped-tls` keeps a pointer in a `std::thread_local!`, and puts the one before back
-//! at the scope's end. That is sound among kernel threads, where scopes are nested. User-level
-//! threads of one activation share the variable, and their scopes need not be nested. The model
-//! here keeps a [`Weak`] in place of the pointer: what can't be upgraded would be dangling.
+//! The crate `scoped-tls` keeps a pointer in a `std::thread_local!`, and restores the one before at
+//! the scope's end. That is sound among kernel threads, where scopes are nested. User-level threads
+//! of one activation share the variable, and their scopes need not be nested. The model here keeps
+//! a [`Weak`] in place of the pointer: one that can't be upgraded stands for a dangling pointer.
 
 mod common;
 
@@ -15,7 +15,7 @@ use underpass_threads::{Builder, JoinHandle, park, spawn, yield_now};
 /// What a scope sets.
 type Set = Weak<&'static str>;
 
-/// Where the model keeps what was set: one for each kernel thread, or one for each user-level
+/// Where the model keeps the value: one place for each kernel thread, or one for each user-level
 /// thread.
 trait Place: Copy + Send + 'static {
     fn replace(self, set: Set) -> Set;
@@ -45,7 +45,7 @@ impl Place for OfThread {
     }
 }
 
-/// What `with` of the model reads.
+/// The result of the model's `with`.
 #[derive(Debug, PartialEq)]
 enum Read {
     Unset,
@@ -64,8 +64,8 @@ fn read(place: impl Place) -> Read {
     found
 }
 
-/// `ScopedKey::set` of the model: `value` is set while `inside` runs, and the one before is put
-/// back.
+/// The model's `ScopedKey::set`: `value` is set while `inside` runs, and the one before is
+/// restored.
 fn set<R>(place: impl Place, value: &'static str, inside: impl FnOnce() -> R) -> R {
     let value = Arc::new(value);
     let before = place.replace(Arc::downgrade(&value));
@@ -74,9 +74,9 @@ fn set<R>(place: impl Place, value: &'static str, inside: impl FnOnce() -> R) ->
     result
 }
 
-/// The second thread's scope begins within the first one's and ends after it. Gives what the second
-/// reads inside of its scope when the first one's has ended, and what it reads afterwards, when
-/// nothing is set.
+/// The second thread's scope begins within the first one's and ends after it. Returns what the
+/// second thread reads inside of its scope when the first one's has ended, and what it reads
+/// afterwards, when nothing is set.
 fn interleaved(place: impl Place, builder: impl Fn() -> Builder) -> (Read, Read) {
     let first = builder().spawn(move || set(place, "first", park)).unwrap();
     started(&first);
@@ -105,8 +105,7 @@ fn started(thread: &JoinHandle<()>) {
 
 #[test]
 fn scopes_that_interleave_leave_what_is_gone_behind() {
-    // The documents say so. What this finds can't be prevented, as the variable is not of this
-    // package.
+    // As documented. This package can't prevent it, as the variable is not its own.
     with_processors(&[1], || {
         assert_eq!(interleaved(OfStd, Builder::new), (Read::Unset, Read::Dangling));
     });

@@ -33,7 +33,7 @@ fn a_closure_has_the_stack_that_it_asks_for_wherever_it_runs() {
     let _dog = watchdog();
     let deep = || {
         let before = size();
-        // Neither goes to another kernel thread.
+        // Neither moves to another kernel thread.
         let all = Rc::new(RefCell::new(Vec::new()));
         let inside = with_stack(32 << 20, || {
             all.borrow_mut().push((size(), goes_deep(100_000)));
@@ -130,7 +130,7 @@ fn a_dump_shows_what_is_suspended_inside() {
         })
     });
     told.recv().unwrap();
-    // It has told of itself a moment before it is suspended.
+    // It has set the flag a moment before it is suspended.
     while !dump().to_string().contains("waits_below") {
         std::thread::yield_now();
     }
@@ -139,9 +139,9 @@ fn a_dump_shows_what_is_suspended_inside() {
 }
 
 #[test]
-fn an_overflow_inside_is_told_with_the_size_of_that_stack() {
+fn an_overflow_inside_is_reported_with_the_size_of_that_stack() {
     let _dog = watchdog();
-    const TEST: &str = "an_overflow_inside_is_told_with_the_size_of_that_stack";
+    const TEST: &str = "an_overflow_inside_is_reported_with_the_size_of_that_stack";
     if setting("UNDERPASS_TEST_DIES", 0) == 1 {
         let body = || with_stack(96 << 10, || goes_deep(u64::MAX));
         let thread = Builder::new().name("diver").spawn(body).unwrap();
@@ -172,7 +172,7 @@ fn siblings_wait_while_one_blocks_here_and_the_unstarted_go_on() {
             while stage.load(Ordering::SeqCst) == 0 {
                 yield_now();
             }
-            // Not `Send`, as is what belongs to this kernel thread.
+            // Not `Send`, like anything that belongs to this kernel thread.
             let told = Rc::new(Cell::new(None));
             let same = told.clone();
             HERE.set(7);

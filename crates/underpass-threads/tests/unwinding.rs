@@ -12,7 +12,7 @@ use underpass_threads::{
     Builder, JoinHandle, current, panic_message, panicking, park, sleep, spawn, yield_now,
 };
 
-/// Does something when it is dropped.
+/// Runs a closure when it is dropped.
 struct OnDrop<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for OnDrop<F> {
@@ -26,12 +26,13 @@ fn panic_quietly(with: &'static str) -> ! {
     resume_unwind(Box::new(with))
 }
 
-/// What a thread was panicked with.
+/// The payload of a thread's panic.
 fn payload<T: std::fmt::Debug>(thread: JoinHandle<T>) -> &'static str {
     *thread.join().unwrap_err().downcast::<&'static str>().unwrap()
 }
 
-/// `depth` frames with something to drop in each, suspended in each; panics in the innermost.
+/// Makes `depth` frames. Each has something to drop and is suspended once. The innermost one
+/// panics.
 #[inline(never)]
 fn descend(depth: u32, order: &Mutex<Vec<u32>>) -> u32 {
     let _noted = OnDrop(|| order.lock().unwrap().push(depth));
@@ -73,7 +74,7 @@ fn the_message_of_a_panic_is_the_joiner_s() {
         assert_eq!(panic_message(&*formatted), "number 7");
         let other = spawn(|| panic_any(vec![1, 2])).join().unwrap_err();
         assert_eq!(*other.downcast::<Vec<i32>>().unwrap(), [1, 2]);
-        // From a plain kernel thread, and by a user-level one.
+        // Joined from a plain kernel thread, and from a user-level one.
         let nested = spawn(|| payload(spawn(|| -> () { panic_quietly("inner") }))).join().unwrap();
         assert_eq!(nested, "inner");
     });
@@ -112,8 +113,8 @@ fn a_backtrace_after_switches_shows_the_user_s_frames_and_ends() {
             let at = |name| trace.find(name).unwrap_or_else(|| panic!("no {name} in\n{trace}"));
             assert!(at("frame_b_of_the_user") < at("frame_a_of_the_user"), "the innermost comes first");
             assert!(trace.lines().count() < 200, "it ends:\n{trace}");
-            // What the user did not call is not shown as if it had: an activation's loop lies on
-            // another stack.
+            // The backtrace does not go on into frames that the user did not call: an activation's
+            // loop lies on another stack.
             assert!(!trace.contains("Scheduler>::run"), "it ends at the thread's stack:\n{trace}");
         }
     });
@@ -147,7 +148,7 @@ fn a_panic_is_caught_across_suspensions() {
     });
 }
 
-/// A way of letting others run.
+/// A way of letting other threads run.
 type Way = fn();
 
 /// All of them.
@@ -233,8 +234,8 @@ fn threads_that_unwind_at_the_same_time_know_it_each_by_itself() {
             .collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         assert!(!spawn(panicking).join().unwrap());
-        // The kernel threads' own counts are even again: `std` asks them when a lock is to be
-        // poisoned.
+        // The kernel threads' own counts are zero again. `std` reads them when it decides whether
+        // to poison a lock.
         let counts: Vec<_> = (0..64).map(|_| spawn(std::thread::panicking)).collect();
         assert!(counts.into_iter().all(|thread| !thread.join().unwrap()));
     });
@@ -245,8 +246,8 @@ fn a_migrating_thread_unwinds_wherever_it_goes() {
     with_processors(&[2], || {
         let threads: Vec<_> = (0..4)
             .map(|number| {
-                // SAFETY: it holds nothing of its kernel thread across its pauses, unless `std`
-                // does so for it.
+                // SAFETY: it holds nothing that belongs to its kernel thread across its pauses,
+                // unless `std` does so for it.
                 let builder = unsafe { Builder::new().migrating() };
                 builder.spawn(move || {
                     for round in 0..50 {
@@ -270,7 +271,7 @@ fn a_migrating_thread_unwinds_wherever_it_goes() {
     });
 }
 
-/// Counts how often it is dropped; large ones don't fit into a control block.
+/// Counts how often it is dropped. Large ones don't fit into a control block.
 struct Counted<const LARGE: usize>(
     Arc<AtomicU32>,
     #[allow(dead_code, reason = "its size matters")] [u64; LARGE],
@@ -279,12 +280,13 @@ struct Counted<const LARGE: usize>(
 impl<const LARGE: usize> Drop for Counted<LARGE> {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::Relaxed);
-        // A result's destructor may suspend whoever drops it.
+        // A result's destructor may suspend the thread that drops it.
         yield_now();
     }
 }
 
-/// Results of every fate; each is dropped exactly once, and what the body held too.
+/// Results that are joined, detached and raced for. Each is dropped exactly once, as is what the
+/// body held.
 fn fates<const LARGE: usize>(round: u32) {
     let dropped = Arc::new(AtomicU32::new(0));
     let start = |pauses: u32, panics: bool| {
@@ -302,7 +304,7 @@ fn fates<const LARGE: usize>(round: u32) {
     let mut expected = 0;
     for pauses in 0..3 {
         // Joined; joined after a panic; detached, mostly before its end; detached after its end;
-        // its handle's drop races with its end.
+        // the drop of its handle races with its end.
         drop(start(pauses, false).join().unwrap());
         assert!(start(pauses, true).join().is_err());
         drop(start(pauses, false));
@@ -317,11 +319,11 @@ fn fates<const LARGE: usize>(round: u32) {
         drop(races);
         expected += 12;
     }
-    // Bounded by the watchdog.
+    // The watchdog bounds this.
     while dropped.load(Ordering::Relaxed) < expected {
         yield_now();
     }
-    // Whoever drops twice has time to do so.
+    // A second drop has time to happen.
     (0..20).for_each(|_| yield_now());
     assert_eq!(dropped.load(Ordering::Relaxed), expected);
     while Arc::strong_count(&dropped) > 1 {

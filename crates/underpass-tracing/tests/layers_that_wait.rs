@@ -100,7 +100,7 @@ fn a_layer_that_waits_for_a_mutex_at_a_switch_is_refused() {
         };
         spawn(holds).join().unwrap();
     });
-    assert!(!well && said.contains("waits for a mutex, as nothing may there"), "{said}");
+    assert!(!well && said.contains("waits for a mutex, which is not allowed there"), "{said}");
 }
 
 #[test]

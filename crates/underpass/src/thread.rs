@@ -64,7 +64,7 @@
 //! ```
 
 pub use underpass_threads::{
-    AccessError, Awaited, Builder, Deadlock, Deadlocked, Dump, Found, HeldUp, JoinHandle, LocalKey,
+    AccessError, Awaited, Builder, Deadlock, Deadlocked, Dump, HeldUp, JoinHandle, LocalKey, MonitorFindings,
     NoPreempt, Scope, ScopedJoinHandle, State, Switches, Thread, ThreadId, ThreadReport, Trace, blocking,
     blocking_here, cancelled, checkpoint, current, current_id, deadlocks, dump, dump_on_quit, no_preempt,
     on_user_thread, panic_message, panicking, park, park_timeout, scope, sleep, spawn, trim, watch_switches,

@@ -1,24 +1,23 @@
-//! Sockets with the names and shapes of [`std::net`] and [`std::os::unix::net`], whose operations
+//! Sockets with the names and shapes of [`std::net`] and [`std::os::unix::net`]. Their operations
 //! block the calling thread and nothing else.
 //!
 //! What differs from `std`:
 //!
-//! * A timeout that was set ends an operation with [`TimedOut`](std::io::ErrorKind::TimedOut), not
-//!   `WouldBlock`.
+//! * A timeout ends an operation with [`TimedOut`](std::io::ErrorKind::TimedOut), not `WouldBlock`.
 //! * A thread that is cancelled while it waits gets an error that
-//!   [`is_cancelled`](crate::is_cancelled) knows.
-//! * Any number of threads may use one socket at the same time; none of their wake-ups is lost.
+//!   [`is_cancelled`](crate::is_cancelled) recognizes.
+//! * Any number of threads may use one socket at the same time. No wake-up is lost.
 //! * The sockets are nonblocking underneath, so there is no `set_nonblocking`. `TryFrom` turns
-//!   those of `std` into these and back; the mode belongs to the open file, and so to all its
+//!   those of `std` into these and back. The mode belongs to the open file, and so to all its
 //!   clones.
 //! * `as_async` gives the [`Async`](crate::Async) underneath: for deadlines, and for operations
 //!   that are missing here.
 
-/// What all of them have: the `Async` underneath, conversions, the descriptor.
+/// What all sockets have: the `Async` underneath, conversions, the descriptor.
 macro_rules! endpoint {
     ($ours:ident, $std:ty) => {
         impl $ours {
-            /// What is underneath, for deadlines and for what is missing here.
+            /// The `Async` underneath, for deadlines and for operations that are missing here.
             pub fn as_async(&self) -> &$crate::Async<$std> {
                 &self.0
             }
@@ -40,7 +39,7 @@ macro_rules! endpoint {
             }
         }
 
-        /// Makes it nonblocking, and its clones with it.
+        /// Makes the socket nonblocking, and its clones with it.
         impl TryFrom<$std> for $ours {
             type Error = std::io::Error;
 
@@ -49,7 +48,7 @@ macro_rules! endpoint {
             }
         }
 
-        /// Makes it blocking again, and its clones with it.
+        /// Makes the socket blocking again, and its clones with it.
         impl TryFrom<$ours> for $std {
             type Error = std::io::Error;
 
@@ -127,12 +126,12 @@ macro_rules! stream {
     };
 }
 
-/// The two timeouts, which the kernel keeps with the socket, so that clones share them; and the
-/// operations that heed them.
+/// The two timeouts, and the operations that obey them. The kernel keeps the timeouts with the
+/// socket, so clones share them.
 macro_rules! timeouts {
     ($ours:ident, $std:ty) => {
         impl $ours {
-            /// Ends each receiving operation with `TimedOut` after `span`; `None`: never.
+            /// Ends each receiving operation with `TimedOut` after `span`. `None`: never.
             ///
             /// # Errors
             /// `InvalidInput` if `span` is zero.
@@ -140,7 +139,7 @@ macro_rules! timeouts {
                 self.0.get_ref().set_read_timeout(span)
             }
 
-            /// Ends each sending operation with `TimedOut` after `span`; `None`: never.
+            /// Ends each sending operation with `TimedOut` after `span`. `None`: never.
             ///
             /// # Errors
             /// `InvalidInput` if `span` is zero.
@@ -148,18 +147,18 @@ macro_rules! timeouts {
                 self.0.get_ref().set_write_timeout(span)
             }
 
-            /// What was set, as the kernel rounds it.
+            /// The timeout of receiving operations, as the kernel rounds it.
             ///
             /// # Errors
-            /// What `getsockopt` says.
+            /// Those of `getsockopt`.
             pub fn read_timeout(&self) -> std::io::Result<Option<std::time::Duration>> {
                 self.0.get_ref().read_timeout()
             }
 
-            /// What was set, as the kernel rounds it.
+            /// The timeout of sending operations, as the kernel rounds it.
             ///
             /// # Errors
-            /// What `getsockopt` says.
+            /// Those of `getsockopt`.
             pub fn write_timeout(&self) -> std::io::Result<Option<std::time::Duration>> {
                 self.0.get_ref().write_timeout()
             }
@@ -177,7 +176,7 @@ macro_rules! timeouts {
     };
 }
 
-/// Methods that are those of `std`, word for word.
+/// Methods that only call those of `std`.
 macro_rules! as_std {
     ($($(#[$doc:meta])* fn $name:ident(&self $(, $arg:ident: $type:ty)*) -> $result:ty;)*) => {
         $(

@@ -1,13 +1,13 @@
-//! From a name to addresses, without holding up a kernel thread.
+//! Resolving host names to addresses, without holding up a kernel thread.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::vec::IntoIter;
 use underpass_threads::blocking;
 
-/// Something that stands for socket addresses: what [`std::net::ToSocketAddrs`] takes.
+/// Something that can be resolved to socket addresses: what [`std::net::ToSocketAddrs`] takes.
 ///
-/// The name of a host is looked up on a spare kernel thread; nothing else waits.
+/// Host names are looked up on a spare kernel thread. Only the calling thread waits.
 ///
 /// # Examples
 /// ```
@@ -21,14 +21,14 @@ pub trait ToSocketAddrs {
     /// The addresses.
     type Iter: Iterator<Item = SocketAddr>;
 
-    /// Looks it up.
+    /// Resolves it.
     ///
     /// # Errors
-    /// `InvalidInput` for what is no address; what the resolver says of names.
+    /// `InvalidInput` if it is not an address; the resolver's errors for names.
     fn to_socket_addrs(&self) -> io::Result<Self::Iter>;
 }
 
-/// Does `operation` with each address until one succeeds.
+/// Tries `operation` with each address until one succeeds.
 pub(crate) fn each<T>(
     names: impl ToSocketAddrs,
     mut operation: impl FnMut(SocketAddr) -> io::Result<T>,
@@ -36,7 +36,7 @@ pub(crate) fn each<T>(
     let mut last = None;
     for address in names.to_socket_addrs()? {
         match operation(address) {
-            // To try the next address would be to go on.
+            // A cancelled thread must not go on to the next address.
             Err(e) if crate::is_cancelled(&e) => return Err(e),
             Err(e) => last = Some(e),
             done => return done,
@@ -45,7 +45,7 @@ pub(crate) fn each<T>(
     Err(last.unwrap_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the name has no address")))
 }
 
-/// Where no name is involved: as `std`.
+/// Types without a host name resolve as in `std`.
 macro_rules! at_once {
     ($($type:ty),*) => {
         $(impl ToSocketAddrs for $type {

@@ -1,10 +1,10 @@
-//! TCP.
+//! TCP streams and listeners.
 
 use super::names::each;
 use super::{Shutdown, SocketAddr, ToSocketAddrs};
 use crate::Async;
 use crate::direction::Direction;
-use crate::source::Patience;
+use crate::event_source::WaitLimit;
 use std::io;
 use std::iter::FusedIterator;
 use std::net;
@@ -42,15 +42,15 @@ impl TcpStream {
     /// Connects to the first of the addresses that answers.
     ///
     /// # Errors
-    /// What is wrong with the last one; [cancelled](crate::is_cancelled).
+    /// The error of the last address; [cancelled](crate::is_cancelled).
     pub fn connect(to: impl ToSocketAddrs) -> io::Result<Self> {
-        each(to, |address| Self::connect_to(address, Patience::ENDLESS))
+        each(to, |address| Self::connect_to(address, WaitLimit::ENDLESS))
     }
 
     /// Connects to `to`, within `span`.
     ///
     /// # Errors
-    /// `TimedOut`; `InvalidInput` if `span` is zero; what is wrong with the address;
+    /// `TimedOut`; `InvalidInput` if `span` is zero; an error of the address;
     /// [cancelled](crate::is_cancelled).
     pub fn connect_timeout(to: &SocketAddr, span: Duration) -> io::Result<Self> {
         if span.is_zero() {
@@ -59,17 +59,18 @@ impl TcpStream {
                 "a timeout of zero; no connection is that fast",
             ));
         }
-        Self::connect_to(*to, Patience::until(Some(clock::deadline_ns(span))))
+        Self::connect_to(*to, WaitLimit::until(Some(clock::deadline_ns(span))))
     }
 
-    fn connect_to(to: SocketAddr, patience: Patience) -> io::Result<Self> {
+    fn connect_to(to: SocketAddr, limit: WaitLimit) -> io::Result<Self> {
         let stream = Self(Async::new_nonblocking(descriptor::begin_tcp(to)?.into()));
         loop {
-            stream.0.wait(Direction::Write, patience)?;
+            stream.0.wait(Direction::Write, limit)?;
             if let Some(error) = stream.take_error()? {
                 return Err(error);
             }
-            // Writable by mistake would be a socket that is neither connected nor refused.
+            // If the socket were reported writable by mistake, it would be neither connected nor
+            // refused.
             match stream.peer_addr() {
                 Err(e) if e.kind() == io::ErrorKind::NotConnected => {}
                 Err(e) => return Err(e),
@@ -86,7 +87,7 @@ impl TcpStream {
         Ok(Self(Async::new_nonblocking(self.0.get_ref().try_clone()?)))
     }
 
-    /// Waits for bytes and copies them out; the next read gets them again.
+    /// Waits for bytes and copies them. The next read returns them again.
     ///
     /// # Errors
     /// As for reading.
@@ -99,7 +100,7 @@ impl TcpStream {
         fn peer_addr(&self) -> SocketAddr;
         /// The address of this end.
         fn local_addr(&self) -> SocketAddr;
-        /// Ends reading, writing or both; threads that wait for it go on.
+        /// Ends reading, writing or both. Threads that wait for it go on.
         fn shutdown(&self, how: Shutdown) -> ();
         /// Whether small segments are sent at once.
         fn set_nodelay(&self, nodelay: bool) -> ();
@@ -109,22 +110,22 @@ impl TcpStream {
         fn set_ttl(&self, ttl: u32) -> ();
         /// The most hops of a packet.
         fn ttl(&self) -> u32;
-        /// The error that is pending, which is none afterwards.
+        /// Takes the pending error.
         fn take_error(&self) -> Option<io::Error>;
     }
 }
 
-/// As [`std::net::TcpListener`]. Threads may [`accept`](Self::accept) side by side.
+/// As [`std::net::TcpListener`]. Several threads may [`accept`](Self::accept) at the same time.
 #[derive(Debug)]
 pub struct TcpListener(Async<net::TcpListener>);
 
 endpoint!(TcpListener, net::TcpListener);
 
 impl TcpListener {
-    /// Listens on the first of the addresses that can be had; port 0 is any that is free.
+    /// Listens on the first of the addresses that is available. Port 0 stands for any free port.
     ///
     /// # Errors
-    /// `AddrInUse`, `PermissionDenied`, or what else is wrong with the last address.
+    /// `AddrInUse`, `PermissionDenied`, or another error of the last address.
     pub fn bind(to: impl ToSocketAddrs) -> io::Result<Self> {
         each(to, net::TcpListener::bind).and_then(Self::new)
     }
@@ -132,7 +133,7 @@ impl TcpListener {
     /// Waits for a connection.
     ///
     /// # Errors
-    /// Too many open files; what a peer did that is gone again: accept another.
+    /// Too many open files; an error of a peer that has gone again: accept another one.
     /// [Cancelled](crate::is_cancelled).
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (stream, from) = self.0.read_with(net::TcpListener::accept)?;
@@ -159,13 +160,13 @@ impl TcpListener {
         fn set_ttl(&self, ttl: u32) -> ();
         /// The most hops of a packet.
         fn ttl(&self) -> u32;
-        /// The error that is pending, which is none afterwards.
+        /// Takes the pending error.
         fn take_error(&self) -> Option<io::Error>;
     }
 }
 
-/// The connections of a [`TcpListener`]. Never ends; leave the loop where
-/// [`is_cancelled`](crate::is_cancelled) says so.
+/// The connections of a [`TcpListener`]. It never ends: leave the loop when
+/// [`is_cancelled`](crate::is_cancelled) is true of an error.
 #[derive(Debug)]
 pub struct Incoming<'a> {
     listener: &'a TcpListener,

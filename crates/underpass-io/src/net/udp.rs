@@ -1,4 +1,4 @@
-//! UDP.
+//! UDP sockets.
 
 use super::names::each;
 use super::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -6,7 +6,8 @@ use crate::Async;
 use std::io;
 use std::net;
 
-/// As [`std::net::UdpSocket`]. Threads may receive side by side: each datagram goes to one of them.
+/// As [`std::net::UdpSocket`]. Several threads may receive at the same time: each datagram goes to
+/// one of them.
 ///
 /// # Examples
 /// ```
@@ -25,25 +26,25 @@ endpoint!(UdpSocket, net::UdpSocket);
 timeouts!(UdpSocket, net::UdpSocket);
 
 impl UdpSocket {
-    /// Takes the first of the addresses that can be had; port 0 is any that is free.
+    /// Binds the first of the addresses that is available. Port 0 stands for any free port.
     ///
     /// # Errors
-    /// `AddrInUse`, `PermissionDenied`, or what else is wrong with the last address.
+    /// `AddrInUse`, `PermissionDenied`, or another error of the last address.
     pub fn bind(to: impl ToSocketAddrs) -> io::Result<Self> {
         each(to, net::UdpSocket::bind).and_then(Self::new)
     }
 
     /// Sets the peer of [`send`](Self::send) and [`recv`](Self::recv): the first of the addresses
-    /// that can be had.
+    /// that works.
     ///
     /// # Errors
-    /// What is wrong with the last address.
+    /// The error of the last address.
     pub fn connect(&self, to: impl ToSocketAddrs) -> io::Result<()> {
         each(to, |address| self.0.get_ref().connect(address))
     }
 
-    /// Waits for a datagram; says its length and whence it came. What `buf` has no room for is
-    /// lost.
+    /// Waits for a datagram. Returns its length and its sender. Bytes for which `buf` has no room
+    /// are lost.
     ///
     /// # Errors
     /// `TimedOut`; [cancelled](crate::is_cancelled).
@@ -79,8 +80,8 @@ impl UdpSocket {
     /// Sends a datagram to the first of the addresses.
     ///
     /// # Errors
-    /// `InvalidInput` if there is no address; `TimedOut`; [cancelled](crate::is_cancelled); what
-    /// the kernel says of the datagram.
+    /// `InvalidInput` if there is no address; `TimedOut`; [cancelled](crate::is_cancelled); the
+    /// kernel's errors for the datagram.
     pub fn send_to(&self, buf: &[u8], to: impl ToSocketAddrs) -> io::Result<usize> {
         let Some(address) = to.to_socket_addrs()?.next() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the name has no address"));
@@ -109,35 +110,35 @@ impl UdpSocket {
         fn peer_addr(&self) -> SocketAddr;
         /// The address of this socket.
         fn local_addr(&self) -> SocketAddr;
-        /// Whether datagrams may be sent to everybody.
+        /// Whether datagrams may be sent to broadcast addresses.
         fn set_broadcast(&self, broadcast: bool) -> ();
-        /// Whether datagrams may be sent to everybody.
+        /// Whether datagrams may be sent to broadcast addresses.
         fn broadcast(&self) -> bool;
-        /// Whether this host hears its own IPv4 multicasts.
+        /// Whether this host receives its own IPv4 multicasts.
         fn set_multicast_loop_v4(&self, heard: bool) -> ();
-        /// Whether this host hears its own IPv4 multicasts.
+        /// Whether this host receives its own IPv4 multicasts.
         fn multicast_loop_v4(&self) -> bool;
         /// The most hops of an IPv4 multicast.
         fn set_multicast_ttl_v4(&self, ttl: u32) -> ();
         /// The most hops of an IPv4 multicast.
         fn multicast_ttl_v4(&self) -> u32;
-        /// Whether this host hears its own IPv6 multicasts.
+        /// Whether this host receives its own IPv6 multicasts.
         fn set_multicast_loop_v6(&self, heard: bool) -> ();
-        /// Whether this host hears its own IPv6 multicasts.
+        /// Whether this host receives its own IPv6 multicasts.
         fn multicast_loop_v6(&self) -> bool;
         /// The most hops of a packet.
         fn set_ttl(&self, ttl: u32) -> ();
         /// The most hops of a packet.
         fn ttl(&self) -> u32;
-        /// Hears the multicasts of `group` that come in by `interface`.
+        /// Joins the multicast group `group` on `interface`.
         fn join_multicast_v4(&self, group: &Ipv4Addr, interface: &Ipv4Addr) -> ();
-        /// Hears the multicasts of `group` that come in by the interface of this index (0: any).
+        /// Joins the multicast group `group` on the interface of this index (0: any).
         fn join_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> ();
-        /// Hears them no more.
+        /// Leaves the group.
         fn leave_multicast_v4(&self, group: &Ipv4Addr, interface: &Ipv4Addr) -> ();
-        /// Hears them no more.
+        /// Leaves the group.
         fn leave_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> ();
-        /// The error that is pending, which is none afterwards.
+        /// Takes the pending error.
         fn take_error(&self) -> Option<io::Error>;
     }
 }

@@ -1,4 +1,4 @@
-//! Unix sockets: streams.
+//! Unix stream sockets.
 
 use super::Shutdown;
 use crate::Async;
@@ -21,7 +21,8 @@ impl UnixStream {
     /// Connects to the socket at `path`.
     ///
     /// # Errors
-    /// `NotFound`: nothing is there; `ConnectionRefused`: nobody listens; `PermissionDenied`.
+    /// `NotFound`: there is no such socket; `ConnectionRefused`: nobody listens;
+    /// `PermissionDenied`.
     pub fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
         Self::connect_addr(&SocketAddr::from_pathname(path)?)
     }
@@ -32,8 +33,8 @@ impl UnixStream {
     /// As [`connect`](Self::connect).
     pub fn connect_addr(to: &SocketAddr) -> io::Result<Self> {
         match descriptor::unix_stream(to) {
-            // The listener's backlog is full, and there is nothing to wait for but a connect that
-            // blocks.
+            // The listener's backlog is full. The kernel reports no readiness for that, so only a
+            // blocking connect can wait for it.
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 let to = to.clone();
                 blocking(move || net::UnixStream::connect_addr(&to)).and_then(Self::new)
@@ -65,24 +66,25 @@ impl UnixStream {
         fn peer_addr(&self) -> SocketAddr;
         /// The address of this end.
         fn local_addr(&self) -> SocketAddr;
-        /// Ends reading, writing or both; threads that wait for it go on.
+        /// Ends reading, writing or both. Threads that wait for it go on.
         fn shutdown(&self, how: Shutdown) -> ();
-        /// The error that is pending, which is none afterwards.
+        /// Takes the pending error.
         fn take_error(&self) -> Option<io::Error>;
     }
 }
 
-/// As [`std::os::unix::net::UnixListener`]. Threads may [`accept`](Self::accept) side by side.
+/// As [`std::os::unix::net::UnixListener`]. Several threads may [`accept`](Self::accept) at the
+/// same time.
 #[derive(Debug)]
 pub struct UnixListener(Async<net::UnixListener>);
 
 endpoint!(UnixListener, net::UnixListener);
 
 impl UnixListener {
-    /// Listens at `path`, where nothing may be yet.
+    /// Listens at `path`, where no file may exist yet.
     ///
     /// # Errors
-    /// `AddrInUse`: something is there; `NotFound`: no such directory; `PermissionDenied`.
+    /// `AddrInUse`: a file exists there; `NotFound`: no such directory; `PermissionDenied`.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         net::UnixListener::bind(path).and_then(Self::new)
     }
@@ -118,15 +120,15 @@ impl UnixListener {
     }
 
     as_std! {
-        /// The address listened at.
+        /// The address of the listener.
         fn local_addr(&self) -> SocketAddr;
-        /// The error that is pending, which is none afterwards.
+        /// Takes the pending error.
         fn take_error(&self) -> Option<io::Error>;
     }
 }
 
-/// The connections of a [`UnixListener`]. Never ends; leave the loop where
-/// [`is_cancelled`](crate::is_cancelled) says so.
+/// The connections of a [`UnixListener`]. It never ends: leave the loop when
+/// [`is_cancelled`](crate::is_cancelled) is true of an error.
 #[derive(Debug)]
 pub struct UnixIncoming<'a> {
     listener: &'a UnixListener,

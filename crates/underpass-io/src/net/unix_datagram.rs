@@ -1,4 +1,4 @@
-//! Unix sockets: datagrams.
+//! Unix datagram sockets.
 
 use super::Shutdown;
 use crate::Async;
@@ -12,8 +12,8 @@ use underpass_os::clock;
 /// How long a sender waits before it tries a full receiver again.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// As [`std::os::unix::net::UnixDatagram`]. Threads may receive side by side: each datagram goes to
-/// one of them.
+/// As [`std::os::unix::net::UnixDatagram`]. Several threads may receive at the same time: each
+/// datagram goes to one of them.
 #[derive(Debug)]
 pub struct UnixDatagram(Async<net::UnixDatagram>);
 
@@ -21,10 +21,10 @@ endpoint!(UnixDatagram, net::UnixDatagram);
 timeouts!(UnixDatagram, net::UnixDatagram);
 
 impl UnixDatagram {
-    /// A socket at `path`, where nothing may be yet.
+    /// A socket at `path`, where no file may exist yet.
     ///
     /// # Errors
-    /// `AddrInUse`: something is there; `NotFound`: no such directory; `PermissionDenied`.
+    /// `AddrInUse`: a file exists there; `NotFound`: no such directory; `PermissionDenied`.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         net::UnixDatagram::bind(path).and_then(Self::new)
     }
@@ -57,13 +57,14 @@ impl UnixDatagram {
     /// Sets the peer of [`send`](Self::send).
     ///
     /// # Errors
-    /// `NotFound`: nothing is there; `ConnectionRefused`: nobody has it; `PermissionDenied`.
+    /// `NotFound`: there is no such socket; `ConnectionRefused`: no process has it open;
+    /// `PermissionDenied`.
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
         self.0.get_ref().connect(path)
     }
 
-    /// Waits for a datagram; says its length and whence it came. What `buf` has no room for is
-    /// lost.
+    /// Waits for a datagram. Returns its length and its sender. Bytes for which `buf` has no room
+    /// are lost.
     ///
     /// # Errors
     /// `TimedOut`; [cancelled](crate::is_cancelled).
@@ -71,7 +72,7 @@ impl UnixDatagram {
         self.receiving(|socket| socket.recv_from(buf))
     }
 
-    /// Waits for a datagram; says its length.
+    /// Waits for a datagram. Returns its length.
     ///
     /// # Errors
     /// `TimedOut`; [cancelled](crate::is_cancelled).
@@ -79,7 +80,7 @@ impl UnixDatagram {
         self.receiving(|socket| socket.recv(buf))
     }
 
-    /// Sends a datagram to the socket at `path`, and waits while that has no room.
+    /// Sends a datagram to the socket at `path`. Waits while its queue is full.
     ///
     /// # Errors
     /// As [`connect`](Self::connect); `TimedOut`; [cancelled](crate::is_cancelled).
@@ -87,7 +88,7 @@ impl UnixDatagram {
         self.send_to_addr(buf, &SocketAddr::from_pathname(path)?)
     }
 
-    /// Sends a datagram to `to`, a path or an abstract name, and waits while that has no room.
+    /// Sends a datagram to `to`, a path or an abstract name. Waits while its queue is full.
     ///
     /// # Errors
     /// As [`send_to`](Self::send_to).
@@ -100,8 +101,8 @@ impl UnixDatagram {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 other => return other,
             }
-            // Linux calls this socket writable however full the other one is, so there is nothing
-            // to wait for.
+            // Linux reports this socket as writable however full the other one is, so there is no
+            // event to wait for.
             let limit = match limit {
                 Some(limit) => limit,
                 None => *limit.insert(socket.write_timeout()?.map(clock::deadline_ns)),
@@ -114,7 +115,7 @@ impl UnixDatagram {
         }
     }
 
-    /// Sends a datagram to the peer, and waits while that has no room.
+    /// Sends a datagram to the peer. Waits while its queue is full.
     ///
     /// # Errors
     /// `TimedOut`; `ConnectionRefused`: the peer is gone; [cancelled](crate::is_cancelled).
@@ -137,9 +138,9 @@ impl UnixDatagram {
         fn peer_addr(&self) -> SocketAddr;
         /// The address of this socket.
         fn local_addr(&self) -> SocketAddr;
-        /// Ends receiving, sending or both; threads that wait for it go on.
+        /// Ends receiving, sending or both. Threads that wait for it go on.
         fn shutdown(&self, how: Shutdown) -> ();
-        /// The error that is pending, which is none afterwards.
+        /// Takes the pending error.
         fn take_error(&self) -> Option<io::Error>;
     }
 }

@@ -1,34 +1,34 @@
-//! A child process under way.
+//! A child process that was started.
 
 use super::{ChildStderr, ChildStdin, ChildStdout, ExitStatus, Output};
 use crate::Async;
 use crate::descriptor::point;
 use crate::direction::Direction;
-use crate::source::Patience;
+use crate::event_source::WaitLimit;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::process;
 use std::time::Instant;
 use underpass_os::descriptor;
 
-/// As [`std::process::Child`]: dropping it lets the process run on, unless
+/// As [`std::process::Child`]: if it is dropped, the process runs on, unless
 /// [`kill_on_drop`](super::Command::kill_on_drop) says otherwise.
 #[derive(Debug)]
 pub struct Child {
-    /// What the child reads, if that is a pipe.
+    /// The child's standard input, if that is a pipe.
     pub stdin: Option<ChildStdin>,
-    /// What it writes, if that is a pipe.
+    /// The child's standard output, if that is a pipe.
     pub stdout: Option<ChildStdout>,
-    /// What it complains, if that is a pipe.
+    /// The child's standard error output, if that is a pipe.
     pub stderr: Option<ChildStderr>,
     process: process::Child,
-    /// Readable once it has ended.
+    /// Readable once the child has ended.
     end: Async<OwnedFd>,
     kill_on_drop: bool,
 }
 
 impl Child {
-    /// Takes over a process of which only `std` knows so far. If that fails the process is killed.
+    /// Takes over a process from `std`. If that fails, the process is killed.
     pub(crate) fn adopt(mut process: process::Child, kill_on_drop: bool) -> io::Result<Self> {
         let equipped = Self::equip(&mut process);
         match equipped {
@@ -36,7 +36,7 @@ impl Child {
                 Ok(Self { stdin, stdout, stderr, process, end, kill_on_drop })
             }
             Err(e) => {
-                // Both fail only if it is gone already.
+                // Both fail only if it has gone already.
                 let _ = process.kill();
                 let _ = process.wait();
                 Err(e)
@@ -51,8 +51,8 @@ impl Child {
         let stdin = process.stdin.take().map(TryInto::try_into).transpose()?;
         let stdout = process.stdout.take().map(TryInto::try_into).transpose()?;
         let stderr = process.stderr.take().map(TryInto::try_into).transpose()?;
-        // Nobody can have waited for it yet, so the number is still its own. It is asked for
-        // readiness alone.
+        // Nobody can have waited for the child yet, so the number is still its own. The pidfd is
+        // used for readiness alone.
         let end = Async::new_nonblocking(descriptor::of_process(process.id())?);
         Ok((stdin, stdout, stderr, end))
     }
@@ -62,7 +62,7 @@ impl Child {
         self.process.id()
     }
 
-    /// Kills it with `SIGKILL`; what has ended already stays as it is.
+    /// Kills the child with `SIGKILL`. Does nothing if it has ended already.
     ///
     /// # Errors
     /// `PermissionDenied`: it runs as another user.
@@ -70,35 +70,35 @@ impl Child {
         self.process.kill()
     }
 
-    /// How it has ended, if it has.
+    /// The exit status, if the child has ended.
     ///
     /// # Errors
-    /// What `waitpid` says.
+    /// Those of `waitpid`.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.process.try_wait()
     }
 
-    /// Closes its standard input, and waits until it has ended.
+    /// Closes the child's standard input, and waits until it has ended.
     ///
     /// # Errors
-    /// [Cancelled](crate::is_cancelled): it runs on, and can be waited for again; what `waitpid`
-    /// says.
+    /// [Cancelled](crate::is_cancelled): the child runs on, and can be waited for again. Those of
+    /// `waitpid`.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.ended(Patience::ENDLESS)
+        self.ended(WaitLimit::ENDLESS)
     }
 
-    /// The same as [`wait`](Self::wait), but not beyond `deadline`.
+    /// As [`wait`](Self::wait), but not beyond `deadline`.
     ///
     /// # Errors
     /// `TimedOut`, besides.
     pub fn wait_until(&mut self, deadline: Instant) -> io::Result<ExitStatus> {
-        self.ended(Patience::until(Some(point(deadline))))
+        self.ended(WaitLimit::until(Some(point(deadline))))
     }
 
-    /// Closes its standard input, and collects what it writes and complains until it has ended.
+    /// Closes the child's standard input, and collects its two outputs until it has ended.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait); what reading says.
+    /// As [`wait`](Self::wait), and those of reading.
     ///
     /// # Panics
     /// Never.
@@ -116,13 +116,13 @@ impl Child {
         Ok(Output { status: self.wait()?, stdout, stderr })
     }
 
-    fn ended(&mut self, patience: Patience) -> io::Result<ExitStatus> {
+    fn ended(&mut self, limit: WaitLimit) -> io::Result<ExitStatus> {
         drop(self.stdin.take());
         loop {
             if let Some(status) = self.process.try_wait()? {
                 return Ok(status);
             }
-            self.end.wait(Direction::Read, patience)?;
+            self.end.wait(Direction::Read, limit)?;
         }
     }
 }
@@ -135,9 +135,9 @@ fn all(from: &mut impl Read) -> io::Result<Vec<u8>> {
 impl Drop for Child {
     fn drop(&mut self) {
         if self.kill_on_drop && self.kill().is_ok() {
-            // So that nothing of it is left. Killed, it ends soon; what can't be waited for is no
-            // child of ours any more.
-            let _ = self.ended(Patience { deadline_ns: None, cancellable: false });
+            // So that no zombie is left. It was killed, so it ends soon. A process that can't be
+            // waited for is not our child any more.
+            let _ = self.ended(WaitLimit { deadline_ns: None, cancellable: false });
         }
     }
 }

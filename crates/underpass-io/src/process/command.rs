@@ -6,7 +6,8 @@ use std::io;
 use std::path::Path;
 use std::process;
 
-/// As [`std::process::Command`]; [`as_std_mut`](Self::as_std_mut) has what is missing here.
+/// As [`std::process::Command`]. [`as_std_mut`](Self::as_std_mut) gives access to what is missing
+/// here.
 ///
 /// # Examples
 /// ```
@@ -21,36 +22,36 @@ use std::process;
 pub struct Command {
     command: process::Command,
     kill_on_drop: bool,
-    /// Whether the caller chose each stream; `output` and `spawn` choose differently for the
-    /// others.
+    /// Whether the caller has chosen each stream. `output` and `spawn` choose the others
+    /// differently.
     chosen: [bool; 3],
 }
 
 impl Command {
-    /// To run `program`, looked up in `$PATH`.
+    /// A command that runs `program`, looked up in `$PATH`.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         process::Command::new(program).into()
     }
 
-    /// With one more argument.
+    /// Adds an argument.
     pub fn arg(&mut self, arg: impl AsRef<OsStr>) -> &mut Self {
         self.command.arg(arg);
         self
     }
 
-    /// With more arguments.
+    /// Adds several arguments.
     pub fn args(&mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> &mut Self {
         self.command.args(args);
         self
     }
 
-    /// With one more variable in its environment.
+    /// Sets a variable of its environment.
     pub fn env(&mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Self {
         self.command.env(key, value);
         self
     }
 
-    /// With more variables in its environment.
+    /// Sets several variables of its environment.
     pub fn envs(
         &mut self,
         variables: impl IntoIterator<Item = (impl AsRef<OsStr>, impl AsRef<OsStr>)>,
@@ -59,63 +60,64 @@ impl Command {
         self
     }
 
-    /// Without a variable of this process's environment.
+    /// Removes a variable of its environment.
     pub fn env_remove(&mut self, key: impl AsRef<OsStr>) -> &mut Self {
         self.command.env_remove(key);
         self
     }
 
-    /// Without any variable of this process's environment.
+    /// Removes all variables of its environment.
     pub fn env_clear(&mut self) -> &mut Self {
         self.command.env_clear();
         self
     }
 
-    /// In this directory.
+    /// Sets its working directory.
     pub fn current_dir(&mut self, directory: impl AsRef<Path>) -> &mut Self {
         self.command.current_dir(directory);
         self
     }
 
-    /// What it reads.
+    /// Sets its standard input.
     pub fn stdin(&mut self, stdio: impl Into<Stdio>) -> &mut Self {
         self.command.stdin(stdio);
         self.chosen[0] = true;
         self
     }
 
-    /// Where it writes to.
+    /// Sets its standard output.
     pub fn stdout(&mut self, stdio: impl Into<Stdio>) -> &mut Self {
         self.command.stdout(stdio);
         self.chosen[1] = true;
         self
     }
 
-    /// Where it complains to.
+    /// Sets its standard error output.
     pub fn stderr(&mut self, stdio: impl Into<Stdio>) -> &mut Self {
         self.command.stderr(stdio);
         self.chosen[2] = true;
         self
     }
 
-    /// Whether dropping the [`Child`] kills the process and waits for its end. It doesn't unless
-    /// this says so.
+    /// Sets whether dropping the [`Child`] kills the process and waits for its end. The default is
+    /// that it doesn't.
     pub fn kill_on_drop(&mut self, kill: bool) -> &mut Self {
         self.kill_on_drop = kill;
         self
     }
 
-    /// What is underneath, for what is missing here.
+    /// The command of `std` underneath, for what is missing here.
     pub fn as_std(&self) -> &process::Command {
         &self.command
     }
 
-    /// What is underneath, for what is missing here. Set the three streams by the methods above.
+    /// The command of `std` underneath, for what is missing here. Set the three streams by the
+    /// methods above.
     pub fn as_std_mut(&mut self) -> &mut process::Command {
         &mut self.command
     }
 
-    /// Starts it; streams that were not chosen are this process's own.
+    /// Starts the process. Streams that were not chosen are inherited.
     ///
     /// # Errors
     /// `NotFound`: no such program; `PermissionDenied`; too many open files or processes.
@@ -123,7 +125,7 @@ impl Command {
         Child::adopt(self.command.spawn()?, self.kill_on_drop)
     }
 
-    /// Starts it and waits until it has ended; streams that were not chosen are this process's own.
+    /// Starts the process and waits until it has ended. Streams that were not chosen are inherited.
     ///
     /// # Errors
     /// As [`spawn`](Self::spawn) and [`Child::wait`].
@@ -131,8 +133,8 @@ impl Command {
         self.spawn()?.wait()
     }
 
-    /// Starts it and collects what it writes and complains until it has ended. It has nothing to
-    /// read, unless that was chosen.
+    /// Starts the process and collects its two outputs until it has ended. Its standard input is
+    /// empty unless another one was chosen.
     ///
     /// # Errors
     /// As [`spawn`](Self::spawn) and [`Child::wait_with_output`].

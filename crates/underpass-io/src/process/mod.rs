@@ -1,9 +1,9 @@
-//! Child processes with the names and shapes of [`std::process`]; waiting for one blocks the
+//! Child processes with the names and shapes of [`std::process`]. Waiting for one blocks the
 //! calling thread and nothing else.
 //!
-//! A child's end is learnt from the kernel by a descriptor of the process (pidfd), so no signal is
-//! handled and no thread of the kernel waits. Starting a child takes the kernel thread for as long
-//! as `fork` and `exec` do.
+//! The kernel reports a child's end by a descriptor of the process (pidfd). So no signal is handled
+//! and no kernel thread waits. Starting a child blocks the kernel thread for as long as `fork` and
+//! `exec` take.
 
 mod child;
 mod command;

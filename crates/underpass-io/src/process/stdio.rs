@@ -13,7 +13,7 @@ macro_rules! end {
         pub struct $ours(Async<$std>);
 
         impl $ours {
-            /// What is underneath, for deadlines.
+            /// The `Async` underneath, for deadlines.
             pub fn as_async(&self) -> &Async<$std> {
                 &self.0
             }
@@ -27,7 +27,7 @@ macro_rules! end {
             }
         }
 
-        /// Makes it blocking again, which is what another child expects.
+        /// Makes the end blocking again, as another child expects.
         impl TryFrom<$ours> for Stdio {
             type Error = io::Error;
 
@@ -61,18 +61,18 @@ macro_rules! reader {
 }
 
 end!(
-    /// What the child reads is written here; dropping it is the end of it. As
+    /// Writes to the child's standard input. Dropping it ends that input. As
     /// [`std::process::ChildStdin`].
     ChildStdin,
     process::ChildStdin
 );
 end!(
-    /// What the child writes. As [`std::process::ChildStdout`].
+    /// Reads the child's standard output. As [`std::process::ChildStdout`].
     ChildStdout,
     process::ChildStdout
 );
 end!(
-    /// What the child complains. As [`std::process::ChildStderr`].
+    /// Reads the child's standard error output. As [`std::process::ChildStderr`].
     ChildStderr,
     process::ChildStderr
 );

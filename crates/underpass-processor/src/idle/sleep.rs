@@ -48,7 +48,7 @@ pub enum SleepRole {
     Spare,
     /// It waits for replies of its own, whatever other processors of the domain do. The caller has
     /// entered the lines, and leaves them afterwards.
-    Guest {
+    ReplyWaiter {
         /// As for [`Last`](Self::Last).
         alone: bool,
     },
@@ -56,7 +56,7 @@ pub enum SleepRole {
 
 impl SleepRole {
     fn is_alone(self) -> bool {
-        matches!(self, Self::Last { alone: true, .. } | Self::Guest { alone: true })
+        matches!(self, Self::Last { alone: true, .. } | Self::ReplyWaiter { alone: true })
     }
 }
 
@@ -125,7 +125,7 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
             wait(own, lines.clone(), &watched, donated_to, deadline_ns);
         }
     }
-    if !matches!(role, SleepRole::Guest { .. }) {
+    if !matches!(role, SleepRole::ReplyWaiter { .. }) {
         lines.for_each(|line| line.look());
     }
     own.wake_up();
@@ -147,7 +147,7 @@ fn announce<'a: 'w, 'w, L: ?Sized + Line + 'a>(
         }
         let announced = match role {
             SleepRole::Last { others, .. } => line.park(others),
-            SleepRole::Guest { .. } => line.park(false),
+            SleepRole::ReplyWaiter { .. } => line.park(false),
             SleepRole::Spare => line.spare(),
         };
         if let Some(expected) = announced {

@@ -10,10 +10,10 @@ use std::io;
 use std::sync::MutexGuard;
 use underpass_os::fork;
 use underpass_processor::lines;
-use underpass_threads::{Critical, critical};
+use underpass_threads::{CriticalSection, critical};
 
 /// What whoever forks holds meanwhile, so that the child finds it whole.
-type Held = (MutexGuard<'static, Option<Ends>>, lines::LockedLines, Critical);
+type Held = (MutexGuard<'static, Option<Ends>>, lines::LockedLines, CriticalSection);
 
 thread_local! {
     static HELD: Cell<Option<Held>> = const { Cell::new(None) };

@@ -4,7 +4,7 @@ use crate::call::answer::{Answer, Landing};
 use std::ptr;
 use underpass_processor::Line;
 use underpass_seam::atomic::{AtomicPtr, Ordering};
-use underpass_threads::{Awaited, Control, InTurn, Opens, Wait, Wakes, Woken, wait_registered};
+use underpass_threads::{Awaited, BlocksAtOnce, Control, Opens, Wait, Wakes, Woken, wait_registered};
 
 /// Where a caller is noted that has blocked. Read and written under the lock of the client's end
 /// alone, which orders it.
@@ -23,9 +23,9 @@ impl Berth {
     /// [`Reply::wait_noted`], and does nothing on the way that could suspend it.
     #[inline(always)]
     pub(crate) fn note(&self) -> Option<Noted> {
-        let turn = InTurn::here()?;
-        self.enter(turn.thread());
-        Some(Noted(turn))
+        let caller = BlocksAtOnce::here()?;
+        self.enter(caller.thread());
+        Some(Noted(caller))
     }
 
     /// Whether nobody is here.
@@ -46,7 +46,7 @@ impl Berth {
 }
 
 /// A caller that is in its berth before it waits.
-pub(crate) struct Noted(InTurn);
+pub(crate) struct Noted(BlocksAtOnce);
 
 /// Wakes one who has left its berth, outside the lock.
 #[inline]

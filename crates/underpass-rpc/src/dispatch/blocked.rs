@@ -13,7 +13,7 @@ use crate::dispatch::server::ServerEnd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use underpass_processor::Pool;
-use underpass_threads::{Watcher, blocked, watch_blocked};
+use underpass_threads::{BlockedWatcher, blocked, watch_blocked};
 
 /// What the monitor has told of blocked activations.
 struct Changes {
@@ -27,7 +27,7 @@ struct Changes {
 static CHANGES: Changes =
     Changes { told: AtomicU32::new(0), seen: AtomicU32::new(0), clerk: OnceLock::new() };
 
-impl Watcher for Changes {
+impl BlockedWatcher for Changes {
     fn changed(&self) {
         // SYNC with `told` load in `recount`: the activation's new state.
         self.told.fetch_add(1, Ordering::Release);

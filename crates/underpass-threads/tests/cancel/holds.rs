@@ -1,14 +1,14 @@
-//! What is not interrupted: it ends when somebody lets go, and then only.
+//! Waits that are not interrupted: they end only when the holder releases what they wait for.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use underpass_sync::{Barrier, Mutex, Once, RwLock};
 use underpass_threads::{scope, spawn, yield_now};
 
-/// Something that waits, and what lets it go.
+/// A wait, and what ends it.
 pub type Held = (Box<dyn FnOnce() + Send>, Box<dyn FnOnce()>);
 
-/// A name, and how to come by one.
+/// A name, and how to make one.
 pub type Hold = (&'static str, fn() -> Held);
 
 /// All of them.

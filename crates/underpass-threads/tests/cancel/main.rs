@@ -1,9 +1,9 @@
-//! Cancellation: every call that blocks and may be interrupted returns, whenever the request comes;
-//! locks, joins and the like are not interrupted.
+//! Cancellation: every blocking call that may be interrupted returns, whenever the request comes.
+//! Locks, joins and the like are not interrupted.
 //!
-//! Each wait of `waits.rs` would last for ever. It is performed by user-level threads and by a
-//! plain kernel thread, which are cancelled before the wait, while it is suspended in it, and at
-//! some moment that nobody chose.
+//! Each wait of `waits.rs` would last for ever. User-level threads and a plain kernel thread
+//! perform it. They are cancelled before the wait, while they are suspended in it, and at a random
+//! moment.
 #![cfg(not(underpass_loom))]
 
 #[path = "../common/mod.rs"]
@@ -23,13 +23,13 @@ use waits::WAITS;
 enum When {
     /// Before the wait begins.
     Before,
-    /// When the thread has begun, and others of its activation run: it is suspended.
+    /// When the thread has begun, and other threads of its activation run: it is suspended.
     Suspended,
-    /// At the same time.
+    /// At about the same time as the wait begins.
     Meanwhile,
 }
 
-/// Has a thread wait and be cancelled; its handle comes by `tell`.
+/// Makes a thread wait and be cancelled. Its handle comes by `tell`.
 fn wait_and_check(name: &str, wait: fn() -> bool, when: When, begun: &AtomicBool) {
     begun.store(true, Ordering::Release);
     while when == When::Before && !cancelled() {
@@ -60,7 +60,8 @@ fn every_wait_of_a_user_level_thread_ends() {
                         let begun = Arc::new(AtomicBool::new(false));
                         let inside = begun.clone();
                         let builder = if migrating {
-                            // SAFETY: across its waits it holds nothing of its kernel thread.
+                            // SAFETY: across its waits it holds nothing that belongs to its kernel
+                            // thread.
                             unsafe { Builder::new().migrating() }
                         } else {
                             Builder::new()
@@ -112,7 +113,7 @@ fn locks_joins_and_meetings_are_not_interrupted() {
                     ends.fetch_add(1, Ordering::AcqRel);
                     (inside.load(Ordering::Acquire), cancelled())
                 });
-                // With one activation it waits by now; with more it may not have begun.
+                // With one activation it waits by now. With more it may not have begun.
                 (0..5).for_each(|_| yield_now());
                 thread.cancel();
                 (0..20).for_each(|_| yield_now());
@@ -149,8 +150,8 @@ fn a_request_outlives_waits_that_end_by_themselves() {
         (0..50).for_each(|_| other.unpark());
         other.cancel();
         thread.join().unwrap();
-        // The thread is gone; the handle is not, and asking is harmless. Its block's next thread is
-        // not asked.
+        // The thread is gone and the handle is not, and cancelling is harmless. The next thread
+        // with the same block is not cancelled.
         other.cancel();
         let asked = (0..500).map(|_| spawn(cancelled)).filter(|_| true).map(|thread| thread.join().unwrap());
         assert!(!asked.fold(false, |any, asked| any | asked));

@@ -1,4 +1,4 @@
-//! Everything that blocks and can be interrupted.
+//! All blocking calls that can be interrupted.
 
 use std::io::{self, Read, Write};
 use std::sync::mpsc::RecvTimeoutError;
@@ -9,10 +9,10 @@ use underpass_io::{Timer, is_cancelled};
 use underpass_sync::{AcquireTimeoutError, Condvar, Mutex, Select, Semaphore, mpmc, mpsc};
 use underpass_threads::{park, park_timeout, sleep};
 
-/// So long that who waits for its end hangs.
+/// So long that a test that waits for its end hangs.
 const LONG: Duration = Duration::from_secs(24 * 3600);
 
-/// A name, and what waits: `true` if it came back because it was cancelled, as far as it says.
+/// A name, and a wait that returns `true` if it ended by the cancellation, as far as it can tell.
 pub type Wait = (&'static str, fn() -> bool);
 
 /// All of them.
@@ -84,7 +84,7 @@ pub const WAITS: &[Wait] = &[
     }),
     ("TcpStream::write_all", || {
         let (mut here, _there) = connection();
-        // More than the kernel keeps for a peer that doesn't read.
+        // More than the kernel buffers for a peer that doesn't read.
         loop {
             if let Err(error) = here.write_all(&[0; 1 << 16]) {
                 break is_cancelled(&error);
@@ -116,7 +116,7 @@ fn cancelled<T>(result: io::Result<T>) -> bool {
     result.is_err_and(|error| is_cancelled(&error))
 }
 
-/// A connection by kernel threads' means: nothing on the way can be cancelled.
+/// A connection made with `std` alone: nothing on the way can be cancelled.
 fn connection() -> (TcpStream, std::net::TcpStream) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let there = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -1,5 +1,4 @@
-//! What the tests of this crate share: nothing hangs for ever, and each gets the processors that it
-//! asks for.
+//! What the tests of this crate share: a watchdog, and a given number of processors.
 #![allow(dead_code, reason = "each file uses some of it")]
 
 use std::process::Command;
@@ -9,7 +8,7 @@ use std::time::Duration;
 /// Far more than any test takes on a busy machine; `UNDERPASS_TEST_LIMIT` sets another number of
 /// seconds, for long runs.
 const LIMIT: u64 = 120;
-/// Shows what those print.
+/// The variable that shows what child processes print.
 const LOUD: &str = "UNDERPASS_TEST_LOUD";
 /// Set in processes that run one test by themselves.
 const INSIDE: &str = "UNDERPASS_TEST_INSIDE";
@@ -55,7 +54,7 @@ fn list() {
     }
 }
 
-/// Runs the calling test's `body` in a process of its own with so many processors, once for each.
+/// Runs the calling test's `body` in a process of its own, once for each number of processors.
 ///
 /// # Panics
 /// If the body does, with what it printed.
@@ -63,7 +62,7 @@ pub fn with_processors(processors: &[u32], body: impl FnOnce()) {
     with_settings(processors, &[], body);
 }
 
-/// As [`with_processors`], and with more in the environment.
+/// As [`with_processors`], with more variables in the environment.
 ///
 /// # Panics
 /// If the body does, with what it printed.
@@ -94,8 +93,8 @@ pub fn with_settings(processors: &[u32], settings: &[(&str, &str)], body: impl F
     }
 }
 
-/// Runs the calling test's `body` in a process of its own with one processor, where it ends the
-/// process (`abort`). Gives what it said.
+/// Runs the calling test's `body` in a process of its own with one processor. The body ends the
+/// process (`abort`). Returns its output.
 ///
 /// # Panics
 /// If the process ends in another way.

@@ -1,11 +1,11 @@
-//! A lock that says who holds it.
+//! A lock that names its holder.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use underpass_threads::{Awaited, Control, Wait, Woken, me, suspend};
 
-/// A lock that says who holds it, and is handed to who has waited longest.
+/// A lock that names its holder, and is handed to the thread that has waited longest.
 #[derive(Default)]
 pub struct Lock {
     holder: AtomicU64,
@@ -17,7 +17,8 @@ impl Lock {
         assert!(self.lock_until(None), "without a deadline it is got");
     }
 
-    /// Whether it was got before the deadline, in ns of `underpass_os::clock`.
+    /// Takes it. Returns whether that succeeded before the deadline, in ns of
+    /// `underpass_os::clock`.
     pub fn lock_until(&self, deadline_ns: Option<u64>) -> bool {
         let me = me();
         let mut waiters = self.waiters.lock().unwrap();
@@ -27,7 +28,7 @@ impl Lock {
         }
         waiters.push_back(me);
         drop(waiters);
-        // SAFETY: it is in the list, out of which `unlock` or `abandon` takes it.
+        // SAFETY: the thread is in the list. Only `unlock` or `abandon` takes it out.
         let woken = unsafe { suspend(me, self, deadline_ns, false) };
         woken == Woken::Woken
     }
@@ -38,16 +39,16 @@ impl Lock {
         self.holder.store(next.map_or(0, Control::id), Ordering::Relaxed);
         drop(waiters);
         if let Some(next) = next {
-            // SAFETY: it was in the list until now.
+            // SAFETY: the thread was in the list until now.
             unsafe { next.wake() };
         }
     }
 }
 
 impl Wait for Lock {
-    fn abandon(&self, who: &'static Control) -> bool {
+    fn abandon(&self, thread: &'static Control) -> bool {
         let mut waiters = self.waiters.lock().unwrap();
-        let place = waiters.iter().position(|waiter| std::ptr::eq(*waiter, who));
+        let place = waiters.iter().position(|waiter| std::ptr::eq(*waiter, thread));
         place.map(|place| waiters.remove(place)).is_some()
     }
 

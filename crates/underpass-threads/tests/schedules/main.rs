@@ -1,11 +1,11 @@
-//! Random programs of threads, whose results a model knows, under many schedules.
+//! Random programs of threads under many schedules. A model knows their results.
 //!
-//! Each seed makes a program: a tree of threads that start, join, scope, park, unpark, sleep,
-//! yield, cancel, lock, send, wait in vain, block in the kernel and panic, on user-level threads of
-//! every kind and on plain kernel threads. What each yields does not depend on the order of things,
-//! so the model is a plain recursion. Between any two steps a thread may give way, by its own
-//! seeded dice: that, the number of processors and the kernel's moods make the schedules. `shuttle`
-//! would need the threads to be its own.
+//! Each seed makes a program: a tree of threads of every kind. They start, join, scope, park,
+//! unpark, sleep, yield, cancel, lock, send, wait in vain, block in the kernel and panic. The
+//! result of each does not depend on the order of events, so the model is a plain recursion.
+//! Between any two steps a thread may yield, as its own seeded random numbers say. That, the number
+//! of processors and the kernel's scheduling make the schedules. `shuttle` could do this only if
+//! the threads were its own.
 //!
 //! `UNDERPASS_TEST_ROUNDS` is the number of seeds (30), `UNDERPASS_TEST_SEED` the first one.
 
@@ -20,7 +20,7 @@ use perform::Stage;
 use program::Program;
 use std::sync::Arc;
 
-/// Performs the programs of all seeds, each on a user-level thread and on a plain kernel thread.
+/// Runs the programs of all seeds, each on a user-level thread and on a plain kernel thread.
 fn perform_all(dice: u64) {
     let first = setting("UNDERPASS_TEST_SEED", 1);
     for seed in first..first + setting("UNDERPASS_TEST_ROUNDS", 30) {

@@ -1,4 +1,4 @@
-//! Performs a program on real threads.
+//! Running a program on real threads.
 
 use crate::program::{Dice, Fate, Kind, Program, Step, mix};
 use crate::steps::alone;
@@ -19,7 +19,7 @@ underpass_threads::thread_local! {
 }
 
 thread_local! {
-    /// Of the kernel thread: what its pinned threads share.
+    /// Belongs to the kernel thread: its pinned threads share it.
     static SHARED: Rc<Cell<u64>> = Rc::default();
 }
 
@@ -50,7 +50,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Bounded by the watchdog.
+    /// The watchdog bounds this.
     pub fn wait_for_detached(&self, (count, sum): (u64, u64), locks: u64) {
         while self.count.load(Ordering::Acquire) < count || self.alive.load(Ordering::Acquire) > 0 {
             std::thread::yield_now();
@@ -60,7 +60,7 @@ impl Stage {
     }
 }
 
-/// A thread that was started, of either world.
+/// A thread that was started, user-level or of the kernel.
 pub enum Started {
     User(JoinHandle<u64>),
     Kernel(std::thread::JoinHandle<u64>),
@@ -81,8 +81,8 @@ pub fn builder(kind: Kind) -> Builder {
         Kind::Plain | Kind::Kernel => Builder::new(),
         Kind::Named => Builder::new().name("actor"),
         Kind::Stack(bytes) => Builder::new().stack_size(bytes),
-        // SAFETY: migrating actors hold nothing of their kernel thread across a pause: see
-        // `Checks`.
+        // SAFETY: migrating actors hold nothing that belongs to their kernel thread across a pause:
+        // see `Checks`.
         Kind::Migrating => unsafe { Builder::new().migrating() },
         Kind::Dedicated => Builder::new().dedicated(),
     }
@@ -96,7 +96,7 @@ pub fn start(kind: Kind, body: impl FnOnce() -> u64 + Send + 'static) -> Started
     }
 }
 
-/// What a thread is sure of, whatever happened since it last looked.
+/// What a thread can rely on, whatever happened since it last looked.
 struct Checks {
     seed: u64,
     kind: Kind,
@@ -127,7 +127,7 @@ impl Checks {
     }
 }
 
-/// Maybe gives way, once in so many times.
+/// Yields once in `sides` times, at random.
 pub fn perturb(dice: &mut Dice, sides: u64) {
     if dice.below(sides) == 0 {
         match dice.below(8) {
@@ -139,7 +139,7 @@ pub fn perturb(dice: &mut Dice, sides: u64) {
     }
 }
 
-/// Performs `program` on the calling thread, which is new; gives way once in `sides` steps.
+/// Runs `program` on the calling thread, which is new. Yields once in `sides` steps.
 ///
 /// Panics with the result if the program does.
 pub fn perform(program: &Program, stage: &Arc<Stage>, sides: u64) -> u64 {
@@ -179,7 +179,7 @@ pub fn perform(program: &Program, stage: &Arc<Stage>, sides: u64) -> u64 {
     sum ^ late_sum
 }
 
-/// Starts a child, which joins `sibling` besides and adds its result.
+/// Starts a child, which also joins `sibling` and adds its result.
 fn begin(child: &Arc<Program>, stage: &Arc<Stage>, sides: u64, sibling: Option<Started>) -> Started {
     let (child, stage) = (child.clone(), stage.clone());
     start(child.kind, move || match sibling {
@@ -195,8 +195,8 @@ fn begin(child: &Arc<Program>, stage: &Arc<Stage>, sides: u64, sibling: Option<S
     })
 }
 
-/// Starts a child whose result goes to the stage; its handle is to be dropped, and what it left
-/// with it, once.
+/// Starts a child whose result goes to the stage. Its handle is to be dropped once, with what it
+/// left there.
 fn begin_detached(child: &Arc<Program>, stage: &Arc<Stage>, sides: u64) -> Option<JoinHandle<Kept>> {
     let kept = Kept::new(stage);
     let (kind, child, stage) = (child.kind, child.clone(), stage.clone());
@@ -213,7 +213,7 @@ fn begin_detached(child: &Arc<Program>, stage: &Arc<Stage>, sides: u64) -> Optio
     Some(builder(kind).spawn(body).expect("what it asks for can be had"))
 }
 
-/// Has children perform that borrow; joins some of them by hand. The sum of what they yield.
+/// Runs children that borrow, and joins some of them by hand. Returns the sum of their results.
 fn in_scope(children: &[Program], stage: &Arc<Stage>, sides: u64, dice: &mut Dice) -> u64 {
     let sum = AtomicU64::new(0);
     scope(|scope| {

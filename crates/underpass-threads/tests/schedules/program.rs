@@ -1,4 +1,4 @@
-//! What a random program is, and what it yields.
+//! A random program, and its result.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl Dice {
     }
 }
 
-/// What kind of thread.
+/// The kind of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Plain,
@@ -37,13 +37,13 @@ pub enum Kind {
 pub enum Fate {
     JoinedAtOnce,
     JoinedLast,
-    /// By the next thread that its parent starts in this way, or by its parent in the end.
+    /// Joined by the next thread that its parent starts in this way, or by its parent at the end.
     JoinedBySibling,
     /// Its result goes to the stage.
     Detached,
 }
 
-/// How one who is cancelled waits for that.
+/// How a thread waits for its cancellation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
     Parked,
@@ -68,13 +68,13 @@ pub enum Step {
     Scope {
         children: Vec<Program>,
     },
-    /// Another unparks it so many times, each time for a reason.
+    /// Another thread unparks it this many times, each time for a reason.
     Handshake {
         rounds: u64,
         timed: bool,
         kind: Kind,
     },
-    /// Another waits until it is cancelled.
+    /// Another thread waits until it is cancelled.
     Cancel {
         waiting: Waiting,
         kind: Kind,
@@ -84,25 +84,25 @@ pub enum Step {
         value: u64,
         micros: u64,
     },
-    /// A part without preemption, which yields all the same.
+    /// A section without preemption, which yields all the same.
     Unpreempted {
         yields: u64,
     },
-    /// A panic of its own, caught, whose destructors give way.
+    /// A panic of its own, which is caught. Its destructors yield.
     Catch {
         value: u64,
     },
-    /// Takes a lock that all share, and may give way while it has it.
+    /// Takes a lock that all threads share, and may yield while it holds it.
     Lock {
         rounds: u64,
     },
-    /// Another sends it so many messages.
+    /// Another thread sends it this many messages.
     Receive {
         messages: u64,
         capacity: usize,
         kind: Kind,
     },
-    /// Waits that nobody ends but their deadlines.
+    /// Waits that only their deadlines end.
     Late {
         micros: u64,
     },
@@ -114,11 +114,11 @@ pub struct Program {
     pub kind: Kind,
     pub seed: u64,
     pub steps: Vec<Step>,
-    /// It panics in the end, with its result.
+    /// It panics at the end, with its result.
     pub panics: bool,
 }
 
-/// How a result goes into another.
+/// How a result is mixed into another.
 pub fn mix(into: u64, value: u64) -> u64 {
     into.rotate_left(7).wrapping_mul(31).wrapping_add(value)
 }
@@ -140,12 +140,12 @@ impl Program {
         Self { kind, seed: dice.next(), steps, panics: depth > 0 && dice.below(12) == 0 }
     }
 
-    /// What it yields, by itself.
+    /// Its result.
     pub fn result(&self) -> u64 {
         self.steps.iter().fold(self.seed, |sum, step| match step {
             Step::Add(value) | Step::Block { value, .. } | Step::Catch { value } => mix(sum, *value),
             Step::Start { fate: Fate::Detached, .. } => sum,
-            // Sums are commutative: who joins them, and when, doesn't matter.
+            // Sums are commutative, so it doesn't matter which thread joins them, and when.
             Step::Start { child, fate: Fate::JoinedAtOnce } => mix(sum, child.result()),
             Step::Start { .. } => sum,
             Step::Scope { children } => {
@@ -159,7 +159,7 @@ impl Program {
         }) ^ self.joined_late()
     }
 
-    /// The sum of what those yield that are joined last, or by a sibling.
+    /// The sum of the results of the threads that are joined last, or by a sibling.
     fn joined_late(&self) -> u64 {
         self.children(|fate| matches!(fate, Fate::JoinedLast | Fate::JoinedBySibling))
             .fold(0, |all, child| all.wrapping_add(child.result()))
@@ -172,7 +172,7 @@ impl Program {
         })
     }
 
-    /// How many are detached, and the sum of what they yield.
+    /// How many threads are detached, and the sum of their results.
     pub fn detached(&self) -> (u64, u64) {
         let mut all = (0, 0u64);
         let mut add = |(count, sum): (u64, u64)| all = (all.0 + count, all.1.wrapping_add(sum));

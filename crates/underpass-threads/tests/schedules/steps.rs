@@ -1,5 +1,5 @@
-//! Steps that start no program of their own: what one thread does by itself, or with another that
-//! it starts for that.
+//! Steps that start no program of their own: a thread does them by itself, or with another thread
+//! that it starts for that.
 
 use crate::perform::{Stage, builder, perturb, start};
 use crate::program::{Dice, Kind, Step, Waiting, mix};
@@ -12,7 +12,7 @@ use underpass_threads::{
     Thread, blocking, cancelled, checkpoint, current, no_preempt, park, park_timeout, sleep, spawn, yield_now,
 };
 
-/// So long that a test which waits for its end hangs.
+/// So long that a test that waits for its end hangs.
 const LONG: Duration = Duration::from_secs(24 * 3600);
 
 /// A step that starts no program.
@@ -60,7 +60,7 @@ pub fn alone(step: &Step, sum: u64, stage: &Stage, dice: &mut Dice, sides: u64) 
     sum
 }
 
-/// Gives way when it is dropped.
+/// Yields when it is dropped.
 struct GivesWay;
 
 impl Drop for GivesWay {
@@ -70,7 +70,8 @@ impl Drop for GivesWay {
     }
 }
 
-/// Two threads take turns, each parked until the other unparks it; says how many turns there were.
+/// Two threads run alternately, each parked until the other unparks it. Returns how often they
+/// alternated.
 fn handshake(rounds: u64, timed: bool, kind: Kind, dice: &mut Dice, sides: u64) -> u64 {
     let turn = Arc::new(AtomicU64::new(0));
     let wait_for = move |turn: &AtomicU64, mine: u64| {
@@ -108,7 +109,7 @@ fn handshake(rounds: u64, timed: bool, kind: Kind, dice: &mut Dice, sides: u64) 
     other.join()
 }
 
-/// Cancels one who waits, after it has run for a while or before; gives `after` back.
+/// Cancels a thread that waits, before it runs or after it has run for a while. Returns `after`.
 fn cancel(waiting: Waiting, kind: Kind, after: u64, dice: &mut Dice, sides: u64) -> u64 {
     let kind = if kind == Kind::Kernel { Kind::Plain } else { kind };
     let thread = builder(kind).spawn(move || {
@@ -123,7 +124,7 @@ fn cancel(waiting: Waiting, kind: Kind, after: u64, dice: &mut Dice, sides: u64)
                 Waiting::Yielding => yield_now(),
             }
         }
-        // It may go on, and wait for what can't be cancelled.
+        // It may go on, and do waits that can't be cancelled.
         spawn(yield_now).join().unwrap();
         after
     });
@@ -135,7 +136,7 @@ fn cancel(waiting: Waiting, kind: Kind, after: u64, dice: &mut Dice, sides: u64)
     }
     thread.cancel();
     perturb(dice, sides);
-    // Twice is once.
+    // Twice has the effect of once.
     other.cancel();
     thread.join().unwrap()
 }
@@ -144,13 +145,13 @@ fn lock(rounds: u64, stage: &Stage, dice: &mut Dice, sides: u64) {
     for _ in 0..rounds {
         let mut count = stage.lock.lock().unwrap();
         let before = *count;
-        // Whoever waits for it meanwhile waits in the kernel, or lets others run.
+        // A thread that waits for the lock meanwhile waits in the kernel, or lets others run.
         perturb(dice, sides);
         *count = before + 1;
     }
 }
 
-/// Another sends; says the sum of what came.
+/// Another thread sends. Returns the sum of the messages.
 fn receive(messages: u64, capacity: usize, kind: Kind, dice: &mut Dice, sides: u64) -> u64 {
     let (sender, receiver) = mpmc::bounded(capacity);
     let mut theirs = dice.clone();
@@ -170,7 +171,7 @@ fn receive(messages: u64, capacity: usize, kind: Kind, dice: &mut Dice, sides: u
     sum + other.join()
 }
 
-/// Waits for what doesn't come.
+/// Waits for something that doesn't come.
 fn late(span: Duration) {
     let (_sender, receiver) = mpmc::unbounded::<u8>();
     assert_eq!(receiver.recv_timeout(span), Err(mpmc::RecvTimeoutError::Timeout));

@@ -71,7 +71,7 @@ impl ClientEnd {
     }
 
     /// Takes what has come, for whomever.
-    fn look_around(&self) -> bool {
+    fn maintain(&self) -> bool {
         self.channel.receiving().pending() && self.take_what_came()
     }
 }
@@ -97,7 +97,7 @@ impl<'a> Pending<'a> {
             if look > 0 {
                 std::hint::spin_loop();
             }
-            linkage.is_settled() || (end.look_around() && linkage.is_settled())
+            linkage.is_settled() || (end.maintain() && linkage.is_settled())
         })
     }
 

@@ -1,0 +1,7 @@
+//! Serving incoming calls: the dispatcher, listeners on donated processors, and E-stacks.
+
+pub(crate) mod blocked_watch;
+pub(crate) mod dispatcher;
+pub(crate) mod estacks;
+pub(crate) mod listener;
+pub(crate) mod served_line;
