@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use underpass_channel::layout::{LARGEST, LINE_WORDS, STACK};
-use underpass_channel::{Attention, BlobSource, Boxed, Cell, Donation, Fence, INLINE, Payload, Place};
-use underpass_channel::{Receiving, Region, Sending, Words};
+use underpass_channel::{Attention, PayloadFileSource, HeapMemory, Cell, Donation, Fence, INLINE, Payload, PayloadPlace};
+use underpass_channel::{Receiving, Region, Sending, RingMemory};
 use underpass_fuzz::Fields;
 use underpass_os::Blob;
 use underpass_wire::{Decode, Sink, Source, from_bytes};
@@ -41,7 +41,7 @@ struct Input {
 }
 
 fn ring(steps: &[Step]) {
-    let words = Arc::new(Boxed::new(LINES as usize * LINE_WORDS));
+    let words = Arc::new(HeapMemory::new(LINES as usize * LINE_WORDS));
     let (sending, receiving) =
         (Sending::new(words.clone(), 0, LINES), Receiving::new(words.clone(), 0, LINES));
     let (mut on_the_way, mut damaged) = (VecDeque::new(), false);
@@ -51,7 +51,7 @@ fn ring(steps: &[Step]) {
                 let bytes = [len | 1; INLINE];
                 let cell = match elsewhere {
                     Some(length) => {
-                        let place = if len % 2 == 0 { Place::Stack } else { Place::Aside };
+                        let place = if len % 2 == 0 { PayloadPlace::Stack } else { PayloadPlace::OutOfBand };
                         let mut payload = Payload::new();
                         payload.set_word(0, length.into());
                         Cell { length, place, payload, ..Cell::new(slot, what) }
@@ -69,7 +69,7 @@ fn ring(steps: &[Step]) {
                 let mut payload = Payload::new();
                 let (pending, backlog) = (receiving.pending(), receiving.backlog());
                 let taken = receiving.take(&mut payload);
-                let cell = taken.ok().flatten().map(|head| Cell::came(head, payload));
+                let cell = taken.ok().flatten().map(|head| Cell::from_parts(head, payload));
                 assert!(cell.is_none_or(|cell| cell.bytes().len() <= INLINE));
                 if damaged {
                     continue;
@@ -86,7 +86,7 @@ fn ring(steps: &[Step]) {
                         );
                         assert!(
                             cell.place == posted.place
-                                && (cell.place != Place::Inline || bytes(&cell) == bytes(&posted))
+                                && (cell.place != PayloadPlace::Inline || bytes(&cell) == bytes(&posted))
                         );
                     }
                     None => assert!(!pending),
@@ -113,8 +113,8 @@ fn bells(attention: u32, donation: u32) {
     let (attention, donation) = (Attention::new(&a), Donation::new(&d));
     attention.after_post(Fence::Full);
     attention.park(true);
-    attention.knock();
-    attention.set_aside();
+    attention.wake_spare();
+    attention.set_unpolled();
     attention.look();
     attention.retire();
     attention.recall();
@@ -174,11 +174,11 @@ fuzz_target!(|input: Input| {
         blob.write(bytes, 0).expect("memory");
         blob
     };
-    match BlobSource::new(blob(), announced) {
+    match PayloadFileSource::new(blob(), announced) {
         Ok(source) => takes(source, &input.portions, &bytes[..announced as usize]),
         Err(_) => assert!(announced > LARGEST || announced > bytes.len() as u64),
     }
-    let mut source = BlobSource::new(blob(), bytes.len() as u64).expect("as announced");
+    let mut source = PayloadFileSource::new(blob(), bytes.len() as u64).expect("as announced");
     let decoded = Fields::decode(&mut source);
     assert_eq!(decoded.is_ok(), Fields::decode(&mut &bytes[..]).is_ok());
     drop(from_bytes::<Fields>(bytes));

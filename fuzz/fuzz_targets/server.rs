@@ -48,7 +48,7 @@ fn does(server: &ServerDoor, own: &Own) {
             line.park(others);
             line.quiet();
             line.knock();
-            line.set_aside();
+            line.set_unpolled();
             line.look();
             line.spare();
             line.look();

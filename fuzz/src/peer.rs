@@ -7,9 +7,9 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use underpass_channel::layout::{
-    CLIENT_ATTENTION, DONATIONS, LARGEST, REPLIES, REQUESTS, SERVER_ATTENTION, STACK, STACKS, TAKEN, WANTED,
+    CLIENT_ATTENTION, DONATIONS, LARGEST, REPLIES, REQUESTS, SERVER_ATTENTION, STACK, STACKS, TAKEN, CANCEL_WORDS,
 };
-use underpass_channel::{Annex, Bell, Cell, Channel, INLINE, Payload, Place, Region, Words};
+use underpass_channel::{OverflowBuffer, Doorbell, Cell, Channel, INLINE, Payload, PayloadPlace, Region, RingMemory};
 use underpass_os::{Blob, Socket};
 
 /// Slots that messages name most of the time: few, so that they meet.
@@ -76,7 +76,7 @@ impl<'a> Arbitrary<'a> for Place64 {
         let index = match u.int_in_range(0..=7)? {
             0 => u.int_in_range(0..=STACKS / 8 - 1)?,
             1 => TAKEN / 8,
-            2 => WANTED / 8 + usize::from(u.int_in_range(0..=SLOTS_USED - 1)?),
+            2 => CANCEL_WORDS / 8 + usize::from(u.int_in_range(0..=SLOTS_USED - 1)?),
             // The first lines of a ring, in the shortest lap: line l of the lap lies at 37 l.
             _ => ring + u.int_in_range(0..=5usize)? * 37 % 128 * 8 + u.int_in_range(0..=7usize)?,
         };
@@ -282,9 +282,9 @@ impl Peer {
         let mut cell = Cell { bounded: message.bounded, ..Cell::new(message.slot, what) };
         let length = message.lie.unwrap_or(bytes.len() as u64);
         match message.place % 8 {
-            7 => (cell.place, cell.length) = (Place::Annex, length as u32),
+            7 => (cell.place, cell.length) = (PayloadPlace::OverflowBuffer, length as u32),
             0 | 4 => {
-                cell.place = Place::Aside;
+                cell.place = PayloadPlace::OutOfBand;
                 let in_stack = message.place & 4 != 0;
                 let mut announced = [0; 16];
                 announced[0] = 1;
@@ -302,7 +302,7 @@ impl Peer {
             }
             place if place % 4 == 1 || bytes.len() > INLINE => {
                 self.fill_stack(message.slot, 0, bytes);
-                (cell.place, cell.length) = (Place::Stack, length as u32);
+                (cell.place, cell.length) = (PayloadPlace::Stack, length as u32);
             }
             _ => {
                 cell.payload.0[..bytes.len()].copy_from_slice(bytes);
@@ -315,9 +315,9 @@ impl Peer {
             return;
         }
         match self.channel.claim() {
-            Bell::Silent => {}
-            Bell::Wake => self.channel.wake_peer(),
-            Bell::Socket => {
+            Doorbell::None => {}
+            Doorbell::Wake => self.channel.wake_peer(),
+            Doorbell::Socket => {
                 let mut bell = [0; 16];
                 bell[1] = self.number << 4;
                 drop(self.socket.send(&bell, &[]));
@@ -335,7 +335,7 @@ impl Peer {
                 blob.as_fd().try_clone_to_owned().ok()
             }
             File::Null => std::fs::File::open("/dev/null").ok().map(OwnedFd::from),
-            File::Annex => Annex::create(1).ok().flatten().map(|(_, file)| file),
+            File::Annex => OverflowBuffer::create(1).ok().flatten().map(|(_, file)| file),
             File::Region => self.file.try_clone().ok(),
             File::Pipe => std::io::pipe().ok().map(|(reader, _)| reader.into()),
             File::Socket => {

@@ -19,7 +19,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use underpass::{CallError, ImportError, Outcome, ShareError, thread};
 use underpass_channel::layout::{LARGEST, LINE_WORDS, LINES, REGION, REPLIES, SLOTS, STACK, TAKEN, VERSION};
-use underpass_channel::{Annex, Boxed, Cell, Channel, Fence, INLINE, Ids, Place, Region, Sending, Words};
+use underpass_channel::{
+    Cell, Channel, Fence, HeapMemory, INLINE, Ids, OverflowBuffer, PayloadPlace, Region, RingMemory, Sending,
+};
 use underpass_os::{Directory, Listening, Memory, Socket};
 use underpass_skip::skip;
 use underpass_tests::{Files, Probe, ProbeClient, Room, ServerProcess, Watchdog, regions_of, until};
@@ -170,15 +172,15 @@ fn a_channel_that_nobody_asked_for_closes_the_binding() {
 fn an_annex_that_its_client_did_not_make_closes_the_binding() {
     let _watchdog = Watchdog::new("an_annex_that_its_client_did_not_make_closes_the_binding");
     let mut scene = Scene::new("annexes");
-    let (_annex, file) = Annex::create(1).unwrap().unwrap();
+    let (_annex, file) = OverflowBuffer::create(1).unwrap().unwrap();
     scene.count();
-    let in_annex = |slot| Cell { place: Place::Annex, length: 10, ..Cell::new(slot, DONE) };
+    let in_annex = |slot| Cell { place: PayloadPlace::OverflowBuffer, length: 10, ..Cell::new(slot, DONE) };
     // One that there is not, whatever the kept word says; one that the server makes, for a reply
     // and for nothing.
     scene.violates(|end| end.post(&in_annex(call(end).slot())));
     scene.violates(|end| {
         let call = call(end);
-        end.channel.keep(call.slot(), 1);
+        end.channel.set_mapped_overflow(call.slot(), 1);
         end.post(&in_annex(call.slot()));
     });
     scene.violates(|end| {
@@ -197,7 +199,7 @@ fn an_annex_that_its_client_did_not_make_closes_the_binding() {
     for (number, length) in [(2, 10), (1, 1 << 20), (1, u32::MAX)] {
         let lie = |end: &End| {
             let call = call(end);
-            end.channel.keep(call.slot(), number);
+            end.channel.set_mapped_overflow(call.slot(), number);
             end.post(&Cell { length, ..in_annex(call.slot()) });
         };
         scene.lied_to(lie, |client| violation(client.echo(&[7; 40_000])));
@@ -369,7 +371,7 @@ fn a_second_reply_to_a_call_closes_the_binding() {
         let reply = done(&call(end), &[0, 7, 0, 0, 0]);
         // Both at once, or the second would pass for the reply to the next call: the first cell is
         // written last.
-        let ring = Arc::new(Boxed::new(LINES as usize * LINE_WORDS));
+        let ring = Arc::new(HeapMemory::new(LINES as usize * LINE_WORDS));
         let sending = Sending::new(ring.clone(), 0, LINES);
         sending.post(&reply, 0);
         sending.post(&reply, 1);

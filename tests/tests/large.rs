@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use underpass::{CallError, Server, thread};
-use underpass_channel::layout::{ANNEX, ANNEXES};
+use underpass_channel::layout::{OVERFLOW_SIZES, OVERFLOW_TOTAL};
 use underpass_tests::{Files, Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, until};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_underpass-test-server");
@@ -30,7 +30,7 @@ fn annexes_of(pid: u32) -> (usize, u64, u64) {
             // The first line of a mapping has its addresses, and may have a colon in the number of
             // its device.
             Some((field, _)) if field.contains('-') => {
-                inside = line.contains("underpass-annex");
+                inside = line.contains("underpass-overflow");
                 count += usize::from(inside);
             }
             Some(("Size", _)) if inside => room += kib(line),
@@ -44,7 +44,7 @@ fn annexes_of(pid: u32) -> (usize, u64, u64) {
 /// The files of the annexes that `pid` has mapped, once for each mapping.
 fn lines_of_annexes(pid: u32) -> Vec<String> {
     let maps = read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    let annexes = maps.lines().filter(|line| line.contains("underpass-annex"));
+    let annexes = maps.lines().filter(|line| line.contains("underpass-overflow"));
     annexes.filter_map(|line| line.split_whitespace().nth(4).map(str::to_owned)).collect()
 }
 
@@ -62,7 +62,7 @@ fn any_size_comes_back_again_and_again() {
     let _watchdog = Watchdog::new("any_size_comes_back_again_and_again");
     let server = server("sizes");
     let client = import(&server);
-    let most = *ANNEX.end();
+    let most = *OVERFLOW_SIZES.end();
     for round in 0..3 {
         for len in [
             32 << 10,
@@ -252,12 +252,12 @@ fn calls_at_once_have_annexes_of_their_own() {
     let callers: Vec<_> = (0..8)
         .map(|n| {
             let client = client.clone();
-            thread::spawn(move || comes_back(&client, *ANNEX.end() - 8, n))
+            thread::spawn(move || comes_back(&client, *OVERFLOW_SIZES.end() - 8, n))
         })
         .collect();
     callers.into_iter().for_each(|caller| caller.join().unwrap());
     let (_, room, _) = annexes_of(server.pid());
-    assert!(room <= 16 * ANNEXES as u64, "{room} bytes");
+    assert!(room <= 16 * OVERFLOW_TOTAL as u64, "{room} bytes");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use underpass::sync::Spin;
+use underpass::sync::SpinLock;
 use underpass::thread::{self, JoinHandle};
 use underpass_channel::layout::{SLOTS, STACK};
 use underpass_channel::{Cell, Channel, Fence, Head, Payload, Slot, Slots};
@@ -53,8 +53,8 @@ pub(super) struct Parts {
     client: Channel,
     server: Channel,
     slots: Slots,
-    client_lock: Spin,
-    server_lock: Spin,
+    client_lock: SpinLock,
+    server_lock: SpinLock,
     leased: Vec<Slot>,
     /// The linkage records: what became of each call.
     replies: [AtomicU64; MESSAGES],
@@ -73,13 +73,13 @@ impl Parts {
             client,
             server,
             slots: Slots::default(),
-            client_lock: Spin::new(),
-            server_lock: Spin::new(),
+            client_lock: SpinLock::new(),
+            server_lock: SpinLock::new(),
             leased: Vec::with_capacity(MESSAGES),
             replies: Default::default(),
             busy: Default::default(),
             calls: Vec::with_capacity(MESSAGES),
-            procedure: Box::new(|head| black_box(head).brief_request() == Some(0)),
+            procedure: Box::new(|head| black_box(head).inline_request() == Some(0)),
             lent: AtomicU32::new(0),
         })
     }
@@ -155,12 +155,12 @@ impl Parts {
     fn part_client_receive(&mut self) {
         let Some(inside) = self.client_lock.try_enter() else { return };
         let receiving = self.client.receiving();
-        while let Ok(Some(coming)) = receiving.coming() {
+        while let Ok(Some(coming)) = receiving.peek() {
             let Some(reply) = self.replies.get(usize::from(coming.head.slot())) else { return };
             // A present head is not zero.
             reply.store(coming.head.word(), Ordering::Relaxed);
             coming.words(|_, word| _ = black_box(word));
-            receiving.pass(&coming);
+            receiving.consume(&coming);
         }
         drop(inside);
         for slot in self.leased.drain(..) {

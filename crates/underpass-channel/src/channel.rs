@@ -1,18 +1,18 @@
-//! One side's view of a region: where it sends, where it receives, whom it calls and where it is
-//! called.
+//! One side's view of a region: the ring that it posts to, the ring that it takes from, and the
+//! words by which each side wakes the other.
 
-use crate::attention::{Attention, Bell, Fence};
+use crate::attention::{Attention, Doorbell, Fence};
+use crate::cancel_word::{CancelWord, TakenCount};
 use crate::cell::{Cell, Head};
 use crate::donation::{Donation, Donee};
 use crate::layout::{
-    CALLED, CLIENT_ATTENTION, DONATION_WORDS, DONATIONS, KEPT, LINE, LINES, REPLIES, REQUESTS,
-    SERVER_ATTENTION, SLOTS, TAKEN, WANTED,
+    CANCEL_WORDS, CLIENT_ATTENTION, DONATION_WORDS, DONATIONS, LAST_WAKE, LINE, LINES, MAPPED_OVERFLOW,
+    REPLIES, REQUESTS, SERVER_ATTENTION, SLOTS, TAKEN,
 };
 use crate::payload::Payload;
 use crate::region::{Region, RegionSink, RegionSource};
-use crate::ring::{Damaged, Receiving, Sending};
-use crate::wanted::{Taken, Wanted};
-use crate::words::Words;
+use crate::ring::{Malformed, Receiving, Sending};
+use crate::ring_memory::RingMemory;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -39,18 +39,18 @@ pub struct Channel {
     own_attention: usize,
     peer_attention: usize,
     fence: Fence,
-    /// Of the server: the most replies that its client may not have taken. A client knows by
-    /// itself; here it has what goes for all numbers.
+    /// On the server's side: upper bound on the replies that the client has not taken. A client
+    /// knows that number itself, and has a value here that is right for any number.
     untaken: AtomicU32,
 }
 
 impl Channel {
-    /// The server's end of a fresh region, and the file to hand to the client. `fence` is what both
-    /// sides agreed on, `stack` are the bytes of an A-stack, as both know them
+    /// The server's end of a fresh region, and the file to pass to the client. Both sides have
+    /// agreed on `fence`. `stack` is the number of bytes of an A-stack, as both sides compute it
     /// ([`layout::stack_of`](crate::layout::stack_of)).
     ///
     /// # Errors
-    /// No memory; too many open files; no `memfd` or seals in this kernel.
+    /// No memory; too many open files; a kernel without `memfd` or seals.
     pub fn create(fence: Fence, stack: usize) -> io::Result<(Self, OwnedFd)> {
         let (region, file) = Region::create(stack)?;
         Ok((Self::over(region, Side::Server, fence), file))
@@ -82,29 +82,29 @@ impl Channel {
         }
     }
 
-    /// What both sides agreed on.
+    /// The fence that both sides agreed on.
     pub fn fence(&self) -> Fence {
         self.fence
     }
 
-    /// Posts a message, and says how the peer must be called, if it must. One at a time, here and
-    /// below: callers have a lock.
+    /// Posts a message, and returns how the peer must be notified. Callers of this function and
+    /// those below hold the lock of their end.
     #[inline(always)]
-    pub fn post(&self, cell: &Cell) -> Bell {
+    pub fn post(&self, cell: &Cell) -> Doorbell {
         self.send(cell);
         self.peer().after_post(self.fence)
     }
 
-    /// Of the client: posts a request while `others` calls are under way, and only says whether the
-    /// peer must be called: the caller sees to that later, by [`claim`](Self::claim).
+    /// For a client: posts a request while `others` calls are under way. Returns whether the peer
+    /// must be notified, which the caller does later by [`claim`](Self::claim).
     #[inline(always)]
     pub fn post_and_look(&self, cell: &Cell, others: u32) -> bool {
         self.sending.post(cell, others);
         self.peer().is_away(self.fence)
     }
 
-    /// Posts a message on a processor that the peer has donated: it is called when that goes back,
-    /// by [`recall`](Self::recall).
+    /// Posts a message on a processor that the peer has donated. The peer is woken when the
+    /// processor goes back, by [`recall`](Self::recall).
     #[inline]
     pub fn post_on_loan(&self, cell: &Cell) {
         self.send(cell);
@@ -112,27 +112,27 @@ impl Channel {
 
     #[inline(always)]
     fn send(&self, cell: &Cell) {
-        // Relaxed, here and in `take`: callers have a lock.
+        // Relaxed, here and in `take`: callers hold the lock.
         let untaken = self.untaken.load(Ordering::Relaxed);
         self.sending.post(cell, untaken);
         self.untaken.store(untaken.saturating_add(1), Ordering::Relaxed);
     }
 
-    /// Of the server: the most replies that may be untaken, with those that were posted since the
-    /// last request; a hint without the lock.
+    /// For a server: upper bound on the replies that are untaken, with those that were posted since
+    /// the last request. Without the lock it is a hint.
     #[inline]
     pub fn untaken(&self) -> u32 {
         self.untaken.load(Ordering::Relaxed)
     }
 
-    /// Of the server: takes the next request, whose bytes in the cell are put into `payload`; gives
-    /// its head, if one had come. It tells how many replies may be untaken: no more than other
-    /// calls were under way.
+    /// For a server: takes the next request, if one has come. Puts the bytes in the cell into
+    /// `payload`, and returns the head. The head bounds the replies that may be untaken, because
+    /// there are no more of them than other calls under way.
     ///
     /// # Errors
-    /// The cell has no meaning. The binding is to be closed.
+    /// The cell is malformed. The caller has to close the binding.
     #[inline(always)]
-    pub fn take(&self, payload: &mut Payload) -> Result<Option<Head>, Damaged> {
+    pub fn take(&self, payload: &mut Payload) -> Result<Option<Head>, Malformed> {
         let head = self.receiving.take(payload)?;
         if let Some(head) = head {
             self.untaken.store(head.behind(), Ordering::Relaxed);
@@ -140,47 +140,49 @@ impl Channel {
         Ok(head)
     }
 
-    /// How many messages have been posted, modulo 2³²: a hint, for who asks whether anything was
-    /// since.
+    /// How many messages have been posted, modulo 2³². Without the lock it is a hint whether
+    /// anything was posted since.
     pub fn posted(&self) -> u32 {
         self.sending.position()
     }
 
-    /// How the peer is to be called, if nobody else does.
-    pub fn claim(&self) -> Bell {
+    /// How the peer must be notified. Obliges the caller to do that, unless another thread has
+    /// taken it on.
+    pub fn claim(&self) -> Doorbell {
         self.peer().claim()
     }
 
-    /// *Return, L6:* how the peer is to be called whose processor of `cpu` goes back. One that
-    /// gives way, and that nobody else waits beside, need not be. The listener looks for the next
-    /// before it sleeps, if it `stays`.
-    pub fn recall(&self, cpu: usize, stays: bool) -> Bell {
+    /// *Return, L6:* the processor of `cpu` goes back to the peer. Returns how the donor must be
+    /// woken. A donor that gives way need not be woken, unless other waiters of the peer are away.
+    /// `stays`: the listener looks for the next donation before it sleeps.
+    pub fn recall(&self, cpu: usize, stays: bool) -> Doorbell {
         let gives_way = self.donation(cpu).is_some_and(|donation| donation.give_back(stays));
         match gives_way && !self.peer().is_away(self.fence) {
-            true => Bell::Silent,
+            true => Doorbell::None,
             false => self.peer().recall(),
         }
     }
 
-    /// The donation word of `cpu`, if there is one.
+    /// The donation word of `cpu`. `None` if the layout has no word for it.
     pub fn donation(&self, cpu: usize) -> Option<Donation<'_>> {
         (cpu < DONATION_WORDS).then(|| Donation::new(self.region.attention(DONATIONS + 4 * cpu)))
     }
 
-    /// *Donate:* calls the peer's listener of `cpu`, for a processor whose owner then sleeps; says
-    /// whether it takes it, and had to be woken. After a post, for it.
+    /// *Donate, D5:* after a post, gives the processor of `cpu` to the peer's listener there. The
+    /// caller sleeps next. Returns how the listener takes the processor, having woken it if it
+    /// slept. `None` if no listener takes it.
     pub fn donate(&self, cpu: usize) -> Option<Donee> {
         self.call_listener(cpu, |word| word.donate())
     }
 
-    /// As [`donate`](Self::donate), for a processor whose owner gives way.
+    /// As [`donate`](Self::donate), but the caller gives way instead of sleeping.
     pub fn give_way(&self, cpu: usize) -> Option<Donee> {
         self.call_listener(cpu, |word| word.give_way())
     }
 
     #[inline]
     fn call_listener(&self, cpu: usize, by: impl Fn(&Donation<'_>) -> Option<Donee>) -> Option<Donee> {
-        // A word that still says that somebody listens may be nobody's any more.
+        // On a dormant line the word may still announce a listener that is gone.
         if self.peer().is_dormant() {
             return None;
         }
@@ -203,84 +205,89 @@ impl Channel {
         &self.receiving
     }
 
-    /// Where this side says whether it looks.
+    /// The attention word of this side.
     #[inline]
     pub fn own_attention(&self) -> Attention<'_> {
         Attention::new(self.region.attention(self.own_attention))
     }
 
-    /// When and from where the peer last woke a processor of this side, as it says.
-    pub fn called(&self) -> Stamp {
-        Stamp::of(self.region.word((self.own_attention + CALLED) / 8).load(Ordering::Relaxed))
+    /// When and from which CPU the peer last woke a processor of this side. What the peer wrote is
+    /// untrusted.
+    pub fn last_wake(&self) -> Stamp {
+        Stamp::of(self.region.word((self.own_attention + LAST_WAKE) / 8).load(Ordering::Relaxed))
     }
 
-    /// Wakes one processor of the peer that sleeps on its attention: what [`Bell::Wake`] asks for.
+    /// Wakes one processor of the peer that sleeps on its attention word, as [`Doorbell::Wake`]
+    /// asks.
     pub fn wake_peer(&self) {
-        // Relaxed, here and in `called`: a measurement.
-        self.region.word((self.peer_attention + CALLED) / 8).store(Stamp::shared().bits(), Ordering::Relaxed);
+        // Relaxed, here and in `last_wake`: it is a measurement.
+        self.region
+            .word((self.peer_attention + LAST_WAKE) / 8)
+            .store(Stamp::shared().bits(), Ordering::Relaxed);
         futex::wake(self.region.attention(self.peer_attention), Scope::Shared, 1);
     }
 
-    /// Calls a spare processor of the peer, if one sleeps while the other is slow; says whether it
-    /// did.
-    pub fn knock(&self) -> bool {
-        let knocked = self.peer().knock();
+    /// Wakes a spare processor of the peer, if one sleeps while another one runs. Returns whether
+    /// it did.
+    pub fn wake_spare(&self) -> bool {
+        let knocked = self.peer().wake_spare();
         if knocked {
             self.wake_peer();
         }
         knocked
     }
 
-    /// How many requests the server says it has taken.
+    /// How many requests the server has taken, as it says.
     #[inline]
-    pub fn taken(&self) -> Taken<'_> {
-        Taken::new(self.region.word(TAKEN / 8))
+    pub fn taken(&self) -> TakenCount<'_> {
+        TakenCount::new(self.region.word(TAKEN / 8))
     }
 
-    /// How long the client wants the call of `slot`, if that is bounded.
+    /// Until when the client wants the call of `slot`, if that call is bounded or was given up.
     ///
     /// # Panics
     /// If there is no such slot.
     #[inline]
-    pub fn wanted(&self, slot: u16) -> Wanted<'_> {
+    pub fn cancel_word(&self, slot: u16) -> CancelWord<'_> {
         assert!(u32::from(slot) < SLOTS, "there is no slot {slot}");
-        Wanted::new(self.region.word(WANTED / 8 + usize::from(slot)))
+        CancelWord::new(self.region.word(CANCEL_WORDS / 8 + usize::from(slot)))
     }
 
-    /// Of the client: the number of the annex of `slot` that the server says it has mapped; 0 if it
-    /// has none.
+    /// For a client: the number of the overflow buffer of `slot` that the server has mapped, as it
+    /// says. 0 stands for none.
     ///
     /// # Panics
     /// If there is no such slot.
-    pub fn kept(&self, slot: u16) -> u16 {
-        // Relaxed: the reply brought it, and the client looks between two calls. The server knows
-        // by itself, and reads nothing here.
-        self.kept_word(slot).load(Ordering::Relaxed) as u16
+    pub fn mapped_overflow(&self, slot: u16) -> u16 {
+        // Relaxed: the reply published it, and the client reads it between two calls. The server
+        // reads nothing here: it remembers the number itself.
+        self.mapped_overflow_word(slot).load(Ordering::Relaxed) as u16
     }
 
-    /// Of the server: has mapped the annex of `slot` that has this number. Before the reply to the
-    /// slot's call.
+    /// For a server: publishes that it has mapped the overflow buffer of `slot` with this number.
+    /// Call it before the reply to the slot's call.
     ///
     /// # Panics
     /// If there is no such slot.
-    pub fn keep(&self, slot: u16, number: u16) {
+    pub fn set_mapped_overflow(&self, slot: u16, number: u16) {
         // Relaxed: the reply publishes it.
-        self.kept_word(slot).store(number.into(), Ordering::Relaxed);
+        self.mapped_overflow_word(slot).store(number.into(), Ordering::Relaxed);
     }
 
-    fn kept_word(&self, slot: u16) -> &AtomicU64 {
+    fn mapped_overflow_word(&self, slot: u16) -> &AtomicU64 {
         assert!(u32::from(slot) < SLOTS, "there is no slot {slot}");
-        self.region.word(KEPT / 8 + usize::from(slot))
+        self.region.word(MAPPED_OVERFLOW / 8 + usize::from(slot))
     }
 
-    /// Of the client: whether the server has not taken the request of `slot`, whose call is under
-    /// way. *Never will* follows only where the server takes none any more, or the call is not
-    /// wanted any more and the barrier between has been passed (see `README.md`, *Not started*).
+    /// For a client: whether the server has not taken the request of `slot`. The call of `slot`
+    /// must be under way. The server *never will* take it in two cases only: it takes no requests
+    /// any more, or the call was cancelled and the barrier after that has been passed (see
+    /// `README.md`, *Not started*).
     pub fn is_untaken(&self, slot: u16) -> bool {
-        self.sending.is_behind(slot, self.taken().count())
+        self.sending.is_untaken(slot, self.taken().count())
     }
 
-    /// Bytes of an A-stack.
+    /// How many bytes an A-stack has.
     #[inline]
     pub fn stack(&self) -> usize {
         self.region.stack_size()
@@ -295,20 +302,20 @@ impl Channel {
         self.region.stack_sink(slot)
     }
 
-    /// Sends `len` bytes that were written into the A-stack of `slot` on towards a peer on another
-    /// processor: a hint.
+    /// Moves the first `len` bytes of the A-stack of `slot` to the cache that all processors share,
+    /// towards a peer on another processor: a hint.
     ///
     /// # Panics
     /// If there is no such slot.
     #[inline]
-    pub fn send_on_stack(&self, slot: u16, len: usize) {
-        self.region.send_on_stack(slot, len);
+    pub fn demote_stack(&self, slot: u16, len: usize) {
+        self.region.demote_stack(slot, len);
     }
 
     /// Reads `len` bytes from the A-stack of `slot`.
     ///
     /// # Errors
-    /// The A-stack has less: no honest peer says so.
+    /// The A-stack has fewer bytes. No honest peer announces that.
     ///
     /// # Panics
     /// If there is no such slot.

@@ -1,22 +1,23 @@
-//! The word on which a server's listener waits for a donated processor. The protocol and its proof
-//! are in `README.md`.
+//! The donation word, on which a server's listener waits for a donated processor. The protocol and
+//! its proof are in `README.md`.
 
 use underpass_seam::atomic::{AtomicU32, Ordering};
 
-/// The listener of this word's CPU sleeps, or is about to: clear the bit and wake it.
+/// The listener of this word's CPU sleeps, or is about to. The donor that clears the bit wakes it.
 const LISTENING: u32 = 1;
-/// It is ready to run on its CPU and looks before it sleeps: clear the bit and give way.
+/// The listener is ready to run on its CPU, and looks at the word before it sleeps. The donor that
+/// clears the bit sleeps or gives way, and wakes nobody.
 const STANDING_BY: u32 = 2;
-/// Either says that the listener takes what is donated.
+/// With either bit the listener takes a donated processor.
 const TAKES: u32 = LISTENING | STANDING_BY;
-/// The donor gives way, and is ready to run as soon as it is given way to: clear the bit, and don't
-/// wake it.
+/// The donor gives way: it is ready to run on this CPU. The listener clears the bit when it returns
+/// the processor, and need not wake the donor.
 const GIVING_WAY: u32 = 4;
 
 /// How the listener takes the processor that was donated to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Donee {
-    /// Once it is woken: the caller sees to that.
+    /// Once it is woken, which is up to the caller.
     Asleep,
     /// As soon as the donor sleeps or gives way.
     StandsBy,
@@ -32,10 +33,10 @@ impl Donee {
     }
 }
 
-/// One donation word, in the region. The listener sets `LISTENING` or `STANDING_BY`, who donates
-/// clears it and may set `GIVING_WAY`, which the listener clears.
+/// One donation word, in the region. The listener sets `LISTENING` or `STANDING_BY`. The donor
+/// clears them and may set `GIVING_WAY`, which the listener clears.
 ///
-/// The client may write anything there: it can call the listener for nothing, or fail to.
+/// The client may write anything there. It can wake the listener for nothing, or fail to wake it.
 #[derive(Debug)]
 pub struct Donation<'a> {
     word: &'a AtomicU32,
@@ -48,12 +49,12 @@ impl<'a> Donation<'a> {
         Self { word }
     }
 
-    /// *Listen, L1:* says that the listener is about to sleep; gives the value to sleep on.
-    /// `announced`: it has said before that it takes what is donated; if a processor came since,
-    /// the value is one that the word doesn't hold.
+    /// *Listen, L1:* announces that the listener is about to sleep. Returns the value to sleep on.
+    /// `announced`: the listener has announced before that it takes donations. If a processor has
+    /// come since, the returned value differs from the word, so that the sleep does not begin.
     pub fn listen(&self, announced: bool) -> u32 {
-        // Relaxed, here and below: the sleep begins only if the word holds the value still, which
-        // the kernel looks at.
+        // Relaxed, here and below: the kernel begins the sleep only if the word still has the
+        // value.
         let word = self.word.load(Ordering::Relaxed);
         if word & LISTENING != 0 {
             return word;
@@ -71,7 +72,7 @@ impl<'a> Donation<'a> {
         }
     }
 
-    /// *Return, L6:* the listener gives the processor back, and stands by if it `stays`; says
+    /// *Return, L6:* the listener returns the processor, and stands by if it `stays`. Returns
     /// whether the donor gives way, and so need not be woken.
     pub fn give_back(&self, stays: bool) -> bool {
         let set = if stays { STANDING_BY } else { 0 };
@@ -86,14 +87,13 @@ impl<'a> Donation<'a> {
         }
     }
 
-    /// *Donate, D5:* how the listener takes the processor of the caller, which goes to sleep;
-    /// nothing if it doesn't.
+    /// *Donate, D5:* the caller is about to sleep. Returns how the listener takes the caller's
+    /// processor, `None` if no listener takes it.
     pub fn donate(&self) -> Option<Donee> {
         self.clear(0)
     }
 
-    /// *Donate* and give way: as [`donate`](Self::donate), but the caller is ready to run all the
-    /// time.
+    /// *Donate, H1:* as [`donate`](Self::donate), but the caller gives way and stays ready to run.
     pub fn give_way(&self) -> Option<Donee> {
         self.clear(GIVING_WAY)
     }
@@ -101,7 +101,7 @@ impl<'a> Donation<'a> {
     fn clear(&self, set: u32) -> Option<Donee> {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
-            // A look first: where nobody listens, nothing is written.
+            // Read first: if nobody listens, nothing is written.
             let donee = Donee::of(word)?;
             let new = word & !(TAKES | GIVING_WAY) | set;
             // SYNC with `word` load in `came`: that the donor is about to sleep or give way, and
@@ -113,69 +113,70 @@ impl<'a> Donation<'a> {
         }
     }
 
-    /// Whether the donor that gives way has its processor back.
+    /// Whether a donor that gives way has its processor back.
     pub fn is_back(&self) -> bool {
         // SYNC with `word` compare_exchange in `give_back`: the replies.
         self.word.load(Ordering::Acquire) & GIVING_WAY == 0
     }
 
-    /// The listener will take nothing by this word; `false` if a processor has come already.
+    /// The listener takes no more donations by this word. `false` if a processor has come already.
     pub fn withdraw(&self) -> bool {
         // SYNC with `word` compare_exchange in `clear`.
         self.word.fetch_and(!TAKES, Ordering::AcqRel) & TAKES != 0
     }
 
-    /// Whether a processor came since [`listen`](Self::listen), or since
-    /// [`give_back`](Self::give_back) where the listener stays.
+    /// Whether a processor has come since [`listen`](Self::listen), or since
+    /// [`give_back`](Self::give_back) of a listener that stays.
     pub fn came(&self) -> bool {
         // SYNC with `word` compare_exchange in `clear`.
         self.word.load(Ordering::Acquire) & TAKES == 0
     }
 
-    /// The word, to sleep on.
+    /// The word to sleep on.
     pub fn word(&self) -> &'a AtomicU32 {
         self.word
     }
 }
 
-/// The client's private note that calls wait at a server without a processor, for which nobody has
-/// called it.
+/// The client's private note that calls wait at a server without a processor, and that nobody has
+/// woken the server for them.
 #[derive(Debug, Default)]
 pub struct Owed {
-    /// `NOTED` and `SEEN`.
+    /// The bits `NOTED` and `SEEN`.
     word: AtomicU32,
 }
 
-/// Calls wait.
+/// Calls wait that the server is owed.
 const NOTED: u32 = 1;
-/// They did when a busy processor last looked around.
+/// They already waited at the last periodic maintenance of a busy processor.
 const SEEN: u32 = 2;
 
 impl Owed {
-    /// *D2:* a call was posted, and the server is away.
+    /// *D2:* notes that a call was posted while the server was away.
     pub fn note(&self) {
-        // SYNC with `word` swap in `settle`: the post. Who settles it for the poster has the server
-        // look after that. A read-modify-write, so that a note over a note leaves the other's to be
-        // read.
+        // SYNC with `word` swap in `settle`: the post. The thread that settles the note has the
+        // server look at its ring after that post. It is a read-modify-write, so that a second note
+        // also passes on what the first one released.
         self.word.fetch_or(NOTED, Ordering::Release);
     }
 
-    /// Whether there is something to settle: a hint.
+    /// Whether there is a note: a hint.
     #[inline]
     pub fn is_noted(&self) -> bool {
         // Relaxed: `settle` orders it.
         self.word.load(Ordering::Relaxed) & NOTED != 0
     }
 
-    /// As [`is_noted`](Self::is_noted), and was so when this was last asked.
+    /// As [`is_noted`](Self::is_noted), and the note was there at the last call of this function
+    /// too.
     #[inline]
     pub fn is_overdue(&self) -> bool {
-        // Relaxed: as above, and as a read-modify-write it hands on what `note` has released.
+        // Relaxed: as above. As a read-modify-write it passes on what `note` released.
         self.is_noted() && self.word.fetch_or(SEEN, Ordering::Relaxed) & SEEN != 0
     }
 
-    /// *D4:* the caller sees to it now that the server looks at all that was posted before the
-    /// notes until now.
+    /// *D4:* takes the note. The caller now has the server look at all that was posted before the
+    /// notes so far.
     pub fn settle(&self) {
         // SYNC with `word` fetch_or in `note`.
         self.word.swap(0, Ordering::Acquire);
@@ -187,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_processor_is_donated_once_to_who_listens() {
+    fn a_processor_is_donated_once_to_a_listener() {
         let word = AtomicU32::new(0);
         let donation = Donation::new(&word);
         assert_eq!(donation.donate(), None);
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn who_listens_no_more_is_given_nothing() {
+    fn a_listener_that_withdraws_is_given_nothing() {
         let word = AtomicU32::new(0);
         let donation = Donation::new(&word);
         donation.listen(false);
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stands_by_and_then_sleeps_misses_nothing() {
+    fn a_listener_that_stands_by_and_then_sleeps_misses_nothing() {
         let word = AtomicU32::new(0);
         let donation = Donation::new(&word);
         donation.give_back(true);
@@ -224,11 +225,11 @@ mod tests {
         assert!(donation.give_back(true));
         assert_eq!(donation.give_way(), Some(Donee::StandsBy));
         let expected = donation.listen(true);
-        assert_ne!(word.load(Ordering::Relaxed), expected, "it came in between");
+        assert_ne!(word.load(Ordering::Relaxed), expected, "a donation came in between");
     }
 
     #[test]
-    fn who_gives_way_need_not_be_woken_and_who_sleeps_must() {
+    fn a_donor_that_gives_way_needs_no_wake_up_and_one_that_sleeps_does() {
         let word = AtomicU32::new(0);
         let donation = Donation::new(&word);
         donation.give_back(true);

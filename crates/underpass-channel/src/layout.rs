@@ -1,23 +1,22 @@
 //! The layout of a region: the ABI between two domains, in one place.
 //!
 //! ```text
-//! byte 0      server's attention   written by the server when it sleeps, cleared by the client that wakes it
-//! byte 8      server called        when and from where the client last woke a server that slept: written by the client, read by the server
-//! byte 128    client's attention   as the server's, the other way round
-//! byte 136    client called        as the server's, the other way round
-//! byte 256    donation words       one for each CPU: written by the server's listener of that CPU, cleared by who donates
-//! byte 512    taken                how many requests the server has taken: written by the server, read by the client when the binding ends
-//! byte 640    wanted words         one for each slot: written by the client of a bounded call, read by its handler
-//! byte 1152   kept words           one for each slot: written by the server that has mapped an annex, read by the client
-//! byte 1664   request ring         LINES lines of 64 bytes: written by the client, read by the server
-//!             reply ring           the same, the other way round
-//! page        A-stacks             SLOTS areas of one size, one for each slot: written by whose turn it is
+//! byte 0      server's attention    set by the server when it sleeps, cleared by the client that wakes it
+//! byte 8      server's last wake    when and where the client last woke a server that slept: written by the client
+//! byte 128    client's attention    set by the client when it sleeps, cleared by the server that wakes it
+//! byte 136    client's last wake    when and where the server last woke a client that slept: written by the server
+//! byte 256    donation words        one for each CPU: set by the server's listener of that CPU, cleared by the donor
+//! byte 512    taken                 how many requests the server has taken: written by the server
+//! byte 640    cancel words          one for each slot: written by the client of a bounded call, read by its handler
+//! byte 1152   mapped overflow       one for each slot: the overflow buffer that the server has mapped, written by it
+//! byte 1664   request ring          LINES lines of 64 bytes: written by the client, read by the server
+//!             reply ring            LINES lines of 64 bytes: written by the server, read by the client
+//! page        A-stacks              SLOTS areas of one size: written by the client for a call, then by the server
 //! ```
 //!
-//! The size of the A-stacks follows from the interface, and so that of the region: each side works
-//! it out by itself, from its own descriptor, and takes no word of the other's for it. Offsets are
-//! counted in bytes. The words of a ring are 64 bits wide, an attention and a donation word are 32
-//! bits wide.
+//! The size of the A-stacks follows from the interface, and the size of the region from that. Each
+//! side computes both from its own descriptor and never asks the other side. Offsets are in bytes.
+//! The words of a ring have 64 bits; attention and donation words have 32 bits.
 
 use crate::cell::INLINE;
 use underpass_wire::astack;
@@ -25,88 +24,87 @@ use underpass_wire::astack;
 /// The version of this layout; two domains must agree on it.
 pub const VERSION: u32 = 14;
 
-/// Slots of a channel, and so the most calls at once over one channel.
+/// Slots of a channel: the most calls under way at once over one channel.
 pub const SLOTS: u32 = 64;
 
-/// The most channels of a binding: one, and one more each time that two activations of the client
-/// contend for one. A server closes the binding of who asks for more.
+/// The most channels of a binding. It has one, and one more each time that two activations of the
+/// client contend for one. If a client asks for more, the server closes the binding.
 pub const CHANNELS: usize = 16;
 
-/// Lines of a ring: twice as many as slots, for a reason that the proof gives (`README.md`,
-/// *Room*).
+/// Lines of a ring: twice as many as slots. The proof gives the reason (`README.md`, *Room*).
 pub const LINES: u32 = 2 * SLOTS;
 
-/// Bytes of a line: one cache line. A cell lies in one.
+/// Bytes of a line of a ring: one cache line, which holds one cell.
 pub const LINE: usize = 64;
 
 /// Words of 64 bits in a line.
 pub const LINE_WORDS: usize = LINE / 8;
 
-/// Bytes of an A-stack where not all that travels is of a fixed size, unless the interface says
+/// Bytes of an A-stack if a message of the interface has no fixed size, unless the interface says
 /// otherwise.
 pub const STACK: usize = astack::DEFAULT;
 
 /// The most bytes of an A-stack.
 pub const LARGEST_STACK: usize = astack::LARGEST;
 
-/// The most bytes of arguments or results, out of band.
+/// The most bytes of arguments or results that travel out of band.
 pub const LARGEST: u64 = 4 << 30;
 
-/// The least and the most bytes of an annex: what is larger travels in a file that is made for it
-/// alone.
-pub const ANNEX: std::ops::RangeInclusive<usize> = 64 << 10..=64 << 20;
+/// The least and the most bytes of an overflow buffer. A larger message travels in a payload file
+/// of its own.
+pub const OVERFLOW_SIZES: std::ops::RangeInclusive<usize> = 64 << 10..=64 << 20;
 
-/// The most bytes of all annexes of a channel.
-pub const ANNEXES: usize = 128 << 20;
+/// The most bytes of all overflow buffers of a channel.
+pub const OVERFLOW_TOTAL: usize = 128 << 20;
 
 /// The most open files of the arguments of one call, or of its result.
 pub const FILES: usize = 64;
 
-/// The most open files that wait for their messages at one end of a channel. What comes beyond is
-/// closed, and its call told.
+/// The most open files that wait for their messages at one end of a channel. Further files are
+/// closed, and their calls fail.
 pub const FILES_WAITING: usize = 4 * FILES;
 
-/// Where the server's attention word lies. Two lines to a word: the prefetcher fetches lines in
-/// pairs.
+/// Offset of the server's attention word. Each attention word has a pair of cache lines to itself,
+/// because the prefetcher fetches lines in pairs.
 pub const SERVER_ATTENTION: usize = 0;
 
-/// Where the client's attention word lies.
+/// Offset of the client's attention word.
 pub const CLIENT_ATTENTION: usize = 128;
 
-/// How far behind an attention word lies the stamp of the call that last woke its owner: who calls
-/// has that line.
-pub const CALLED: usize = 8;
+/// Offset from an attention word to the timestamp of the last wake-up by its doorbell. The waker's
+/// cache has that line anyway.
+pub const LAST_WAKE: usize = 8;
 
-/// Where the donation words begin.
+/// Offset of the first donation word.
 pub const DONATIONS: usize = 256;
 
-/// Donation words: processors of CPUs beyond are not donated.
+/// The number of donation words. The processor of a CPU with a higher number is never donated.
 pub const DONATION_WORDS: usize = 64;
 
-/// Where the server counts the requests that it has taken, on lines that nobody else touches while
-/// the binding lives.
+/// Offset of the count of the requests that the server has taken. Nothing else is on this pair of
+/// cache lines while the binding lives.
 pub const TAKEN: usize = DONATIONS + 4 * DONATION_WORDS;
 
-/// Where the words begin by which a client says how long it wants a call.
-pub const WANTED: usize = TAKEN + 2 * LINE;
+/// Offset of the first word in which the client says until when it wants a call.
+pub const CANCEL_WORDS: usize = TAKEN + 2 * LINE;
 
-/// Where the words begin by which a server says which annex of a slot it has mapped.
-pub const KEPT: usize = WANTED + 8 * SLOTS as usize;
+/// Offset of the first word in which the server says which overflow buffer of a slot it has mapped.
+pub const MAPPED_OVERFLOW: usize = CANCEL_WORDS + 8 * SLOTS as usize;
 
-/// Where the request ring begins.
-pub const REQUESTS: usize = KEPT + 8 * SLOTS as usize;
+/// Offset of the request ring.
+pub const REQUESTS: usize = MAPPED_OVERFLOW + 8 * SLOTS as usize;
 
-/// Where the reply ring begins.
+/// Offset of the reply ring.
 pub const REPLIES: usize = REQUESTS + RING;
 
-/// Where the A-stacks begin.
+/// Offset of the first A-stack.
 pub const STACKS: usize = (REPLIES + RING).next_multiple_of(PAGE);
 
 /// Bytes of a region whose A-stacks have [`STACK`] bytes.
 pub const REGION: usize = region(STACK);
 
-/// Bytes of the A-stacks of an interface whose procedures want so many at the most: whole cache
-/// lines; none where all fits into cells.
+/// Bytes of an A-stack for an interface whose largest message has `wanted` bytes, in whole cache
+/// lines. 0 if all messages fit into cells.
 pub const fn stack_of(wanted: usize) -> usize {
     if wanted <= INLINE {
         0
@@ -118,7 +116,7 @@ pub const fn stack_of(wanted: usize) -> usize {
 }
 
 /// Bytes of a region whose A-stacks have `stack` bytes, a result of [`stack_of`]. Only pages that
-/// were touched cost memory.
+/// were touched take memory.
 pub const fn region(stack: usize) -> usize {
     STACKS + (SLOTS as usize * stack).next_multiple_of(PAGE)
 }
@@ -132,11 +130,14 @@ const _: () = {
     assert!(STACKS.is_multiple_of(PAGE) && REGION.is_multiple_of(PAGE), "A-stacks are pages of their own");
     assert!(
         stack_of(STACK) == STACK && stack_of(usize::MAX) == LARGEST_STACK,
-        "the sizes themselves are some"
+        "the default and the largest size are valid sizes"
     );
-    assert!(DONATIONS >= CLIENT_ATTENTION + 2 * LINE, "donations disturb no attention");
     assert!(
-        TAKEN.is_multiple_of(2 * LINE) && WANTED.is_multiple_of(2 * LINE),
+        DONATIONS >= CLIENT_ATTENTION + 2 * LINE,
+        "no donation word shares cache lines with an attention word"
+    );
+    assert!(
+        TAKEN.is_multiple_of(2 * LINE) && CANCEL_WORDS.is_multiple_of(2 * LINE),
         "the count has a pair of lines of its own"
     );
     assert!(CLIENT_ATTENTION >= SERVER_ATTENTION + 2 * LINE, "the attentions don't share a pair of lines");

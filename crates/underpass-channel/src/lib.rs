@@ -1,50 +1,50 @@
-//! Data transfer: the pair-wise shared memory of a binding, its two rings, its A-stacks and its two
-//! bells.
+//! Data transfer: the pair-wise shared memory of a binding, with two rings, the A-stacks and two
+//! doorbells.
 //!
 //! *Decides:* the layout of a region ([`layout`]), what a cell holds ([`Cell`]), how cells and
-//! bytes cross without either side trusting the other, and when a bell must ring. It is passive: it
-//! says that a ring is empty or a pool is exhausted, and never waits.
+//! bytes cross without either side trusting the other, and when a poster must ring the doorbell. It
+//! is passive: it reports that a ring is empty or that a pool is exhausted, and never waits.
 //!
 //! *Must not know:* threads, processors, bindings, calls.
 //!
 //! *Read first:* the proof below, then `ring.rs`.
 #![doc = include_str!("README.md")]
 
-#[cfg(not(underpass_loom))]
-mod annex;
 mod attention;
-mod blob;
+mod cancel_word;
 mod cell;
 #[cfg(not(underpass_loom))]
 mod channel;
-mod copied;
-#[cfg(not(underpass_loom))]
-mod copying;
+mod copy_counts;
 mod donation;
-mod laps;
 pub mod layout;
-mod lines;
+#[cfg(not(underpass_loom))]
+mod opaque_copy;
+#[cfg(not(underpass_loom))]
+mod overflow;
 mod payload;
+mod payload_file;
 #[cfg(not(underpass_loom))]
 mod region;
 mod ring;
+mod ring_lines;
+mod ring_memory;
 mod slots;
-mod wanted;
-mod words;
+mod window;
 
-#[cfg(not(underpass_loom))]
-pub use annex::{Annex, AnnexSource, AnnexView};
-pub use attention::{Attention, Bell, Fence};
-pub use blob::{BlobSink, BlobSource};
-pub use cell::{Cell, Head, INLINE, Ids, Place};
+pub use attention::{Attention, Doorbell, Fence};
+pub use cancel_word::{CancelWord, TakenCount, Wanted};
+pub use cell::{Cell, Head, INLINE, Ids, PayloadPlace};
 #[cfg(not(underpass_loom))]
 pub use channel::{Channel, Side};
-pub use copied::{Copied, copied};
+pub use copy_counts::{Copied, copied};
 pub use donation::{Donation, Donee, Owed};
+#[cfg(not(underpass_loom))]
+pub use overflow::{OverflowBuffer, OverflowSource, OverflowView};
 pub use payload::{Payload, PayloadSink};
+pub use payload_file::{PayloadFileSink, PayloadFileSource};
 #[cfg(not(underpass_loom))]
 pub use region::{Region, RegionSink, RegionSource, RegionView};
-pub use ring::{Coming, Damaged, Receiving, Sending};
+pub use ring::{Malformed, PeekedCell, Receiving, Sending};
+pub use ring_memory::{CacheLine, HeapMemory, RingMemory};
 pub use slots::{Slot, Slots};
-pub use wanted::{Taken, Wanted};
-pub use words::{Boxed, Line, Words};

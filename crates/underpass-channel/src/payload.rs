@@ -1,20 +1,20 @@
-//! The bytes that travel in a cell, and how a message is written into them.
+//! The payload of a cell, and how a message is written into it.
 
 use crate::cell::INLINE;
 use crate::layout::LINE_WORDS;
 use std::os::fd::BorrowedFd;
 use underpass_wire::Sink;
 
-/// Bytes that travel word by word.
+/// The bytes of a message in a cell. They are copied word by word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(8))]
 pub struct Payload(pub [u8; INLINE]);
 
 impl Payload {
-    /// Words of a payload.
+    /// How many words a payload has.
     pub const WORDS: usize = LINE_WORDS - 1;
 
-    /// Zeros.
+    /// A payload of zeros.
     #[inline(always)]
     pub const fn new() -> Self {
         Self([0; INLINE])
@@ -23,7 +23,7 @@ impl Payload {
     /// The word at `index`.
     ///
     /// # Panics
-    /// If there are fewer than [`WORDS`](Self::WORDS).
+    /// If `index` is not below [`WORDS`](Self::WORDS).
     #[inline(always)]
     pub fn word(&self, index: usize) -> u64 {
         u64::from_le_bytes(self.0.as_chunks::<8>().0[index])
@@ -45,27 +45,28 @@ impl Default for Payload {
     }
 }
 
-/// Writes a message of so many bytes into a payload, word by word, since it is read so when it is
-/// posted: from a word that was written in pieces the processor would read only once all that it
-/// wrote before is out, the message before among it, whose line the peer may have (decision 0021).
+/// Writes a message of known size into a payload, whole words at a time. The post then reads the
+/// payload by words. If a word had been written in pieces, that load would wait until all earlier
+/// stores are in memory. One of them is the previous message, and the peer may hold its line
+/// (decision 0021).
 #[derive(Debug)]
 pub struct PayloadSink<'a> {
     payload: &'a mut Payload,
     size: usize,
-    /// Bytes that were put, and those of them that are not in a whole word.
+    /// `at`: bytes that were put. `rest`: those of them that don't fill a word yet.
     at: usize,
     rest: u64,
     overflowed: bool,
 }
 
 impl<'a> PayloadSink<'a> {
-    /// For `size` bytes, or as many as there is room for.
+    /// For a message of `size` bytes, or as many of them as fit.
     #[inline(always)]
     pub fn new(payload: &'a mut Payload, size: usize) -> Self {
         Self { payload, size: size.min(INLINE), at: 0, rest: 0, overflowed: false }
     }
 
-    /// Writes the end. Whether less or more was put than room was made for, or a file.
+    /// Writes the last word. Returns whether more than `size` bytes were put, or a file.
     #[inline(always)]
     pub fn finish(self) -> bool {
         if !self.at.is_multiple_of(8) {
@@ -74,7 +75,7 @@ impl<'a> PayloadSink<'a> {
         self.overflowed
     }
 
-    /// Up to a word.
+    /// Puts at most one word.
     #[inline(always)]
     fn put_some(&mut self, bytes: &[u8]) {
         let mut word = [0; 8];
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_ends_in_zeros() {
+    fn a_partial_word_ends_in_zeros() {
         for length in 0..INLINE {
             let mut payload = Payload::new();
             let mut sink = PayloadSink::new(&mut payload, length);

@@ -1,12 +1,12 @@
-//! The region of a binding: memory that a hostile peer may be writing while we look.
+//! The region of a channel: memory that a hostile peer may be writing while this side reads it.
 //!
-//! No reference or slice into it is ever made, atomics apart. Bytes cross by opaque copies
-//! (`copying.rs`), and only the copy is looked at.
+//! Except for atomics, no reference or slice into it is ever made. Bytes cross by opaque copies
+//! (`opaque_copy.rs`), and only the copy is examined.
 
-use crate::copied;
-use crate::copying::copy;
+use crate::copy_counts;
 use crate::layout::{self, LINE, LINE_WORDS};
-use crate::words::{Line, Words};
+use crate::opaque_copy::copy;
+use crate::ring_memory::{CacheLine, RingMemory};
 use std::arch::asm;
 use std::io;
 use std::marker::PhantomData;
@@ -17,20 +17,20 @@ use underpass_os::Memory;
 use underpass_seam::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use underpass_wire::{DecodeError, Sink, Source};
 
-/// Bytes at the beginning of a message in an A-stack that are fetched at once, for who reads them
-/// writes there next.
-const SOON: usize = 8 * LINE;
+/// Bytes at the beginning of a message in an A-stack whose lines are prefetched together, for
+/// writing: the reader of the message writes there next.
+const PREFETCHED: usize = 8 * LINE;
 
 /// A mapped region, laid out as [`layout`] says.
 #[derive(Debug)]
 pub struct Region {
     memory: Memory,
-    /// Bytes of an A-stack.
+    /// How many bytes an A-stack has.
     stack: usize,
 }
 
 impl Region {
-    /// A fresh one whose A-stacks have `stack` bytes each, and the file to hand to the client.
+    /// A fresh region whose A-stacks have `stack` bytes each, and the file to pass to the client.
     ///
     /// # Errors
     /// As [`Memory::create`].
@@ -40,12 +40,13 @@ impl Region {
     pub fn create(stack: usize) -> io::Result<(Self, OwnedFd)> {
         assert_eq!(stack, layout::stack_of(stack));
         let (memory, file) = Memory::create("underpass-binding", layout::region(stack))?;
-        // What is posted there must come to the other side, or there is no binding.
+        // Every page of the rings must be there before the binding is: a post must reach the other
+        // side.
         memory.fill(layout::STACKS)?;
         Ok((Self { memory, stack }, file))
     }
 
-    /// The one that a server handed out, whose A-stacks have `stack` bytes each.
+    /// The region in `file`, which a server handed out, with A-stacks of `stack` bytes each.
     ///
     /// # Errors
     /// As [`Memory::adopt`].
@@ -57,7 +58,7 @@ impl Region {
         Ok(Self { memory: Memory::adopt(file, layout::region(stack))?, stack })
     }
 
-    /// Bytes of an A-stack.
+    /// How many bytes an A-stack has.
     #[inline]
     pub fn stack_size(&self) -> usize {
         self.stack
@@ -88,7 +89,7 @@ impl Region {
     /// Reads `len` bytes from the A-stack of `slot`.
     ///
     /// # Errors
-    /// The A-stack has less: no honest peer says so.
+    /// The A-stack has fewer bytes. No honest peer announces that.
     ///
     /// # Panics
     /// If there is no such slot.
@@ -97,19 +98,19 @@ impl Region {
             return Err(DecodeError::Truncated);
         }
         let from = self.stack(slot);
-        for offset in (0..len.min(SOON)).step_by(LINE) {
-            want_to_write(from.wrapping_add(offset));
+        for offset in (0..len.min(PREFETCHED)).step_by(LINE) {
+            prefetch_for_write(from.wrapping_add(offset));
         }
         Ok(RegionSource { from, left: len, memory: &self.memory })
     }
 
-    /// Has the processor put what was written of the A-stack of `slot`, `len` bytes, where another
-    /// finds it sooner than in this one's cache: a hint.
+    /// Moves the first `len` bytes of the A-stack of `slot` to the cache that all processors share,
+    /// where another processor finds them sooner: a hint.
     ///
     /// # Panics
     /// If there is no such slot.
     #[inline]
-    pub fn send_on_stack(&self, slot: u16, len: usize) {
+    pub fn demote_stack(&self, slot: u16, len: usize) {
         let begin = self.stack(slot);
         for offset in (0..len.min(self.stack)).step_by(LINE) {
             demote(begin.wrapping_add(offset));
@@ -119,13 +120,13 @@ impl Region {
     fn stack(&self, slot: u16) -> *mut u8 {
         assert!(u32::from(slot) < layout::SLOTS, "there is no slot {slot}");
         let offset = layout::STACKS + usize::from(slot) * self.stack;
-        // SAFETY: the A-stack of every slot below SLOTS lies in the region, which was made for
-        // A-stacks of that size and is mapped whole.
+        // SAFETY: the A-stack of every slot below `SLOTS` lies in the region, which was made for
+        // A-stacks of this size and is mapped whole.
         unsafe { self.memory.base().as_ptr().add(offset) }
     }
 }
 
-impl Words for Region {
+impl RingMemory for Region {
     #[inline]
     fn word(&self, index: usize) -> &AtomicU64 {
         assert!(index < layout::STACKS / 8);
@@ -136,51 +137,52 @@ impl Words for Region {
         unsafe { AtomicU64::from_ptr(word.as_ptr()) }
     }
 
-    fn lines(&self, index: usize, lines: usize) -> &[Line] {
+    fn lines(&self, index: usize, lines: usize) -> &[CacheLine] {
         const WORDS: usize = layout::STACKS / 8;
         assert!(index <= WORDS && lines <= (WORDS - index) / LINE_WORDS);
         // SAFETY: in bounds as asserted.
         let first = unsafe { self.memory.base().cast::<u64>().add(index) };
-        // SAFETY: all their words are in bounds, and as in `word`.
+        // SAFETY: all words of the lines are in bounds as asserted; the rest as in `word`.
         unsafe { NonNull::slice_from_raw_parts(first.cast(), lines).as_ref() }
     }
 
     #[inline]
-    fn want_to_write(line: &Line) {
-        want_to_write(line.as_ptr().cast());
+    fn prefetch_for_write(line: &CacheLine) {
+        prefetch_for_write(line.as_ptr().cast());
     }
 
     #[inline]
-    fn want_to_read(line: &Line) {
+    fn prefetch_for_read(line: &CacheLine) {
         // SAFETY: a prefetch touches no memory, whatever the address.
         unsafe { asm!("prefetcht0 [{}]", in(reg) line, options(nostack, preserves_flags, readonly)) }
     }
 
     #[inline]
-    fn send_on(line: &Line) {
+    fn demote(line: &CacheLine) {
         demote(line.as_ptr().cast());
     }
 }
 
-/// Has the processor fetch the line of `address` as one that it writes: a hint.
+/// Prefetches the line of `address` for writing: a hint.
 #[inline]
-fn want_to_write(address: *const u8) {
-    // By hand: the compiler makes a prefetch to read of it where the target may lack this one,
-    // which is then a no-op.
+fn prefetch_for_write(address: *const u8) {
+    // In assembly, because the compiler emits a prefetch for reading where the target may lack this
+    // one. On a processor that lacks it, it does nothing.
+    //
     // SAFETY: a prefetch touches no memory, whatever the address.
     unsafe { asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags, readonly)) }
 }
 
-/// Has the processor move the line of `address` from its own cache to the one that all share: a
-/// hint, which nothing rests on (decision 0037).
+/// Moves the line of `address` from this processor's cache to the one that all processors share. It
+/// is a hint, on which nothing relies (decision 0037).
 #[inline]
 fn demote(address: *const u8) {
-    // SAFETY: it changes no memory, whatever the address, and does nothing where the processor
-    // doesn't know it.
+    // SAFETY: it changes no memory, whatever the address. A processor without the instruction does
+    // nothing.
     unsafe { asm!("cldemote [{}]", in(reg) address, options(nostack, preserves_flags, readonly)) }
 }
 
-/// Writes bytes into an A-stack, or an annex.
+/// Writes bytes into an A-stack or an overflow buffer.
 #[derive(Debug)]
 pub struct RegionSink<'a> {
     to: *mut u8,
@@ -195,17 +197,17 @@ impl<'a> RegionSink<'a> {
         Self { to: memory.base().as_ptr(), left: memory.len(), overflowed: false, memory }
     }
 
-    /// Whether more was put than an A-stack holds, which is an `Encode` whose `size` said too
-    /// little; or a file, which none does.
+    /// Whether more bytes were put than there is room for, which means that the `size` of an
+    /// `Encode` was too small; or a file, which this memory can't hold.
     pub fn overflowed(&self) -> bool {
         self.overflowed
     }
 
-    /// Whether the system has had no page for what was put, or for something before it: the peer
-    /// may not see it.
+    /// Whether the kernel had a page for all that was put, and for all before it. If not, the peer
+    /// may not see the bytes.
     ///
     /// # Errors
-    /// `OutOfMemory` if so. It stays so for this memory.
+    /// `OutOfMemory` if the kernel had none. It stays so for this memory.
     pub fn is_written(&self) -> io::Result<()> {
         if self.memory.is_damaged() {
             let why = "the system has refused a page of the memory that both sides share; where the machine has memory \
@@ -223,7 +225,7 @@ impl Sink for RegionSink<'_> {
             self.overflowed = true;
             return;
         }
-        copied::into_region(bytes.len());
+        copy_counts::into_region(bytes.len());
         // SAFETY: the target has room as checked and stays mapped for `'a`; the source is a slice
         // of ours.
         unsafe { copy(bytes.as_ptr(), self.to, bytes.len()) };
@@ -238,7 +240,7 @@ impl Sink for RegionSink<'_> {
     }
 }
 
-/// Reads bytes out of an A-stack, or an annex, each once.
+/// Reads bytes out of an A-stack or an overflow buffer, each of them once.
 #[derive(Debug)]
 pub struct RegionSource<'a> {
     from: *const u8,
@@ -247,10 +249,10 @@ pub struct RegionSource<'a> {
 }
 
 impl<'a> RegionSource<'a> {
-    /// Reads `len` bytes of `memory` from `at`.
+    /// Reads `len` bytes of `memory`, beginning at `at`.
     ///
     /// # Errors
-    /// It has less.
+    /// The memory has fewer bytes.
     pub(crate) fn over(memory: &'a Memory, at: usize, len: usize) -> Result<Self, DecodeError> {
         if at.checked_add(len).is_none_or(|end| end > memory.len()) {
             return Err(DecodeError::Truncated);
@@ -262,12 +264,13 @@ impl<'a> RegionSource<'a> {
 }
 
 impl<'a> RegionSource<'a> {
-    /// Whether the system has refused a page of the memory: what was read may be any bytes then.
+    /// Whether the kernel has refused a page of the memory. If so, the bytes that were read may
+    /// have any values.
     pub fn is_damaged(&self) -> bool {
         self.memory.is_damaged()
     }
 
-    /// The next `len` bytes, left where they lie.
+    /// A view of the next `len` bytes, without a copy.
     ///
     /// # Errors
     /// [`DecodeError::Truncated`] if fewer are left.
@@ -283,7 +286,8 @@ impl<'a> RegionSource<'a> {
     }
 }
 
-/// Bytes of an A-stack that stay where they lie. The peer may change them between any two looks.
+/// Bytes of an A-stack or an overflow buffer, without a copy. The peer may change them between any
+/// two reads.
 #[derive(Clone, Copy, Debug)]
 pub struct RegionView<'a> {
     from: *const u8,
@@ -291,14 +295,14 @@ pub struct RegionView<'a> {
     region: PhantomData<&'a Region>,
 }
 
-// SAFETY: it only reads, by atomics and opaque copies, what any thread may read as long as the
-// region is there.
+// SAFETY: it only reads, by atomics and opaque copies, memory that any thread may read as long as
+// the region exists.
 unsafe impl Send for RegionView<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for RegionView<'_> {}
 
 impl RegionView<'_> {
-    /// How many bytes they are.
+    /// How many bytes there are.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -308,7 +312,7 @@ impl RegionView<'_> {
         self.len == 0
     }
 
-    /// What the byte at `at` is now.
+    /// The present value of the byte at `at`.
     #[inline]
     pub fn get(&self, at: usize) -> Option<u8> {
         if at >= self.len {
@@ -316,20 +320,20 @@ impl RegionView<'_> {
         }
         // SAFETY: in bounds as checked.
         let byte = unsafe { self.from.add(at) };
-        // SAFETY: mapped as long as `'a`, for writing too, and accessed here by atomics and opaque
-        // copies alone.
+        // SAFETY: mapped for `'a` and writable, and accessed here by atomics and opaque copies
+        // alone.
         let byte = unsafe { AtomicU8::from_ptr(byte.cast_mut()) };
-        // Relaxed: it came before the head that named the A-stack, or it is a change that nobody
-        // announces.
+        // Relaxed: the head that named the A-stack published the byte. Later changes are not
+        // announced.
         Some(byte.load(Ordering::Relaxed))
     }
 
-    /// Copies the bytes from `at` on into `out`, as many as there are and have room; says how many.
+    /// Copies bytes into `out`, beginning at `at`, as many as there are and fit. Returns how many.
     pub fn copy_to(&self, at: usize, out: &mut [u8]) -> usize {
         let len = self.len.saturating_sub(at).min(out.len());
         if len > 0 {
-            copied::out_of_region(len);
-            // SAFETY: in bounds, since there are bytes behind `at`.
+            copy_counts::out_of_region(len);
+            // SAFETY: in bounds, since there are bytes after `at`.
             let from = unsafe { self.from.add(at) };
             // SAFETY: the source has `len` bytes from `at` on and stays mapped for `'a`; the target
             // is a slice of ours.
@@ -338,10 +342,10 @@ impl RegionView<'_> {
         len
     }
 
-    /// A part of them.
+    /// A part of the bytes.
     ///
     /// # Panics
-    /// If they end before it does.
+    /// If `range` is not within the bytes.
     #[must_use]
     pub fn part(&self, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {} bytes", self.len);
@@ -361,9 +365,9 @@ impl Source for RegionSource<'_> {
         if out.len() > self.left {
             return Err(DecodeError::Truncated);
         }
-        copied::out_of_region(out.len());
-        // SAFETY: the source has as many bytes as checked and stays mapped for `'a`; the target is
-        // a slice of ours.
+        copy_counts::out_of_region(out.len());
+        // SAFETY: the source has at least `len` bytes as checked and stays mapped for `'a`; the
+        // target is a slice of ours.
         unsafe { copy(self.from, out.as_mut_ptr(), out.len()) };
         // SAFETY: at most one past the end of the A-stack.
         self.from = unsafe { self.from.add(out.len()) };
@@ -376,7 +380,7 @@ impl Source for RegionSource<'_> {
         if len > self.left {
             return Err(DecodeError::Truncated);
         }
-        copied::out_of_region(len);
+        copy_counts::out_of_region(len);
         let mut out = Vec::with_capacity(len);
         // SAFETY: as in `take`; the target is spare capacity of at least `len` bytes.
         unsafe { copy(self.from, out.as_mut_ptr(), len) };
@@ -447,8 +451,8 @@ mod tests {
             assert_eq!(region.stack_source(slot, 64).unwrap().take_vec(64).unwrap(), [slot as u8; 64]);
         }
         assert!(region.stack_source(0, 65).is_err());
-        assert!(Region::adopt(file.as_fd(), layout::STACK).is_err(), "another size than ours");
-        // Where there are none, none has room.
+        assert!(Region::adopt(file.as_fd(), layout::STACK).is_err(), "the region has another size");
+        // A-stacks of no bytes have no room.
         let (none, _file) = Region::create(0).unwrap();
         assert_eq!(none.memory.len(), layout::STACKS);
         assert!(none.stack_source(63, 1).is_err());

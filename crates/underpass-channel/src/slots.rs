@@ -1,25 +1,27 @@
-//! The slots of a binding: which calls are under way, as the client alone knows it.
+//! The slots of a channel: the client's private record of the calls under way.
 
 use crate::layout::SLOTS;
 use underpass_seam::atomic::{AtomicU8, AtomicU32, Ordering};
 
-/// Leases slots, and with each its A-stack: the one that was given back last, which is warm, is
-/// leased first. One at a time: callers have a lock.
+/// Leases slots, each with its A-stack. The slot that was given back last is leased first, because
+/// its A-stack is in the cache. Callers hold the lock of the client's end.
 ///
-/// A slot that was never leased is leased only when all that ever were are under way; so no more
-/// A-stacks are ever touched than calls were at once, and those that weren't take no memory.
-/// Private to the client.
+/// A slot that was never leased is leased only if all others are. So no more A-stacks are ever
+/// touched than there were calls at once, and the untouched ones take no memory. Private to the
+/// client.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Slots {
-    /// How many are leased: beside those that are leased soonest, in one line.
+    /// How many slots are leased. It shares a cache line with the entries of `order` that are
+    /// leased first.
     leased: AtomicU32,
-    /// From the place `leased` on, those that are free, in the order in which they will be leased;
-    /// before it, nothing of meaning.
+    /// The free slots, in the order in which they will be leased, from index `leased` on. Entries
+    /// before that have no meaning.
     order: [AtomicU8; SLOTS as usize],
 }
 
-/// A leased slot: the right to have one call under way, and to its A-stack until it is posted.
+/// A leased slot: the right to have one call under way, and to write the slot's A-stack until the
+/// call is posted.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Slot(u16);
 
@@ -38,10 +40,10 @@ impl Default for Slots {
 }
 
 impl Slots {
-    /// Leases the slot that was given back last; nothing if `most` or all of them are leased.
+    /// Leases the slot that was given back last. `None` if `most` slots or all slots are leased.
     #[inline]
     pub fn lease(&self, most: u32) -> Option<Slot> {
-        // Relaxed, here and below: the lock orders it.
+        // Relaxed, here and below: the lock orders them.
         let leased = self.leased.load(Ordering::Relaxed);
         let next = self.order.get(leased as usize)?;
         if leased >= most {
@@ -55,25 +57,25 @@ impl Slots {
     #[inline]
     pub fn give_back(&self, slot: Slot) {
         let left = self.leased.load(Ordering::Relaxed).wrapping_sub(1);
-        // Always there: a `Slot` is one that is leased.
+        // Always there: each `Slot` is leased, so `leased` was above 0.
         if let Some(place) = self.order.get(left as usize) {
             place.store(slot.0 as u8, Ordering::Relaxed);
             self.leased.store(left, Ordering::Relaxed);
         }
     }
 
-    /// Ends the lease of a call that was abandoned, whose reply has come after all.
+    /// Ends the lease of an abandoned call, after its reply has come.
     pub fn reclaim(&self, number: u16) {
         self.give_back(Slot(number));
     }
 
-    /// Whether nobody has it leased.
+    /// Whether the slot is not leased.
     pub fn is_free(&self, number: u16) -> bool {
         let leased = self.leased.load(Ordering::Relaxed) as usize;
         self.order.iter().skip(leased).any(|free| u16::from(free.load(Ordering::Relaxed)) == number)
     }
 
-    /// Slots that are leased at this moment; without the lock, a hint.
+    /// How many slots are leased now. Without the lock, a hint.
     #[inline]
     pub fn leased(&self) -> u32 {
         self.leased.load(Ordering::Relaxed)
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_are_touched_than_are_leased_at_once() {
+    fn no_more_slots_are_touched_than_are_leased_at_once() {
         let slots = Slots::default();
         for n in 0..1000 {
             let mut held: Vec<_> = (0..3).map(|_| lease(&slots)).collect();
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_leased_once_and_so_many_at_the_most() {
+    fn each_slot_is_leased_once_and_no_more_than_the_limit() {
         let slots = Slots::default();
         let held: Vec<_> = std::iter::from_fn(|| slots.lease(5)).collect();
         assert_eq!((held.len(), slots.lease(0), slots.leased()), (5, None, 5));

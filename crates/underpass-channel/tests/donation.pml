@@ -1,10 +1,13 @@
 /*
- * Donation: two clients, of which CALLERS call, one server, CPUS processors. The steps are named as in the proof (src/README.md).
+ * A model of donation: two clients, of which CALLERS call, one server and CPUS processors. The
+ * steps are named as in the proof (src/README.md).
  *
- * Checked: every call is answered and everything comes to rest (no invalid end state), no processor is lost or given twice (assertions).
- * `tests/model` runs it, and with each step taken out in turn, by -DBREAK=number, which must be found.
+ * Checked: every call is answered, and the system comes to rest (no invalid end state). No
+ * processor is lost or given twice (assertions). `tests/model` checks the model as it is, and then
+ * with each step taken out in turn by -DBREAK=number. Each of those must be found wrong.
  *
- * What it leaves out: the order of memory (loom has that), other sleepers on a client's word, and spurious wake-ups, which only help.
+ * Left out: memory ordering (the loom models have it), other sleepers on a client's word, and
+ * spurious wake-ups, which only help.
  */
 
 #ifndef CPUS
@@ -13,17 +16,17 @@
 #ifndef BREAK
 #define BREAK 0
 #endif
-/* Steps that may be left out. */
+/* Steps that may be left out, and what is wrong then. */
 #define NO_LOOK_AT_L3 2         /* the listener sleeps though its word has changed */
-#define NO_RING_AT_D5 3         /* who finds no listener calls nobody */
-#define NO_LOOK_AT_S3 4         /* natives sleep without a look after they have announced it */
-#define NO_RECALL 5             /* L6 is left out */
-#define NO_WAKE_AT_D5 6         /* D5 clears the bit and wakes nobody */
-#define NO_INVITE 7             /* N9: a loan ends with calls left, and nobody is called */
-#define NO_MEMORY 8             /* who stood by takes a word without a bit for one that it has not touched yet */
+#define NO_RING_AT_D5 3         /* a donor that finds no listener wakes nobody */
+#define NO_LOOK_AT_S3 4         /* natives announce their sleep, and don't look again */
+#define NO_RECALL 5             /* L6 does not wake the donor */
+#define NO_WAKE_AT_D5 6         /* D5 clears the bit, and does not wake the listener */
+#define NO_INVITE 7             /* N9: a loan ends with calls left, and no native is woken */
+#define NO_MEMORY 8             /* a listener that stood by forgets that it set the bit */
 
 #define CLIENTS 2
-/* Of them so many call, so many times each: what a search can do in a minute. */
+/* CALLERS of them make CALLS calls each: as many as a search covers in a minute. */
 #ifndef CALLERS
 #define CALLERS 2
 #endif
@@ -31,34 +34,34 @@
 #define CALLS 1
 #endif
 
-/* What a word holds, as far as it is asked for; `changes` counts knocks. */
+/* The words of a line, as far as the protocol reads them. `changes` counts wake-ups above the bits. */
 #define LISTENING 1
 #define STANDING_BY 2
-typedef Line {
+typedef CacheLine {
     bool server_parked;         /* the natives sleep */
     bool client_parked;
     byte changes;
-    byte takes[CPUS];           /* donation words: 0, LISTENING or STANDING_BY, */
-    bool giving[CPUS];          /* and whether the donor gives way */
+    byte takes[CPUS];           /* donation words: 0, LISTENING or STANDING_BY */
+    bool giving[CPUS];          /* whether the donor gives way (GIVING_WAY) */
     byte requests;              /* posted, not taken */
     byte replies;
     byte posted;
     byte answered;
 };
-Line line[CLIENTS];
+CacheLine line[CLIENTS];
 
-/* The kernel's futexes: who sleeps, and who was woken. */
+/* The kernel's futexes: true while the owner sleeps; a wake-up sets it to false. */
 bool client_asleep[CLIENTS];
 bool native_asleep;
 bool listener_asleep[CPUS];
 
-/* Who has the processor of a CPU on loan: a client + 1. */
+/* How many loans the listener of a CPU has. */
 byte loan[CPUS];
 byte done;
 
 #define cpu_of(c) ((c) % CPUS)
 
-/* A bell on the server's attention of a line. */
+/* Rings the doorbell of the server's attention word of a line. */
 inline ring(c) {
     if
     :: line[c].server_parked -> line[c].server_parked = false; native_asleep = false
@@ -66,7 +69,7 @@ inline ring(c) {
     fi
 }
 
-/* A bell on a client's attention. */
+/* Wakes the client that sleeps on its attention word. */
 inline wake_client(c) {
     if
     :: client_asleep[c] -> client_asleep[c] = false
@@ -80,7 +83,7 @@ inline take_replies(c) {
     line[c].replies = 0
 }
 
-/* A client: posts its calls together or one by one, and donates for what is owed. */
+/* A client: posts its calls together or one by one, and donates its processor for owed calls. */
 proctype Client(byte c) {
     byte value, was;
     bool owed;
@@ -103,7 +106,7 @@ proctype Client(byte c) {
         :: line[c].answered == line[c].posted -> goto again
         :: else
         fi;
-        /* H1: or it sleeps */
+        /* H1, unless the client sleeps instead */
         if
         :: atomic { owed && line[c].takes[cpu_of(c)] ->
                 was = line[c].takes[cpu_of(c)];
@@ -122,7 +125,7 @@ proctype Client(byte c) {
         fi;
         /* D3: S1 */
         atomic { line[c].client_parked = true; value = line[c].changes };
-        /* S3, also where the path is brief: what it may miss there is told by L6. */
+        /* S3, on the short path of N6 too: L6 covers what the client may miss there. */
         if
         :: line[c].replies > 0 -> goto look
         :: else
@@ -227,7 +230,7 @@ end_listening:
             :: atomic { line[c].requests > 0 -> line[c].requests--; line[c].replies++ }
             :: line[c].requests == 0 -> break
 #if CPUS == 1
-            /* It has overstayed, or a procedure blocks. */
+            /* The listener has held the loan too long, or a procedure blocks. */
             :: line[c].requests > 0 ->
 #if BREAK != NO_INVITE
                 native_asleep = false;
@@ -238,7 +241,7 @@ end_listening:
             assert(loan[cpu] > 0);
             loan[cpu]--;
             came[c] = false;
-            /* H3, and L1 for who stays */
+            /* H3, and L1 for a listener that stays */
             atomic {
                 runs = line[c].giving[cpu];
                 line[c].giving[cpu] = false;
@@ -270,13 +273,13 @@ end_listening:
     od
 }
 
-/* The natives: S1 to S4 on both lines, and P1 to P3 for their replies. */
+/* The natives: S1 to S4 on both lines; P1 to P3 for their replies. */
 proctype Native() {
     byte c;
     bool some;
     do
     :: true ->
-        /* Looks. */
+        /* Polls both lines. */
         d_step { some = false; c = 0 };
         do
         :: c < CLIENTS ->
@@ -306,7 +309,7 @@ proctype Native() {
             :: else
             fi;
 #endif
-            /* S4: who has rung has cleared it. */
+            /* S4: the poster that rings clears it. */
 end_asleep: !native_asleep;
             atomic { line[0].server_parked = false; line[1].server_parked = false }
         fi

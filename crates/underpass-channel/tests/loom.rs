@@ -1,5 +1,5 @@
-//! Every interleaving of the rings and the bells, for small cases. Run as CONTRIBUTING.md says;
-//! empty otherwise.
+//! Loom models of the rings and the doorbells: every interleaving of small cases. CONTRIBUTING.md
+//! says how to run them. Without `--cfg underpass_loom` this file is empty.
 #![cfg(underpass_loom)]
 
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
@@ -13,46 +13,47 @@ mod started;
 #[path = "loom/tasks.rs"]
 mod tasks;
 
-use underpass_channel::{Attention, Bell, Boxed, Cell, Fence, INLINE, Payload, Receiving, Sending, Slots};
+use underpass_channel::{
+    Attention, Cell, Doorbell, Fence, HeapMemory, INLINE, Payload, Receiving, Sending, Slots,
+};
 
-/// The kernel's side of a futex: whether to sleep is decided under the same lock under which one is
-/// woken.
+/// The kernel's side of a futex. The decision to sleep is taken under the lock that a waker holds.
 struct Futex {
     word: AtomicU32,
-    bells: Mutex<u32>,
-    rung: Condvar,
+    wakes: Mutex<u32>,
+    woken: Condvar,
 }
 
 impl Futex {
     fn new() -> Self {
-        Self { word: AtomicU32::new(0), bells: Mutex::new(0), rung: Condvar::new() }
+        Self { word: AtomicU32::new(0), wakes: Mutex::new(0), woken: Condvar::new() }
     }
 
     fn wake(&self) {
-        *self.bells.lock().unwrap() += 1;
-        self.rung.notify_all();
+        *self.wakes.lock().unwrap() += 1;
+        self.woken.notify_all();
     }
 
-    /// Sleeps as the kernel does: not at all if the word differs. A wake-up that nobody sleeps for
-    /// is forgotten.
+    /// Sleeps as the kernel does: not at all if the word differs from `expected`. A wake-up without
+    /// a sleeper is forgotten.
     fn sleep(&self, expected: u32) {
-        let mut bells = self.bells.lock().unwrap();
-        let before = *bells;
+        let mut wakes = self.wakes.lock().unwrap();
+        let before = *wakes;
         if self.word.load(Ordering::SeqCst) != expected {
             return;
         }
-        while *bells == before {
-            bells = self.rung.wait(bells).unwrap();
+        while *wakes == before {
+            wakes = self.woken.wait(wakes).unwrap();
         }
     }
 }
 
-/// One end, under the lock that its domain has for it.
-type Sender = Mutex<Sending<Boxed>>;
-type Receiver = Mutex<Receiving<Boxed>>;
+/// One end of a ring, under the lock that its domain has for it.
+type Sender = Mutex<Sending<HeapMemory>>;
+type Receiver = Mutex<Receiving<HeapMemory>>;
 
 fn ring(lines: u32) -> (Sender, Receiver) {
-    let words = Shared::new(Boxed::new(lines as usize * 8));
+    let words = Shared::new(HeapMemory::new(lines as usize * 8));
     (Mutex::new(Sending::new(words.clone(), 0, lines)), Mutex::new(Receiving::new(words, 0, lines)))
 }
 
@@ -63,15 +64,15 @@ fn send(sending: &Sender, cell: &Cell) {
 fn try_take(receiving: &Receiver) -> Option<Cell> {
     let mut payload = Payload::new();
     let came = receiving.try_lock().ok()?.take(&mut payload).unwrap();
-    came.map(|head| Cell::came(head, payload))
+    came.map(|head| Cell::from_parts(head, payload))
 }
 
-/// Whether nothing has come, for sure.
+/// Whether the ring is certainly empty.
 fn is_empty(receiving: &Receiver) -> bool {
     receiving.try_lock().is_ok_and(|receiving| !receiving.pending())
 }
 
-/// Takes the next cell, waiting for it.
+/// Waits for the next cell and takes it.
 fn take(receiving: &Receiver) -> Cell {
     loop {
         match try_take(receiving) {
@@ -126,7 +127,7 @@ fn two_takers_take_each_cell_once() {
 
 #[test]
 fn a_slot_is_room_for_a_request_and_for_a_reply() {
-    // One slot, so two lines, and no lap but the whole one: the third call has the line of the
+    // One slot, so two lines, and no window but the full ring: the third call has the line of the
     // first.
     bounded(3, || {
         let (requests, incoming) = ring(2);
@@ -151,9 +152,10 @@ fn a_slot_is_room_for_a_request_and_for_a_reply() {
 }
 
 #[test]
-fn a_short_lap_is_room_for_what_is_on_the_way() {
-    // Eight lines, of which a middle lap has two: the third call has the line of the first, and so
-    // has its reply. The fourth is posted beside the third, and leaps: the fifth lies behind that.
+fn a_small_window_has_room_for_the_messages_under_way() {
+    // Eight lines, of which the middle window has two. The third call has the line of the first,
+    // and so has its reply. The fourth is posted while the third is under way, and widens the
+    // window. The fifth lies behind the fourth.
     bounded(2, || {
         let (requests, incoming) = ring(8);
         let (replies, outgoing) = ring(8);
@@ -164,7 +166,7 @@ fn a_short_lap_is_room_for_what_is_on_the_way() {
                 let (head, request) = loop {
                     let mut payload = Payload::new();
                     match incoming.lock().unwrap().take(&mut payload).unwrap() {
-                        Some(head) => break (head, Cell::came(head, payload)),
+                        Some(head) => break (head, Cell::from_parts(head, payload)),
                         None => thread::yield_now(),
                     }
                 };
@@ -192,9 +194,9 @@ fn a_short_lap_is_room_for_what_is_on_the_way() {
 }
 
 #[test]
-fn cells_come_in_order_whatever_the_lap_before_left() {
-    // Each of the two lines holds a whole cell of the lap before, with a payload that looks like
-    // the head of the next.
+fn cells_come_in_order_whatever_the_round_before_left() {
+    // Each of the two lines still holds a whole cell of the round before, with a payload that looks
+    // like the head of the next cell.
     bounded(3, || {
         let (sending, receiving) = ring(2);
         for sequence in [3, 4] {
@@ -212,17 +214,17 @@ fn cells_come_in_order_whatever_the_lap_before_left() {
     });
 }
 
-/// P1 to P3 of the proof.
+/// Steps P1 to P3 of the proof.
 fn post(sending: &Sender, futex: &Futex, cell: &Cell) {
     send(sending, cell);
     match Attention::new(&futex.word).after_post(Fence::Full) {
-        Bell::Silent => {}
-        Bell::Wake => futex.wake(),
-        Bell::Socket => panic!("nobody has put the ring aside"),
+        Doorbell::None => {}
+        Doorbell::Wake => futex.wake(),
+        Doorbell::Socket => panic!("no receiver has left the ring unpolled"),
     }
 }
 
-/// S1 to S4 of the proof, until a cell has come.
+/// Steps S1 to S4 of the proof, until a cell has come.
 fn take_or_sleep(receiving: &Receiver, futex: &Futex) -> Cell {
     loop {
         if let Some(cell) = try_take(receiving) {
@@ -238,7 +240,8 @@ fn take_or_sleep(receiving: &Receiver, futex: &Futex) -> Cell {
     }
 }
 
-/// Explores with at most so many preemptions, where all of them would take too long.
+/// Explores the model with at most `preemptions` preemptions, where all schedules would take too
+/// long.
 fn bounded(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -294,21 +297,21 @@ fn of_two_posters_the_one_that_clears_the_bit_rings() {
 }
 
 #[test]
-fn a_knock_is_not_lost_on_a_spare() {
+fn a_wake_up_is_not_lost_on_a_spare() {
     loom::model(|| {
         let (sending, receiving) = ring(2);
         let futex = Arc::new(Futex::new());
         let other = futex.clone();
-        // The client has posted while a processor of the server's ran; now it is about to sleep,
-        // and knocks.
+        // The client posted while a processor of the server ran. Now the client is about to sleep,
+        // and wakes a spare.
         let client = thread::spawn(move || {
             send(&sending, &Cell::new(0, 7));
             fence(Ordering::SeqCst);
-            if Attention::new(&other.word).knock() {
+            if Attention::new(&other.word).wake_spare() {
                 other.wake();
             }
         });
-        // A spare processor goes to sleep: it finds the cell, or the knock finds it.
+        // A spare processor goes to sleep. It finds the cell, or the wake-up finds it.
         let expected = Attention::new(&futex.word).spare();
         fence(Ordering::SeqCst);
         if is_empty(&receiving) {
@@ -319,16 +322,16 @@ fn a_knock_is_not_lost_on_a_spare() {
     });
 }
 
-/// A line that one side puts away while the other posts on it. The flag is the list of active
-/// lines, under its lock.
+/// A line that one side makes dormant while the other side posts on it. `active` stands for the
+/// list of active lines, under its lock.
 struct Dormancy {
     word: AtomicU32,
     active: Mutex<bool>,
 }
 
 impl Dormancy {
-    /// As `lines::put_away` does it: A1, A2, the barrier, A4.
-    fn put_away(&self, receiving: &Receiver) {
+    /// As `lines::put_away` does it: steps A1, A2, the barrier and A4.
+    fn make_dormant(&self, receiving: &Receiver) {
         let mut active = self.active.lock().unwrap();
         *active = false;
         Attention::new(&self.word).retire();
@@ -339,7 +342,7 @@ impl Dormancy {
         }
     }
 
-    /// As the clerk does it when the socket rings.
+    /// As the clerk does it when a byte comes over the socket.
     fn activate(&self) {
         let mut active = self.active.lock().unwrap();
         if !*active {
@@ -350,36 +353,35 @@ impl Dormancy {
 }
 
 #[test]
-fn a_post_on_a_line_that_is_put_away_makes_it_active() {
+fn a_post_on_a_line_that_becomes_dormant_makes_it_active() {
     loom::model(|| {
         let (sending, receiving) = ring(2);
         let line = Arc::new(Dormancy { word: AtomicU32::new(0), active: Mutex::new(true) });
         let theirs = line.clone();
         let poster = thread::spawn(move || {
             send(&sending, &Cell::new(0, 7));
-            if Attention::new(&theirs.word).after_post(Fence::Full) == Bell::Socket {
+            if Attention::new(&theirs.word).after_post(Fence::Full) == Doorbell::Socket {
                 theirs.activate();
             }
         });
-        // A processor that has not seen yet that the line was put away sleeps on its word once
-        // more.
+        // A processor that has not seen yet that the line is dormant sleeps on its word once more.
         let late = line.clone();
         let sleeper = thread::spawn(move || {
             let attention = Attention::new(&late.word);
             attention.park(false);
             attention.look();
         });
-        line.put_away(&receiving);
+        line.make_dormant(&receiving);
         poster.join().unwrap();
         sleeper.join().unwrap();
-        assert!(*line.active.lock().unwrap(), "somebody looks at what was posted");
+        assert!(*line.active.lock().unwrap(), "a processor looks at what was posted");
     });
 }
 
 #[test]
-fn a_call_of_a_line_that_is_put_away_makes_it_active() {
-    // The client's side: what it asks is whether a call is under way, and the caller finds by
-    // itself that nobody looks.
+fn a_call_on_a_line_that_becomes_dormant_makes_it_active() {
+    // The client's side. Making the line dormant asks whether a call is under way; the caller asks
+    // whether the line is dormant.
     loom::model(|| {
         let slots = Arc::new(Slots::default());
         let dormant = Arc::new(AtomicBool::new(false));
@@ -407,7 +409,7 @@ fn a_call_of_a_line_that_is_put_away_makes_it_active() {
         }
         drop(list);
         let slot = caller.join().unwrap();
-        assert!(*active.lock().unwrap(), "somebody looks for the reply");
+        assert!(*active.lock().unwrap(), "a processor looks for the reply");
         slots.give_back(slot);
     });
 }

@@ -1,12 +1,12 @@
-//! A computation on a stack of its own, over the switch of `switch.rs`.
+//! A context: a computation on a stack of its own, by the switch of `switch.rs`.
 
+use crate::backtrace::{self, Walk};
 use crate::switch::{self, Suspended};
-use crate::trace::{self, Walk};
 use crate::{Pause, Resume, Stack};
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Where a kernel thread leaves off when it enters a context, to come back to when the context
+/// The place where a kernel thread was when it entered a context. It goes on there when the context
 /// pauses.
 #[derive(Debug, Default)]
 pub struct Base(Suspended);
@@ -15,7 +15,8 @@ type Body = Box<dyn FnOnce() -> &'static Base>;
 
 /// A computation on its own stack.
 ///
-/// Dropping one that has not ended forgets what is on its stack.
+/// If a context is dropped before it has ended, the values on its stack are forgotten and not
+/// dropped.
 ///
 /// # Examples
 /// ```
@@ -39,25 +40,25 @@ type Body = Box<dyn FnOnce() -> &'static Base>;
 #[derive(Debug)]
 pub struct Context {
     suspended: Suspended,
-    /// Its own stack, or the one on which [`run_on`](crate::run_on) runs a closure for it. The code
-    /// that runs on the context changes it.
+    /// Its own stack, or the stack on which [`run_on`](crate::run_on()) runs a closure for it. The
+    /// code that runs on the context changes it.
     stack: UnsafeCell<Stack>,
 }
 
-// SAFETY: a paused context is memory like any other, and who resumes it vouches for its body.
+// SAFETY: a paused context is only memory. The caller that resumes it vouches for its body.
 unsafe impl Send for Context {}
 
 impl Context {
-    /// Will run `body` on `stack`; the base that it returns is the one to come back to for the last
-    /// time.
+    /// A context that will run `body` on `stack`. When `body` has ended, the base that it returned
+    /// goes on.
     pub fn new(stack: Stack, body: impl FnOnce() -> &'static Base + 'static) -> Box<Self> {
         let body: Box<Body> = Box::new(Box::new(body));
         let suspended = Suspended::begin(&stack, first, Box::into_raw(body).expose_provenance());
         Box::new(Self { suspended, stack: UnsafeCell::new(stack) })
     }
 
-    /// Pauses this context: goes back to the base that it was last entered from, or to which that
-    /// went over.
+    /// Pauses this context, and goes back to `base`: the one from which this context was entered,
+    /// or the context that passed to it.
     ///
     /// # Safety
     /// The caller runs on this context's stack, and `base` is its kernel thread's.
@@ -67,63 +68,66 @@ impl Context {
         Resume::of(unsafe { self.suspended.switch(&base.0, why as usize) })
     }
 
-    /// Pauses this context, and has `to` go on in its place: the base sees nothing of it.
+    /// Pauses this context, and has `to` go on in its place. The base does not notice.
     ///
     /// # Safety
-    /// The caller runs on this context's stack. `to` is another one, paused or not begun, nobody
-    /// else enters it, and its body bears to run on this kernel thread.
+    /// The caller runs on this context's stack. `to` is another context that is paused or has not
+    /// begun. No other thread enters it, and its body may run on this kernel thread.
     #[inline(always)]
     pub unsafe fn pass(&self, to: &Context) -> Resume {
         // SAFETY: as the caller says.
         Resume::of(unsafe { self.suspended.switch(&to.suspended, Resume::GoOn as usize) })
     }
 
-    /// Whether [`trace`](Self::trace) sees anything.
+    /// Whether [`trace`](Self::trace) finds any frames.
     pub const TRACES: bool = true;
 
-    /// Where the stack pointer of a paused context lies in it, for debuggers.
+    /// Offset in a context of its saved stack pointer, for debuggers. It is valid while the context
+    /// is paused.
     pub const SAVED: usize = std::mem::offset_of!(Self, suspended);
 
-    /// Where its [`Stack`] lies in it.
+    /// Offset in a context of its [`Stack`], for debuggers.
     pub const STACK: usize = std::mem::offset_of!(Self, stack);
 
-    /// Writes down where its frames go on, the innermost first, and says how many there are; no
-    /// more than `frames` has room for.
+    /// Records the return addresses of its frames, the innermost first. Returns how many there are,
+    /// at most as many as `frames` holds.
     ///
-    /// It takes no lock and allocates nothing, and uses the caller's stack alone.
+    /// It takes no lock, allocates nothing, and uses only the caller's stack.
     ///
     /// # Safety
-    /// It is paused, was entered before, and nobody enters it meanwhile.
+    /// The context is paused and was entered before. No thread enters it meanwhile.
     pub unsafe fn trace(&self, frames: &mut [usize]) -> usize {
         let mut walk = Walk::new(frames, Some(switch::looking()));
         // SAFETY: as the caller says; `walk` outlives the call.
-        unsafe { self.suspended.look(trace::walk, (&raw mut walk).cast()) };
+        unsafe { self.suspended.look(backtrace::walk, (&raw mut walk).cast()) };
         walk.found()
     }
 
-    /// Lets the kernel take the part of its stack that it doesn't use, when it is short of memory.
+    /// Lets the kernel take the unused part of its stack when the kernel is short of memory.
     ///
     /// # Safety
-    /// It is paused or has not begun, and nobody enters it meanwhile.
+    /// The context is paused or has not begun. No thread enters it meanwhile.
     pub unsafe fn lend(&self) {
-        // SAFETY: what is suspended lies above; below is what its frames have left behind.
+        // SAFETY: the suspended frames lie above that address. Below it is what earlier frames have
+        // left.
         unsafe { self.stack().lend_below(self.suspended.lowest()) };
     }
 
     fn stack(&self) -> &Stack {
-        // SAFETY: only `swap_stacks` changes it, and keeps no reference; nor do those who ask here.
+        // SAFETY: only `swap_stacks` changes it, and keeps no reference. Callers of this function
+        // keep none either.
         unsafe { &*self.stack.get() }
     }
 
-    /// Exchanges the stacks of both, as far as anybody is told of them.
+    /// Exchanges the stacks that the two contexts report as theirs.
     pub(crate) fn swap_stacks(&self, other: &Self) {
-        // SAFETY: both are whole, and only who runs on one of them comes here; no reference to
-        // either is kept anywhere.
+        // SAFETY: both contexts are valid. Only the code that runs on one of them comes here, and
+        // no reference to either stack is kept.
         unsafe { std::ptr::swap(self.stack.get(), other.stack.get()) };
     }
 
-    /// Whether a kernel thread that was interrupted at the instruction `ip` is just switching: then
-    /// unwinders don't find its way.
+    /// Whether a kernel thread that was interrupted at the instruction `ip` is in the middle of a
+    /// switch. If so, unwinders can't walk its stack.
     ///
     /// # Examples
     /// ```
@@ -133,22 +137,24 @@ impl Context {
         switch::switching(ip)
     }
 
-    /// Bytes of its stack that can be used.
+    /// How many bytes of its stack are usable.
     pub fn size(&self) -> usize {
         self.stack().size()
     }
 
-    /// Where the guard below its stack begins and where the stack ends.
+    /// The address where the guard page below its stack begins, and the address where the stack
+    /// ends.
     pub fn bounds(&self) -> (usize, usize) {
         self.stack().bounds()
     }
 }
 
 impl Base {
-    /// Has `context` run until it pauses, or one that it passes to does; says why that one paused.
+    /// Runs `context` until it pauses, or until a context to which it passed pauses. Returns why
+    /// that one paused.
     ///
     /// # Safety
-    /// The context is paused or has not begun, nobody else enters it, and its body bears to run on
+    /// The context is paused or has not begun. No other thread enters it, and its body may run on
     /// this kernel thread. This base is this kernel thread's, and no context runs on it.
     #[inline(always)]
     pub unsafe fn enter(&self, context: &Context, what: Resume) -> Pause {
@@ -157,9 +163,9 @@ impl Base {
     }
 }
 
-/// The first that runs on a stack.
+/// The first function that runs on a stack.
 extern "C" fn first(body: usize) -> ! {
-    // SAFETY: `new` made it of a box, for this one use.
+    // SAFETY: `new` made it from a box, for this one use.
     let body = unsafe { Box::from_raw(std::ptr::with_exposed_provenance_mut::<Body>(body)) };
     let Ok(base) = catch_unwind(AssertUnwindSafe(body)) else {
         eprintln!("underpass: a panic left a context; aborting");

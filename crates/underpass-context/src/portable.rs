@@ -1,26 +1,26 @@
-//! A computation on a stack of its own, over `corosensei`: for other processors than x86-64, for
-//! sanitizers, which have to be told of each switch, and as the oracle of our own switch.
+//! A context over `corosensei`. It serves processors other than x86-64, and sanitizers, which have
+//! to be told of each switch. Tests compare our own switch with it.
 
 use crate::{Pause, Resume, Stack};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::cell::{Cell, UnsafeCell};
 use std::ptr;
 
-/// Where a kernel thread leaves off when it enters a context.
+/// The place where a kernel thread was when it entered a context.
 #[derive(Debug, Default)]
 pub struct Base(());
 
-/// What a coroutine says when it pauses.
+/// What a coroutine tells its resumer when it pauses.
 enum Leaving {
     To(Pause),
-    /// Another is to go on.
+    /// Another context goes on in its place.
     Pass(*const Context),
 }
 
 type Switch = Yielder<Resume, Leaving>;
 
-/// A computation on its own stack. `coroutine` is touched by who enters it; `switch` is written by
-/// its first step, and read by itself.
+/// A computation on its own stack. Only the thread that enters the context accesses `coroutine`.
+/// The first step of the coroutine writes `switch`, and only the coroutine reads it.
 pub struct Context {
     coroutine: UnsafeCell<Option<Coroutine<Resume, Leaving, (), Stack>>>,
     switch: Box<Cell<*const Switch>>,
@@ -28,17 +28,18 @@ pub struct Context {
     bounds: Cell<(usize, usize)>,
 }
 
-// SAFETY: a paused context is memory like any other, and who resumes it vouches for its body.
+// SAFETY: a paused context is only memory. The caller that resumes it vouches for its body.
 unsafe impl Send for Context {}
 
 impl Context {
-    /// Will run `body` on `stack`.
+    /// A context that will run `body` on `stack`.
     pub fn new(stack: Stack, body: impl FnOnce() -> &'static Base + 'static) -> Box<Self> {
         let (size, bounds) = (Cell::new(stack.size()), Cell::new(stack.bounds()));
         let switch = Box::new(Cell::new(ptr::null()));
         let own = ptr::from_ref(&*switch);
         let coroutine = Coroutine::with_stack(stack, move |yielder: &Switch, _| {
-            // SAFETY: the cell lies in a box of its own, kept for as long as the context can run.
+            // SAFETY: the cell lies in a box of its own, which lives as long as the context can
+            // run.
             let own = unsafe { &*own };
             own.set(yielder);
             body();
@@ -47,7 +48,8 @@ impl Context {
     }
 
     fn suspend(&self, leaving: Leaving) -> Resume {
-        // SAFETY: it runs, so its first step has set this, and the yielder stays on its stack.
+        // SAFETY: the context runs, so its first step has set this, and the yielder stays on its
+        // stack.
         let switch = unsafe { &*self.switch.get() };
         switch.suspend(leaving)
     }
@@ -63,55 +65,56 @@ impl Context {
     /// Pauses this context, and has `to` go on in its place.
     ///
     /// # Safety
-    /// The caller runs on this context's stack. `to` is another one, paused or not begun, nobody
-    /// else enters it, and its body bears to run on this kernel thread.
+    /// The caller runs on this context's stack. `to` is another context that is paused or has not
+    /// begun. No other thread enters it, and its body may run on this kernel thread.
     pub unsafe fn pass(&self, to: &Context) -> Resume {
         self.suspend(Leaving::Pass(to))
     }
 
-    /// Whether [`trace`](Self::trace) sees anything: `corosensei` doesn't tell where it has left a
-    /// stack, so a context has to look itself.
+    /// Whether [`trace`](Self::trace) finds any frames: it does not. `corosensei` doesn't tell
+    /// where it has left a stack, so a context can only trace itself.
     pub const TRACES: bool = false;
 
-    /// Where the stack pointer of a paused context lies in it: nowhere that we know.
+    /// Offset in a context of its saved stack pointer: unknown here.
     pub const SAVED: usize = 0;
 
-    /// As the other backend's: nowhere that we know.
+    /// Offset in a context of its [`Stack`]: unknown here.
     pub const STACK: usize = 0;
 
-    /// Nothing.
+    /// Finds no frames.
     ///
     /// # Safety
-    /// As of the other backend.
+    /// As for the other implementation.
     pub unsafe fn trace(&self, _frames: &mut [usize]) -> usize {
         0
     }
 
-    /// Lets the kernel take the part of its stack that it doesn't use: which part that is can't be
-    /// seen from here, so none.
+    /// Would let the kernel take the unused part of its stack. Which part that is can't be known
+    /// here, so it does nothing.
     ///
     /// # Safety
-    /// It is paused or has not begun, and nobody enters it meanwhile.
+    /// The context is paused or has not begun. No thread enters it meanwhile.
     pub unsafe fn lend(&self) {}
 
-    /// Exchanges the stacks of both, as far as anybody is told of them.
+    /// Exchanges the stacks that the two contexts report as theirs.
     pub(crate) fn swap_stacks(&self, other: &Self) {
         self.size.swap(&other.size);
         self.bounds.swap(&other.bounds);
     }
 
-    /// Whether a kernel thread that was interrupted at the instruction `ip` is just switching: not
-    /// known here.
+    /// Whether a kernel thread that was interrupted at the instruction `ip` is in the middle of a
+    /// switch: unknown here.
     pub fn switches_at(_ip: usize) -> bool {
         false
     }
 
-    /// Bytes of its stack that can be used.
+    /// How many bytes of its stack are usable.
     pub fn size(&self) -> usize {
         self.size.get()
     }
 
-    /// Where the guard below its stack begins and where the stack ends.
+    /// The address where the guard page below its stack begins, and the address where the stack
+    /// ends.
     pub fn bounds(&self) -> (usize, usize) {
         self.bounds.get()
     }
@@ -120,7 +123,7 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         if let Some(mut paused) = self.coroutine.get_mut().take().filter(|coroutine| !coroutine.done()) {
-            // SAFETY: what is on its stack is forgotten, as with our own switch.
+            // SAFETY: the values on its stack are forgotten, as with our own switch.
             unsafe { paused.force_reset() };
         }
     }
@@ -132,8 +135,8 @@ impl std::fmt::Debug for Context {
     }
 }
 
-// SAFETY: the mapping begins with a guard page that can't be touched, ends page-aligned, and has at
-// least one usable page, which is `MIN_STACK_SIZE`.
+// SAFETY: the mapping begins with a guard page that can't be accessed, and ends page-aligned. It
+// has at least one usable page, which is `MIN_STACK_SIZE`.
 unsafe impl corosensei::stack::Stack for Stack {
     fn base(&self) -> corosensei::stack::StackPointer {
         corosensei::stack::StackPointer::new(self.bounds().1).expect("no mapping ends at address 0")
@@ -145,21 +148,22 @@ unsafe impl corosensei::stack::Stack for Stack {
 }
 
 impl Base {
-    /// Has `context` run until it pauses, or one that it passes to does; says why that one paused.
+    /// Runs `context` until it pauses, or until a context to which it passed pauses. Returns why
+    /// that one paused.
     ///
     /// # Panics
     /// If the context has ended.
     ///
     /// # Safety
-    /// The context is paused or has not begun, nobody else enters it, and its body bears to run on
+    /// The context is paused or has not begun. No other thread enters it, and its body may run on
     /// this kernel thread. This base is this kernel thread's, and no context runs on it.
     pub unsafe fn enter(&self, context: &Context, what: Resume) -> Pause {
         let (mut context, mut what): (*const Context, _) = (context, what);
         loop {
-            // SAFETY: the first is the caller's; others were passed to by one that vouched for
-            // them.
+            // SAFETY: the caller vouches for the first context. A context that passed to another
+            // one vouched for that.
             let place = unsafe { (*context).coroutine.get() };
-            // SAFETY: only who enters touches it.
+            // SAFETY: only the thread that enters the context accesses it.
             let coroutine =
                 unsafe { &mut *place }.as_mut().expect("a context that can be entered has not ended");
             match coroutine.resume(what) {

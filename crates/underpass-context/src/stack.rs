@@ -1,4 +1,4 @@
-//! Stacks, and the pool that keeps some of them warm.
+//! Stacks, and the pool that keeps some of them for use again.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -11,30 +11,30 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Where the address of its guard, and its length with the guard, lie in a value, for
+    /// Offsets in a value of the guard page's address, and of the length with the guard page, for
     /// debuggers.
     pub const PARTS: (usize, usize) = {
         let memory = std::mem::offset_of!(Self, memory);
         (memory + StackMemory::PARTS.0, memory + StackMemory::PARTS.1)
     };
 
-    /// Bytes that can be used.
+    /// How many bytes are usable.
     pub fn size(&self) -> usize {
         self.memory.usable()
     }
 
-    /// Where the guard begins and where the stack ends.
+    /// The address where the guard page begins, and the address where the stack ends.
     pub fn bounds(&self) -> (usize, usize) {
         (self.memory.bottom(), self.memory.top())
     }
 }
 
 impl Stack {
-    /// Lets the kernel take what lies below `address` when it is short of memory; see
+    /// Lets the kernel take the memory below `address` when the kernel is short of memory; see
     /// [`StackMemory::lend_below`].
     ///
     /// # Safety
-    /// Nothing below `address` is needed any more, and nobody writes there meanwhile.
+    /// Nothing below `address` is needed any more, and no thread writes there meanwhile.
     #[cfg_attr(any(not(target_arch = "x86_64"), underpass_portable), allow(dead_code))]
     pub(crate) unsafe fn lend_below(&self, address: usize) {
         // SAFETY: as the caller says.
@@ -42,8 +42,8 @@ impl Stack {
     }
 }
 
-/// A bounded pool of stacks of one size. The last that was given back is the first that is had
-/// again: it is warm.
+/// A bounded pool of stacks of one size. It hands out first the stack that was given back last,
+/// since that is in the cache.
 ///
 /// # Examples
 /// ```
@@ -60,12 +60,12 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Stacks of `size` usable bytes, at most `most` of them kept while nobody uses them.
+    /// A pool of stacks of `size` usable bytes. It keeps at most `most` unused ones.
     pub fn new(size: usize, most: usize) -> Self {
         Self { size, most, idle: Mutex::new(Vec::new()) }
     }
 
-    /// A warm one, or a new one.
+    /// A stack from the pool, or a new one.
     ///
     /// # Errors
     /// `OutOfMemory`: the address space or the number of mappings (`vm.max_map_count`) is used up.
@@ -77,7 +77,7 @@ impl Stacks {
         }
     }
 
-    /// Keeps `stack`, or gives it to the kernel if enough are kept or it is of another size.
+    /// Keeps `stack`. Unmaps it if enough are kept, or if it is of another size.
     pub fn give_back(&self, stack: Stack) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < self.most && stack.size() == self.size.next_multiple_of(4096) {

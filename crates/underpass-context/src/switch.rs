@@ -1,8 +1,8 @@
 //! The switch between stacks on x86-64: one indirect jump.
 //!
-//! A call and a return on the way would be cheaper to write, but returns are predicted by the calls
-//! before them, and after a switch those were another stack's: each mispredicted return costs more
-//! than all of this (measured in decision 0012).
+//! A call and a return would be simpler. But the processor predicts a return by the calls before
+//! it, and after a switch these were calls on another stack. A mispredicted return costs more than
+//! the whole switch (measured in decision 0012).
 
 use crate::Stack;
 use std::arch::{asm, global_asm};
@@ -10,18 +10,18 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::ops::Range;
 
-/// A stack on which something is suspended: the address of what it needs to go on, which is pushed
-/// onto it.
+/// A stack on which a computation is suspended: the address of what it needs to go on, which was
+/// pushed onto the stack.
 ///
 /// ```text
-/// sp -> where to go on | rbx | rbp | the suspended frames ...
+/// sp -> next instruction | rbx | rbp | the suspended frames ...
 /// ```
-/// All other registers are given up by who switches, the floating-point control words are left as
-/// they are.
+/// The code that switches gives up the contents of all other registers. The floating-point control
+/// words stay as they are.
 #[derive(Debug, Default)]
-pub(crate) struct Suspended(Cell<usize>, #[cfg(underpass_tsan)] crate::fiber::Fiber);
+pub(crate) struct Suspended(Cell<usize>, #[cfg(underpass_tsan)] crate::tsan_fiber::Fiber);
 
-// The first thing that runs on a stack. It has no caller: unwinders and debuggers stop here. Two
+// The first code that runs on a stack. It has no caller, so unwinders and debuggers stop here. Two
 // words above its own stay unused, since perf's unwinder doesn't read the last word of a stack.
 global_asm!(
     ".pushsection .text.underpass_context_entry,\"ax\",@progbits",
@@ -43,9 +43,9 @@ global_asm!(
     ".popsection",
 );
 
-// Calls `rsi` with `rdx`, and says that whoever looks for the caller of that call finds what is
-// suspended at `rdi`: where it goes on, `rbx`, `rbp`, and the stack pointer above them. So
-// unwinders see the suspended frames while nothing runs on their stack.
+// Calls `rsi` with `rdx`. The unwind information says that the caller of that call is the
+// computation suspended at `rdi`: its next instruction, `rbx`, `rbp`, and the stack pointer above
+// them. So unwinders find the suspended frames while nothing runs on their stack.
 global_asm!(
     ".pushsection .text.underpass_context_look,\"ax\",@progbits",
     ".balign 16",
@@ -85,13 +85,13 @@ unsafe extern "C" {
     fn underpass_context_look_end();
 }
 
-/// The code that calls who looks at suspended frames: its own callers come after it.
+/// The code of `underpass_context_look`. In a backtrace, the suspended frames come after its frame.
 pub(crate) fn looking() -> Range<usize> {
     underpass_context_look as *const () as usize..underpass_context_look_end as *const () as usize
 }
 
-/// The instructions of one copy of the switch, relative to where each of the two stands. What is in
-/// line has no unwind information of its own, so the linker gathers where it is.
+/// The addresses of one inlined copy of the switch, each relative to the field that holds it.
+/// Inlined code has no unwind information of its own, so the linker collects the addresses.
 #[repr(C)]
 struct Site {
     begin: i32,
@@ -107,65 +107,68 @@ impl Site {
     fn holds(&self, ip: usize) -> bool {
         let begin = (&raw const self.begin).addr().wrapping_add_signed(self.begin as isize);
         let end = (&raw const self.end).addr().wrapping_add_signed(self.end as isize);
-        // Before the first of its instructions all is as before.
+        // Before the first instruction the frame is unchanged, so unwinders can walk it.
         begin < ip && ip < end
     }
 }
 
-/// Whether the instruction at `ip` belongs to a switch: who is interrupted there can't be unwound.
+/// Whether the instruction at `ip` belongs to a switch. A thread that is interrupted there can't be
+/// unwound.
 pub(crate) fn switching(ip: usize) -> bool {
     let (begin, end) = (&raw const __start_underpass_switches, &raw const __stop_underpass_switches);
     let sites = (end.addr() - begin.addr()) / size_of::<Site>();
-    // SAFETY: the linker lays the sites out one behind the other between the two, for good.
+    // SAFETY: the linker puts the sites one after the other between the two symbols, for the
+    // lifetime of the program.
     let sites = unsafe { std::slice::from_raw_parts(begin, sites) };
     sites.iter().any(|site| site.holds(ip))
 }
 
 impl Suspended {
-    /// Will call `first` with `argument` at the top of `stack`. `first` must not return.
+    /// A computation that will call `first` with `argument` at the top of `stack`. `first` must not
+    /// return.
     pub(crate) fn begin(stack: &Stack, first: extern "C" fn(usize) -> !, argument: usize) -> Self {
         let words = [underpass_context_entry as *const () as usize, argument, first as usize, 0];
         let sp = stack.bounds().1 - size_of_val(&words);
-        // SAFETY: the four words lie at the upper end of a stack that nobody uses yet, aligned as
-        // its end is.
+        // SAFETY: the four words lie at the upper end of a stack that is not in use yet, and are
+        // aligned as that end is.
         unsafe { (sp as *mut [usize; 4]).write(words) };
         Self(
             Cell::new(sp),
             #[cfg(underpass_tsan)]
-            crate::fiber::Fiber::new(),
+            crate::tsan_fiber::Fiber::new(),
         )
     }
 
-    /// Calls `look` such that an unwinder which begins there comes to the suspended frames. `look`
-    /// must not unwind by itself.
+    /// Calls `look` in such a way that an unwinder that begins there walks the suspended frames.
+    /// `look` itself must not unwind.
     ///
     /// # Safety
-    /// Something is suspended here, its first function has begun, and nobody has it go on
-    /// meanwhile. `look` bears `with`.
+    /// A computation is suspended here, its first function has begun, and no thread resumes it
+    /// meanwhile. `look` accepts `with`.
     pub(crate) unsafe fn look(&self, look: extern "C" fn(*mut c_void), with: *mut c_void) {
-        // SAFETY: it calls `look` as its signature says, and touches nothing else.
+        // SAFETY: it calls `look` by its signature, and touches nothing else.
         unsafe { underpass_context_look(self.0.get(), look, with) };
     }
 
-    /// The lowest address of what is suspended here.
+    /// The lowest address of the suspended frames.
     pub(crate) fn lowest(&self) -> usize {
         self.0.get()
     }
 
-    /// Suspends the caller in `self`, and has what is suspended in `to` go on with `word`. Returns
-    /// with the word that the caller is given to go on.
+    /// Suspends the caller in `self`, and resumes the computation in `to` with `word`. When the
+    /// caller is resumed, this returns the word that it is resumed with.
     ///
     /// # Safety
-    /// Something is suspended in `to`, nobody else has it go on, and it bears to run on this kernel
-    /// thread. The caller bears to go on wherever it is made to.
+    /// A computation is suspended in `to`, no other thread resumes it, and it may run on this
+    /// kernel thread. The caller may go on on whatever kernel thread resumes it.
     #[inline(always)]
     pub(crate) unsafe fn switch(&self, to: &Suspended, word: usize) -> usize {
         let mut word = word;
         #[cfg(underpass_tsan)]
         self.1.switch(&to.1);
-        // SAFETY: it saves what it does not give up, below the stack pointer and nowhere else, and
-        // comes back to the label with the same stack pointer. `options` doesn't say `nostack`, so
-        // nothing lives in the red zone.
+        // SAFETY: it saves all registers that it doesn't declare as clobbered. It writes only below
+        // the stack pointer, and comes back to the label with the same stack pointer. `options`
+        // doesn't say `nostack`, so nothing lives in the red zone.
         unsafe {
             asm!(
                 ".pushsection underpass_switches,\"aR\",@progbits",

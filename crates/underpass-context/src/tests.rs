@@ -1,4 +1,4 @@
-//! Our switch beside its oracle: the same random program on both gives the same trace.
+//! Compares our own switch with `corosensei`: the same random program gives the same trace on both.
 
 use crate::{Pause, Resume, Stacks, portable};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -15,8 +15,8 @@ fn random(seed: &Cell<u64>) -> u64 {
     x
 }
 
-/// A program for one kind of context: some contexts that leave, pass, compute in registers and
-/// floating point, and panic inside.
+/// A random program for one kind of context. Its contexts leave, pass, compute in registers and in
+/// floating point, and catch panics.
 macro_rules! program {
     ($name:ident, $Base:ty, $Context:ty) => {
         fn $name(seed: u64, contexts: usize, steps: usize) -> Vec<u64> {
@@ -38,8 +38,8 @@ macro_rules! program {
                     for step in 0..steps {
                         let what = random(&seed);
                         let other = (random(&seed) as usize) % contexts;
-                        // SAFETY: this is that context, on its own base; it passes to paused ones
-                        // only.
+                        // SAFETY: this is that context, on its own base. It passes only to paused
+                        // contexts.
                         let resumed = unsafe {
                             if what % 3 == 0 && other != number && !done.borrow()[other] {
                                 running.set(other);
@@ -91,7 +91,7 @@ program!(of_the_oracle, portable::Base, portable::Context);
 program!(of_ours, crate::Base, crate::Context);
 
 #[test]
-fn our_switch_does_what_the_oracle_does() {
+fn our_switch_does_what_corosensei_does() {
     for seed in 1..40 {
         let (ours, oracle) = (of_ours(seed, 7, 60), of_the_oracle(seed, 7, 60));
         assert!(ours.len() > 7 * 60, "it did something");
@@ -99,7 +99,7 @@ fn our_switch_does_what_the_oracle_does() {
     }
 }
 
-/// Pauses `context` some frames deep.
+/// Pauses `context` `depth` frames deep.
 #[cfg(not(underpass_portable))]
 #[inline(never)]
 fn deep(depth: u32, context: &crate::Context, base: &'static crate::Base) -> u32 {
@@ -122,7 +122,7 @@ fn the_frames_of_a_paused_context_can_be_seen_and_end_with_it() {
         base
     };
     let context = own.get_or_init(|| crate::Context::new(Stacks::new(STACK, 0).take().unwrap(), body));
-    // SAFETY: nobody else enters it.
+    // SAFETY: no other thread enters it.
     assert_eq!(unsafe { base.enter(context, Resume::GoOn) }, Pause::Block);
     let mut frames = [0; 100];
     // SAFETY: it is paused.

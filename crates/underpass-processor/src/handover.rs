@@ -108,7 +108,7 @@ mod tests {
             &self.word
         }
         fn look(&self) {}
-        fn set_aside(&self) {}
+        fn set_unpolled(&self) {}
         fn knock(&self) {}
         fn elsewhere(&self) -> bool {
             false

@@ -68,7 +68,7 @@ pub trait Line: Send + Sync {
     fn look(&self);
 
     /// Says that this domain will look only when told over the socket.
-    fn set_aside(&self);
+    fn set_unpolled(&self);
 
     /// Whether this line has carried anything since this was asked last, or since it became active.
     /// Asked under the lock of [`lines`](crate::lines).

@@ -13,7 +13,7 @@ use crate::{Activation, tally};
 use std::cell::Cell;
 use std::sync::OnceLock;
 use underpass_os::signal;
-use underpass_seam::{LocalWord, brief};
+use underpass_seam::{LocalWord, preempt_flag};
 
 /// Which of the real-time signals ends a slice.
 pub const SIGNAL: i32 = 7;
@@ -64,13 +64,13 @@ pub fn enable() {
 /// ```
 #[inline(always)]
 pub fn begin_brief() {
-    brief::begin();
+    preempt_flag::begin();
 }
 
 /// Ends a brief section. If the activation was asked to give way meanwhile, it does so now.
 #[inline(always)]
 pub fn end_brief() {
-    if brief::end() {
+    if preempt_flag::end() {
         answer_late();
     }
 }
@@ -80,7 +80,7 @@ pub fn end_brief() {
 #[cold]
 #[inline(never)]
 fn answer_late() {
-    brief::clear();
+    preempt_flag::clear();
     disable();
     WORD.with(|word| deferral::on_signal(word, || unreachable!("there is a critical section")));
     enable();
@@ -89,7 +89,7 @@ fn answer_late() {
 /// Whether preemption is off.
 #[inline(never)]
 pub fn disabled() -> bool {
-    count() != 0 || brief::is_on()
+    count() != 0 || preempt_flag::is_on()
 }
 
 #[inline]
@@ -135,7 +135,7 @@ impl Drop for Critical {
 #[cold]
 #[inline(never)]
 fn answer() {
-    if brief::defer() {
+    if preempt_flag::defer() {
         // Its end answers.
         return;
     }
@@ -156,7 +156,7 @@ pub(crate) fn unmark() {
 fn on_signal() {
     let Some(own) = OWN.get() else { return };
     // The end of a brief section answers.
-    if own.asked() && !brief::defer() {
+    if own.asked() && !preempt_flag::defer() {
         WORD.with(|word| deferral::on_signal(word, || own.give_way()));
     }
 }
@@ -225,12 +225,12 @@ mod tests {
     #[test]
     fn a_signal_waits_for_the_end_of_a_brief_section() {
         begin_brief();
-        assert!(disabled() && brief::defer());
+        assert!(disabled() && preempt_flag::defer());
         end_brief();
         assert_eq!(WORD.with(LocalWord::get), UNMARKED, "answered");
         disable();
         begin_brief();
-        assert!(brief::defer());
+        assert!(preempt_flag::defer());
         end_brief();
         assert_eq!(WORD.with(LocalWord::get), 1, "marked, and held off");
         enable();

@@ -97,7 +97,7 @@ pub fn sleep_and_donate<'a, L: ?Sized + Line + 'a>(
     let mut awaited = false;
     for line in lines.clone() {
         if watched.is_full() {
-            line.set_aside();
+            line.set_unpolled();
             continue;
         }
         let announced = match role {
@@ -198,7 +198,7 @@ fn without_waitv<'a, L: ?Sized + Line + 'a>(
     mut lines: impl Iterator<Item = &'a L> + Clone,
     deadline_ns: Option<u64>,
 ) -> Woken {
-    lines.clone().for_each(|line| line.set_aside());
+    lines.clone().for_each(|line| line.set_unpolled());
     barrier::heavy();
     tally().entered_kernel(1);
     if !lines.all(|line| line.quiet()) {

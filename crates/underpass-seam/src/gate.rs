@@ -1,15 +1,15 @@
-//! A gate that one waits at and another opens.
+//! A gate at which one thread waits and which another opens.
 
 use crate::atomic::{AtomicPtr, Ordering};
 use std::marker::PhantomData;
 use std::ptr;
 
-/// Shut, open, or shut with one waiter at it. Who registers is told of the opening by whoever
-/// opens: exactly one of [`open`](Self::open) and [`withdraw`](Self::withdraw) takes the waiter
-/// away, so each wait ends once.
+/// Shut, open, or shut with one waiter at it. The thread that opens the gate is given the waiter
+/// and has to tell it. Exactly one of [`open`](Self::open) and [`withdraw`](Self::withdraw) takes a
+/// waiter away, so each wait ends once.
 ///
-/// `to` is written by the waiter (shut to waiter, and back), by who opens, and, while nobody else
-/// may do either, by who shuts.
+/// `to` is written by the waiter (shut to waiter, and back) and by the thread that opens. The
+/// thread that shuts writes it too, while neither of these may.
 ///
 /// # Examples
 /// ```
@@ -30,14 +30,14 @@ impl<T> Default for Gate<T> {
     }
 }
 
-/// No reference has this address: every `T` that waits is aligned to more than one byte, or has
-/// another address.
+/// The mark of an open gate. No waiter has this address: either `T` is aligned to more than one
+/// byte, or no object lies at address 1.
 fn opened<T>() -> *mut T {
     ptr::without_provenance_mut(1)
 }
 
 impl<T> Gate<T> {
-    /// A shut one.
+    /// A shut gate.
     pub fn new() -> Self {
         Self { to: AtomicPtr::new(ptr::null_mut()), what: PhantomData }
     }
@@ -45,47 +45,48 @@ impl<T> Gate<T> {
     /// Whether it is open.
     #[inline]
     pub fn is_open(&self) -> bool {
-        // SYNC with `to` swap in `open`: what was done before it.
+        // SYNC with `to` swap in `open`: what the opening thread did before.
         self.to.load(Ordering::Acquire) == opened()
     }
 
-    /// Whether `waiter` waits at it: a hint, unless only the caller changes that.
+    /// Whether `waiter` waits at the gate: a hint, unless only the caller changes that.
     #[inline]
     pub fn is_registered(&self, waiter: &'static T) -> bool {
         // SYNC with `to` compare_exchange in `register`: what the waiter did before.
         ptr::eq(self.to.load(Ordering::Acquire), waiter)
     }
 
-    /// Waits at it; `false` if it is open.
+    /// Waits at the gate; `false` if it is open.
     ///
     /// # Panics
-    /// If another waits there.
+    /// If another waiter is there.
     #[inline]
     pub fn register(&self, waiter: &'static T) -> bool {
         let to = ptr::from_ref(waiter).cast_mut();
-        // SYNC with `to` swap in `open`: what `waiter` refers to, or what was done before the
-        // opening.
+        // SYNC with `to` swap in `open`: what `waiter` refers to; or what the opening thread did
+        // before.
         match self.to.compare_exchange(ptr::null_mut(), to, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => true,
             Err(found) => {
-                assert!(found == opened(), "two threads wait for one thing that only one can have");
+                assert!(found == opened(), "two threads wait at one gate");
                 false
             }
         }
     }
 
-    /// Waits no more; `false` if who opened it has seen `waiter` and is about to tell it.
+    /// Stops waiting. `false` if a thread has opened the gate, has taken `waiter`, and is about to
+    /// tell it.
     #[inline]
     pub fn withdraw(&self, waiter: &'static T) -> bool {
         let to = ptr::from_ref(waiter).cast_mut();
-        // SYNC with `to` swap in `open`, where it came first: what was done before it.
+        // SYNC with `to` swap in `open`, if that came first: what the opening thread did before.
         self.to.compare_exchange(to, ptr::null_mut(), Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Opens it, and gives who waited: the caller has to tell that one.
+    /// Opens the gate, and returns its waiter, which the caller has to tell.
     #[inline]
     pub fn open(&self) -> Option<&'static T> {
-        // SYNC with `to` load in `is_open` and compare_exchange in `register`: what was done
+        // SYNC with `to` load in `is_open` and compare_exchange in `register`: what this thread did
         // before.
         let to = self.to.swap(opened(), Ordering::AcqRel);
         if to == opened() {
@@ -95,18 +96,18 @@ impl<T> Gate<T> {
         unsafe { to.as_ref() }
     }
 
-    /// Shuts it, for a new wait. Only while nobody else may open it or wait at it.
+    /// Shuts the gate for a new wait. Only while no other thread may open it or wait at it.
     #[inline]
     pub fn shut(&self) {
-        // Relaxed: what makes an opener know of the new wait synchronizes.
+        // Relaxed: whatever tells an opener of the new wait synchronizes.
         self.to.store(ptr::null_mut(), Ordering::Relaxed);
     }
 
-    /// Shuts it, whoever may open it again at the same time; says whether it was open. Only by who
-    /// may wait at it.
+    /// Shuts an open gate, and returns whether it was open. Others may open it at the same time.
+    /// Only for the thread that may wait at it.
     #[inline]
     pub fn pass(&self) -> bool {
-        // SYNC with `to` swap in `open`: what was done before the opening that this takes.
+        // SYNC with `to` swap in `open`: what the thread did before the opening that this takes.
         self.to.compare_exchange(opened(), ptr::null_mut(), Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 }

@@ -1,25 +1,26 @@
-//! Atomics and cells: `core`'s in production, loom's under the private `cfg(underpass_loom)`.
+//! The atomics in which protocols are written: `core`'s in production, loom's under the private
+//! `cfg(underpass_loom)`. Also the few cells that protocols share.
 //!
-//! *Decides:* which atomics every protocol of Underpass is written in, so that a model checker can
-//! run the very code that ships; and the two cells that protocols share: the nonspinning lock and
-//! the slot for a reference.
+//! *Decides:* which atomics every protocol of Underpass uses, so that a model checker can run the
+//! very code that ships. It has the cells that protocols share: a lock that never spins, a gate, an
+//! atomic slot for a reference, and words that signal handlers change.
 //!
 //! *Must not know:* anything else of Underpass.
 //!
-//! *Read first:* `lock.rs`.
+//! *Read first:* `try_lock.rs`.
 
-pub mod brief;
 mod gate;
 mod local_word;
-mod lock;
-mod slot;
+pub mod preempt_flag;
+mod static_slot;
+mod try_lock;
 
 pub use gate::Gate;
 pub use local_word::LocalWord;
-pub use lock::{Held, TryLock};
-pub use slot::StaticSlot;
+pub use static_slot::StaticSlot;
+pub use try_lock::{TryLock, TryLockGuard};
 
-/// The atomics to write protocols in.
+/// The atomics for protocols.
 pub mod atomic {
     #[cfg(not(underpass_loom))]
     pub use core::sync::atomic::{
@@ -31,7 +32,7 @@ pub mod atomic {
     };
 }
 
-/// Tells the processor that this is a spin; lets loom run another thread.
+/// Tells the processor that this thread spins. Under loom it lets another thread run.
 #[inline]
 pub fn spin_hint() {
     #[cfg(not(underpass_loom))]

@@ -1,14 +1,13 @@
-//! A word of one kernel thread, changed by that thread and by the signals that interrupt it.
+//! A word that one kernel thread changes, and the signal handlers that interrupt it.
 
 use crate::atomic::{AtomicU32, Ordering};
 use std::marker::PhantomData;
 
-/// A word that only its own kernel thread changes, in its course or in a signal handler on top of
-/// it.
+/// A word that only its own kernel thread changes, in its normal course or in a signal handler.
 ///
-/// Each change is one instruction, so that a signal comes before or after it and never in between;
-/// it needs no `lock` prefix, which is for other processors. Each is a barrier to the compiler:
-/// what comes before it in the program has been done when a signal that comes after it looks.
+/// Each change is one instruction, so a signal comes before or after it and never within it. It
+/// needs no `lock` prefix, which is for other processors. Each change is a barrier to the compiler:
+/// a signal that comes after a change finds done all that comes before the change in the program.
 ///
 /// # Examples
 /// ```
@@ -20,7 +19,7 @@ use std::marker::PhantomData;
 #[derive(Debug)]
 pub struct LocalWord {
     value: AtomicU32,
-    /// Of one kernel thread: neither sent nor shared.
+    /// It belongs to one kernel thread: it is neither sent nor shared.
     stays: PhantomData<*const u32>,
 }
 
@@ -37,7 +36,7 @@ impl LocalWord {
         Self { value: AtomicU32::new(value), stays: PhantomData }
     }
 
-    /// What it holds.
+    /// The value.
     #[inline]
     pub fn get(&self) -> u32 {
         // Relaxed, here and below: no other kernel thread has the word.
@@ -56,12 +55,12 @@ impl LocalWord {
         }
     }
 
-    /// Adds `n`, wrapping around; says whether that made it zero.
+    /// Adds `n`, wrapping around. Returns whether the result is zero.
     #[inline]
     #[must_use = "zero may mean that there is something to do"]
     pub fn add(&self, n: u32) -> bool {
-        // SAFETY: the pointer is to our own aligned word, which lives, and which no other kernel
-        // thread accesses.
+        // SAFETY: the pointer is to our own aligned word, which is alive. No other kernel thread
+        // accesses it.
         unsafe {
             core::arch::asm!(
                 "add dword ptr [{word}], {n:e}",
@@ -104,7 +103,7 @@ impl LocalWord {
     }
 }
 
-/// Where we have no assembly, atomic operations do: they are one step to signals too.
+/// Without assembly, atomic operations do the same: to a signal each is one step.
 #[cfg(not(all(target_arch = "x86_64", not(underpass_loom), not(miri))))]
 impl LocalWord {
     /// Adds one, wrapping around.
@@ -113,7 +112,7 @@ impl LocalWord {
         change(|| self.value.fetch_add(1, Ordering::Relaxed));
     }
 
-    /// Adds `n`, wrapping around; says whether that made it zero.
+    /// Adds `n`, wrapping around. Returns whether the result is zero.
     #[inline]
     #[must_use = "zero may mean that there is something to do"]
     pub fn add(&self, n: u32) -> bool {

@@ -1,5 +1,5 @@
-//! Every interleaving of the cells that protocols share, for small cases. Run as CONTRIBUTING.md
-//! says; empty otherwise.
+//! Loom models of the cells that protocols share: every interleaving of small cases.
+//! CONTRIBUTING.md says how to run them. Without `--cfg underpass_loom` this file is empty.
 #![cfg(underpass_loom)]
 
 use loom::cell::UnsafeCell;
@@ -7,22 +7,22 @@ use loom::sync::Arc;
 use loom::thread;
 use underpass_seam::{Gate, StaticSlot, TryLock};
 
-/// What one thread writes for another: loom reports every access that is not ordered.
+/// What one thread writes for another. Loom reports every access that is not ordered.
 struct Cargo(UnsafeCell<u32>);
 
 impl Cargo {
-    /// One of its own for each run of a model; never freed.
+    /// A new one for each run of a model. It is never freed.
     fn new() -> &'static Self {
         Box::leak(Box::new(Self(UnsafeCell::new(0))))
     }
 
     fn load(&self, value: u32) {
-        // SAFETY: loom checks that nobody else accesses it now.
+        // SAFETY: loom checks that no other thread accesses it now.
         self.0.with_mut(|cargo| unsafe { *cargo = value });
     }
 
     fn unload(&self) -> u32 {
-        // SAFETY: loom checks that nobody writes it now.
+        // SAFETY: loom checks that no thread writes it now.
         self.0.with(|cargo| unsafe { *cargo })
     }
 }
@@ -32,10 +32,10 @@ unsafe impl Sync for Cargo {}
 // SAFETY: as above.
 unsafe impl Send for Cargo {}
 
-// Fails if `try_lock` loads and stores; without its acquire; without the release in the drop of
-// what it gives.
+// Fails if `try_lock` loads and stores instead of exchanging. Fails without its acquire, and
+// without the release in the guard's drop.
 #[test]
-fn a_lock_is_had_by_one_who_sees_what_the_last_one_did() {
+fn a_holder_of_the_lock_sees_what_the_last_one_did() {
     loom::model(|| {
         let lock = Arc::new(TryLock::new(0u32));
         let others: Vec<_> = (0..2)
@@ -46,7 +46,7 @@ fn a_lock_is_had_by_one_who_sees_what_the_last_one_did() {
             .collect();
         let mine = lock.try_lock().map(|mut held| *held += 1).is_some();
         let had: u32 = others.into_iter().map(|other| u32::from(other.join().unwrap())).sum();
-        assert!(had + u32::from(mine) > 0, "the first who asks has it");
+        assert!(had + u32::from(mine) > 0, "the first thread that asks has the lock");
         assert_eq!(*lock.try_lock().unwrap(), had + u32::from(mine));
     });
 }
@@ -68,10 +68,10 @@ fn a_slot_brings_along_what_was_done_before() {
     });
 }
 
-// Fails if `swap` or `exchange` is relaxed on either side, or `exchange` takes another value for
-// the expected one.
+// Fails if `swap` or `exchange` is relaxed on either side. Fails if `exchange` accepts another
+// value than the expected one.
 #[test]
-fn who_swaps_and_who_exchanges_have_each_thing_once() {
+fn swap_and_exchange_take_each_reference_once() {
     loom::model(|| {
         let slot = Arc::new(StaticSlot::new());
         let first = Cargo::new();
@@ -91,18 +91,19 @@ fn who_swaps_and_who_exchanges_have_each_thing_once() {
         };
         let theirs = swapper.join().unwrap();
         let left = slot.get().expect("never empty").unload();
-        // Either came first; `third` is there only if `first` was found.
+        // Either thread came first. `third` is there only if `first` was found.
         assert!(matches!((mine, theirs, left), (1, 4, 2) | (0x20, 1, 2)), "{mine:#x} {theirs} {left}");
     });
 }
 
-// Fails if `open` loads and stores, or `withdraw` does: the waiter is told twice, or never.
+// Fails if `open` or `withdraw` loads and stores instead of exchanging: the waiter is told twice,
+// or never.
 #[test]
 fn a_waiter_is_told_or_has_withdrawn() {
     loom::model(|| {
         let gate = Arc::new(Gate::new());
         let me = Cargo::new();
-        // Before it waits the waiter writes what who opens reads.
+        // Before it waits, the waiter writes what the opening thread reads.
         me.load(3);
         assert!(gate.register(me));
         let other = gate.clone();
@@ -114,10 +115,10 @@ fn a_waiter_is_told_or_has_withdrawn() {
     });
 }
 
-// Fails without the acquire of `register`'s failure, of `is_open` or of `pass`, or the release of
-// `open`.
+// Fails without the acquire of `is_open`, of `pass`, or of a failed `register`. Fails without the
+// release of `open`.
 #[test]
-fn who_finds_it_open_sees_what_came_before() {
+fn a_thread_that_finds_the_gate_open_sees_what_came_before() {
     for way in 0..3 {
         loom::model(move || {
             let gate = Arc::new(Gate::new());
@@ -133,16 +134,16 @@ fn who_finds_it_open_sees_what_came_before() {
                 _ => gate.pass(),
             };
             assert!(!open || cargo.unload() == 5);
-            assert_eq!(opener.join().unwrap(), way == 0 && !open, "who waited is told");
+            assert_eq!(opener.join().unwrap(), way == 0 && !open, "the waiter is told");
             assert_eq!(gate.is_open(), way != 2 || !open);
         });
     }
 }
 
-// Fails if `open` counts: two openings are one to who passes afterwards, and exactly one of them
-// tells the waiter.
+// Fails if `open` counts: two openings are one to a thread that passes afterwards, and exactly one
+// of them tells the waiter.
 #[test]
-fn of_two_that_open_it_one_tells() {
+fn of_two_threads_that_open_the_gate_one_tells_the_waiter() {
     loom::model(|| {
         let gate = Arc::new(Gate::new());
         let me = Cargo::new();

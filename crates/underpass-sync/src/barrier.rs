@@ -1,12 +1,12 @@
-//! A point that threads pass together.
+//! A barrier: a point that threads pass together.
 
-use crate::queue::{Place, Queue};
-use crate::waiter::{Patience, const_fn, me};
-use crate::waiting::{Waiting, nobody};
+use crate::queue_wait::{QueueWait, nobody};
+use crate::runtime::{WaitLimit, const_fn, me};
+use crate::wait_queue::{ListEnd, WaitQueue};
 use std::fmt;
 
-/// `std`'s barrier for user-level threads: each that comes waits until `n` have come, over and
-/// over.
+/// `std`'s barrier for user-level threads: each thread that comes waits until `n` threads have
+/// come. It serves any number of rounds.
 ///
 /// # Examples
 /// ```
@@ -26,16 +26,17 @@ use std::fmt;
 /// ```
 pub struct Barrier {
     needed: usize,
-    /// How many have come, and those that wait.
-    waiters: Queue<usize, (), 1>,
+    /// How many threads have come, and the waiting ones.
+    waiters: WaitQueue<usize, (), 1>,
 }
 
-/// Whether the thread is the one of its round that is chosen to do something for all.
+/// The result of a wait: whether this thread is the leader of its round, which may do something for
+/// all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BarrierWaitResult(bool);
 
 impl BarrierWaitResult {
-    /// Whether it is: the thread that came last is.
+    /// Whether this thread is the leader: it came last.
     pub fn is_leader(&self) -> bool {
         self.0
     }
@@ -43,25 +44,27 @@ impl BarrierWaitResult {
 
 impl Barrier {
     const_fn! {
-        /// One for `n` threads; 0 is as 1.
+        /// A barrier for `n` threads. 0 means the same as 1.
         pub fn new(n: usize) -> Barrier {
-            Barrier { needed: n, waiters: Queue::new(0) }
+            Barrier { needed: n, waiters: WaitQueue::new(0) }
         }
     }
 
-    /// Waits until all have come. Cancellation does not end it: the others count on this thread.
+    /// Waits until all threads have come. Cancellation doesn't end the wait, since the others count
+    /// on this thread.
     pub fn wait(&self) -> BarrierWaitResult {
         let mut held = self.waiters.lock();
         if *held + 1 >= self.needed {
             *held = 0;
-            // Those who come for the next round from here on have later tickets.
+            // Threads that come for the next round from here on have later tickets, and are not
+            // woken.
             held.wake_all(0);
             return BarrierWaitResult(true);
         }
         *held += 1;
         let me = me();
-        held.enlist(me, 0, Place::Back, (), |entry| {
-            Waiting::new(entry, "a barrier", self, &nobody).suspend(me, Patience::Endless, false)
+        held.enlist(me, 0, ListEnd::Back, (), |entry| {
+            QueueWait::new(entry, "a barrier", self, &nobody).suspend(me, WaitLimit::Endless, false)
         });
         BarrierWaitResult(false)
     }

@@ -1,57 +1,58 @@
-//! Going in and out without locked instructions, by the one kernel thread that does so most.
+//! Biased locking: the kernel thread that uses a lock most enters it without locked instructions.
 //!
 //! The proof is in `README.md`.
 
-use crate::waiter::{Brief, asymmetric, brief, const_fn, heavy, here, light};
+use crate::runtime::{Brief, asymmetric, brief, const_fn, heavy, here, light};
 use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use underpass_seam::spin_hint;
 
-/// So often in a row a kernel thread has to be inside before it has the right, at first and at the
-/// most. To withdraw the right costs about as much as some hundred locked instructions, so at worst
-/// a lock costs a few tenths more than without.
-const PRICE: (u32, u32) = if cfg!(underpass_loom) { (0, 0) } else { (1 << 10, 1 << 24) };
-/// Who kept the right for so many times as long as its withdrawal takes has had it for long enough:
-/// that costs so small a part of the time, then.
-const WORTH: u32 = 32;
-/// A withdrawal takes so many us at least, whatever the clock says.
-const QUICKEST: u32 = 8;
-/// So many kernel threads may have had the right without having been inside by the word since.
+/// How many uses in a row give a kernel thread the bias: at first, and at the most. A revocation
+/// costs about as much as several hundred locked instructions. So at worst a lock costs a few
+/// tenths more than an unbiased one.
+const USES_BEFORE_GRANT: (u32, u32) = if cfg!(underpass_loom) { (0, 0) } else { (1 << 10, 1 << 24) };
+/// An owner that kept the bias for this many times as long as its revocation takes has kept it long
+/// enough: revocations take at most that part of the time.
+const KEPT_FACTOR: u32 = 32;
+/// A revocation counts as at least this many µs, whatever the clock says.
+const MIN_REVOCATION_US: u32 = 8;
+/// How many kernel threads may have flags at once: the owner, and former owners that have not
+/// entered by the lock word since.
 const FLAGS: usize = 4;
-/// Looks at who is inside before the processor is given away, as in `spin.rs`.
+/// Reads of a flag before this thread gives its processor away, as in `spin_lock.rs`.
 const SPINS: u32 = 64;
 
-/// The right of one kernel thread to go inside some lock *plainly*, by a store and a load. All
-/// others go inside by the lock's own word, after they have withdrawn the right.
+/// The bias of a lock: the right of one kernel thread, the *owner*, to enter by a store and a load.
+/// All other threads enter by the lock word, after they have revoked the bias.
 ///
-/// Each who gets the right has a *flag* of its own among `inside`, as long as it may write there.
+/// Each owner has a *flag* of its own in `inside`, as long as it may write there.
 ///
-/// | field | who writes it |
+/// | field | written by |
 /// |---|---|
-/// | `owner`, `holders`, `last`, `left`, `price`, `granted` | who is inside by the lock's word |
+/// | `owner`, `holders`, `last_user`, `uses_left`, `uses_needed`, `granted` | the thread that has entered by the lock word |
 /// | `inside[flag]` | the kernel thread that `holders[flag]` names |
 #[repr(C)]
 pub(crate) struct Bias {
-    /// Who has the right, and its flag in the bits that are free in a kernel thread's name; 0 if
-    /// nobody has.
+    /// The owner, with the number of its flag in the low bits, which are free in a kernel thread's
+    /// mark. 0 if there is none.
     owner: AtomicUsize,
-    /// The owner is inside, or looks whether it is the owner.
+    /// Set while the owner is inside, or checks whether it is still the owner.
     inside: [AtomicBool; FLAGS],
-    /// So often `last` has to be there again to get the right.
-    left: AtomicU32,
-    price: AtomicU32,
-    /// When the right was given, in us of a clock that goes round; 0 if it never was.
+    /// How many more uses in a row `last_user` needs to get the bias.
+    uses_left: AtomicU32,
+    uses_needed: AtomicU32,
+    /// When the bias was granted, in µs of a clock that wraps around. 0 if it never was.
     granted: AtomicU32,
-    /// Who was inside by the word the last time.
-    last: AtomicUsize,
-    /// Who has the right, or had it and may be about to write `inside`, however long ago it lost
-    /// it: until it has been inside by the word. 0 if nobody.
+    /// The kernel thread that entered last by the lock word.
+    last_user: AtomicUsize,
+    /// The kernel thread that has each flag. It is the owner; or it was, and may still be about to
+    /// write its flag, until it has entered by the lock word. 0 if the flag is free.
     holders: [AtomicUsize; FLAGS],
 }
 
-/// The inside, until dropped.
-pub(crate) struct Plainly<'a> {
+/// The owner is inside. It leaves when this is dropped.
+pub(crate) struct BiasedEntry<'a> {
     inside: &'a AtomicBool,
-    // Dropped after `drop` has left: who withdraws the right waits for us.
+    // Dropped after `drop` has left: a thread that revokes the bias waits for us.
     #[allow(dead_code)]
     brief: Brief,
 }
@@ -62,56 +63,56 @@ impl Bias {
             Bias {
                 owner: AtomicUsize::new(0),
                 inside: [AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false)],
-                left: AtomicU32::new(0),
-                price: AtomicU32::new(PRICE.0),
+                uses_left: AtomicU32::new(0),
+                uses_needed: AtomicU32::new(USES_BEFORE_GRANT.0),
                 granted: AtomicU32::new(0),
-                last: AtomicUsize::new(0),
+                last_user: AtomicUsize::new(0),
                 holders: [AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0)],
             }
         }
     }
 
-    /// Goes inside plainly, if the caller's kernel thread has the right to.
+    /// Enters by the bias, if the caller's kernel thread is the owner.
     #[inline(always)]
-    pub(crate) fn enter(&self) -> Option<Plainly<'_>> {
-        // Relaxed: only the kernel thread itself could have given it the right, or one that has
-        // ended and had its name; that it is withdrawn is seen in time by B1, B2, W1 and W2.
+    pub(crate) fn enter(&self) -> Option<BiasedEntry<'_>> {
+        // Relaxed: only this kernel thread could have made itself the owner, or an ended one that
+        // had the same mark. A revocation is seen in time by B1, B2, W1 and W2.
         let owner = self.owner.load(Ordering::Relaxed);
         let inside = self.inside.get(flag(owner, here())?)?;
         let brief = brief();
         // B1. Relaxed: `light` orders it before B2.
         inside.store(true, Ordering::Relaxed);
         light();
-        let plainly = Plainly { inside, brief };
-        // B2. If not, dropping it is B3.
-        (self.owner.load(Ordering::Relaxed) == owner).then_some(plainly)
+        let entry = BiasedEntry { inside, brief };
+        // B2. If another value is there, dropping the entry is B3.
+        (self.owner.load(Ordering::Relaxed) == owner).then_some(entry)
     }
 
-    /// Takes the right away from who has it. The caller is inside by the lock's word; nobody is
-    /// inside plainly when this returns, nor will be.
+    /// Takes the bias away from its owner. The caller has entered by the lock word. When this
+    /// returns, nobody is inside by the bias, or will be.
     #[inline]
-    pub(crate) fn withdraw(&self) {
-        // Relaxed, as all of these: written only inside.
+    pub(crate) fn revoke(&self) {
+        // Relaxed, all of these: they are written only inside.
         if self.owner.load(Ordering::Relaxed) != 0 {
-            self.withdraw_granted();
+            self.revoke_granted();
         }
     }
 
     #[cold]
-    fn withdraw_granted(&self) {
+    fn revoke_granted(&self) {
         let owner = self.owner.load(Ordering::Relaxed);
         // W1. Relaxed: `heavy` orders it before W2.
         self.owner.store(0, Ordering::Relaxed);
-        self.last.store(0, Ordering::Relaxed);
+        self.last_user.store(0, Ordering::Relaxed);
         if flag(owner, here()).is_some() {
-            // The owner isn't inside: it is here. This has cost nothing.
+            // The owner runs this very code, so it isn't inside. This needs no barrier.
             return;
         }
         let begun = now_us();
         heavy();
         let inside = &self.inside[owner % FLAGS];
         let mut spins = 0;
-        // W2. SYNC with `inside` store in `drop`: what was done inside.
+        // W2. SYNC with `inside` store in `drop`: what the owner did inside.
         while inside.load(Ordering::Acquire) {
             spins += 1;
             if spins % SPINS == 0 {
@@ -119,48 +120,52 @@ impl Bias {
             }
             spin_hint();
         }
-        self.price.store(self.price_after(begun), Ordering::Relaxed);
+        self.uses_needed.store(self.uses_needed_after(begun), Ordering::Relaxed);
     }
 
-    /// What the right costs from now on, when another than its owner has withdrawn it, since
-    /// `begun`.
-    fn price_after(&self, begun: u32) -> u32 {
+    /// How many uses the bias needs from now on. Another thread than the owner has revoked it,
+    /// beginning at `begun`.
+    fn uses_needed_after(&self, begun: u32) -> u32 {
         let kept = begun.wrapping_sub(self.granted.load(Ordering::Relaxed));
-        let took = now_us().wrapping_sub(begun).max(QUICKEST);
-        if kept / WORTH >= took { PRICE.0 } else { (self.price.load(Ordering::Relaxed) * 2).min(PRICE.1) }
+        let took = now_us().wrapping_sub(begun).max(MIN_REVOCATION_US);
+        if kept / KEPT_FACTOR >= took {
+            USES_BEFORE_GRANT.0
+        } else {
+            (self.uses_needed.load(Ordering::Relaxed) * 2).min(USES_BEFORE_GRANT.1)
+        }
     }
 
-    /// The caller is inside by the lock's word: counts it. Whether it has been there so often in a
-    /// row that it should get the right.
+    /// Counts an entry by the lock word, in which the caller is. Returns whether its kernel thread
+    /// has entered often enough in a row to get the bias.
     #[inline]
-    pub(crate) fn counts(&self) -> bool {
+    pub(crate) fn count_use(&self) -> bool {
         let here = here();
         if cfg!(underpass_loom) && here == 0 {
             return false;
         }
-        // Relaxed, all: written only inside.
-        if self.last.load(Ordering::Relaxed) != here {
-            self.comes_anew(here);
+        // Relaxed, all: they are written only inside.
+        if self.last_user.load(Ordering::Relaxed) != here {
+            self.start_count(here);
             return false;
         }
-        let left = self.left.load(Ordering::Relaxed);
-        if left > 0 {
-            self.left.store(left - 1, Ordering::Relaxed);
+        let uses_left = self.uses_left.load(Ordering::Relaxed);
+        if uses_left > 0 {
+            self.uses_left.store(uses_left - 1, Ordering::Relaxed);
         }
-        left == 0 && self.free_flag().is_some() && asymmetric()
+        uses_left == 0 && self.free_flag().is_some() && asymmetric()
     }
 
-    /// The kernel thread `here` is inside by the word, and begins to be counted: it isn't about to
-    /// write `inside`.
-    fn comes_anew(&self, here: usize) {
-        self.last.store(here, Ordering::Relaxed);
-        self.left.store(self.price.load(Ordering::Relaxed), Ordering::Relaxed);
+    /// The kernel thread `here` has entered by the lock word after another one. It is counted anew.
+    /// It isn't about to write its flag, so that becomes free.
+    fn start_count(&self, here: usize) {
+        self.last_user.store(here, Ordering::Relaxed);
+        self.uses_left.store(self.uses_needed.load(Ordering::Relaxed), Ordering::Relaxed);
         if self.granted.load(Ordering::Relaxed) != 0 {
-            self.is_back(here);
+            self.release_flag_of(here);
         }
     }
 
-    fn is_back(&self, here: usize) {
+    fn release_flag_of(&self, here: usize) {
         if let Some(holder) = self.holders.iter().find(|holder| holder.load(Ordering::Relaxed) == here) {
             holder.store(0, Ordering::Relaxed);
         }
@@ -170,49 +175,49 @@ impl Bias {
         self.holders.iter().position(|holder| holder.load(Ordering::Relaxed) == 0)
     }
 
-    /// Gives the right to the caller's kernel thread, which `counts` has said should have it. It is
-    /// inside by the lock's word.
+    /// Makes the caller's kernel thread the owner, as `count_use` has advised. The caller has
+    /// entered by the lock word.
     #[cold]
     pub(crate) fn grant(&self) {
         let Some(flag) = self.free_flag() else { return };
         if cfg!(any(debug_assertions, underpass_loom)) {
-            assert!(here().is_multiple_of(FLAGS), "these bits of a kernel thread's name are free");
+            assert!(here().is_multiple_of(FLAGS), "the low bits of a kernel thread's mark are free");
             let other = self.holders.iter().find(|holder| holder.load(Ordering::Relaxed) == here());
-            assert!(other.is_none(), "each has one flag");
+            assert!(other.is_none(), "each kernel thread has one flag");
         }
-        // Relaxed: others learn of it inside.
+        // Relaxed: other threads read them inside.
         self.granted.store(now_us(), Ordering::Relaxed);
         self.holders[flag].store(here(), Ordering::Relaxed);
         self.owner.store(here() | flag, Ordering::Relaxed);
     }
 
-    /// Takes back what was just granted, before anybody could learn of it.
+    /// Undoes a grant of which no other thread could know yet.
     #[cold]
-    pub(crate) fn refuse(&self) {
+    pub(crate) fn take_back(&self) {
         // Relaxed: as in `grant`.
         self.owner.store(0, Ordering::Relaxed);
-        self.is_back(here());
+        self.release_flag_of(here());
     }
 }
 
-/// The flag of the owner, if that is the kernel thread `here`.
+/// The number of the owner's flag, if `here` is the owner.
 #[inline(always)]
 fn flag(owner: usize, here: usize) -> Option<usize> {
     let flag = owner ^ here;
-    // 0 only in models that are about something else.
+    // 0 only in models without bias.
     ((!cfg!(underpass_loom) || here != 0) && flag < FLAGS).then_some(flag)
 }
 
-/// Never 0, so exact to two.
+/// The time in µs. Never 0, so it is exact to two µs.
 fn now_us() -> u32 {
-    // A model's time stands still.
+    // In models time stands still.
     if cfg!(underpass_loom) { 1 } else { (underpass_os::clock::now_ns() / 1000) as u32 | 1 }
 }
 
-impl Drop for Plainly<'_> {
+impl Drop for BiasedEntry<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        // B3. SYNC with `inside` load in `withdraw_granted`: what we did inside.
+        // B3. SYNC with `inside` load in `revoke_granted`: what we did inside.
         self.inside.store(false, Ordering::Release);
     }
 }

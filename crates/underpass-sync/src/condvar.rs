@@ -1,20 +1,20 @@
-//! Waiting for what a mutex guards to change.
+//! A condition variable: waiting for a change of what a mutex guards.
 
-use crate::lock::Lock;
 use crate::mutex::MutexGuard;
-use crate::queue::{Entry, Place, Queue, Then};
-use crate::waiter::{Control, Patience, Woken, const_fn, me, wake, yield_now};
-use crate::waiting::{Waiting, nobody};
+use crate::queue_wait::{QueueWait, nobody};
+use crate::raw_mutex::RawMutex;
+use crate::runtime::{Control, WaitLimit, Woken, const_fn, me, wake, yield_now};
+use crate::wait_queue::{Entry, ListEnd, Then, WaitQueue};
 use std::fmt;
 use std::sync::{LockResult, PoisonError};
 use std::time::{Duration, Instant};
 
 /// `std`'s condition variable for user-level threads.
 ///
-/// A wait ends by a notification, by its deadline if it has one, or because the thread was
-/// cancelled: so ask for what was waited for again, and in a loop also whether the thread is
-/// `cancelled()`. The methods with `_while` ask by themselves, and don't return early when the
-/// thread is cancelled.
+/// A wait ends by a notification, by its deadline, or because the thread was cancelled. So check
+/// the condition again after it. In a loop also check whether the thread is `cancelled()`. The
+/// methods with `_while` check the condition themselves, and don't return early when the thread is
+/// cancelled.
 ///
 /// # Examples
 /// ```
@@ -33,15 +33,15 @@ use std::time::{Duration, Instant};
 /// thread.join().unwrap();
 /// ```
 pub struct Condvar {
-    waiters: Queue<(), (), 1>,
+    waiters: WaitQueue<(), (), 1>,
 }
 
-/// Whether a wait ended by its deadline.
+/// The result of a wait with a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitTimeoutResult(bool);
 
 impl WaitTimeoutResult {
-    /// Whether the deadline passed, rather than that somebody notified.
+    /// Whether the deadline passed without a notification.
     pub fn timed_out(&self) -> bool {
         self.0
     }
@@ -49,21 +49,20 @@ impl WaitTimeoutResult {
 
 impl Condvar {
     const_fn! {
-        /// One that nobody waits for.
+        /// A condition variable without waiters.
         pub fn new() -> Condvar {
-            Condvar { waiters: Queue::new(()) }
+            Condvar { waiters: WaitQueue::new(()) }
         }
     }
 
     /// Unlocks the mutex, waits for a notification and locks the mutex again.
     ///
     /// # Errors
-    /// If the mutex is poisoned by then; the guard is in the error.
-    // Into the caller, down to the switch: the processor foretells returns after a switch wrongly
-    // (decision 0016).
+    /// If the mutex is poisoned by then. The guard is in the error.
+    // Inlined down to the switch: the processor mispredicts returns after a switch (decision 0016).
     #[inline(always)]
     pub fn wait<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
-        self.wait_with(guard, Patience::Endless, true).0
+        self.wait_with(guard, WaitLimit::Endless, true).0
     }
 
     /// Waits as long as `condition` holds. Cancellation does not end it.
@@ -77,7 +76,7 @@ impl Condvar {
     ) -> LockResult<MutexGuard<'a, T>> {
         let mut guard = guard;
         while condition(&mut guard) {
-            guard = self.wait_with(guard, Patience::Endless, false).0?;
+            guard = self.wait_with(guard, WaitLimit::Endless, false).0?;
         }
         Ok(guard)
     }
@@ -91,7 +90,7 @@ impl Condvar {
         guard: MutexGuard<'a, T>,
         span: Duration,
     ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
-        self.wait_result(guard, Patience::of(span))
+        self.wait_result(guard, WaitLimit::of(span))
     }
 
     /// As [`wait`](Self::wait), but not beyond `deadline`.
@@ -103,10 +102,10 @@ impl Condvar {
         guard: MutexGuard<'a, T>,
         deadline: Instant,
     ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
-        self.wait_result(guard, Patience::until(deadline))
+        self.wait_result(guard, WaitLimit::until(deadline))
     }
 
-    /// Waits as long as `condition` holds, but no longer than `span`: it has timed out if
+    /// Waits as long as `condition` holds, but no longer than `span`. The wait has timed out if
     /// `condition` still holds. Cancellation does not end it.
     ///
     /// # Errors
@@ -126,7 +125,7 @@ impl Condvar {
         span: Duration,
         mut condition: impl FnMut(&mut T) -> bool,
     ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
-        let patience = Patience::of(span);
+        let limit = WaitLimit::of(span);
         let (mut guard, mut late) = (guard, false);
         loop {
             if !condition(&mut guard) {
@@ -135,7 +134,7 @@ impl Condvar {
             if late {
                 return Ok((guard, WaitTimeoutResult(true)));
             }
-            let (locked, woken) = self.wait_with(guard, patience, false);
+            let (locked, woken) = self.wait_with(guard, limit, false);
             late = woken == Woken::Late;
             guard = locked
                 .map_err(|poisoned| PoisonError::new((poisoned.into_inner(), WaitTimeoutResult(late))))?;
@@ -145,9 +144,9 @@ impl Condvar {
     /// Ends the wait of the thread that has waited longest.
     #[inline]
     pub fn notify_one(&self) {
-        // Who waits for a change that the caller made under the mutex was in the list before the
-        // caller had the mutex.
-        if self.waiters.deserted() {
+        // A thread that waits for a change that the caller made under the mutex was in the list
+        // before the caller had the mutex. So the caller sees it here.
+        if self.waiters.looks_empty() {
             return;
         }
         let who = self.waiters.lock().pop(0);
@@ -156,10 +155,10 @@ impl Condvar {
         }
     }
 
-    /// Ends the waits of all.
+    /// Ends the waits of all threads.
     #[inline]
     pub fn notify_all(&self) {
-        if !self.waiters.deserted() {
+        if !self.waiters.looks_empty() {
             self.waiters.lock().wake_all(0);
         }
     }
@@ -167,9 +166,9 @@ impl Condvar {
     fn wait_result<'a, T: ?Sized>(
         &self,
         guard: MutexGuard<'a, T>,
-        patience: Patience,
+        limit: WaitLimit,
     ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
-        let (locked, woken) = self.wait_with(guard, patience, true);
+        let (locked, woken) = self.wait_with(guard, limit, true);
         let result = WaitTimeoutResult(woken == Woken::Late);
         match locked {
             Ok(guard) => Ok((guard, result)),
@@ -181,16 +180,16 @@ impl Condvar {
     fn wait_with<'a, T: ?Sized>(
         &self,
         guard: MutexGuard<'a, T>,
-        patience: Patience,
+        limit: WaitLimit,
         cancellable: bool,
     ) -> (LockResult<MutexGuard<'a, T>>, Woken) {
         let me = me();
-        let mutex = guard.dissolve();
-        let wait = Unlocked { condvar: self, lock: mutex.lock(), me, patience, cancellable };
-        let (woken, ()) = self.waiters.lock().enlist_then(me, 0, Place::Back, (), wait);
+        let mutex = guard.into_unguarded();
+        let wait = Unlocked { condvar: self, lock: mutex.lock(), me, limit, cancellable };
+        let (woken, ()) = self.waiters.lock().enlist_then(me, 0, ListEnd::Back, (), wait);
         if woken == Woken::Cancelled {
-            // A loop that doesn't ask whether it is cancelled must not keep out those who would end
-            // it.
+            // A loop that doesn't check for cancellation must not keep the processor from the
+            // threads that would end it.
             yield_now();
         }
         (mutex.lock_again(), woken)
@@ -200,19 +199,20 @@ impl Condvar {
 /// A thread that releases a lock and waits.
 struct Unlocked<'a> {
     condvar: &'a Condvar,
-    lock: &'a Lock,
+    lock: &'a RawMutex,
     me: &'static Control,
-    patience: Patience,
+    limit: WaitLimit,
     cancellable: bool,
 }
 
 impl Then<(), (), Woken, 1> for Unlocked<'_> {
     #[inline(always)]
     fn then(self, entry: &Entry<'_, (), (), 1>) -> Woken {
-        // In the list already: who changes something from here on finds us.
+        // This thread is in the list already. So a thread that changes the condition from here on
+        // finds it.
         self.lock.release();
-        let waiting = Waiting::new(entry, "a condition", self.condvar, &nobody);
-        waiting.suspend(self.me, self.patience, self.cancellable)
+        let waiting = QueueWait::new(entry, "a condition", self.condvar, &nobody);
+        waiting.suspend(self.me, self.limit, self.cancellable)
     }
 }
 

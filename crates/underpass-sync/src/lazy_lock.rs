@@ -1,8 +1,8 @@
-//! A value that is made when it is first needed.
+//! A value that is computed when it is first needed.
 
 use crate::mutex::Mutex;
 use crate::once_lock::OnceLock;
-use crate::waiter::const_fn;
+use crate::runtime::const_fn;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::PoisonError;
@@ -17,22 +17,22 @@ use std::sync::PoisonError;
 /// ```
 pub struct LazyLock<T, F = fn() -> T> {
     value: OnceLock<T>,
-    /// Taken by the one that makes the value.
+    /// Taken by the thread that computes the value.
     make: Mutex<Option<F>>,
 }
 
 impl<T, F: FnOnce() -> T> LazyLock<T, F> {
     const_fn! {
-        /// One whose value `make` will make.
+        /// A cell whose value `make` will compute.
         pub fn new(make: F) -> LazyLock<T, F> {
             LazyLock { value: OnceLock::new(), make: Mutex::new(Some(make)) }
         }
     }
 
-    /// The value, which is made now if it hasn't been.
+    /// The value. Computes it if that wasn't done yet.
     ///
     /// # Panics
-    /// If making it panics, or has panicked before.
+    /// If computing it panics, or has panicked before.
     #[inline]
     pub fn force(this: &Self) -> &T {
         this.value.get_or_init(|| this.make())

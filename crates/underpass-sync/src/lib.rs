@@ -1,45 +1,45 @@
 //! Locks, conditions, semaphores, barriers and channels, with the names and shapes of `std::sync`.
 //!
-//! Everything may be used by user-level threads and plain kernel threads, and by both at once: a
-//! user-level thread that waits blocks itself and no other; a kernel thread sleeps in the kernel.
+//! User-level threads and plain kernel threads may use all of it, also both at once. A user-level
+//! thread that waits blocks only itself. A kernel thread that waits sleeps in the kernel.
 //!
-//! *Decides:* who waits in which order, who is woken, and what a cancelled wait says.
+//! *Decides:* in which order threads wait, which one is woken, and what a cancelled wait returns.
 //!
 //! *Must not know:* how a thread is suspended and woken, activations, processors. What it needs of
-//! that is in `waiter.rs`.
+//! these is in `runtime.rs`.
 //!
-//! *Read first:* the proof below, then `queue.rs`, then `lock.rs`.
+//! *Read first:* the proof below, then `wait_queue.rs`, then `raw_mutex.rs`.
 #![doc = include_str!("README.md")]
 #![deny(unsafe_code)]
 
 mod barrier;
 mod bias;
-#[allow(unsafe_code)] // The values that locks keep.
-mod cell;
 mod condvar;
 mod holder;
 mod lazy_lock;
-mod lock;
+#[allow(unsafe_code)] // The values that locks keep.
+mod lock_cell;
 pub mod mpmc;
 pub mod mpsc;
 mod mutex;
 mod once;
 mod once_lock;
 mod poison;
-#[allow(unsafe_code)] // Waiters' nodes on their own stacks.
-mod queue;
+mod queue_wait;
+mod raw_mutex;
+mod raw_rwlock;
+mod runtime;
 mod rwlock;
 mod select;
+mod select_token;
 mod semaphore;
-mod share;
-mod spin;
-mod token;
-mod unwind;
-mod waiter;
-mod waiting;
+mod spin_lock;
 #[cfg(not(underpass_loom))]
 #[allow(unsafe_code)] // What is promised to the runtime.
-mod wakes;
+mod suspend;
+mod unwind_safe;
+#[allow(unsafe_code)] // Waiters' nodes on their own stacks.
+mod wait_queue;
 
 pub use barrier::{Barrier, BarrierWaitResult};
 pub use condvar::{Condvar, WaitTimeoutResult};
@@ -47,11 +47,11 @@ pub use lazy_lock::LazyLock;
 pub use mutex::{Mutex, MutexGuard};
 pub use once::{Once, OnceState};
 pub use once_lock::OnceLock;
+#[cfg(underpass_loom)] // As above.
+pub use runtime::stand_on;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use select::Select;
 pub use semaphore::{AcquireTimeoutError, Cancelled, Permit, Semaphore};
 #[doc(hidden)] // For calls.
-pub use spin::{Inside, Spin};
+pub use spin_lock::{SpinGuard, SpinLock};
 pub use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
-#[cfg(underpass_loom)] // As above.
-pub use waiter::stand_on;

@@ -1,7 +1,8 @@
 //! `std::sync::mpsc` for user-level threads: the same names, over [`mpmc`].
 //!
-//! A cancelled thread's waits end with the error that stands for the other end's being gone, since
-//! `std` has none for it: `cancelled()` tells which it was. [`mpmc`]'s errors tell it themselves.
+//! If a wait ends because its thread was cancelled, it returns the error for a missing other end,
+//! since `std` has no error for cancellation. `cancelled()` tells which of the two it was. The
+//! errors of [`mpmc`] distinguish them.
 //!
 //! # Examples
 //! ```
@@ -25,7 +26,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Sender<T>(mpmc::Sender<T>);
 
-/// The sending end of a channel that takes so many messages.
+/// The sending end of a channel with a bound.
 #[derive(Debug)]
 pub struct SyncSender<T>(mpmc::Sender<T>);
 
@@ -33,7 +34,7 @@ pub struct SyncSender<T>(mpmc::Sender<T>);
 #[derive(Debug)]
 pub struct Receiver<T> {
     receiver: mpmc::Receiver<T>,
-    /// As in `std`: one thread at a time.
+    /// As in `std`, only one thread at a time may use it.
     single: PhantomData<std::cell::Cell<()>>,
 }
 
@@ -43,7 +44,7 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     (Sender(sender), Receiver { receiver, single: PhantomData })
 }
 
-/// A channel for up to `bound` messages; with 0, sender and receiver wait for each other.
+/// A channel for up to `bound` messages. With 0, sender and receiver wait for each other.
 pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
     let (sender, receiver) = mpmc::bounded(bound);
     (SyncSender(sender), Receiver { receiver, single: PhantomData })
@@ -61,20 +62,21 @@ impl<T> Sender<T> {
 }
 
 impl<T> SyncSender<T> {
-    /// Sends a message; waits until there is room for it, or, with a bound of 0, until it is taken.
+    /// Sends a message. Waits until there is room for it, or, with a bound of 0, until it is
+    /// received.
     ///
     /// # Errors
-    /// If the receiver is gone, or the thread was cancelled while it waited; the message is in the
-    /// error.
+    /// If the receiver is gone, or if the thread was cancelled while it waited. The message is in
+    /// the error.
     #[inline]
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
         self.0.send(message).map_err(|error| SendError(error.into_inner()))
     }
 
-    /// Sends a message if it needn't wait.
+    /// Sends a message if that needs no wait.
     ///
     /// # Errors
-    /// If there is no room, or the receiver is gone; the message is in the error.
+    /// If there is no room, or if the receiver is gone. The message is in the error.
     #[inline]
     pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
         self.0.try_send(message).map_err(|error| match error {
@@ -88,16 +90,17 @@ impl<T> Receiver<T> {
     /// Waits for a message.
     ///
     /// # Errors
-    /// If all senders are gone and nothing is left, or the thread was cancelled while it waited.
+    /// If all senders are gone and no message is left, or if the thread was cancelled while it
+    /// waited.
     #[inline]
     pub fn recv(&self) -> Result<T, RecvError> {
         self.receiver.recv().map_err(|_| RecvError)
     }
 
-    /// A message, if one is there.
+    /// The next message, if there is one.
     ///
     /// # Errors
-    /// If not, or if all senders are gone and nothing is left.
+    /// If there is none, or if all senders are gone and no message is left.
     #[inline]
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
         self.receiver.try_recv().map_err(|error| match error {
@@ -109,7 +112,7 @@ impl<T> Receiver<T> {
     /// Waits for a message, but no longer than `span`.
     ///
     /// # Errors
-    /// If the time is over; or if all senders are gone and nothing is left, or the thread was
+    /// If the time is over; if all senders are gone and no message is left; or if the thread was
     /// cancelled while it waited.
     pub fn recv_timeout(&self, span: Duration) -> Result<T, RecvTimeoutError> {
         self.receiver.recv_timeout(span).map_err(|error| match error {
@@ -125,7 +128,7 @@ impl<T> Receiver<T> {
         self.receiver.iter()
     }
 
-    /// The messages that are there; never waits.
+    /// The messages that are in the channel now. Never waits.
     pub fn try_iter(&self) -> mpmc::TryIter<'_, T> {
         self.receiver.try_iter()
     }

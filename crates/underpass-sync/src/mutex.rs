@@ -1,19 +1,20 @@
-//! A value for one thread at a time.
+//! A mutex: a value for one thread at a time.
 
-use crate::cell::{Exclusive, Locked};
-use crate::lock::Lock;
-use crate::poison::{Poison, Stake};
-use crate::waiter::{Patience, const_fn};
+use crate::lock_cell::{ExclusiveAccess, LockCell};
+use crate::poison::{Poison, PoisonOnPanic};
+use crate::raw_mutex::RawMutex;
+use crate::runtime::{WaitLimit, const_fn};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{LockResult, TryLockError, TryLockResult};
 use std::time::{Duration, Instant};
 
-/// `std`'s mutex for user-level threads: who waits blocks itself, and no other thread of its
-/// activation.
+/// `std`'s mutex for user-level threads. A thread that waits blocks only itself, and no other
+/// thread of its activation.
 ///
-/// It is not fair, but who has waited and was passed over a few times is handed it. Waits are not
-/// ended by cancellation. Poisoned, as `std`'s, when a thread panics with the guard in hand.
+/// It is not fair, but it is handed over to a waiter that others have overtaken a few times.
+/// Cancellation does not end a wait. As in `std`, it is poisoned when a thread panics while it
+/// holds the guard.
 ///
 /// # Examples
 /// ```
@@ -32,29 +33,29 @@ use std::time::{Duration, Instant};
 /// ```
 pub struct Mutex<T: ?Sized> {
     poison: Poison,
-    locked: Locked<Lock, T>,
+    locked: LockCell<RawMutex, T>,
 }
 
-/// The value of a [`Mutex`], which is unlocked when this is dropped.
+/// Access to the value of a [`Mutex`], which is unlocked when this is dropped.
 #[must_use = "a mutex is unlocked as soon as its guard is dropped"]
 pub struct MutexGuard<'a, T: ?Sized> {
-    // In this order: poisoned before it is unlocked.
-    stake: Stake<'a>,
-    value: Exclusive<'a, Lock, T>,
+    // Dropped in this order: the mutex is poisoned before it is unlocked.
+    poison_on_panic: PoisonOnPanic<'a>,
+    value: ExclusiveAccess<'a, RawMutex, T>,
 }
 
 impl<T> Mutex<T> {
     const_fn! {
-        /// An unlocked one around `value`.
+        /// An unlocked mutex around `value`.
         pub fn new(value: T) -> Mutex<T> {
-            Mutex { poison: Poison::new(), locked: Locked::new(Lock::new(), value) }
+            Mutex { poison: Poison::new(), locked: LockCell::new(RawMutex::new(), value) }
         }
     }
 
     /// Its value.
     ///
     /// # Errors
-    /// If somebody panicked while holding it; the value is in the error.
+    /// If a thread panicked while it held the mutex. The value is in the error.
     pub fn into_inner(self) -> LockResult<T> {
         let poisoned = self.poison;
         poisoned.judge(self.locked.into_inner())
@@ -62,10 +63,10 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Waits until nobody else has it.
+    /// Waits until no other thread has it, and locks it.
     ///
     /// # Errors
-    /// If somebody panicked while holding it; the guard is in the error.
+    /// If a thread panicked while it held the mutex. The guard is in the error.
     ///
     /// # Examples
     /// ```
@@ -75,22 +76,22 @@ impl<T: ?Sized> Mutex<T> {
     /// ```
     #[inline]
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
-        self.guard(self.locked.acquire_at_last())
+        self.guard(self.locked.acquire_blocking())
     }
 
-    /// Takes it if nobody has it.
+    /// Locks it if it is free.
     ///
     /// # Errors
-    /// `WouldBlock` if somebody has it, `Poisoned` as [`lock`](Self::lock).
+    /// `WouldBlock` if it is not free, `Poisoned` as for [`lock`](Self::lock).
     #[inline]
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
-        self.try_for(Patience::None)
+        self.try_for(WaitLimit::None)
     }
 
-    /// Waits for it, but no longer than `span`.
+    /// Waits for it, but no longer than `span`, and locks it.
     ///
     /// # Errors
-    /// `WouldBlock` if somebody else had it all the time, `Poisoned` as [`lock`](Self::lock).
+    /// `WouldBlock` if it did not become free in time, `Poisoned` as for [`lock`](Self::lock).
     ///
     /// # Examples
     /// ```
@@ -102,76 +103,76 @@ impl<T: ?Sized> Mutex<T> {
     /// assert!(mutex.try_lock_for(Duration::from_millis(1)).is_ok());
     /// ```
     pub fn try_lock_for(&self, span: Duration) -> TryLockResult<MutexGuard<'_, T>> {
-        self.try_for(Patience::of(span))
+        self.try_for(WaitLimit::of(span))
     }
 
-    /// Waits for it, but not beyond `deadline`.
+    /// Waits for it, but not beyond `deadline`, and locks it.
     ///
     /// # Errors
     /// As [`try_lock_for`](Self::try_lock_for).
     pub fn try_lock_until(&self, deadline: Instant) -> TryLockResult<MutexGuard<'_, T>> {
-        self.try_for(Patience::until(deadline))
+        self.try_for(WaitLimit::until(deadline))
     }
 
-    fn try_for(&self, patience: Patience) -> TryLockResult<MutexGuard<'_, T>> {
-        let value = self.locked.acquire(patience).ok_or(TryLockError::WouldBlock)?;
+    fn try_for(&self, limit: WaitLimit) -> TryLockResult<MutexGuard<'_, T>> {
+        let value = self.locked.acquire(limit).ok_or(TryLockError::WouldBlock)?;
         Ok(self.guard(value)?)
     }
 
-    /// Whether somebody panicked while holding it.
+    /// Whether a thread panicked while it held the mutex.
     #[inline]
     pub fn is_poisoned(&self) -> bool {
         self.poison.get()
     }
 
-    /// Says that its value is in order again.
+    /// Declares the value valid again after a panic.
     #[inline]
     pub fn clear_poison(&self) {
         self.poison.clear();
     }
 
-    /// Its value, by who has the mutex to itself.
+    /// Its value, without locking: the exclusive reference shows that no other thread has it.
     ///
     /// # Errors
-    /// If somebody panicked while holding it; the reference is in the error.
+    /// If a thread panicked while it held the mutex. The reference is in the error.
     pub fn get_mut(&mut self) -> LockResult<&mut T> {
         let value = self.locked.get_mut();
         self.poison.judge(value)
     }
 
     #[inline]
-    fn guard<'a>(&'a self, value: Exclusive<'a, Lock, T>) -> LockResult<MutexGuard<'a, T>> {
-        Parts { poison: &self.poison, locked: &self.locked }.guard(value)
+    fn guard<'a>(&'a self, value: ExclusiveAccess<'a, RawMutex, T>) -> LockResult<MutexGuard<'a, T>> {
+        UnguardedMutex { poison: &self.poison, locked: &self.locked }.guard(value)
     }
 }
 
-/// A mutex whose value nobody refers to while its lock is held.
-pub(crate) struct Parts<'a, T: ?Sized> {
+/// A locked mutex without a guard, so that nothing refers to its value.
+pub(crate) struct UnguardedMutex<'a, T: ?Sized> {
     poison: &'a Poison,
-    locked: &'a Locked<Lock, T>,
+    locked: &'a LockCell<RawMutex, T>,
 }
 
-impl<'a, T: ?Sized> Parts<'a, T> {
+impl<'a, T: ?Sized> UnguardedMutex<'a, T> {
     #[inline]
-    fn guard(&self, value: Exclusive<'a, Lock, T>) -> LockResult<MutexGuard<'a, T>> {
-        self.poison.judge(MutexGuard { stake: self.poison.enter(), value })
+    fn guard(&self, value: ExclusiveAccess<'a, RawMutex, T>) -> LockResult<MutexGuard<'a, T>> {
+        self.poison.judge(MutexGuard { poison_on_panic: self.poison.enter(), value })
     }
 
     /// The lock, to be released once.
-    pub(crate) fn lock(&self) -> &'a Lock {
+    pub(crate) fn lock(&self) -> &'a RawMutex {
         self.locked.lock()
     }
 
     /// Waits for the lock again.
     pub(crate) fn lock_again(&self) -> LockResult<MutexGuard<'a, T>> {
-        self.guard(self.locked.acquire_at_last())
+        self.guard(self.locked.acquire_blocking())
     }
 }
 
 impl<'a, T: ?Sized> MutexGuard<'a, T> {
-    /// Keeps the lock, for who will release it and take it again.
-    pub(crate) fn dissolve(self) -> Parts<'a, T> {
-        Parts { poison: self.stake.poison(), locked: self.value.leave() }
+    /// Keeps the mutex locked, for a caller that will release the lock and take it again.
+    pub(crate) fn into_unguarded(self) -> UnguardedMutex<'a, T> {
+        UnguardedMutex { poison: self.poison_on_panic.poison(), locked: self.value.leave() }
     }
 }
 

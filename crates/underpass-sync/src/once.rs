@@ -1,27 +1,27 @@
-//! Doing something once.
+//! Running a function once.
 
 use crate::holder;
-use crate::queue::{Place, Queue};
-use crate::waiter::{Patience, const_fn, me};
-use crate::waiting::Waiting;
+use crate::queue_wait::QueueWait;
+use crate::runtime::{WaitLimit, const_fn, me};
+use crate::wait_queue::{ListEnd, WaitQueue};
 use std::fmt;
 use underpass_seam::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// Nobody has begun.
+/// No thread has begun.
 const NEW: u32 = 0;
-/// Somebody has begun.
+/// A thread runs the function.
 const RUNNING: u32 = 1;
-/// Who began has panicked.
+/// The thread that ran the function panicked.
 const POISONED: u32 = 2;
 /// It is done.
 const DONE: u32 = 3;
 
 /// `std`'s `Once` for user-level threads.
 ///
-/// | field | who writes it |
+/// | field | written by |
 /// |---|---|
-/// | `state` | who makes it `RUNNING` by compare-and-exchange, and then this one |
-/// | `runner` | who made it `RUNNING` |
+/// | `state` | any thread, to make it `RUNNING` by compare-and-exchange; then that thread |
+/// | `runner` | the thread that made it `RUNNING` |
 /// | `waiters` | see there |
 ///
 /// # Examples
@@ -35,17 +35,17 @@ const DONE: u32 = 3;
 pub struct Once {
     state: AtomicU32,
     runner: AtomicUsize,
-    waiters: Queue<(), (), 1>,
+    waiters: WaitQueue<(), (), 1>,
 }
 
-/// What is known in [`Once::call_once_force`].
+/// The state that is passed to [`Once::call_once_force`]'s function.
 #[derive(Debug)]
 pub struct OnceState {
     poisoned: bool,
 }
 
 impl OnceState {
-    /// Whether one who tried before panicked.
+    /// Whether a thread that tried before panicked.
     pub fn is_poisoned(&self) -> bool {
         self.poisoned
     }
@@ -53,16 +53,16 @@ impl OnceState {
 
 impl Once {
     const_fn! {
-        /// One that has not run.
+        /// A `Once` that has not run.
         pub fn new() -> Once {
-            Once { state: AtomicU32::new(NEW), runner: AtomicUsize::new(0), waiters: Queue::new(()) }
+            Once { state: AtomicU32::new(NEW), runner: AtomicUsize::new(0), waiters: WaitQueue::new(()) }
         }
     }
 
-    /// Runs `f` if nothing has run, and waits until what has run or runs is done.
+    /// Runs `f` if nothing has run yet. Otherwise waits until the function that runs is done.
     ///
     /// # Panics
-    /// If one who tried before panicked.
+    /// If a thread that tried before panicked.
     #[inline]
     pub fn call_once(&self, f: impl FnOnce()) {
         if !self.is_completed() {
@@ -70,7 +70,7 @@ impl Once {
         }
     }
 
-    /// As [`call_once`](Self::call_once), also after a panic.
+    /// As [`call_once`](Self::call_once), but runs `f` after a panic as well.
     #[inline]
     pub fn call_once_force(&self, f: impl FnOnce(&OnceState)) {
         if !self.is_completed() {
@@ -81,19 +81,19 @@ impl Once {
     /// Whether it is done.
     #[inline]
     pub fn is_completed(&self) -> bool {
-        // SYNC with `state` store in `Running::drop`: what was done.
+        // SYNC with `state` store in `Running::drop`: what the function did.
         self.state.load(Ordering::Acquire) == DONE
     }
 
-    /// Waits until it is done, whoever does it.
+    /// Waits until the function is done, whichever thread runs it.
     ///
     /// # Panics
-    /// If one who tried panicked.
+    /// If a thread that tried panicked.
     pub fn wait(&self) {
         self.wait_with(false);
     }
 
-    /// As [`wait`](Self::wait), and goes on waiting if one who tried panicked.
+    /// As [`wait`](Self::wait), but goes on waiting if a thread that tried panicked.
     pub fn wait_force(&self) {
         self.wait_with(true);
     }
@@ -103,7 +103,7 @@ impl Once {
             if force {
                 self.wait_until(|state| state == DONE);
             } else {
-                // SYNC with `state` store in `Running::drop`: what one who panicked did.
+                // SYNC with `state` store in `Running::drop`: what the thread that panicked did.
                 assert!(self.state.load(Ordering::Acquire) != POISONED, "{BROKEN}");
                 self.wait_until(|state| state == DONE || state == POISONED);
             }
@@ -113,14 +113,15 @@ impl Once {
     #[cold]
     fn call(&self, force: bool, f: impl FnOnce(&OnceState)) {
         loop {
-            // SYNC with `state` store in `Running::drop`: what was done.
+            // SYNC with `state` store in `Running::drop`: what the function did.
             let state = self.state.load(Ordering::Acquire);
             match state {
                 DONE => return,
                 RUNNING => self.wait_until(|state| state != RUNNING),
                 _ => {
                     assert!(force || state != POISONED, "{BROKEN}");
-                    // SYNC with `state` store in `Running::drop`: what one who panicked did.
+                    // SYNC with `state` store in `Running::drop`: what the thread that panicked
+                    // did.
                     let begun =
                         self.state.compare_exchange(state, RUNNING, Ordering::Acquire, Ordering::Relaxed);
                     if begun.is_ok() {
@@ -132,7 +133,7 @@ impl Once {
     }
 
     fn run(&self, before: u32, f: impl FnOnce(&OnceState)) {
-        // Relaxed: for people, and for guesses that are checked.
+        // Relaxed: it is for people, and for guesses that are checked.
         self.runner.store(holder::mark(), Ordering::Relaxed);
         let mut running = Running { once: self, becomes: POISONED };
         f(&OnceState { poisoned: before == POISONED });
@@ -143,21 +144,21 @@ impl Once {
     fn wait_until(&self, these: fn(u32) -> bool) {
         let me = me();
         let held = self.waiters.lock();
-        // Inside: who ends a run comes inside afterwards, and finds us there. Relaxed for that
-        // reason.
+        // Inside the queue: a thread that ends a run enters the queue afterwards, and finds us
+        // there. Therefore relaxed.
         if these(self.state.load(Ordering::Relaxed)) {
             return;
         }
-        held.enlist(me, 0, Place::Back, (), |entry| {
+        held.enlist(me, 0, ListEnd::Back, (), |entry| {
             let holder = || holder::number(self.runner.load(Ordering::Relaxed));
-            Waiting::new(entry, "something done once", self, &holder).suspend(me, Patience::Endless, false)
+            QueueWait::new(entry, "something done once", self, &holder).suspend(me, WaitLimit::Endless, false)
         });
     }
 }
 
 const BROKEN: &str = "what was to be done once panicked before; use `call_once_force` to try again";
 
-/// Somebody runs it; ended when dropped.
+/// A thread runs the function. The run ends when this is dropped.
 struct Running<'a> {
     once: &'a Once,
     becomes: u32,
@@ -166,7 +167,7 @@ struct Running<'a> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.once.runner.store(0, Ordering::Relaxed);
-        // SYNC with `state` loads in `is_completed`, `call` and `wait_with`: what was done.
+        // SYNC with `state` loads in `is_completed`, `call` and `wait_with`: what the function did.
         self.once.state.store(self.becomes, Ordering::Release);
         self.once.waiters.lock().wake_all(0);
     }

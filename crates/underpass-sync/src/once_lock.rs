@@ -1,12 +1,12 @@
-//! A value that is set once.
+//! A cell whose value is set once.
 
 use crate::once::Once;
-use crate::waiter::const_fn;
+use crate::runtime::const_fn;
 use std::fmt;
 use std::sync::OnceLock as Cell;
 
-/// `std`'s `OnceLock` for user-level threads: who needs the value while another makes it blocks
-/// itself, and no other thread of its activation.
+/// `std`'s `OnceLock` for user-level threads. A thread that needs the value while another computes
+/// it blocks only itself, and no other thread of its activation.
 ///
 /// # Examples
 /// ```
@@ -17,15 +17,15 @@ use std::sync::OnceLock as Cell;
 /// assert_eq!(NAME.set("grace".to_owned()), Err("grace".to_owned()));
 /// ```
 pub struct OnceLock<T> {
-    /// Who waits, and who sets.
+    /// Decides which thread sets the value, and has the waiters.
     once: Once,
-    /// Set by the one that `once` runs, so nobody ever waits in the kernel for it.
+    /// Only the function that `once` runs sets it, so no thread ever waits in the kernel for it.
     value: Cell<T>,
 }
 
 impl<T> OnceLock<T> {
     const_fn! {
-        /// An empty one.
+        /// An empty cell.
         pub fn new() -> OnceLock<T> {
             OnceLock { once: Once::new(), value: Cell::new() }
         }
@@ -42,29 +42,30 @@ impl<T> OnceLock<T> {
         self.value.get_mut()
     }
 
-    /// The value, once somebody has set it.
+    /// Waits until a thread has set the value.
     ///
     /// # Panics
-    /// Never: what `once` has done is there.
+    /// Never: what `once` has run has set the value.
     pub fn wait(&self) -> &T {
         self.once.wait_force();
         self.get().expect("it is set before the once is done")
     }
 
-    /// Sets it to `value`.
+    /// Sets the value.
     ///
     /// # Errors
-    /// `value`, if it is set already.
+    /// `value` itself, if the cell has a value already.
     pub fn set(&self, value: T) -> Result<(), T> {
         let mut value = Some(value);
         self.get_or_init_with(&mut || value.take());
         value.map_or(Ok(()), Err)
     }
 
-    /// The value; if it isn't set, what `f` makes. If `f` panics it stays unset.
+    /// The value. If the cell is empty, sets it to the result of `f`. If `f` panics the cell stays
+    /// empty.
     ///
     /// # Panics
-    /// Where `f` does.
+    /// If `f` panics.
     #[inline]
     pub fn get_or_init(&self, f: impl FnOnce() -> T) -> &T {
         if let Some(value) = self.get() {
@@ -79,7 +80,7 @@ impl<T> OnceLock<T> {
     fn get_or_init_with(&self, make: &mut dyn FnMut() -> Option<T>) {
         self.once.call_once_force(|_| {
             if let Some(value) = make() {
-                // Nobody else sets it: this runs once.
+                // No other thread sets it: this runs once.
                 let _ = self.value.set(value);
             }
         });
@@ -90,7 +91,7 @@ impl<T> OnceLock<T> {
         self.value.into_inner()
     }
 
-    /// Empties it.
+    /// Takes the value out.
     pub fn take(&mut self) -> Option<T> {
         std::mem::take(self).into_inner()
     }

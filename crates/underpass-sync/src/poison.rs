@@ -1,26 +1,26 @@
-//! Whether somebody panicked with a lock in hand.
+//! Poisoning: whether a thread panicked while it held a lock.
 
-use crate::waiter::{const_fn, panicking};
+use crate::runtime::{const_fn, panicking};
 use std::sync::{LockResult, PoisonError};
 use underpass_seam::atomic::{AtomicBool, Ordering};
 
-/// A lock's mark that what it guards may be half changed.
+/// The mark of a lock whose value may be half changed.
 pub(crate) struct Poison(AtomicBool);
 
-/// One who has the lock: poisons it when dropped because of a panic that began meanwhile. What a
-/// destructor does while another panic unwinds poisons nothing.
-pub(crate) struct Stake<'a> {
+/// A holder of the lock. If a panic began while it held the lock, its drop poisons the lock. A
+/// destructor that uses the lock during an earlier panic does not poison it.
+pub(crate) struct PoisonOnPanic<'a> {
     poison: &'a Poison,
     unwound: bool,
 }
 
-impl<'a> Stake<'a> {
+impl<'a> PoisonOnPanic<'a> {
     pub(crate) fn poison(&self) -> &'a Poison {
         self.poison
     }
 }
 
-impl Drop for Stake<'_> {
+impl Drop for PoisonOnPanic<'_> {
     #[inline]
     fn drop(&mut self) {
         if !self.unwound && panicking() {
@@ -37,10 +37,10 @@ impl Poison {
         }
     }
 
-    /// The lock was taken. Drop the stake before it is released.
+    /// Call it when the lock was taken. Drop the result before the lock is released.
     #[inline]
-    pub(crate) fn enter(&self) -> Stake<'_> {
-        Stake { poison: self, unwound: panicking() }
+    pub(crate) fn enter(&self) -> PoisonOnPanic<'_> {
+        PoisonOnPanic { poison: self, unwound: panicking() }
     }
 
     #[inline]
@@ -52,7 +52,7 @@ impl Poison {
         self.0.store(false, Ordering::Relaxed);
     }
 
-    /// `value` as the result that it is.
+    /// `value` as a result: an error if the lock is poisoned.
     #[inline]
     pub(crate) fn judge<T>(&self, value: T) -> LockResult<T> {
         match self.get() {

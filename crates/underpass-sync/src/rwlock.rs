@@ -1,9 +1,9 @@
-//! A value for many readers or one writer.
+//! A reader-writer lock: a value for many readers or one writer.
 
-use crate::cell::{Exclusive, Locked, Shared};
-use crate::poison::{Poison, Stake};
-use crate::share::Share;
-use crate::waiter::{Patience, const_fn};
+use crate::lock_cell::{ExclusiveAccess, LockCell, SharedAccess};
+use crate::poison::{Poison, PoisonOnPanic};
+use crate::raw_rwlock::RawRwLock;
+use crate::runtime::{WaitLimit, const_fn};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{LockResult, TryLockError, TryLockResult};
@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 /// `std`'s reader-writer lock for user-level threads.
 ///
-/// Readers that come while a writer waits wait too; when it has finished, all of them get in before
-/// the next writer. So neither starves. A thread that reads must not read again: it would wait for
-/// itself once a writer waits in between.
+/// Readers that come while a writer waits wait too. When that writer has finished, all of them get
+/// in before the next writer, so neither side starves. A thread that reads must not lock it for
+/// reading again: if a writer waits in between, the thread waits for itself.
 ///
 /// # Examples
 /// ```
@@ -28,118 +28,118 @@ use std::time::{Duration, Instant};
 /// ```
 pub struct RwLock<T: ?Sized> {
     poison: Poison,
-    locked: Locked<Share, T>,
+    locked: LockCell<RawRwLock, T>,
 }
 
-/// The value of a [`RwLock`] for a reader, until dropped.
+/// Access to the value of a [`RwLock`] for a reader. The lock is released when this is dropped.
 #[must_use = "a lock is released as soon as its guard is dropped"]
 pub struct RwLockReadGuard<'a, T: ?Sized> {
-    value: Shared<'a, Share, T>,
+    value: SharedAccess<'a, RawRwLock, T>,
 }
 
-/// The value of a [`RwLock`] for a writer, until dropped.
+/// Access to the value of a [`RwLock`] for a writer. The lock is released when this is dropped.
 #[must_use = "a lock is released as soon as its guard is dropped"]
 pub struct RwLockWriteGuard<'a, T: ?Sized> {
-    // In this order: poisoned before it is unlocked.
-    stake: Stake<'a>,
-    value: Exclusive<'a, Share, T>,
+    // Dropped in this order: the lock is poisoned before it is released.
+    poison_on_panic: PoisonOnPanic<'a>,
+    value: ExclusiveAccess<'a, RawRwLock, T>,
 }
 
 impl<T> RwLock<T> {
     const_fn! {
         /// An unlocked one around `value`.
         pub fn new(value: T) -> RwLock<T> {
-            RwLock { poison: Poison::new(), locked: Locked::new(Share::new(), value) }
+            RwLock { poison: Poison::new(), locked: LockCell::new(RawRwLock::new(), value) }
         }
     }
 
     /// Its value.
     ///
     /// # Errors
-    /// If a writer panicked; the value is in the error.
+    /// If a writer panicked. The value is in the error.
     pub fn into_inner(self) -> LockResult<T> {
         self.poison.judge(self.locked.into_inner())
     }
 }
 
 impl<T: ?Sized> RwLock<T> {
-    /// Waits until it may be read.
+    /// Waits until no writer has it, and locks it for reading.
     ///
     /// # Errors
-    /// If a writer panicked; the guard is in the error.
+    /// If a writer panicked. The guard is in the error.
     #[inline]
     pub fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
-        self.poison.judge(RwLockReadGuard { value: self.locked.acquire_shared_at_last() })
+        self.poison.judge(RwLockReadGuard { value: self.locked.acquire_shared_blocking() })
     }
 
-    /// Reads it if no writer has it or waits for it.
+    /// Locks it for reading if no writer has it or waits for it.
     ///
     /// # Errors
-    /// `WouldBlock` if a writer has it or waits for it, `Poisoned` as [`read`](Self::read).
+    /// `WouldBlock` if a writer has it or waits for it, `Poisoned` as for [`read`](Self::read).
     #[inline]
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
-        self.try_read_with(Patience::None)
+        self.try_read_with(WaitLimit::None)
     }
 
-    /// Waits until it may be read, but no longer than `span`.
+    /// Waits until no writer has it, but no longer than `span`, and locks it for reading.
     ///
     /// # Errors
-    /// `WouldBlock` if it could not be had in time, `Poisoned` as [`read`](Self::read).
+    /// `WouldBlock` if it did not become free in time, `Poisoned` as for [`read`](Self::read).
     pub fn try_read_for(&self, span: Duration) -> TryLockResult<RwLockReadGuard<'_, T>> {
-        self.try_read_with(Patience::of(span))
+        self.try_read_with(WaitLimit::of(span))
     }
 
-    /// Waits until it may be read, but not beyond `deadline`.
+    /// Waits until no writer has it, but not beyond `deadline`, and locks it for reading.
     ///
     /// # Errors
     /// As [`try_read_for`](Self::try_read_for).
     pub fn try_read_until(&self, deadline: Instant) -> TryLockResult<RwLockReadGuard<'_, T>> {
-        self.try_read_with(Patience::until(deadline))
+        self.try_read_with(WaitLimit::until(deadline))
     }
 
-    fn try_read_with(&self, patience: Patience) -> TryLockResult<RwLockReadGuard<'_, T>> {
-        let value = self.locked.acquire_shared(patience).ok_or(TryLockError::WouldBlock)?;
+    fn try_read_with(&self, limit: WaitLimit) -> TryLockResult<RwLockReadGuard<'_, T>> {
+        let value = self.locked.acquire_shared(limit).ok_or(TryLockError::WouldBlock)?;
         Ok(self.poison.judge(RwLockReadGuard { value })?)
     }
 
-    /// Waits until nobody else has it.
+    /// Waits until no other thread has it, and locks it for writing.
     ///
     /// # Errors
-    /// If a writer panicked; the guard is in the error.
+    /// If a writer panicked. The guard is in the error.
     #[inline]
     pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
-        let value = self.locked.acquire_at_last();
-        self.poison.judge(RwLockWriteGuard { stake: self.poison.enter(), value })
+        let value = self.locked.acquire_blocking();
+        self.poison.judge(RwLockWriteGuard { poison_on_panic: self.poison.enter(), value })
     }
 
-    /// Writes it if nobody has it or waits for it.
+    /// Locks it for writing if no thread has it or waits for it.
     ///
     /// # Errors
-    /// `WouldBlock` if somebody has it or waits for it, `Poisoned` as [`write`](Self::write).
+    /// `WouldBlock` if a thread has it or waits for it, `Poisoned` as for [`write`](Self::write).
     #[inline]
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
-        self.try_write_with(Patience::None)
+        self.try_write_with(WaitLimit::None)
     }
 
-    /// Waits until nobody else has it, but no longer than `span`.
+    /// Waits until no other thread has it, but no longer than `span`, and locks it for writing.
     ///
     /// # Errors
-    /// `WouldBlock` if it could not be had in time, `Poisoned` as [`write`](Self::write).
+    /// `WouldBlock` if it did not become free in time, `Poisoned` as for [`write`](Self::write).
     pub fn try_write_for(&self, span: Duration) -> TryLockResult<RwLockWriteGuard<'_, T>> {
-        self.try_write_with(Patience::of(span))
+        self.try_write_with(WaitLimit::of(span))
     }
 
-    /// Waits until nobody else has it, but not beyond `deadline`.
+    /// Waits until no other thread has it, but not beyond `deadline`, and locks it for writing.
     ///
     /// # Errors
     /// As [`try_write_for`](Self::try_write_for).
     pub fn try_write_until(&self, deadline: Instant) -> TryLockResult<RwLockWriteGuard<'_, T>> {
-        self.try_write_with(Patience::until(deadline))
+        self.try_write_with(WaitLimit::until(deadline))
     }
 
-    fn try_write_with(&self, patience: Patience) -> TryLockResult<RwLockWriteGuard<'_, T>> {
-        let value = self.locked.acquire(patience).ok_or(TryLockError::WouldBlock)?;
-        Ok(self.poison.judge(RwLockWriteGuard { stake: self.poison.enter(), value })?)
+    fn try_write_with(&self, limit: WaitLimit) -> TryLockResult<RwLockWriteGuard<'_, T>> {
+        let value = self.locked.acquire(limit).ok_or(TryLockError::WouldBlock)?;
+        Ok(self.poison.judge(RwLockWriteGuard { poison_on_panic: self.poison.enter(), value })?)
     }
 
     /// Whether a writer panicked.
@@ -148,23 +148,23 @@ impl<T: ?Sized> RwLock<T> {
         self.poison.get()
     }
 
-    /// Says that its value is in order again.
+    /// Declares the value valid again after a panic.
     #[inline]
     pub fn clear_poison(&self) {
         self.poison.clear();
     }
 
-    /// Its value, by who has the lock to itself.
+    /// Its value, without locking: the exclusive reference shows that no other thread has it.
     ///
     /// # Errors
-    /// If a writer panicked; the reference is in the error.
+    /// If a writer panicked. The reference is in the error.
     pub fn get_mut(&mut self) -> LockResult<&mut T> {
         self.poison.judge(self.locked.get_mut())
     }
 }
 
 impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
-    /// Lets other readers in and reads on, with no writer in between.
+    /// Turns the writer into a reader, and lets other readers in. No writer comes in between.
     ///
     /// # Examples
     /// ```
@@ -176,7 +176,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     /// assert_eq!((*reader, *lock.read().unwrap()), (1, 1));
     /// ```
     pub fn downgrade(this: Self) -> RwLockReadGuard<'a, T> {
-        drop(this.stake);
+        drop(this.poison_on_panic);
         RwLockReadGuard { value: this.value.downgrade() }
     }
 }

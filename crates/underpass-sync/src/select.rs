@@ -1,19 +1,19 @@
-//! Waiting for the first of several channels.
+//! Select: waiting for the first of several channels.
 
 use crate::mpmc::{Enrolled, Receiver, RecvError, SendError, Sender, TryRecvError, TrySendError};
+use crate::runtime::{Awaited, Control, Wait, WaitLimit, Woken, me, suspend};
+use crate::select_token::SelectToken;
 use crate::semaphore::Cancelled;
-use crate::token::Token;
-use crate::waiter::{Awaited, Control, Patience, Wait, Woken, me, suspend};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Several things that could be done with channels, the first of which that can be done is done: in
-/// the spirit of crossbeam's `Select`, with a function for each case.
+/// A set of cases, each a receive or a send on a channel. The first case that is ready is executed.
+/// It resembles crossbeam's `Select`, but each case has a function.
 ///
-/// A channel whose other end is gone counts as one with which something can be done. If several can
-/// be done at once, which one is left open, and none is left out for ever.
+/// A case whose channel has lost its other end counts as ready. If several cases are ready at once,
+/// any of them may be chosen, but none is passed over for ever.
 ///
 /// # Examples
 /// ```
@@ -35,17 +35,18 @@ use std::time::{Duration, Instant};
 #[must_use = "nothing is done before `wait`"]
 pub struct Select<'a, R> {
     cases: Vec<Box<dyn Case<R> + 'a>>,
-    patience: Patience,
+    limit: WaitLimit,
     late: Option<Box<dyn FnOnce() -> R + 'a>>,
 }
 
-/// Something that could be done with a channel.
+/// A receive or a send on a channel.
 trait Case<R> {
-    /// Does it, if it can be done now.
+    /// Executes the case if it is ready. Returns whether it did.
     fn attempt(&mut self) -> bool;
-    /// Waits for it with `token` as case `number` while `then` runs. `false`: it can be done now.
-    fn enroll(&mut self, token: &Arc<Token>, number: usize, then: &mut dyn FnMut()) -> bool;
-    /// It was done: goes on with the result.
+    /// Waits as case `number` of the select of `token` while `then` runs. Returns `false` without
+    /// waiting if the case is ready.
+    fn enroll(&mut self, token: &Arc<SelectToken>, number: usize, then: &mut dyn FnMut()) -> bool;
+    /// The case was executed: calls its function with the result.
     fn finish(self: Box<Self>) -> R;
 }
 
@@ -63,12 +64,12 @@ struct SendCase<'a, T, F> {
 }
 
 impl<'a, R> Select<'a, R> {
-    /// With no cases yet.
+    /// A select without cases.
     pub fn new() -> Self {
-        Self { cases: Vec::new(), patience: Patience::Endless, late: None }
+        Self { cases: Vec::new(), limit: WaitLimit::Endless, late: None }
     }
 
-    /// Receives from `receiver`, and goes on with `then`.
+    /// Adds a case that receives from `receiver` and then calls `then`.
     pub fn recv<T: 'a>(
         mut self,
         receiver: &'a (impl AsRef<Receiver<T>> + ?Sized),
@@ -79,8 +80,8 @@ impl<'a, R> Select<'a, R> {
         self
     }
 
-    /// Sends `message` to `sender`, and goes on with `then`. If something else is done, the message
-    /// is dropped.
+    /// Adds a case that sends `message` to `sender` and then calls `then`. If another case is
+    /// executed, the message is dropped.
     pub fn send<T: 'a>(
         mut self,
         sender: &'a (impl AsRef<Sender<T>> + ?Sized),
@@ -92,28 +93,28 @@ impl<'a, R> Select<'a, R> {
         self
     }
 
-    /// Goes on with `late` if nothing can be done for `span`.
+    /// Calls `late` if no case becomes ready for `span`.
     pub fn timeout(self, span: Duration, late: impl FnOnce() -> R + 'a) -> Self {
-        self.give_up(Patience::of(span), late)
+        self.give_up(WaitLimit::of(span), late)
     }
 
-    /// Goes on with `late` if nothing can be done until `deadline`.
+    /// Calls `late` if no case becomes ready until `deadline`.
     pub fn deadline(self, deadline: Instant, late: impl FnOnce() -> R + 'a) -> Self {
-        self.give_up(Patience::until(deadline), late)
+        self.give_up(WaitLimit::until(deadline), late)
     }
 
-    /// Goes on with `late` if nothing can be done now.
+    /// Calls `late` if no case is ready now.
     pub fn or_else(self, late: impl FnOnce() -> R + 'a) -> Self {
-        self.give_up(Patience::None, late)
+        self.give_up(WaitLimit::None, late)
     }
 
-    fn give_up(mut self, patience: Patience, late: impl FnOnce() -> R + 'a) -> Self {
-        self.patience = patience;
+    fn give_up(mut self, limit: WaitLimit, late: impl FnOnce() -> R + 'a) -> Self {
+        self.limit = limit;
         self.late = Some(Box::new(late));
         self
     }
 
-    /// Waits until something can be done, does it, and gives what its function makes of it.
+    /// Waits until a case is ready, executes it, and returns the result of its function.
     ///
     /// # Errors
     /// If the thread is cancelled while it waits.
@@ -133,10 +134,10 @@ impl<'a, R> Select<'a, R> {
     }
 
     fn choose(&mut self) -> Chosen {
-        // Relaxed: only that it changes matters. None is always first.
+        // Relaxed: it only has to change. It makes each case the first in turn.
         static TURN: AtomicUsize = AtomicUsize::new(0);
         let cases = self.cases.len();
-        // Models begin alike each time.
+        // Models have to begin alike each time.
         if cases > 1 && !cfg!(underpass_loom) {
             self.cases.rotate_left(TURN.fetch_add(1, Ordering::Relaxed) % cases);
         }
@@ -144,23 +145,23 @@ impl<'a, R> Select<'a, R> {
             if let Some(number) = self.cases.iter_mut().position(|case| case.attempt()) {
                 return Chosen::Case(number);
             }
-            if self.patience == Patience::None {
+            if self.limit == WaitLimit::None {
                 return Chosen::Late;
             }
-            let mut wait = Waits { me: me(), token: Token::new(), patience: self.patience, ended: None };
+            let mut wait = Waits { me: me(), token: SelectToken::new(), limit: self.limit, ended: None };
             wait.enroll(&mut self.cases, 0);
             match (wait.ended, wait.token.chosen()) {
                 (Some(Woken::Woken), Some(number)) => return Chosen::Case(number),
                 (Some(Woken::Late), _) => return Chosen::Late,
                 (Some(Woken::Cancelled), _) => return Chosen::Cancelled,
-                // One of the cases was ready by then.
+                // A case had become ready by then.
                 _ => {}
             }
         }
     }
 }
 
-/// How a select ended.
+/// The end of a select.
 enum Chosen {
     Case(usize),
     Late,
@@ -170,31 +171,33 @@ enum Chosen {
 /// One attempt to wait for all cases at once.
 struct Waits {
     me: &'static Control,
-    token: Arc<Token>,
-    patience: Patience,
+    token: Arc<SelectToken>,
+    limit: WaitLimit,
     /// How the suspension ended, if there was one.
     ended: Option<Woken>,
 }
 
 impl Waits {
-    /// Puts the thread into the lists of `cases`, the first of which has `number`, and suspends it.
+    /// Puts the thread into the lists of all `cases`, and then suspends it. `number` is the number
+    /// of the first case.
     fn enroll<R>(&mut self, cases: &mut [Box<dyn Case<R> + '_>], number: usize) {
         let Some((first, others)) = cases.split_first_mut() else { return self.suspend() };
         let token = Arc::clone(&self.token);
-        // If it is ready but the token is decided, a wake is under way, which is to be waited for.
+        // A case may be ready although the token is decided already. Then a wake-up is under way,
+        // and the thread has to wait for it.
         if !first.enroll(&token, number, &mut || self.enroll(others, number + 1)) && !token.abandon() {
             self.suspend();
         }
     }
 
     fn suspend(&mut self) {
-        self.ended = Some(suspend(self.me, &*self.token, self.patience.deadline_ns(), true));
+        self.ended = Some(suspend(self.me, &*self.token, self.limit.deadline_ns(), true));
     }
 }
 
-impl Wait for Token {
+impl Wait for SelectToken {
     fn abandon(&self, _who: &'static Control) -> bool {
-        Token::abandon(self)
+        SelectToken::abandon(self)
     }
 
     fn describe(&self) -> Awaited {
@@ -216,7 +219,7 @@ impl<R, T, F: FnOnce(Result<T, RecvError>) -> R> Case<R> for ReceiveCase<'_, T, 
         self.result.is_some()
     }
 
-    fn enroll(&mut self, token: &Arc<Token>, number: usize, then: &mut dyn FnMut()) -> bool {
+    fn enroll(&mut self, token: &Arc<SelectToken>, number: usize, then: &mut dyn FnMut()) -> bool {
         match self.receiver.channel().enroll_receiver(token, number, then) {
             Enrolled::Ready => return false,
             Enrolled::Chosen(message) => self.result = Some(message.ok_or(RecvError::Disconnected)),
@@ -243,7 +246,7 @@ impl<R, T, F: FnOnce(Result<(), SendError<T>>) -> R> Case<R> for SendCase<'_, T,
         self.result.is_some()
     }
 
-    fn enroll(&mut self, token: &Arc<Token>, number: usize, then: &mut dyn FnMut()) -> bool {
+    fn enroll(&mut self, token: &Arc<SelectToken>, number: usize, then: &mut dyn FnMut()) -> bool {
         let Some(message) = self.message.take() else { return true };
         let (enrolled, kept) = self.sender.channel().enroll_sender(message, token, number, then);
         self.message = kept;

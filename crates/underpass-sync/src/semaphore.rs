@@ -1,17 +1,18 @@
-//! A number of permits.
+//! A counting semaphore.
 
-use crate::queue::{Held, Place, Queue, Verdict};
-use crate::waiter::{Patience, Woken, const_fn, me, wake};
-use crate::waiting::{Waiting, nobody};
+use crate::queue_wait::{QueueWait, nobody};
+use crate::runtime::{WaitLimit, Woken, const_fn, me, wake};
+use crate::wait_queue::{ListEnd, QueueGuard, Verdict, WaitQueue};
 use std::error::Error;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// Threads that are woken for each time inside.
+/// How many threads are woken in each visit to the queue.
 const BATCH: usize = 16;
 
-/// A number of permits, which threads take and give back, or add. First come, first served: permits
-/// go to who has waited longest, and nobody who comes later gets in before, even if it wants fewer.
+/// A number of permits, which threads take, give back, and add. It is first come, first served:
+/// permits go to the thread that has waited longest. No later one gets in before, even if it wants
+/// fewer permits.
 ///
 /// # Examples
 /// ```
@@ -23,11 +24,11 @@ const BATCH: usize = 16;
 /// # drop(other);
 /// ```
 pub struct Semaphore {
-    /// Permits that are there, and waiters with the number that each wants.
-    waiters: Queue<usize, usize, 1>,
+    /// The number of free permits, and the waiters with the numbers that they want.
+    waiters: WaitQueue<usize, usize, 1>,
 }
 
-/// Permits of a [`Semaphore`], given back when dropped.
+/// Permits of a [`Semaphore`]. They are given back when this is dropped.
 #[must_use = "permits are given back as soon as this is dropped"]
 #[derive(Debug)]
 pub struct Permit<'a> {
@@ -53,10 +54,10 @@ impl fmt::Debug for Cancelled {
     }
 }
 
-/// Why there was no permit in time.
+/// Why no permit was taken in time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum AcquireTimeoutError {
-    /// The time is over: try again, or with more patience.
+    /// The time is over: try again, or wait longer.
     Timeout,
     /// The thread was asked to end while it waited: let it end.
     Cancelled,
@@ -83,9 +84,9 @@ impl fmt::Debug for AcquireTimeoutError {
 
 impl Semaphore {
     const_fn! {
-        /// One with that many permits.
+        /// A semaphore with `permits` permits.
         pub fn new(permits: usize) -> Semaphore {
-            Semaphore { waiters: Queue::new(permits) }
+            Semaphore { waiters: WaitQueue::new(permits) }
         }
     }
 
@@ -98,26 +99,26 @@ impl Semaphore {
         self.acquire_many(1)
     }
 
-    /// Waits for so many permits at once.
+    /// Waits for `permits` permits at once.
     ///
     /// # Errors
     /// If the thread is cancelled.
     #[inline]
     pub fn acquire_many(&self, permits: usize) -> Result<Permit<'_>, Cancelled> {
-        match self.take(permits, Patience::Endless) {
+        match self.take(permits, WaitLimit::Endless) {
             Ok(permit) => Ok(permit),
-            // Without a deadline it can't be late.
+            // Without a deadline the wait can't end late.
             Err(_) => Err(Cancelled),
         }
     }
 
-    /// A permit, if one is free and nobody waits.
+    /// Takes a permit, if one is free and no thread waits.
     #[inline]
     pub fn try_acquire(&self) -> Option<Permit<'_>> {
         self.try_acquire_many(1)
     }
 
-    /// So many permits, if they are free and nobody waits.
+    /// Takes `permits` permits, if they are free and no thread waits.
     #[inline]
     pub fn try_acquire_many(&self, permits: usize) -> Option<Permit<'_>> {
         let mut held = self.waiters.lock();
@@ -129,10 +130,10 @@ impl Semaphore {
     /// # Errors
     /// If none is free in time, or the thread is cancelled.
     pub fn acquire_timeout(&self, span: Duration) -> Result<Permit<'_>, AcquireTimeoutError> {
-        self.take(1, Patience::of(span))
+        self.take(1, WaitLimit::of(span))
     }
 
-    /// Waits for so many permits, but not beyond `deadline`.
+    /// Waits for `permits` permits, but not beyond `deadline`.
     ///
     /// # Errors
     /// If they are not free in time, or the thread is cancelled.
@@ -141,13 +142,13 @@ impl Semaphore {
         permits: usize,
         deadline: Instant,
     ) -> Result<Permit<'_>, AcquireTimeoutError> {
-        self.take(permits, Patience::until(deadline))
+        self.take(permits, WaitLimit::until(deadline))
     }
 
     /// Adds permits, or gives back ones that were [forgotten](Permit::forget).
     ///
     /// # Panics
-    /// If there were more than `usize::MAX`.
+    /// If there would be more than `usize::MAX`.
     #[inline]
     pub fn release(&self, permits: usize) {
         let mut held = self.waiters.lock();
@@ -161,14 +162,14 @@ impl Semaphore {
         self.hand_out(held);
     }
 
-    /// Permits that are free at this moment.
+    /// How many permits are free now.
     pub fn available(&self) -> usize {
         *self.waiters.lock()
     }
 
-    /// Takes permits that are there, unless others wait.
+    /// Takes free permits, unless others wait.
     #[inline]
-    fn free(held: &mut Held<'_, usize, usize, 1>, permits: usize) -> bool {
+    fn free(held: &mut QueueGuard<'_, usize, usize, 1>, permits: usize) -> bool {
         let free = **held >= permits && held.is_empty(0);
         if free {
             **held -= permits;
@@ -177,37 +178,37 @@ impl Semaphore {
     }
 
     #[inline]
-    fn take(&self, permits: usize, patience: Patience) -> Result<Permit<'_>, AcquireTimeoutError> {
+    fn take(&self, permits: usize, limit: WaitLimit) -> Result<Permit<'_>, AcquireTimeoutError> {
         let mut held = self.waiters.lock();
         if !Self::free(&mut held, permits) {
-            self.wait(held, permits, patience)?;
+            self.wait(held, permits, limit)?;
         }
         Ok(Permit { of: self, permits })
     }
 
     fn wait(
         &self,
-        held: Held<'_, usize, usize, 1>,
+        held: QueueGuard<'_, usize, usize, 1>,
         permits: usize,
-        patience: Patience,
+        limit: WaitLimit,
     ) -> Result<(), AcquireTimeoutError> {
         let me = me();
-        let (woken, _) = held.enlist(me, 0, Place::Back, permits, |entry| {
-            Waiting::new(entry, "a semaphore", self, &nobody).suspend(me, patience, true)
+        let (woken, _) = held.enlist(me, 0, ListEnd::Back, permits, |entry| {
+            QueueWait::new(entry, "a semaphore", self, &nobody).suspend(me, limit, true)
         });
         let error = match woken {
             Woken::Woken => return Ok(()),
             Woken::Late => AcquireTimeoutError::Timeout,
             Woken::Cancelled => AcquireTimeoutError::Cancelled,
         };
-        // Who waited behind us may want fewer.
+        // Waiters behind us may want fewer permits.
         self.hand_out(self.waiters.lock());
         Err(error)
     }
 
-    /// Gives what is there to who has waited longest.
+    /// Gives free permits to the threads that have waited longest.
     #[inline]
-    fn hand_out<'a>(&'a self, mut held: Held<'a, usize, usize, 1>) {
+    fn hand_out<'a>(&'a self, mut held: QueueGuard<'a, usize, usize, 1>) {
         while !held.is_empty(0) {
             let mut some = [None; BATCH];
             for one in &mut some {
@@ -231,7 +232,7 @@ impl Semaphore {
 }
 
 impl Permit<'_> {
-    /// Keeps the permits for ever, or until [`Semaphore::release`].
+    /// Keeps the permits for ever, or until [`Semaphore::release`] adds them again.
     ///
     /// # Examples
     /// ```
@@ -245,7 +246,7 @@ impl Permit<'_> {
         self.permits = 0;
     }
 
-    /// How many they are.
+    /// How many permits these are.
     pub fn permits(&self) -> usize {
         self.permits
     }
@@ -274,13 +275,14 @@ mod tests {
     use underpass_threads::{spawn, yield_now};
 
     #[test]
-    fn permits_go_to_who_came_first() {
+    fn permits_go_to_the_first_waiter() {
         let shared = Arc::new((Semaphore::new(0), Mutex::new(Vec::new())));
         let threads: Vec<_> = (0..10)
             .map(|number| {
                 let other = shared.clone();
                 let thread = spawn(move || {
-                    // The last wants fewer than those before, and gets them no sooner.
+                    // The last thread wants fewer permits than those before it, and gets them no
+                    // sooner.
                     other.0.acquire_many(if number == 9 { 1 } else { 2 }).unwrap().forget();
                     other.1.lock().unwrap().push(number);
                 });
@@ -293,15 +295,15 @@ mod tests {
         for number in 0..9 {
             assert!(shared.0.try_acquire().is_none(), "others wait");
             shared.0.release(1);
-            // The last one is content with that, and may have run by now.
+            // That is enough for the last thread, which may have run by now.
             let served = shared.1.lock().unwrap().len();
-            assert!(served == number || number == 9, "one isn't enough for who is next");
+            assert!(served == number || number == 9, "one permit isn't enough for the next waiter");
             shared.0.release(1);
             while shared.1.lock().unwrap().len() <= number {
                 yield_now();
             }
         }
-        // One is enough for the last.
+        // One more is enough for the last thread.
         shared.0.release(1);
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(*shared.1.lock().unwrap(), (0..10).collect::<Vec<_>>());

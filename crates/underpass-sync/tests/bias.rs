@@ -1,4 +1,5 @@
-//! Locks that have had an owner for long and lose it, again and again, among threads of all kinds.
+//! Locks that are biased for long, and lose their bias again and again, used by threads of all
+//! kinds.
 
 mod crew;
 
@@ -9,7 +10,7 @@ use underpass_sync::{Condvar, Mutex, Semaphore};
 use underpass_threads::{Builder, JoinHandle, yield_now};
 
 const SEEDS: u64 = 4;
-/// Uses in a row that give a lock an owner, and some.
+/// More uses in a row than a lock needs to become biased.
 const LONG: u64 = 3000;
 
 #[derive(Default)]
@@ -22,7 +23,7 @@ struct Shared {
 impl Shared {
     fn add(&self, then: impl FnOnce()) {
         let mut sum = self.sum.lock().unwrap();
-        // Relaxed: the mutex's own synchronization has to do.
+        // Relaxed: the mutex itself has to synchronize.
         assert_eq!(self.inside.fetch_add(1, Ordering::Relaxed), 0);
         *sum += 1;
         then();
@@ -30,7 +31,7 @@ impl Shared {
     }
 }
 
-/// Long runs of one thread, and single uses in between; gives how many they were.
+/// Long runs of uses by one thread, and single uses in between. Returns how many uses there were.
 fn use_often(shared: &Shared, seats: &Semaphore, chance: &mut Chance) -> u64 {
     let mut uses = 0;
     for _ in 0..12 {
@@ -41,7 +42,7 @@ fn use_often(shared: &Shared, seats: &Semaphore, chance: &mut Chance) -> u64 {
             assert_eq!(seats.available(), 0, "there is one");
             drop(seat);
         }
-        // Somebody may wait for it in vain, with a deadline, or with the lock in hand.
+        // Others may wait for it: in vain, with a deadline, or while this thread holds it.
         shared.add(|| chance.dawdle());
         let sum = shared.sum.lock().unwrap();
         drop(shared.changed.wait_timeout(sum, chance.moment()).unwrap());
@@ -56,12 +57,12 @@ fn migrating(seed: u64, shared: &Arc<(Shared, Semaphore)>) -> JoinHandle<u64> {
     let body = move || {
         let uses = use_often(&shared.0, &shared.1, &mut chance);
         for _ in 0..200 {
-            // Taken on one kernel thread and, maybe, released on another.
+            // Taken on one kernel thread and, perhaps, released on another.
             shared.0.add(yield_now);
         }
         uses + 200
     };
-    // SAFETY: it keeps nothing that belongs to a kernel thread.
+    // SAFETY: the body keeps nothing that belongs to a kernel thread.
     unsafe { Builder::new().migrating() }.spawn(body).unwrap()
 }
 

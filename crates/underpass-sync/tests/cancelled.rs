@@ -1,5 +1,5 @@
-//! Threads that are cancelled while they wait, at any moment: what can be interrupted says so, the
-//! rest goes on, and nothing is lost.
+//! Threads that are cancelled at any moment while they wait. Waits that can be interrupted report
+//! it, the others go on, and nothing is lost.
 
 mod crew;
 
@@ -11,7 +11,7 @@ use underpass_threads::{cancelled, spawn, yield_now};
 
 const SEEDS: u64 = 40;
 
-/// Waits in each way, again and again, until it is cancelled; counts what it got.
+/// Each thread waits in each way, again and again, until it is cancelled, and counts what it got.
 struct Everything {
     permits: Semaphore,
     sum: Mutex<u64>,
@@ -21,8 +21,8 @@ struct Everything {
 }
 
 #[test]
-fn whoever_is_cancelled_leaves_all_in_order() {
-    let _watchdog = watchdog("whoever_is_cancelled_leaves_all_in_order");
+fn a_cancelled_waiter_leaves_all_in_order() {
+    let _watchdog = watchdog("a_cancelled_waiter_leaves_all_in_order");
     for seed in 0..SEEDS {
         println!("seed {seed}");
         let all = Arc::new(Everything {
@@ -46,7 +46,7 @@ fn whoever_is_cancelled_leaves_all_in_order() {
                                 Err(Cancelled) => assert!(cancelled()),
                             },
                             1 => match sender.send(1) {
-                                // Relaxed: read after all have been joined.
+                                // Relaxed: it is read after all threads have been joined.
                                 Ok(()) => drop(all.sent.fetch_add(1, Ordering::Relaxed)),
                                 Err(error) => assert!(cancelled() && error.into_inner() == 1),
                             },
@@ -56,7 +56,7 @@ fn whoever_is_cancelled_leaves_all_in_order() {
                             },
                             3 => {
                                 let sum = all.sum.lock().unwrap();
-                                // Nobody notifies it: its end is the cancellation.
+                                // No thread notifies it: the wait ends by cancellation.
                                 let mut sum = all.never.wait(sum).unwrap();
                                 assert!(cancelled());
                                 *sum += 1;
@@ -77,7 +77,7 @@ fn whoever_is_cancelled_leaves_all_in_order() {
                             }
                         }
                     }
-                    // Locks are had all the same.
+                    // A cancelled thread still gets locks.
                     *all.sum.lock().unwrap() += 1;
                     (added + 1, received)
                 })
@@ -103,15 +103,15 @@ fn whoever_is_cancelled_leaves_all_in_order() {
 }
 
 #[test]
-fn a_barrier_is_not_left_by_one_who_is_cancelled() {
-    let _watchdog = watchdog("a_barrier_is_not_left_by_one_who_is_cancelled");
+fn a_cancelled_thread_does_not_leave_a_barrier() {
+    let _watchdog = watchdog("a_cancelled_thread_does_not_leave_a_barrier");
     for seed in 0..SEEDS {
         let (barrier, before) = (Arc::new(Barrier::new(4)), Arc::new(AtomicU64::new(0)));
         let (with, counted) = (barrier.clone(), before.clone());
         let early = spawn(move || {
             counted.fetch_add(1, Ordering::Relaxed);
             with.wait();
-            // Relaxed: the barrier's own synchronization has to do.
+            // Relaxed: the barrier itself has to synchronize.
             counted.load(Ordering::Relaxed)
         });
         early.thread().cancel();

@@ -1,4 +1,4 @@
-//! Threads that lock each other out are found and named, and nobody else is.
+//! Threads that deadlock are found and named, and no others.
 #![cfg(not(underpass_loom))]
 
 mod crew;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use underpass_sync::{Mutex, RwLock};
 use underpass_threads::{Builder, Deadlock, deadlocks, dump, spawn, yield_now};
 
-/// The names in the first deadlock that is found, from the first in the alphabet on.
+/// The names in the first deadlock that is found, beginning with the alphabetically first.
 fn names(deadlock: &Deadlock) -> Vec<String> {
     let name = |thread: &underpass_threads::Deadlocked| thread.name.as_deref().unwrap_or("?").to_owned();
     let mut names: Vec<_> = deadlock.threads.iter().map(name).collect();
@@ -21,7 +21,7 @@ fn names(deadlock: &Deadlock) -> Vec<String> {
     names
 }
 
-/// Waits until a deadlock is found that `is` the one.
+/// Waits until a deadlock is found for which `is` returns `true`.
 fn until(is: impl Fn(&Deadlock) -> bool) -> Deadlock {
     loop {
         if let Some(found) = deadlocks().into_iter().find(&is) {
@@ -30,12 +30,12 @@ fn until(is: impl Fn(&Deadlock) -> bool) -> Deadlock {
     }
 }
 
-/// Whether a dump shows that the thread of this name waits.
+/// Whether a dump shows that the thread called `name` waits.
 fn waits(name: &str) -> bool {
     dump().threads.iter().any(|thread| thread.name.as_deref() == Some(name) && thread.awaited.is_some())
 }
 
-/// What the child is: three philosophers, of whom one is a kernel thread.
+/// The body of the child process: three philosophers. One of them is a kernel thread.
 fn philosophers() {
     let forks: [Arc<Mutex<u32>>; 3] = std::array::from_fn(|_| Arc::default());
     let (met, all_met) = mpsc::channel();
@@ -48,7 +48,7 @@ fn philosophers() {
             let eats = move || {
                 let _left = left.lock().unwrap();
                 met.send(()).unwrap();
-                // In the kernel: all have their left fork.
+                // In the kernel, until all have their left fork.
                 underpass_threads::blocking(move || may_go.recv().unwrap());
                 drop(right.lock());
             };
@@ -68,7 +68,7 @@ fn philosophers() {
     assert!(said.contains(&found.to_string()), "{said}");
     assert!(said.contains("waits for") && said.contains("held by 'Ben' ("), "{said}");
     println!("as expected");
-    // It is told on the standard error output without being asked for.
+    // The deadlock is reported on standard error without a request.
     loop {
         std::thread::park();
     }
@@ -94,11 +94,11 @@ fn threads_that_lock_each_other_out_are_named_unasked() {
 }
 
 #[test]
-fn who_joins_a_thread_that_waits_for_his_lock_is_named() {
+fn a_thread_that_joins_a_waiter_for_its_own_lock_is_named() {
     let _dog = watchdog("joins and locks");
     let lock: Arc<Mutex<()>> = Arc::default();
     let inner = lock.clone();
-    // Both stay as they are until the process ends.
+    // Both threads stay as they are until the process ends.
     drop(Builder::new().name("joins").spawn(move || {
         let _held = lock.lock().unwrap();
         let joined = Builder::new().name("joined").spawn(move || drop(inner.lock())).unwrap();
@@ -136,9 +136,9 @@ fn writers_of_two_locks_are_named() {
 }
 
 #[test]
-fn who_gives_up_or_goes_on_is_in_no_deadlock() {
+fn a_thread_that_gives_up_or_goes_on_is_in_no_deadlock() {
     let _dog = watchdog("no deadlock");
-    // Two that would lock each other out, but for a deadline.
+    // Two threads that would deadlock, but for a deadline.
     let (a, b): (Arc<Mutex<()>>, Arc<Mutex<()>>) = Default::default();
     let (inner_a, inner_b) = (a.clone(), b.clone());
     let (let_go, may_go) = mpsc::channel::<()>();
@@ -160,7 +160,7 @@ fn who_gives_up_or_goes_on_is_in_no_deadlock() {
     assert!(deadlocks().iter().all(none));
     impatient.unwrap().join().unwrap();
     patient.unwrap().join().unwrap();
-    // Very many who contend, all the time.
+    // Many threads that contend all the time.
     let lock: Arc<Mutex<u64>> = Arc::default();
     let contends = |lock: Arc<Mutex<u64>>| {
         move || {

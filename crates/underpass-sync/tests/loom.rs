@@ -1,27 +1,28 @@
-//! Every interleaving of the primitives, for small cases. Run as CONTRIBUTING.md says; empty
-//! otherwise.
+//! Loom models of the primitives: every interleaving of small cases. CONTRIBUTING.md says how to
+//! run them. Without `--cfg underpass_loom` this file is empty.
 //!
-//! A lost wake-up is a deadlock, which loom reports; a node that is used after its owner left is a
-//! race on its cell, which loom reports too; and the stand-in for the runtime fails when a thread
-//! is woken twice. A deadline passes at any moment.
+//! Loom reports a lost wake-up as a deadlock. It reports a node that is used after its owner left
+//! as a race on its cell. The stand-in for the runtime fails when a thread is woken twice. A
+//! deadline passes at any moment.
 #![cfg(underpass_loom)]
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use std::time::Duration;
-use underpass_sync::{Barrier, Condvar, Mutex, Once, RwLock, Select, Semaphore, Spin, mpmc, stand_on};
+use underpass_sync::{Barrier, Condvar, Mutex, Once, RwLock, Select, Semaphore, SpinLock, mpmc, stand_on};
 
 const SOON: Duration = Duration::from_secs(1);
 
-/// Explores with at most so many preemptions, where all of them would take too long.
+/// Explores the model with at most `preemptions` preemptions, where all schedules would take too
+/// long.
 fn bounded(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(model);
 }
 
-/// Runs `bodies` at once, the last of them here.
+/// Runs `bodies` at once, the last of them on this thread.
 fn together<const N: usize>(bodies: [Box<dyn FnOnce() + Send>; N]) {
     let mut bodies: Vec<_> = bodies.into();
     let last = bodies.pop().unwrap();
@@ -30,8 +31,8 @@ fn together<const N: usize>(bodies: [Box<dyn FnOnce() + Send>; N]) {
     others.into_iter().for_each(|other| other.join().unwrap());
 }
 
-/// A counter under a spin lock; loom checks that nobody else is in the cell.
-type Counter = Arc<(Spin, loom::cell::UnsafeCell<u32>)>;
+/// A counter under a spin lock. Loom checks that only one thread at a time is in the cell.
+type Counter = Arc<(SpinLock, loom::cell::UnsafeCell<u32>)>;
 
 fn count(counter: &Counter) {
     let mut inside = counter.0.enter();
@@ -42,7 +43,7 @@ fn count(counter: &Counter) {
     inside.hint(times);
 }
 
-/// What runs on kernel thread `on` and counts so often.
+/// A body that runs on kernel thread `on` and counts `often` times.
 fn counting(counter: &Counter, on: usize, often: usize) -> Box<dyn FnOnce() + Send> {
     let counter = Shared(counter.clone());
     Box::new(move || {
@@ -61,7 +62,7 @@ fn a_spin_lock_excludes_two() {
     });
 }
 
-/// One that is biased towards kernel thread 16, on which the caller is now.
+/// A counter that is biased towards kernel thread 16, on which the caller is now.
 fn biased_counter() -> Counter {
     let counter = Counter::default();
     stand_on(16);
@@ -79,10 +80,10 @@ fn a_biased_spin_lock_excludes_two() {
 }
 
 #[test]
-fn the_right_to_a_spin_lock_goes_to_another() {
+fn the_bias_of_a_spin_lock_moves_to_another_thread() {
     bounded(3, || {
         let counter = biased_counter();
-        // The other is there often enough to be given the right, while the first may be about to
+        // The second thread enters often enough to get the bias, while the first may be about to
         // use its own.
         together([counting(&counter, 32, 3), counting(&counter, 16, 1)]);
         assert_eq!(counter.0.hints(), 6);
@@ -90,10 +91,10 @@ fn the_right_to_a_spin_lock_goes_to_another() {
 }
 
 #[test]
-fn a_spin_lock_is_anothers_by_the_flag_of_one_who_was_back() {
+fn a_spin_lock_passes_to_another_by_the_flag_of_a_returned_owner() {
     bounded(4, || {
         let counter = biased_counter();
-        // The first loses its right, is back, and so gives its flag up to the other.
+        // The first thread loses the bias and comes back, which frees its flag for the other one.
         for on in [32, 16, 32, 32] {
             stand_on(on);
             count(&counter);
@@ -103,7 +104,7 @@ fn a_spin_lock_is_anothers_by_the_flag_of_one_who_was_back() {
     });
 }
 
-/// One that is biased towards kernel thread 16, on which the caller is now.
+/// A mutex that is biased towards kernel thread 16, on which the caller is now.
 fn biased_mutex() -> Arc<Mutex<i32>> {
     let mutex = Arc::new(Mutex::new(0));
     stand_on(16);
@@ -128,7 +129,7 @@ fn a_biased_mutex_excludes_two() {
 }
 
 #[test]
-fn the_right_to_a_mutex_goes_to_another() {
+fn the_bias_of_a_mutex_moves_to_another_thread() {
     bounded(2, || {
         let mutex = biased_mutex();
         let uses = |on, often: i32| {
@@ -144,7 +145,7 @@ fn the_right_to_a_mutex_goes_to_another() {
 }
 
 #[test]
-fn a_biased_mutex_wakes_who_waits() {
+fn a_biased_mutex_wakes_its_waiter() {
     bounded(2, || {
         let mutex = biased_mutex();
         let held = mutex.lock().unwrap();
@@ -162,7 +163,7 @@ fn a_biased_mutex_wakes_who_waits() {
 }
 
 #[test]
-fn who_moves_with_a_biased_mutex_releases_it() {
+fn a_thread_that_moves_with_a_biased_mutex_releases_it() {
     bounded(3, || {
         let mutex = biased_mutex();
         let mut held = mutex.lock().unwrap();
@@ -209,7 +210,7 @@ fn a_mutex_excludes_three() {
 }
 
 #[test]
-fn who_gives_a_mutex_up_holds_up_nobody() {
+fn a_waiter_that_gives_up_a_mutex_holds_up_nobody() {
     bounded(3, || {
         let sum = Arc::new(Mutex::new(0));
         let (a, b) = (sum.clone(), sum.clone());
@@ -258,7 +259,8 @@ fn a_writer_that_gives_up_lets_readers_in() {
             }
         });
         let reader = thread::spawn(move || assert!(*b.read().unwrap() <= 1));
-        // While we read on: the reader may have waited behind the writer, and behind nobody else.
+        // While this thread goes on reading: the reader may have waited behind the writer, and
+        // behind no other thread.
         reader.join().unwrap();
         drop(reading);
         writer.join().unwrap();
@@ -285,8 +287,9 @@ fn a_condition_is_not_missed() {
 #[test]
 fn one_notification_ends_one_wait_also_beside_a_deadline() {
     bounded(3, || {
-        // Two wait, one of them impatiently; one is notified. Should the impatient one have been,
-        // it wasn't late, and tells the other.
+        // Two threads wait, one of them with a deadline, and one is notified. If the notification
+        // goes to the thread with the deadline, that wait is not late, and the thread notifies the
+        // other.
         let shared = Arc::new((Mutex::new(0), Condvar::new()));
         let (a, b) = (shared.clone(), shared.clone());
         let patient = thread::spawn(move || {
@@ -307,7 +310,7 @@ fn one_notification_ends_one_wait_also_beside_a_deadline() {
         *shared.0.lock().unwrap() += 1;
         shared.1.notify_one();
         patient.join().unwrap();
-        // It may have begun to wait too late for any notification: its deadline ends that.
+        // It may have begun to wait too late for any notification. Then its deadline ends the wait.
         impatient.join().unwrap();
         assert_eq!(*shared.0.lock().unwrap(), 0);
     });
@@ -340,7 +343,7 @@ fn a_permit_is_handed_on() {
             let (semaphore, inside) = (semaphore.clone(), inside.clone());
             Box::new(move || {
                 let _permit = semaphore.acquire().unwrap();
-                // Relaxed: the semaphore's own synchronization has to do.
+                // Relaxed: the semaphore itself has to synchronize.
                 assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0);
                 inside.fetch_sub(1, Ordering::Relaxed);
             })
@@ -351,11 +354,11 @@ fn a_permit_is_handed_on() {
 }
 
 #[test]
-fn a_permit_is_not_lost_on_one_who_gives_up() {
+fn a_permit_is_not_lost_on_a_waiter_that_gives_up() {
     bounded(3, || {
         let semaphore = Arc::new(Semaphore::new(0));
         let (a, b) = (semaphore.clone(), semaphore.clone());
-        // Wants more than there will ever be, and stands in front.
+        // It wants more permits than there will ever be, and is first in the list.
         let greedy = thread::spawn(move || {
             assert!(a.acquire_many_until(2, std::time::Instant::now() + SOON).is_err());
         });
@@ -401,7 +404,7 @@ fn it_is_done_once() {
     });
 }
 
-/// What loom checks is that sharing it is right.
+/// Loom checks that it may be shared.
 struct Shared<T>(T);
 unsafe impl<T> Send for Shared<T> {}
 
@@ -458,7 +461,7 @@ fn a_full_channel_makes_room_in_order() {
 }
 
 #[test]
-fn who_waits_hears_that_the_other_end_is_gone() {
+fn a_waiter_hears_that_the_other_end_is_gone() {
     bounded(3, || {
         let (sender, receiver) = mpmc::bounded::<u32>(0);
         let others = [receiver.clone(), receiver];

@@ -1,5 +1,5 @@
-//! The same seeded program with our primitives and with `std`'s, on user-level and kernel threads
-//! mixed and on kernel threads: what comes out must be the same.
+//! The same seeded programs with our primitives and with `std`'s must have the same results. Ours
+//! run on user-level and kernel threads mixed, `std`'s on kernel threads.
 
 mod crew;
 
@@ -16,7 +16,7 @@ macro_rules! programs {
             use super::*;
             use $($sync)::+::{Barrier, Condvar, LazyLock, Mutex, Once, OnceLock, RwLock, mpsc};
 
-            /// Moves amounts between accounts, under two mutexes at a time.
+            /// Moves amounts between accounts, holding two mutexes at a time.
             pub fn transfers(seed: u64) -> Vec<i64> {
                 let accounts: Arc<Vec<_>> = Arc::new((0..5).map(|_| Mutex::new(1000_i64)).collect());
                 let shared = accounts.clone();
@@ -38,8 +38,8 @@ macro_rules! programs {
                 accounts.iter().map(|account| *account.lock().unwrap()).collect()
             }
 
-            /// Reads and writes a pair whose halves agree; writes of one thread commute with those
-            /// of others.
+            /// Reads and writes a pair whose halves must agree. The writes of different threads
+            /// commute.
             pub fn pairs(seed: u64) -> (u64, u64) {
                 let pair = Arc::new(RwLock::new((0_u64, 0_u64)));
                 let shared = pair.clone();
@@ -62,7 +62,7 @@ macro_rules! programs {
                 *pair.read().unwrap()
             }
 
-            /// A bounded buffer of a mutex and two conditions: what goes in comes out.
+            /// A bounded buffer made of a mutex and two conditions: all that goes in comes out.
             pub fn buffer(seed: u64) -> Vec<u64> {
                 let shared = Arc::new((Mutex::new(Vec::new()), Condvar::new(), Condvar::new()));
                 let taken = $run(seed, 8, move |number, mut chance: Chance| {
@@ -91,7 +91,7 @@ macro_rules! programs {
                 sorted(taken)
             }
 
-            /// Many senders, one receiver: each sender's messages in order.
+            /// Many senders and one receiver: each sender's messages arrive in order.
             pub fn messages(seed: u64, bound: Option<usize>) -> Vec<(u64, u64)> {
                 let (sender, receiver) = match bound {
                     Some(bound) => {
@@ -115,12 +115,12 @@ macro_rules! programs {
                     }
                 });
                 let mut read = reader.join().unwrap();
-                // Stable: the order of one sender's stays.
+                // A stable sort keeps the order of each sender's messages.
                 read.sort_by_key(|message| message.0);
                 read
             }
 
-            /// Rounds of a barrier: nobody is ahead, and each round has one leader.
+            /// Rounds of a barrier: no thread is ahead of a round, and each round has one leader.
             pub fn rounds(seed: u64) -> u64 {
                 let shared = Arc::new((Barrier::new(THREADS as usize), Mutex::new(vec![0; 40])));
                 let leads = $run(seed, THREADS, move |_, mut chance: Chance| {
@@ -136,7 +136,7 @@ macro_rules! programs {
                 leads.into_iter().sum()
             }
 
-            /// Things that are done once, by whoever comes first.
+            /// Functions that run once, on the first thread that comes.
             pub fn once(seed: u64) -> (u64, Vec<u64>) {
                 let shared = Arc::new((
                     (0..50).map(|_| Once::new()).collect::<Vec<_>>(),

@@ -1,5 +1,5 @@
-//! Deadlines that race with notifications, ends that go away while others wait, and selects:
-//! nothing lost, nothing twice.
+//! Deadlines that race with notifications, channel ends that go away while others wait, and
+//! selects: nothing is lost or delivered twice.
 
 mod crew;
 
@@ -13,8 +13,8 @@ use underpass_sync::{Condvar, Mutex, Once, RwLock, Select, Semaphore, TryLockErr
 const SEEDS: u64 = 8;
 
 #[test]
-fn a_mutex_is_held_by_one_whoever_gives_up() {
-    let _watchdog = watchdog("a_mutex_is_held_by_one_whoever_gives_up");
+fn a_mutex_has_one_holder_while_waiters_give_up() {
+    let _watchdog = watchdog("a_mutex_has_one_holder_while_waiters_give_up");
     for seed in 0..SEEDS {
         let shared = Arc::new((Mutex::new(0_u64), AtomicU64::new(0)));
         let of_all = shared.clone();
@@ -28,7 +28,7 @@ fn a_mutex_is_held_by_one_whoever_gives_up() {
                     _ => Ok(sum.lock().unwrap()),
                 };
                 let Ok(mut sum) = locked else { continue };
-                // Relaxed: the mutex's own synchronization has to do.
+                // Relaxed: the mutex itself has to synchronize.
                 assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0);
                 chance.dawdle();
                 *sum += 1;
@@ -42,8 +42,8 @@ fn a_mutex_is_held_by_one_whoever_gives_up() {
 }
 
 #[test]
-fn readers_and_writers_exclude_each_other_whoever_gives_up() {
-    let _watchdog = watchdog("readers_and_writers_exclude_each_other_whoever_gives_up");
+fn readers_and_writers_exclude_each_other_while_waiters_give_up() {
+    let _watchdog = watchdog("readers_and_writers_exclude_each_other_while_waiters_give_up");
     for seed in 0..SEEDS {
         let shared = Arc::new((RwLock::new(0_u64), AtomicU64::new(0)));
         let of_all = shared.clone();
@@ -78,7 +78,7 @@ fn readers_and_writers_exclude_each_other_whoever_gives_up() {
             }
             wrote
         });
-        let mut value = of_all.0.try_write().expect("nobody has it, and nobody is thought to wait");
+        let mut value = of_all.0.try_write().expect("no thread has it, and none seems to wait");
         assert_eq!(*value, wrote.into_iter().sum::<u64>(), "seed {seed}");
         *value = 0;
     }
@@ -145,8 +145,8 @@ fn each_permit_is_had_by_one() {
     }
 }
 
-/// Sends and receives with deadlines over a channel with `bound`; gives what was sent and what was
-/// received.
+/// Sends and receives with deadlines over a channel with `bound`. Returns what was sent and what
+/// was received.
 fn trade(seed: u64, bound: Option<usize>) -> (Vec<u64>, Vec<u64>) {
     let (sender, receiver) = bound.map_or_else(mpmc::unbounded, mpmc::bounded);
     let receivers: Vec<_> = (0..3)
@@ -221,11 +221,11 @@ fn what_is_sent_is_received_once() {
 }
 
 #[test]
-fn who_is_blocked_hears_that_the_others_are_gone() {
-    let _watchdog = watchdog("who_is_blocked_hears_that_the_others_are_gone");
+fn a_blocked_thread_hears_that_the_others_are_gone() {
+    let _watchdog = watchdog("a_blocked_thread_hears_that_the_others_are_gone");
     for seed in 0..SEEDS * 4 {
         let bound = (seed % 3) as usize;
-        // Receivers that wait for more than there is.
+        // Receivers that wait for more messages than there are.
         let (sender, receiver) = mpmc::bounded::<u64>(bound);
         let members: Vec<_> = (0..6)
             .map(|number| {
@@ -238,8 +238,8 @@ fn who_is_blocked_hears_that_the_others_are_gone() {
         drop(sender);
         assert_eq!(members.into_iter().map(Member::join).sum::<u64>(), 10);
 
-        // Senders of more than is taken: each gets its message back, and every message is dropped
-        // once.
+        // Senders of more messages than are received: each gets its unsent message back, and every
+        // message is dropped once.
         let (sender, receiver) = mpmc::bounded(bound);
         let counted = Arc::new(());
         let members: Vec<_> = (0..6)
@@ -285,7 +285,7 @@ fn selects_lose_nothing() {
                             Err(end) => gone = end,
                         }
                     }
-                    // One may be gone before another is empty.
+                    // One channel may be gone before another is empty.
                     for receiver in &*receivers {
                         received.extend(receiver.iter());
                     }
@@ -304,7 +304,7 @@ fn selects_lose_nothing() {
                         let (a, b) = (&senders[chance.below(4) as usize], &senders[chance.below(4) as usize]);
                         let select = Select::new().send(a, message, |sent| sent.unwrap());
                         let select = select.send(b, message | 1 << 20, |sent| sent.unwrap());
-                        // Which of the two it was is told by what arrives.
+                        // The received messages tell which of the two cases was executed.
                         if chance.below(2) == 0 {
                             select.wait().unwrap();
                             sent.push(message);
@@ -333,8 +333,8 @@ fn selects_lose_nothing() {
 }
 
 #[test]
-fn a_panic_poisons_and_is_told() {
-    let _watchdog = watchdog("a_panic_poisons_and_is_told");
+fn a_panic_poisons_and_is_reported() {
+    let _watchdog = watchdog("a_panic_poisons_and_is_reported");
     let mutex = Arc::new(Mutex::new(1));
     let lock = Arc::new(RwLock::new(1));
     let (a, b) = (mutex.clone(), lock.clone());
@@ -365,10 +365,10 @@ fn a_panic_poisons_and_is_told() {
 }
 
 #[test]
-fn a_mutex_that_is_always_wanted_is_had_by_all() {
-    let _watchdog = watchdog("a_mutex_that_is_always_wanted_is_had_by_all");
-    // Each thread goes on until every one has had it often enough: were one passed over for ever,
-    // this would not end.
+fn a_contended_mutex_is_had_by_all() {
+    let _watchdog = watchdog("a_contended_mutex_is_had_by_all");
+    // Each thread goes on until every thread has had the lock often enough. If one were passed over
+    // for ever, this would not end.
     let turns = Arc::new(Mutex::new([0_u64; 4]));
     let mut chance = Chance(1);
     let seed = chance.next();

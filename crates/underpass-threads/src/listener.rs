@@ -291,7 +291,7 @@ impl Scheduler {
         let mut watched = Watch::of(own);
         for line in awaited {
             if watched.len() == MOST_WORDS / 2 {
-                line.set_aside();
+                line.set_unpolled();
             } else if let Some(expected) = line.park(false) {
                 watched.push(Watched { word: line.word(), expected, scope: Scope::Shared });
             }
@@ -383,7 +383,7 @@ fn without_waitv(
     until: Option<u64>,
 ) -> Woken {
     let came = lines.iter().fold(false, |came, line| !line.ignore(cpu) | came);
-    awaited.iter().for_each(|line| line.set_aside());
+    awaited.iter().for_each(|line| line.set_unpolled());
     barrier::heavy();
     tally().entered_kernel(1);
     if came || !quiet(awaited) {

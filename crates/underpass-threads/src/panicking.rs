@@ -37,7 +37,7 @@ pub fn panicking() -> bool {
 /// The caller is about to be suspended: sets its panics aside, and says how many they are.
 #[inline]
 pub(crate) fn leave() -> u32 {
-    if std::thread::panicking() { set_aside() } else { 0 }
+    if std::thread::panicking() { set_unpolled() } else { 0 }
 }
 
 /// The caller goes on: takes up the panics that it has set aside.
@@ -55,7 +55,7 @@ static CHARGED: Mutex<Vec<Token>> = Mutex::new(Vec::new());
 static SPENT: Mutex<Vec<Token>> = Mutex::new(Vec::new());
 
 #[cold]
-fn set_aside() -> u32 {
+fn set_unpolled() -> u32 {
     let mut panics = 0;
     while std::thread::panicking() {
         // Without memory for one, or a kernel thread to charge it, the count stays where it is.

@@ -136,7 +136,7 @@ impl Line for Faulty {
         &self.word
     }
     fn look(&self) {}
-    fn set_aside(&self) {}
+    fn set_unpolled(&self) {}
     fn knock(&self) {}
     fn elsewhere(&self) -> bool {
         false

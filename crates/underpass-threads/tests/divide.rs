@@ -79,7 +79,7 @@ impl Line for End {
         &self.word
     }
     fn look(&self) {}
-    fn set_aside(&self) {}
+    fn set_unpolled(&self) {}
     fn knock(&self) {}
     fn keeper(&self) -> Option<&Keeper> {
         Some(&self.keeper)

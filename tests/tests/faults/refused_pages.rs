@@ -54,7 +54,7 @@ fn a_page_of_an_annex_that_is_refused_is_the_error_of_one_call() {
     const LEN: usize = 200_000;
     comes_back(&client, LEN);
     comes_back(&client, LEN);
-    assert!(refuse("memfd:underpass-annex", 0) > 0);
+    assert!(refuse("memfd:underpass-overflow", 0) > 0);
     match client.echo(&vec![7; LEN]) {
         Err(CallError::NoResources(_, why)) => assert!(why.contains("vm.overcommit_memory"), "{why}"),
         other => panic!("{:?}", other.map(|bytes| bytes.len())),

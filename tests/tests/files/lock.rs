@@ -10,7 +10,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Write, pipe};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use underpass_channel::Annex;
+use underpass_channel::OverflowBuffer;
 use underpass_os::{Socket, clock};
 use underpass_tests::{PorterClient, state_of, until};
 use underpass_wire::to_bytes;
@@ -121,7 +121,7 @@ fn annex(page: Box<dyn MissingPage>, to: &str) -> Held {
         outcome(&end)
     };
     let ((_one, first), (_other, second)) =
-        (Annex::create(1).unwrap().unwrap(), Annex::create(1).unwrap().unwrap());
+        (OverflowBuffer::create(1).unwrap().unwrap(), OverflowBuffer::create(1).unwrap().unwrap());
     calls(1, &first);
     let snare = Snare::of_memory(page, first);
     assert_eq!(calls(2, &second).0, 0, "the call is answered while the lock is held");

@@ -6,8 +6,8 @@ use crate::end::{BAD_ARGUMENTS, DONE, End, blob};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
-use underpass_channel::layout::{ANNEX, SLOTS};
-use underpass_channel::{Annex, Cell, Place};
+use underpass_channel::layout::{OVERFLOW_SIZES, SLOTS};
+use underpass_channel::{Cell, OverflowBuffer, PayloadPlace};
 use underpass_os::Memory;
 use underpass_tests::{Watchdog, until};
 use underpass_wire::{Sink, to_bytes};
@@ -30,15 +30,15 @@ fn offer(end: &End, slot: u16, number: u16, files: &[BorrowedFd<'_>]) {
 }
 
 fn in_annex(slot: u16, what: u16, length: u32) -> Cell {
-    Cell { place: Place::Annex, length, ..Cell::new(slot, what) }
+    Cell { place: PayloadPlace::OverflowBuffer, length, ..Cell::new(slot, what) }
 }
 
 fn aside(end: &End, slot: u16) {
     end.post(&crate::end::out_of_band(slot, procedure("count")));
 }
 
-fn annex() -> (Annex, OwnedFd) {
-    Annex::create(1).unwrap().unwrap()
+fn annex() -> (OverflowBuffer, OwnedFd) {
+    OverflowBuffer::create(1).unwrap().unwrap()
 }
 
 #[test]
@@ -47,9 +47,9 @@ fn what_is_no_annex_is_not_mapped() {
     let scene = Scene::new("no-annex");
     // No memory; not sealed, so that it could shrink under the server; of a size that no annex has.
     let null: OwnedFd = File::open("/dev/null").unwrap().into();
-    let unsealed = blob(&vec![0; *ANNEX.start()]);
-    let (_odd, odd) = Memory::create("hostile", ANNEX.start() + 4096).unwrap();
-    let (_large, large) = Memory::create("hostile", 2 * ANNEX.end()).unwrap();
+    let unsealed = blob(&vec![0; *OVERFLOW_SIZES.start()]);
+    let (_odd, odd) = Memory::create("hostile", OVERFLOW_SIZES.start() + 4096).unwrap();
+    let (_large, large) = Memory::create("hostile", 2 * OVERFLOW_SIZES.end()).unwrap();
     for file in [null.as_fd(), unsealed.as_fd(), odd.as_fd(), large.as_fd()] {
         scene.closes(|end| {
             announce(end, 0, 1, 10, &[file]);
@@ -59,7 +59,7 @@ fn what_is_no_annex_is_not_mapped() {
     let (_, good) = annex();
     // More bytes than it has; no number; no file, and two; of no slot.
     scene.closes(|end| {
-        announce(end, 0, 1, *ANNEX.start() as u64 + 1, &[good.as_fd()]);
+        announce(end, 0, 1, *OVERFLOW_SIZES.start() as u64 + 1, &[good.as_fd()]);
         aside(end, 0);
     });
     scene.closes(|end| announce(end, 0, 0, 10, &[good.as_fd()]));
@@ -106,7 +106,7 @@ fn an_annex_that_changes_while_it_is_read_hurts_one_call_at_the_most() {
     }
     // By the kept word a client says that it has dropped the annex: what it names then is not
     // there.
-    end.channel.keep(0, 77);
+    end.channel.set_mapped_overflow(0, 77);
     end.post(&in_annex(0, count, honest.len() as u32));
     end.hung_up();
     drop((file, annex));
@@ -150,7 +150,7 @@ fn pages_that_reading_holes_took_go_when_another_annex_takes_its_place() {
         assert_eq!(outcome(&end, 0), DONE);
         (annex, file)
     };
-    let blocks = |(_, file): &(Annex, File)| file.metadata().unwrap().blocks();
+    let blocks = |(_, file): &(OverflowBuffer, File)| file.metadata().unwrap().blocks();
     let first = read(1);
     assert!(blocks(&first) * 512 >= 60_000, "the server has read them");
     let _second = read(2);

@@ -12,8 +12,8 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use underpass::Server;
-use underpass_channel::layout::{CHANNELS, LARGEST, REGION, REQUESTS, SLOTS, STACK, VERSION, WANTED};
-use underpass_channel::{Cell, Channel, Fence, INLINE, Region, Words};
+use underpass_channel::layout::{CANCEL_WORDS, CHANNELS, LARGEST, REGION, REQUESTS, SLOTS, STACK, VERSION};
+use underpass_channel::{Cell, Channel, Fence, INLINE, Region, RingMemory};
 use underpass_os::Socket;
 use underpass_tests::{Files, Probe, ProbeClient, Room, ServerProcess, Subject, Watchdog, until};
 use underpass_wire::to_bytes;
@@ -193,7 +193,7 @@ fn a_deadline_that_lies_is_the_liars_own() {
     let scene = Scene::new("wanted");
     let end = scene.import();
     let bounded = |what| Cell { bounded: true, ..Cell::new(3, what) };
-    let word = |value| end.region.word(WANTED / 8 + 3).store(value, Ordering::SeqCst);
+    let word = |value| end.region.word(CANCEL_WORDS / 8 + 3).store(value, Ordering::SeqCst);
     for (value, outcome_of_it) in [(0, DONE), (1, UNWANTED), (u64::MAX - 1, DONE), (u64::MAX, UNWANTED)] {
         word(value);
         end.post(&bounded(procedure("null")));
@@ -221,7 +221,7 @@ fn who_says_that_nobody_waits_ends_its_own_calls() {
         // Full is full.
         let _ = end.socket.send(&bytes, &[]);
     };
-    let word = |slot: usize, value| end.region.word(WANTED / 8 + slot).store(value, Ordering::SeqCst);
+    let word = |slot: usize, value| end.region.word(CANCEL_WORDS / 8 + slot).store(value, Ordering::SeqCst);
     // Of slots without a call, with words that say so and that don't; calls over them are served or
     // refused.
     (0..100).for_each(|_| say(u64::MAX));

@@ -4,8 +4,8 @@ use crate::client::{hello_at, import_by};
 use crate::clients::{Scene, call, outcome, refused};
 use crate::end::{DONE, UNWANTED, procedure};
 use std::sync::atomic::Ordering;
-use underpass_channel::layout::WANTED;
-use underpass_channel::{Cell, Words};
+use underpass_channel::layout::CANCEL_WORDS;
+use underpass_channel::{Cell, RingMemory};
 use underpass_os::clock::{ahead_ns, now_ns};
 use underpass_tests::Watchdog;
 
@@ -33,7 +33,7 @@ fn a_clock_that_lies_well_moves_the_liars_own_deadlines() {
         let end = import_by(scene.name(), &hello_at(ahead_ns().saturating_add(shift), shifted()));
         let (soon, late) = (shifted() + HOUR as u64, shifted() - 1_000_000);
         for (deadline, of_it) in [(soon, DONE), (late, UNWANTED), (0, DONE), (1, UNWANTED)] {
-            end.region.word(WANTED / 8 + 3).store(deadline, Ordering::SeqCst);
+            end.region.word(CANCEL_WORDS / 8 + 3).store(deadline, Ordering::SeqCst);
             end.post(&Cell { bounded: true, ..Cell::new(3, procedure("null")) });
             assert_eq!(outcome(&end, 3), of_it, "{deadline} by a clock that is shifted by {shift}");
         }

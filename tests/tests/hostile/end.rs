@@ -5,7 +5,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use underpass_channel::layout::{REGION, VERSION};
-use underpass_channel::{Bell, Cell, Channel, Payload, Place, Region};
+use underpass_channel::{Cell, Channel, Doorbell, Payload, PayloadPlace, Region};
 use underpass_os::{Blob, Socket};
 use underpass_tests::ProbeClient;
 use underpass_wire::Sink;
@@ -35,12 +35,12 @@ pub fn announcement(slot: u16, length: u64) -> [u8; 16] {
 
 /// A message whose bytes are said to lie out of band.
 pub fn out_of_band(slot: u16, what: u16) -> Cell {
-    Cell { place: Place::Aside, ..Cell::new(slot, what) }
+    Cell { place: PayloadPlace::OutOfBand, ..Cell::new(slot, what) }
 }
 
 /// A message whose bytes are said to lie in the A-stack, so many of them.
 pub fn on_the_stack(slot: u16, what: u16, length: u32) -> Cell {
-    Cell { place: Place::Stack, length, ..Cell::new(slot, what) }
+    Cell { place: PayloadPlace::Stack, length, ..Cell::new(slot, what) }
 }
 
 /// A blob that begins with `bytes`.
@@ -76,12 +76,12 @@ impl End {
         self.ring(self.channel.claim());
     }
 
-    fn ring(&self, bell: Bell) {
+    fn ring(&self, bell: Doorbell) {
         match bell {
-            Bell::Silent => {}
-            Bell::Wake => self.channel.wake_peer(),
+            Doorbell::None => {}
+            Doorbell::Wake => self.channel.wake_peer(),
             // A full socket has bells enough in it; a peer that has hung up needs none.
-            Bell::Socket => {
+            Doorbell::Socket => {
                 let mut bell = [0; 16];
                 bell[1] = self.number << 4;
                 drop(self.socket.send(&bell, &[]));
@@ -101,7 +101,7 @@ impl End {
     pub fn take(&self) -> Option<Cell> {
         let mut payload = Payload::new();
         let came = self.channel.receiving().take(&mut payload);
-        came.expect("an honest peer damages nothing").map(|head| Cell::came(head, payload))
+        came.expect("an honest peer damages nothing").map(|head| Cell::from_parts(head, payload))
     }
 
     /// Puts `bytes` into the A-stack of `slot`.

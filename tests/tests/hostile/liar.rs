@@ -4,10 +4,10 @@
 use crate::end::{End, announcement, blob, gone_after};
 use std::sync::atomic::Ordering;
 use underpass_channel::layout::{
-    CLIENT_ATTENTION, DONATIONS, LARGEST, LINE_WORDS, LINES, REPLIES, REQUESTS, SERVER_ATTENTION, SLOTS,
-    STACK, STACKS, TAKEN, WANTED,
+    CANCEL_WORDS, CLIENT_ATTENTION, DONATIONS, LARGEST, LINE_WORDS, LINES, REPLIES, REQUESTS,
+    SERVER_ATTENTION, SLOTS, STACK, STACKS, TAKEN,
 };
-use underpass_channel::{Cell, INLINE, Ids, Payload, Place, Region, Sending, Words};
+use underpass_channel::{Cell, INLINE, Ids, Payload, PayloadPlace, Region, RingMemory, Sending};
 use underpass_os::Blob;
 use underpass_tests::MARKS;
 use underpass_wire::Source;
@@ -83,19 +83,19 @@ impl<'a> Liar<'a> {
         let mut cell = Cell::new(slot, numbers.of(self.whats));
         cell.bounded = numbers.below(8) == 0;
         cell.place = numbers.of(&[
-            Place::Inline,
-            Place::Inline,
-            Place::Inline,
-            Place::Inline,
-            Place::Inline,
-            Place::Inline,
-            Place::Stack,
-            Place::Stack,
-            Place::Aside,
-            Place::Aside,
-            Place::Annex,
+            PayloadPlace::Inline,
+            PayloadPlace::Inline,
+            PayloadPlace::Inline,
+            PayloadPlace::Inline,
+            PayloadPlace::Inline,
+            PayloadPlace::Inline,
+            PayloadPlace::Stack,
+            PayloadPlace::Stack,
+            PayloadPlace::OutOfBand,
+            PayloadPlace::OutOfBand,
+            PayloadPlace::OverflowBuffer,
         ]);
-        cell.length = if cell.place == Place::Inline { length.min(INLINE as u32) } else { length };
+        cell.length = if cell.place == PayloadPlace::Inline { length.min(INLINE as u32) } else { length };
         match numbers.below(200) {
             0 => cell.ids = Ids::new(random as u16, cell.what()),
             1 => cell.length = random as u32,
@@ -109,7 +109,7 @@ impl<'a> Liar<'a> {
 
     fn post(&mut self) {
         let cell = self.cell();
-        if cell.place == Place::Aside {
+        if cell.place == PayloadPlace::OutOfBand {
             self.pass(cell.slot());
         }
         self.end.post(&cell);
@@ -128,7 +128,7 @@ impl<'a> Liar<'a> {
             4..6 => {
                 // How many calls were taken, and until when they are wanted.
                 let slot = self.numbers.below(USED);
-                let index = self.numbers.of(&[TAKEN / 8, WANTED / 8 + slot]);
+                let index = self.numbers.of(&[TAKEN / 8, CANCEL_WORDS / 8 + slot]);
                 let value = self.numbers.of(&[0, 1, u64::MAX - 1, u64::MAX, random, random >> 32]);
                 self.end.region.word(index).store(value, Ordering::Relaxed);
             }
@@ -167,7 +167,7 @@ impl<'a> Liar<'a> {
             28 => drop(self.end.channel.donate(self.numbers.below(4))),
             29 => self.end.channel.wake_peer(),
             30 => {
-                self.end.channel.knock();
+                self.end.channel.wake_spare();
             }
             31 if self.numbers.below(8) == 0 => self.clever(),
             32..36 => self.scribble(),
@@ -227,7 +227,7 @@ impl<'a> Liar<'a> {
         let lengths = [&[40][..], &[255, 0, 64, 0, 0, 0, 0, 0, 0], &[255; 9], &[0], &[2, 255, 255]];
         self.end.fill_stack(slot, lengths[0]);
         let length = self.numbers.of(&[41, 41, 200, STACK as u32]);
-        let cell = Cell { place: Place::Stack, length, ..Cell::new(slot, what) };
+        let cell = Cell { place: PayloadPlace::Stack, length, ..Cell::new(slot, what) };
         self.end.post(&cell);
         for _ in 0..self.numbers.below(40) {
             let now = lengths[self.numbers.below(lengths.len())];
@@ -259,12 +259,12 @@ impl<'a> Liar<'a> {
             let mut payload = Payload::new();
             // It may have damaged the ring of its peer.
             let Ok(Some(head)) = self.end.channel.receiving().take(&mut payload) else { break };
-            let cell = Cell::came(head, payload);
+            let cell = Cell::from_parts(head, payload);
             nothing_of_others(cell.bytes());
             if self.replies && self.asked.len() < SLOTS as usize {
                 self.asked.push(cell.slot());
             }
-            if cell.place == Place::Stack && u32::from(cell.slot()) < SLOTS {
+            if cell.place == PayloadPlace::Stack && u32::from(cell.slot()) < SLOTS {
                 nothing_of_others(&stack(&self.end.region, cell.slot()));
             }
         }

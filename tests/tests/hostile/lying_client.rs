@@ -19,7 +19,7 @@ fn keep(end: &End, numbers: &mut Numbers, lasts: &dyn Fn() -> bool) {
         match numbers.below(64) {
             28 => drop(end.channel.donate(numbers.below(4))),
             29 => end.channel.wake_peer(),
-            30 => drop(end.channel.knock()),
+            30 => drop(end.channel.wake_spare()),
             36..42 => {
                 assert!(!gone(&end.socket), "an honest client is kept");
                 while let Some(reply) = end.take() {

@@ -1,12 +1,13 @@
-//! Donation: D1 to D6 against L1 to L6 of the proof, and the races that it names.
+//! Loom models of donation: steps D1 to D6 against L1 to L6 of the proof, and the races that it
+//! names.
 
 use super::{Futex, Receiver, Sender, bounded, is_empty, post, ring, send, take, try_take};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering, fence};
 use loom::thread;
-use underpass_channel::{Attention, Bell, Cell, Donation, Donee, Fence, Owed};
+use underpass_channel::{Attention, Cell, Donation, Donee, Doorbell, Fence, Owed};
 
-/// What a listener shares with its donors, and its ends of the rings.
+/// What a listener shares with its donors, and the server's ends of the rings.
 struct Server {
     word: Arc<Futex>,
     client: Arc<Futex>,
@@ -14,7 +15,7 @@ struct Server {
     replies: Sender,
 }
 
-/// A client's ends, and the words.
+/// The client's ends of the rings, and the two words.
 struct Client {
     attention: Arc<Futex>,
     word: Arc<Futex>,
@@ -23,7 +24,7 @@ struct Client {
     replies: Receiver,
 }
 
-/// A client and a server whose natives sleep.
+/// A client, and a server whose natives sleep.
 fn pair(slots: u32) -> (Client, Server) {
     let [attention, word, own] = [(); 3].map(|()| Arc::new(Futex::new()));
     let ((requests, incoming), (outgoing, replies)) = (ring(2 * slots), ring(2 * slots));
@@ -37,17 +38,16 @@ fn answer(request: &Cell) -> Cell {
 }
 
 impl Server {
-    /// L1.
+    /// Step L1.
     fn listen(&self) -> u32 {
         Donation::new(&self.word.word).listen(false)
     }
 
-    /// L3 to L6, once.
+    /// Steps L3 to L6, once.
     fn serve(&self, expected: u32) {
         let donation = Donation::new(&self.word.word);
         self.word.sleep(expected);
-        // The kernel's lock is no part of what the protocol may rely on, so `came` has to
-        // synchronize.
+        // The protocol may not rely on the kernel's lock, so `came` has to synchronize.
         if donation.came() {
             while let Some(request) = try_take(&self.requests) {
                 send(&self.replies, &answer(&request));
@@ -56,23 +56,23 @@ impl Server {
         }
     }
 
-    /// L6.
+    /// Step L6.
     fn recall(&self) {
-        if Attention::new(&self.client.word).recall() == Bell::Wake {
+        if Attention::new(&self.client.word).recall() == Doorbell::Wake {
             self.client.wake();
         }
     }
 }
 
 impl Client {
-    /// D1.
+    /// Step D1.
     fn post(&self, slot: u16) {
         send(&self.requests, &Cell::new(slot, slot));
-        assert!(Attention::new(&self.attention.word).is_away(Fence::Full), "nobody looks");
+        assert!(Attention::new(&self.attention.word).is_away(Fence::Full), "all natives sleep");
     }
 
-    /// D3 to D6, without a barrier; what D5 rings for is in `native`. Says whether anything is owed
-    /// still.
+    /// Steps D3 to D6, without a barrier. `native` stands for what D5 rings for. Returns whether
+    /// the server is still owed a call.
     fn donate(&self, native: impl FnOnce()) -> bool {
         let attention = Attention::new(&self.own.word);
         let expected = attention.park(false);
@@ -81,7 +81,7 @@ impl Client {
             if Donation::new(&self.word.word).donate() == Some(Donee::Asleep) {
                 self.word.wake();
                 self.own.sleep(expected);
-            } else if Attention::new(&self.attention.word).claim() == Bell::Wake {
+            } else if Attention::new(&self.attention.word).claim() == Doorbell::Wake {
                 native();
             }
         }
@@ -89,7 +89,7 @@ impl Client {
         !quiet
     }
 
-    /// S1 to S4.
+    /// Steps S1 to S4.
     fn sleep(&self) {
         let attention = Attention::new(&self.own.word);
         let expected = attention.park(false);
@@ -113,7 +113,7 @@ fn a_processor_is_donated_and_comes_back() {
         let other = server.clone();
         let listener = thread::spawn(move || other.serve(other.listen()));
         client.post(7);
-        // Where the listener is not there yet a native serves.
+        // If no listener is there yet, a native serves.
         let mut rang = false;
         assert!(!client.donate(|| rang = true), "nobody else replies");
         if rang {
@@ -121,9 +121,9 @@ fn a_processor_is_donated_and_comes_back() {
             send(&server.replies, &answer(&request));
         }
         let reply = try_take(&client.replies);
-        assert_eq!(reply.expect("who wakes has the reply").what(), 107);
+        assert_eq!(reply.expect("a donor that wakes has the reply").what(), 107);
         if rang {
-            // So that the listener ends.
+            // Ends the listener.
             while Donation::new(&client.word.word).donate().is_none() {
                 thread::yield_now();
             }
@@ -184,7 +184,7 @@ fn of_two_donors_one_finds_the_listener() {
 }
 
 #[test]
-fn who_withdraws_has_the_processor_or_nobody_gives_it() {
+fn a_listener_that_withdraws_has_the_processor_or_nobody_gives_it() {
     loom::model(|| {
         let word = Arc::new(Futex::new());
         let donation = Donation::new(&word.word);
@@ -197,14 +197,14 @@ fn who_withdraws_has_the_processor_or_nobody_gives_it() {
         });
         let withdrawn = donation.withdraw();
         if !withdrawn {
-            assert!(posted.load(Ordering::Relaxed), "what came with the processor is seen");
+            assert!(posted.load(Ordering::Relaxed), "the listener sees what was posted before the donation");
         }
         assert_ne!(donor.join().unwrap(), withdrawn);
     });
 }
 
 #[test]
-fn who_settles_for_another_has_its_call_served() {
+fn a_thread_that_settles_for_another_has_its_call_served() {
     bounded(3, || {
         let (client, server) = pair(2);
         let client = Arc::new(client);
@@ -232,28 +232,28 @@ fn who_settles_for_another_has_its_call_served() {
 }
 
 #[test]
-fn who_gives_way_and_then_sleeps_has_its_reply() {
+fn a_donor_that_gives_way_and_then_sleeps_has_its_reply() {
     loom::model(|| {
         let (client, server) = pair(1);
         let server = Arc::new(server);
-        // It has returned a processor before.
+        // The listener has returned a processor before.
         assert!(!Donation::new(&server.word.word).give_back(true));
         let other = server.clone();
         let listener = thread::spawn(move || {
             let donation = Donation::new(&other.word.word);
             if !donation.came() {
-                // H4, and nothing has come: L1.
+                // Step H4 found nothing, so L1 follows.
                 other.word.sleep(donation.listen(true));
             }
-            assert!(donation.came(), "the donor is the only one who wakes it");
+            assert!(donation.came(), "only the donor wakes the listener");
             let request = try_take(&other.requests).expect("the post comes before the processor");
             send(&other.replies, &answer(&request));
-            // H3
-            let bell = match donation.give_back(true) {
+            // Step H3.
+            let doorbell = match donation.give_back(true) {
                 true => Attention::new(&other.client.word).after_post(Fence::Full),
                 false => Attention::new(&other.client.word).recall(),
             };
-            if bell == Bell::Wake {
+            if doorbell == Doorbell::Wake {
                 other.client.wake();
             }
         });
@@ -266,12 +266,12 @@ fn who_gives_way_and_then_sleeps_has_its_reply() {
         }
         let back = donation.is_back();
         let reply = try_take(&client.replies);
-        assert!(reply.is_some() || !back, "who has the processor back has the reply");
+        assert!(reply.is_some() || !back, "a donor that has its processor back has the reply");
         let reply = reply.or_else(|| {
             client.sleep();
             try_take(&client.replies)
         });
-        assert_eq!(reply.expect("who wakes has the reply").what(), 107);
+        assert_eq!(reply.expect("a donor that wakes has the reply").what(), 107);
         listener.join().unwrap();
     });
 }

@@ -1,10 +1,11 @@
-//! Whether a call was started: T1 to T4 against C1 to C3 and G1 to G3 of the proof.
+//! Loom models of whether a call was started: steps T1 to T4 against C1 to C3 and G1 to G3 of the
+//! proof.
 
 use super::{Receiver, Sender, ring, send, try_take};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use loom::thread;
-use underpass_channel::{Cell, Fence, Payload, Taken, Wanted};
+use underpass_channel::{CancelWord, Cell, Fence, Payload, TakenCount, Wanted};
 
 /// A channel with one slot.
 struct Both {
@@ -13,7 +14,7 @@ struct Both {
     taken: AtomicU64,
     wanted: AtomicU64,
     closed: AtomicBool,
-    /// The procedure was run.
+    /// Whether the procedure was run.
     executed: AtomicBool,
 }
 
@@ -26,11 +27,11 @@ impl Both {
     }
 
     fn post(&self) {
-        Wanted::new(&self.wanted).until(None);
+        CancelWord::new(&self.wanted).set_deadline(None);
         send(&self.requests, &Cell { bounded: true, ..Cell::new(0, 7) });
     }
 
-    /// T1 to T4, once.
+    /// Steps T1 to T4, once.
     fn serve(&self) {
         let Ok(incoming) = self.incoming.try_lock() else { return };
         if self.closed.load(Ordering::Relaxed) {
@@ -39,22 +40,22 @@ impl Both {
         if incoming.take(&mut Payload::new()).unwrap().is_none() {
             return;
         }
-        Taken::new(&self.taken).note(incoming.position());
+        TakenCount::new(&self.taken).note(incoming.position());
         drop(incoming);
-        if Wanted::new(&self.wanted).ask_first(Fence::Full).is_some() {
+        if CancelWord::new(&self.wanted).read_after_take(Fence::Full) != Wanted::NoMore {
             self.executed.store(true, Ordering::Relaxed);
         }
     }
 
-    /// C1 and C2.
+    /// Steps C1 and C2.
     fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         drop(self.incoming.lock().unwrap());
     }
 
     fn is_untaken(&self) -> bool {
-        let taken = Taken::new(&self.taken).count();
-        self.requests.lock().unwrap().is_behind(0, taken)
+        let taken = TakenCount::new(&self.taken).count();
+        self.requests.lock().unwrap().is_untaken(0, taken)
     }
 }
 
@@ -67,18 +68,18 @@ fn a_call_that_was_given_up_untaken_is_not_started() {
             let both = both.clone();
             thread::spawn(move || both.serve())
         };
-        Wanted::new(&both.wanted).no_more();
+        CancelWord::new(&both.wanted).cancel();
         fence(Ordering::SeqCst);
         let untaken = both.is_untaken();
         server.join().unwrap();
-        // What was not taken until now is not executed later either.
+        // A call that was not taken until now is not executed later either.
         both.serve();
         assert!(!(untaken && both.executed.load(Ordering::Relaxed)));
     });
 }
 
 #[test]
-fn what_a_closed_end_has_not_taken_it_never_takes() {
+fn a_closed_end_takes_no_more_requests() {
     loom::model(|| {
         let both = Both::new();
         both.post();
@@ -95,8 +96,8 @@ fn what_a_closed_end_has_not_taken_it_never_takes() {
 }
 
 #[test]
-fn what_has_an_effect_was_counted() {
-    // A domain that dies: what is in memory is what it did, in its order.
+fn a_call_with_an_effect_was_counted() {
+    // A domain that dies. Memory holds what its instructions stored, in their order.
     loom::model(|| {
         let both = Both::new();
         both.post();
@@ -114,7 +115,7 @@ fn what_has_an_effect_was_counted() {
 
 #[test]
 fn a_taker_takes_from_what_was_posted() {
-    // The models above could be empty: here the call is executed.
+    // Shows that the models above are not empty: here the call is executed.
     loom::model(|| {
         let both = Both::new();
         both.post();

@@ -1,35 +1,35 @@
-//! Tasks that wait for replies: the steps W1 to W5 of `README.md`, with the rings and the attention
-//! that ship. What the client keeps under its lock is here in small.
+//! Loom models of tasks that wait for replies: steps W1 to W5 of `README.md`, over the real rings
+//! and attention words. The state under the client's lock is modelled here in small.
 
 use super::{Receiver, Sender, bounded, ring, send};
 use loom::sync::atomic::{AtomicU32, Ordering, fence};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
-use underpass_channel::{Attention, Bell, Cell, Fence, Payload};
+use underpass_channel::{Attention, Cell, Doorbell, Fence, Payload};
 
-/// A linkage record, and the waker that the vigil has for it.
+/// A linkage record, and the waker that the waker table has for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Call {
     Idle,
     Expected,
-    /// By which poll of the task.
+    /// The number of the task's poll that left the waker.
     Watched(u32),
     Abandoned,
     Answered,
 }
 
-/// The kernel's side of a bell over the socket, and an executor's of a waker: what comes before the
-/// wait ends it.
+/// The kernel's side of a byte over the socket, and an executor's side of a waker: a ring before
+/// the wait ends the wait.
 #[derive(Default)]
 struct Rings {
     rung: Mutex<Option<u32>>,
-    bell: Condvar,
+    rung_condvar: Condvar,
 }
 
 impl Rings {
     fn ring(&self, what: u32) {
         *self.rung.lock().unwrap() = Some(what);
-        self.bell.notify_all();
+        self.rung_condvar.notify_all();
     }
 
     fn wait(&self) -> u32 {
@@ -37,24 +37,24 @@ impl Rings {
         loop {
             match rung.take() {
                 Some(what) => return what,
-                None => rung = self.bell.wait(rung).unwrap(),
+                None => rung = self.rung_condvar.wait(rung).unwrap(),
             }
         }
     }
 }
 
-/// The client's end.
+/// The client's end of the channel.
 struct Client {
     word: AtomicU32,
     receiving: Receiver,
-    /// The lock, and what is under it.
+    /// The lock and the state under it.
     calls: Mutex<[Call; 2]>,
     tasks: AtomicU32,
     executors: [Rings; 2],
     socket: Rings,
 }
 
-/// What the clerk hears at the end of a model.
+/// What the clerk receives at the end of a model.
 const END: u32 = 0;
 const BELL: u32 = 1;
 
@@ -72,7 +72,7 @@ impl Client {
         (sending, Arc::new(client))
     }
 
-    /// Takes what has come, as `take_replies` does.
+    /// Takes the replies that have come, as `take_replies` does.
     fn poll(&self) {
         loop {
             let mut calls = self.calls.lock().unwrap();
@@ -100,7 +100,7 @@ impl Client {
         }
     }
 
-    /// *W2 and W3.* `false` if the reply is here.
+    /// Steps W2 and W3. `false` if the reply has come.
     fn watch_and_arm(&self, slot: usize, poll: u32) -> bool {
         let mut calls = self.calls.lock().unwrap();
         match calls[slot] {
@@ -113,18 +113,18 @@ impl Client {
         }
         drop(calls);
         fence(Ordering::SeqCst);
-        if !Attention::new(&self.word).is_aside() {
-            Attention::new(&self.word).set_aside();
+        if !Attention::new(&self.word).is_unpolled() {
+            Attention::new(&self.word).set_unpolled();
             fence(Ordering::SeqCst);
             self.poll();
         }
         self.calls.lock().unwrap()[slot] != Call::Answered
     }
 
-    /// *W4.* The clerk has heard a bell; or somebody has cleared the bits.
+    /// Step W5: the clerk has heard the doorbell, or another thread has cleared the bits.
     fn rearm(&self) {
         if self.tasks.load(Ordering::SeqCst) > 0 {
-            Attention::new(&self.word).set_aside();
+            Attention::new(&self.word).set_unpolled();
         }
         Attention::new(&self.word).park(false);
         fence(Ordering::SeqCst);
@@ -144,7 +144,7 @@ impl Client {
         }
     }
 
-    /// A task that waits for the reply of `slot`, polled for the first time with another waker.
+    /// A task that waits for the reply of `slot`, with another waker at each of its `polls`.
     fn task(&self, slot: usize, polls: u32) {
         let mut waits = true;
         for poll in 0..polls {
@@ -158,13 +158,13 @@ impl Client {
     }
 }
 
-/// The server replies to these, and rings where it is to.
+/// The server: replies to the calls of `slots`, and notifies the client as it must.
 fn reply(sending: &Sender, client: &Client, slots: &[u16]) {
     for &slot in slots {
         send(sending, &Cell::new(slot, 7));
         match Attention::new(&client.word).after_post(Fence::Full) {
-            Bell::Socket => client.socket.ring(BELL),
-            Bell::Wake | Bell::Silent => {}
+            Doorbell::Socket => client.socket.ring(BELL),
+            Doorbell::Wake | Doorbell::None => {}
         }
     }
 }
@@ -191,22 +191,22 @@ fn model(
     });
 }
 
-// Fails if the waker is kept after the look whether the call is settled; without the fence or the
-// poll of W3.
+// Fails if the waker is stored after the check whether the call is settled. Fails without the fence
+// of W3, and without its poll.
 #[test]
 fn a_task_is_woken_by_the_waker_of_its_last_poll() {
     model(3, [Call::Expected, Call::Idle], &[0], |client| client.task(0, 2));
 }
 
-// Fails if the clerk, having heard the bell for the first reply, does not arm for the second.
+// Fails if the clerk has heard the doorbell for the first reply, and does not arm for the second.
 #[test]
-fn a_task_is_woken_though_the_bell_was_anothers() {
+fn a_task_is_woken_though_the_doorbell_was_for_another_call() {
     model(2, [Call::Abandoned, Call::Expected], &[0, 1], |client| client.task(1, 1));
 }
 
-// Fails if who has cleared the bits does not look for tasks after a fence.
+// Fails if the thread that has cleared the bits does not look for tasks after a fence.
 #[test]
-fn a_processor_that_wakes_takes_no_tasks_bell() {
+fn a_processor_that_wakes_leaves_tasks_their_doorbell() {
     model(2, [Call::Expected, Call::Idle], &[0], |client| {
         let other = client.clone();
         let wakes = thread::spawn(move || {

@@ -7,7 +7,7 @@ use crate::dispatch::incoming::Status;
 use crate::error::{CallError, Outcome};
 use crate::payload::message::{Bytes, LATE, NO_FILE, Unread};
 use std::cell::Cell;
-use underpass_channel::{self as channel, INLINE, Payload, Place, RegionSource, Slot};
+use underpass_channel::{self as channel, INLINE, Payload, PayloadPlace, RegionSource, Slot};
 use underpass_os::failpoint;
 use underpass_wire::{Decode, DecodeError, Source};
 
@@ -138,7 +138,7 @@ impl<'a> Answer<'a> {
         {
             return good_or_odd::<R>(source, failed);
         }
-        let Some(len) = self.brief(landing) else {
+        let Some(len) = self.inline(landing) else {
             return self.read::<R>().unwrap_or_else(|e| Err(failed(*e)));
         };
         self.finish();
@@ -147,9 +147,9 @@ impl<'a> Answer<'a> {
 
     /// The bytes of a result that lay in the cell, which most do.
     #[inline(always)]
-    fn brief(&self, landing: &Landing) -> Option<usize> {
+    fn inline(&self, landing: &Landing) -> Option<usize> {
         let linkage = self.linkage();
-        let len = linkage.take_brief(Status::Done as u16, |i, word| landing.put(i, word))?;
+        let len = linkage.take_inline(Status::Done as u16, |i, word| landing.put(i, word))?;
         linkage.count.come_in(len as u64);
         Some(len)
     }
@@ -188,7 +188,7 @@ impl<'a> Answer<'a> {
         };
         let mut bytes = self.bytes(&reply)?;
         linkage.count.come_in(bytes.left() as u64);
-        if matches!(reply.place, Place::Aside | Place::Annex) {
+        if matches!(reply.place, PayloadPlace::OutOfBand | PayloadPlace::OverflowBuffer) {
             end.count_entries(end.mailbox().entries());
             end.watch_annexes();
         }

@@ -33,10 +33,10 @@ use crate::counters::{Counted, Counters, KernelCount, bequeath};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use underpass_channel::layout::SLOTS;
-use underpass_channel::{Bell, Channel, Owed, Slot, Slots};
+use underpass_channel::{Channel, Doorbell, Owed, Slot, Slots};
 use underpass_os::failpoint;
 use underpass_seam::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use underpass_sync::{Inside, Spin};
+use underpass_sync::{SpinGuard, SpinLock};
 
 /// The client's end of a channel: the first of its binding, or a further one.
 ///
@@ -60,7 +60,7 @@ use underpass_sync::{Inside, Spin};
 /// | `further` | who finds the first channel crowded |
 /// | `sharing` | who passes the binding on; the clerk |
 pub(crate) struct ClientEnd {
-    lock: Spin,
+    lock: SpinLock,
     channel: Channel,
     mailbox: Mailbox,
     slots: Slots,
@@ -127,7 +127,7 @@ impl ClientEnd {
         Arc::new_cyclic(|own: &Weak<Self>| {
             mailbox.heard_by(own.clone());
             Self {
-                lock: Spin::new(),
+                lock: SpinLock::new(),
                 channel,
                 mailbox,
                 slots: Slots::default(),
@@ -187,7 +187,7 @@ impl ClientEnd {
     /// The lock: of rings, slots and linkage records. Held for some instructions, in which nothing
     /// of a user's runs; or, by who alone uses it, for some looks in a row.
     #[inline(always)]
-    pub(crate) fn lock(&self) -> Inside<'_> {
+    pub(crate) fn lock(&self) -> SpinGuard<'_> {
         self.lock.enter()
     }
 
@@ -201,11 +201,11 @@ impl ClientEnd {
     }
 
     #[cold]
-    fn ring(&self, bell: Bell) {
+    fn ring(&self, bell: Doorbell) {
         match bell {
-            Bell::Wake => self.channel.wake_peer(),
-            Bell::Socket => self.mailbox.ring(),
-            Bell::Silent => return,
+            Doorbell::Wake => self.channel.wake_peer(),
+            Doorbell::Socket => self.mailbox.ring(),
+            Doorbell::None => return,
         }
         failpoint!("client-rung");
         self.kernel.woke();

@@ -2,7 +2,7 @@
 
 use crate::call::waiting::Berth;
 use crate::counters::SlotCount;
-use underpass_channel::{Cell, Coming, Head, INLINE, Payload};
+use underpass_channel::{Cell, Head, INLINE, Payload, PeekedCell};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
 use underpass_threads::Control;
 
@@ -81,7 +81,7 @@ impl Linkage {
 
     /// A reply has come. Under the lock.
     #[inline(always)]
-    pub(crate) fn deliver(&self, reply: &Coming<'_>) -> Delivered {
+    pub(crate) fn deliver(&self, reply: &PeekedCell<'_>) -> Delivered {
         match self.state.load(Ordering::Relaxed) {
             EXPECTED => {
                 self.keep(reply);
@@ -94,7 +94,7 @@ impl Linkage {
     /// The same, where nobody waits as callers do.
     #[cold]
     #[inline(never)]
-    fn deliver_odd(&self, state: u32, reply: &Coming<'_>) -> Delivered {
+    fn deliver_odd(&self, state: u32, reply: &PeekedCell<'_>) -> Delivered {
         match state {
             FREED => {
                 self.keep(reply);
@@ -120,7 +120,7 @@ impl Linkage {
 
     /// Keeps what the caller is to find.
     #[inline(always)]
-    fn keep(&self, reply: &Coming<'_>) {
+    fn keep(&self, reply: &PeekedCell<'_>) {
         // Relaxed, both: the state publishes them to the caller.
         self.head.store(reply.head.word(), Ordering::Relaxed);
         reply.words(|i, word| self.payload[i].store(word, Ordering::Relaxed));
@@ -201,12 +201,12 @@ impl Linkage {
     /// Shows the words of the reply, once it is settled, if its outcome is `what` and they lay in
     /// the cell, and says how many; else it is left as it is.
     #[inline(always)]
-    pub(crate) fn take_brief(&self, what: u16, mut put: impl FnMut(usize, u64)) -> Option<usize> {
+    pub(crate) fn take_inline(&self, what: u16, mut put: impl FnMut(usize, u64)) -> Option<usize> {
         // SYNC as in `is_settled`. Relaxed, the rest: the state brought it.
         if self.state.load(Ordering::Acquire) != ANSWERED {
             return None;
         }
-        let len = self.head().brief(what)?;
+        let len = self.head().inline_len(what)?;
         for (i, word) in self.payload.iter().enumerate().take(len.div_ceil(8)) {
             // Relaxed: the state brought them.
             put(i, word.load(Ordering::Relaxed));
@@ -235,7 +235,7 @@ impl Linkage {
     #[inline(always)]
     fn head(&self) -> Head {
         // Relaxed: the state brought it.
-        Head::again(self.head.load(Ordering::Relaxed))
+        Head::from_word(self.head.load(Ordering::Relaxed))
     }
 
     /// The outcome that the reply says, if it is here and not yet taken.
@@ -259,7 +259,7 @@ impl Linkage {
             // Relaxed: the state brought them.
             payload.set_word(i, word.load(Ordering::Relaxed));
         }
-        Some(Cell::came(self.head(), payload))
+        Some(Cell::from_parts(self.head(), payload))
     }
 }
 
@@ -267,14 +267,14 @@ impl Linkage {
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use underpass_channel::{Boxed, Receiving, Sending};
+    use underpass_channel::{HeapMemory, Receiving, Sending};
 
     /// What comes of it once it has passed through a ring.
     fn deliver(linkage: &Linkage, cell: &Cell) -> Delivered {
-        let words = Arc::new(Boxed::new(32));
+        let words = Arc::new(HeapMemory::new(32));
         let ring = Receiving::new(words.clone(), 0, 4);
         Sending::new(words, 0, 4).post(cell, 0);
-        let coming = ring.coming().unwrap().unwrap();
+        let coming = ring.peek().unwrap().unwrap();
         linkage.deliver(&coming)
     }
 

@@ -63,8 +63,9 @@ impl Call {
     }
 
     fn is_given_up(&self) -> bool {
-        let given_up = self.end.is_closed() || self.end.channel().wanted(self.slot).ask().is_none();
-        // SYNC with the store in `Wanted::no_more`: had this call ended before that, its end is
+        let given_up =
+            self.end.is_closed() || self.end.channel().cancel_word(self.slot).read().is_cancelled();
+        // SYNC with the store in `CancelWord::cancel`: had this call ended before that, its end is
         // seen, and the word was another's.
         fence(Ordering::Acquire);
         given_up && self.end.calls_ended(self.slot) == self.number
@@ -78,7 +79,7 @@ impl Call {
             nested
         });
         // After `nests`, as the client says so first and is heard then.
-        if self.end.channel().wanted(self.slot).ask().is_none() && self.is_given_up() {
+        if self.end.channel().cancel_word(self.slot).read().is_cancelled() && self.is_given_up() {
             nested.abandon();
         }
         nested

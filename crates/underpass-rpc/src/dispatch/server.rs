@@ -24,11 +24,11 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, Weak};
 use underpass_channel::layout::SLOTS;
-use underpass_channel::{Bell, Cell, Channel, INLINE, Place};
+use underpass_channel::{Cell, Channel, Doorbell, INLINE, PayloadPlace};
 use underpass_os::failpoint;
 use underpass_processor::{Keeper, Line, lines};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
-use underpass_sync::Spin;
+use underpass_sync::SpinLock;
 use underpass_threads::{insist, invite, lent_by, on_user_thread, panic_message, rouse_all};
 use underpass_wire::Descriptor;
 
@@ -86,7 +86,7 @@ enum Failure {
 #[repr(align(64))] // As the client's: where it lies among the lines is no matter of chance.
 pub(crate) struct ServerEnd {
     /// Of the channel's rings, `slots` and `under_way`.
-    lock: Spin,
+    lock: SpinLock,
     /// What it does with calls: see [`gate`](refusing::gate).
     gate: AtomicU32,
     /// Calls taken and not answered.
@@ -154,7 +154,7 @@ impl ServerEnd {
         Arc::new_cyclic(|own: &Weak<Self>| {
             mailbox.heard_by(own.clone());
             Self {
-                lock: Spin::new(),
+                lock: SpinLock::new(),
                 gate: AtomicU32::new(gate::OPEN),
                 under_way: AtomicU32::new(0),
                 channel,
@@ -297,7 +297,7 @@ impl ServerEnd {
         };
         failpoint!("server-read");
         slot.count.come_in(bytes.left() as u64);
-        if matches!(cell.place, Place::Aside | Place::Annex) {
+        if matches!(cell.place, PayloadPlace::OutOfBand | PayloadPlace::OverflowBuffer) {
             self.was_large();
         }
         let (mut call, mut failure) = (Incoming::new(self), None);
@@ -350,7 +350,7 @@ impl ServerEnd {
 
     #[inline(always)]
     fn send(&self, reply: &Cell, slot: &Served) {
-        if matches!(reply.place, Place::Aside | Place::Annex) {
+        if matches!(reply.place, PayloadPlace::OutOfBand | PayloadPlace::OverflowBuffer) {
             self.was_large();
         }
         self.reply(reply, slot);
@@ -383,7 +383,7 @@ impl ServerEnd {
     /// Posts a reply, under the lock; how the client is to be called then, unless it has lent the
     /// processor.
     #[inline(always)]
-    fn post(&self, reply: &Cell) -> Option<Bell> {
+    fn post(&self, reply: &Cell) -> Option<Doorbell> {
         // Relaxed: who is lent by this line has raised it itself.
         if self.lent.load(Ordering::Relaxed) != 0 && lent_by(self) {
             self.channel.post_on_loan(reply);
@@ -394,11 +394,11 @@ impl ServerEnd {
 
     /// What else there is to do after a post, without the lock.
     #[inline(always)]
-    fn posted(&self, bell: Option<Bell>) {
+    fn posted(&self, bell: Option<Doorbell>) {
         failpoint!("server-replied");
         match bell {
-            Some(Bell::Silent) if self.unrung.note() => self.knock_now(),
-            None | Some(Bell::Silent) => {}
+            Some(Doorbell::None) if self.unrung.note() => self.knock_now(),
+            None | Some(Doorbell::None) => {}
             Some(bell) => self.ring(bell),
         }
     }
@@ -415,7 +415,7 @@ impl ServerEnd {
 
     #[cold]
     fn knock_now(&self) {
-        if self.channel.knock() {
+        if self.channel.wake_spare() {
             self.kernel.woke();
         }
     }
@@ -434,11 +434,11 @@ impl ServerEnd {
     }
 
     #[cold]
-    fn ring(&self, bell: Bell) {
+    fn ring(&self, bell: Doorbell) {
         match bell {
-            Bell::Wake => self.channel.wake_peer(),
-            Bell::Socket => self.mailbox.ring(),
-            Bell::Silent => return,
+            Doorbell::Wake => self.channel.wake_peer(),
+            Doorbell::Socket => self.mailbox.ring(),
+            Doorbell::None => return,
         }
         failpoint!("server-rung");
         self.kernel.woke();

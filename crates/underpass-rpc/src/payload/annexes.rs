@@ -16,8 +16,8 @@ use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use underpass_channel::layout::{ANNEX, ANNEXES, SLOTS};
-use underpass_channel::{Annex, Channel};
+use underpass_channel::layout::{OVERFLOW_SIZES, OVERFLOW_TOTAL, SLOTS};
+use underpass_channel::{Channel, OverflowBuffer};
 use underpass_threads::critical;
 use underpass_wire::DecodeError;
 
@@ -28,7 +28,7 @@ const NONE: u16 = 0;
 #[derive(Debug)]
 pub(crate) struct Kept {
     /// There until it is dropped.
-    held: Option<(Annex, Room)>,
+    held: Option<(OverflowBuffer, Room)>,
     /// The peer's user.
     user: u32,
     /// Of the server: there is no room for it any more, or another is in its place, and it goes
@@ -37,15 +37,15 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    fn new(annex: Annex, room: Room, user: u32) -> Self {
+    fn new(annex: OverflowBuffer, room: Room, user: u32) -> Self {
         Self { held: Some((annex, room)), user, last_time: AtomicBool::new(false) }
     }
 
-    fn held(&self) -> &(Annex, Room) {
+    fn held(&self) -> &(OverflowBuffer, Room) {
         self.held.as_ref().expect("it is there until it is dropped")
     }
 
-    fn annex(&self) -> &Annex {
+    fn annex(&self) -> &OverflowBuffer {
         &self.held().0
     }
 
@@ -62,7 +62,7 @@ impl Kept {
     /// Of the server: counts the pages that are there, between two calls.
     fn count(&self) {
         let resident = self.annex().resident().unwrap_or(self.annex().room());
-        let counted = resident.max(*ANNEX.start());
+        let counted = resident.max(*OVERFLOW_SIZES.start());
         self.room().set(counted as u64);
     }
 
@@ -90,8 +90,8 @@ impl Drop for Kept {
     }
 }
 
-impl AsRef<Annex> for Kept {
-    fn as_ref(&self) -> &Annex {
+impl AsRef<OverflowBuffer> for Kept {
+    fn as_ref(&self) -> &OverflowBuffer {
         self.annex()
     }
 }
@@ -131,7 +131,7 @@ impl Place {
 
     /// Of the server: lets go of the one that its client has dropped, which the slot's word says.
     fn is_dropped(&mut self, channel: &Channel, slot: u16) {
-        if self.common.as_ref().is_some_and(|common| common.number != channel.kept(slot)) {
+        if self.common.as_ref().is_some_and(|common| common.number != channel.mapped_overflow(slot)) {
             self.common = None;
         }
     }
@@ -139,9 +139,9 @@ impl Place {
     /// Of the client: lets go of those that the server has, or has refused. An annex that was
     /// offered for results stays: the server may use it yet.
     fn drop_unused(&mut self, channel: &Channel, slot: u16) {
-        self.learn(channel.kept(slot));
+        self.learn(channel.mapped_overflow(slot));
         if self.common.take().is_some() {
-            channel.keep(slot, NONE);
+            channel.set_mapped_overflow(slot, NONE);
         }
         if self.with_arguments {
             self.offered = None;
@@ -180,7 +180,7 @@ impl Default for Annexes {
         Self {
             maps: false,
             budget: Arc::default(),
-            most: ANNEXES as u64,
+            most: OVERFLOW_TOTAL as u64,
             user: u32::MAX,
             places: OnceLock::new(),
             watched: AtomicBool::new(false),
@@ -216,7 +216,7 @@ impl Annexes {
             let common = if self.maps {
                 self.for_call(place, channel, slot)
             } else {
-                let number = channel.kept(slot);
+                let number = channel.mapped_overflow(slot);
                 place.learn(number);
                 place.common(number).cloned()
             };
@@ -232,7 +232,7 @@ impl Annexes {
         if !common.kept.count_all() {
             common.kept.goes_when_read();
             place.common = None;
-            channel.keep(slot, NONE);
+            channel.set_mapped_overflow(slot, NONE);
         }
         Some(common)
     }
@@ -245,7 +245,7 @@ impl Annexes {
         slot: u16,
         size: usize,
     ) -> Option<(Numbered, Option<OwnedFd>)> {
-        let number = channel.kept(slot);
+        let number = channel.mapped_overflow(slot);
         self.at(slot, |place| {
             place.learn(number);
             if let Some(common) =
@@ -273,7 +273,7 @@ impl Annexes {
         slot: u16,
         size: usize,
     ) -> Option<(Numbered, OwnedFd)> {
-        let number = channel.kept(slot);
+        let number = channel.mapped_overflow(slot);
         self.at(slot, |place| {
             place.learn(number);
             // One at a time: the server may take it whenever it has results for it.
@@ -292,7 +292,7 @@ impl Annexes {
     fn make(&self, place: &mut Place, size: usize) -> Option<(Numbered, OwnedFd)> {
         place.offered = None;
         // Without memory or files for it there is a way of which the caller is told.
-        let (annex, file) = Annex::create(size).ok()??;
+        let (annex, file) = OverflowBuffer::create(size).ok()??;
         let room = Room::take(&self.budget, annex.room() as u64, self.most)?;
         place.last = place.last.checked_add(1).unwrap_or(1);
         let made = Numbered { kept: Arc::new(Kept::new(annex, room, self.user)), number: place.last };
@@ -312,9 +312,9 @@ impl Annexes {
         number: u16,
         file: &OwnedFd,
     ) -> Result<Option<Arc<Kept>>, DecodeError> {
-        let room = Annex::room_in(file.as_fd()).map_err(|_| DecodeError::Truncated)?;
+        let room = OverflowBuffer::room_in(file.as_fd()).map_err(|_| DecodeError::Truncated)?;
         let Some(taken) = Room::take(&self.budget, room as u64, self.most) else { return Ok(None) };
-        let annex = match Annex::adopt(file.as_fd(), room) {
+        let annex = match OverflowBuffer::adopt(file.as_fd(), room) {
             Ok(annex) => annex,
             Err(e) if e.kind() == std::io::ErrorKind::InvalidData => return Err(DecodeError::Truncated),
             // No memory to map it: the bytes can be read from it all the same.
@@ -330,7 +330,7 @@ impl Annexes {
         if let Some(before) = before {
             before.kept.goes_when_read();
         }
-        channel.keep(slot, number);
+        channel.set_mapped_overflow(slot, number);
         Ok(Some(kept))
     }
 
@@ -435,7 +435,7 @@ mod tests {
         // The user's closer hangs, as over a lock that a peer holds.
         let (free, locked) = channel::<()>();
         file_thread::run(USER, move || _ = locked.recv());
-        let (annex, _file) = Annex::create(1).unwrap().unwrap();
+        let (annex, _file) = OverflowBuffer::create(1).unwrap().unwrap();
         let (budget, bytes) = (Arc::default(), annex.room() as u64);
         let kept = Kept::new(annex, Room::take(&budget, bytes, bytes).unwrap(), USER);
         kept.goes_when_read();

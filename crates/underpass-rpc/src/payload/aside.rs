@@ -10,7 +10,9 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use underpass_channel::layout::LARGEST;
-use underpass_channel::{AnnexSource, BlobSink, BlobSource, Cell, Channel, Place, RegionSource};
+use underpass_channel::{
+    Cell, Channel, OverflowSource, PayloadFileSink, PayloadFileSource, PayloadPlace, RegionSource,
+};
 use underpass_os::{Blob, failpoint};
 use underpass_wire::{DecodeError, Encode, Sink, Source};
 
@@ -87,7 +89,7 @@ pub(crate) fn fill_aside<T: Encode + ?Sized>(
         sink.is_written().map_err(Unsent::NoResources)?;
         let bytes = match file {
             None if files.is_empty() => {
-                cell.place = Place::Annex;
+                cell.place = PayloadPlace::OverflowBuffer;
                 cell.length = size as u32;
                 return Ok(());
             }
@@ -97,7 +99,7 @@ pub(crate) fn fill_aside<T: Encode + ?Sized>(
         Parcel { bytes, files }
     } else {
         let blob = Blob::create("underpass-argument").map_err(Unsent::NoResources)?;
-        let mut packing = Packing::new(BlobSink::new(blob));
+        let mut packing = Packing::new(PayloadFileSink::new(blob));
         value.encode(&mut packing);
         let (sink, files) = packing.finish()?;
         let (blob, written) = sink.finish().map_err(Unsent::NoResources)?;
@@ -112,7 +114,7 @@ pub(crate) fn fill_aside<T: Encode + ?Sized>(
         _ => Unsent::NoResources(e),
     })?;
     failpoint!("file-sent");
-    cell.place = Place::Aside;
+    cell.place = PayloadPlace::OutOfBand;
     Ok(())
 }
 
@@ -142,8 +144,8 @@ pub(crate) struct Aside<'a> {
 #[derive(Debug)]
 enum Bytes<'a> {
     Stack(RegionSource<'a>),
-    Blob(BlobSource),
-    Annex(AnnexSource<Kept>),
+    Blob(PayloadFileSource),
+    Annex(OverflowSource<Kept>),
     /// All were read, and this goes when they do.
     Over(#[expect(dead_code, reason = "it is dropped")] DroppedLast),
 }
@@ -172,7 +174,7 @@ impl<'a> Aside<'a> {
         let bytes = match parcel.bytes {
             Lie::Stack(length) => Bytes::Stack(channel.stack_source(slot, whole(length)?)?),
             Lie::Blob(blob, length) => {
-                let source = BlobSource::new(blob, length)?;
+                let source = PayloadFileSource::new(blob, length)?;
                 // The next of its size may come without a file.
                 if !mailbox.annexes().maps() {
                     mailbox.offer(channel, slot, source.remaining());
@@ -182,8 +184,8 @@ impl<'a> Aside<'a> {
             Lie::Annex(length) => Bytes::Annex(in_annex(channel, mailbox, slot, whole(length)?)?),
             Lie::NewAnnex(..) if !mailbox.annexes().maps() => return Err(DecodeError::Truncated),
             Lie::NewAnnex(file, number, length) => match mailbox.map_annex(channel, slot, number, &file)? {
-                Some(annex) => Bytes::Annex(AnnexSource::new(annex, whole(length)?)?),
-                None => Bytes::Blob(BlobSource::new(
+                Some(annex) => Bytes::Annex(OverflowSource::new(annex, whole(length)?)?),
+                None => Bytes::Blob(PayloadFileSource::new(
                     Blob::adopt(file).map_err(|_| DecodeError::Truncated)?,
                     length,
                 )?),
@@ -209,7 +211,7 @@ impl<'a> Aside<'a> {
     }
 
     /// Where the bytes are that were not read yet, if they lie in an annex.
-    pub(crate) fn in_annex_left(&mut self) -> Option<&mut AnnexSource<Kept>> {
+    pub(crate) fn in_annex_left(&mut self) -> Option<&mut OverflowSource<Kept>> {
         match &mut self.bytes {
             Bytes::Annex(source) => Some(source),
             Bytes::Stack(_) | Bytes::Blob(_) | Bytes::Over(_) => None,
@@ -237,9 +239,9 @@ fn in_annex(
     mailbox: &Mailbox,
     slot: u16,
     length: usize,
-) -> Result<AnnexSource<Kept>, DecodeError> {
+) -> Result<OverflowSource<Kept>, DecodeError> {
     let annex = mailbox.annexes().named(channel, slot).ok_or(DecodeError::Truncated)?;
-    AnnexSource::new(annex, length)
+    OverflowSource::new(annex, length)
 }
 
 impl Source for Aside<'_> {

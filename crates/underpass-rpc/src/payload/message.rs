@@ -4,7 +4,7 @@ use crate::control::mailbox::Mailbox;
 use crate::payload::aside::{Aside, fill_aside};
 use crate::payload::parcel::Came;
 use std::io;
-use underpass_channel::{Cell, Channel, INLINE, PayloadSink, Place, RegionSource};
+use underpass_channel::{Cell, Channel, INLINE, PayloadPlace, PayloadSink, RegionSource};
 use underpass_wire::{Decode, DecodeError, Encode, Source};
 
 /// Why a value could not be put into a message.
@@ -47,7 +47,7 @@ pub(crate) fn fill<T: Encode + ?Sized>(
 /// The same into the cell alone, if that has room for all values of the type, and this one brings
 /// no files; says whether that is so.
 #[inline(always)]
-pub(crate) fn fill_brief<T: Encode + ?Sized>(cell: &mut Cell, value: &T) -> bool {
+pub(crate) fn fill_inline<T: Encode + ?Sized>(cell: &mut Cell, value: &T) -> bool {
     let Some(size) = T::FIXED.filter(|&size| size <= INLINE) else { return false };
     let mut sink = PayloadSink::new(&mut cell.payload, size);
     value.encode(&mut sink);
@@ -70,8 +70,8 @@ fn fill_elsewhere<T: Encode + ?Sized>(
             return fill_aside(channel, mailbox, cell, value, size).map(|()| true);
         }
         sink.is_written().map_err(Unsent::NoResources)?;
-        channel.send_on_stack(cell.slot(), size);
-        cell.place = Place::Stack;
+        channel.demote_stack(cell.slot(), size);
+        cell.place = PayloadPlace::Stack;
         cell.length = size as u32;
         return Ok(false);
     }
@@ -115,10 +115,10 @@ impl<'a> Bytes<'a> {
     #[inline(always)]
     pub(crate) fn of(channel: &'a Channel, mailbox: &Mailbox, cell: &'a Cell) -> Result<Self, Unread> {
         match cell.place {
-            Place::Inline => Ok(Self::Inline(cell.bytes())),
-            Place::Stack => Ok(Self::Stack(channel.stack_source(cell.slot(), cell.length as usize)?)),
-            Place::Aside => Self::beside(channel, mailbox, cell.slot()),
-            Place::Annex => {
+            PayloadPlace::Inline => Ok(Self::Inline(cell.bytes())),
+            PayloadPlace::Stack => Ok(Self::Stack(channel.stack_source(cell.slot(), cell.length as usize)?)),
+            PayloadPlace::OutOfBand => Self::beside(channel, mailbox, cell.slot()),
+            PayloadPlace::OverflowBuffer => {
                 Ok(Self::Aside(Box::new(Aside::in_annex(channel, mailbox, cell.slot(), cell.length)?)))
             }
         }

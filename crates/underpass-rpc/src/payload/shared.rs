@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use underpass_channel::{AnnexView, RegionView};
+use underpass_channel::{OverflowView, RegionView};
 use underpass_wire::{Decode, DecodeError, Encode, Sink, decode_length};
 
 /// Bytes that are not copied for the server: an argument marked `#[underpass(shared)]`.
@@ -45,7 +45,7 @@ enum Lies<'a> {
     /// In an A-stack.
     There(RegionView<'a>),
     /// In an annex.
-    Beside(AnnexView<Kept>),
+    Beside(OverflowView<Kept>),
 }
 
 /// A shared argument of an async handler, which has it for as long as it runs: until then its
@@ -60,7 +60,7 @@ enum LiesLater {
         slot: u16,
         range: Range<usize>,
     },
-    Beside(AnnexView<Kept>),
+    Beside(OverflowView<Kept>),
 }
 
 impl SharedLater {

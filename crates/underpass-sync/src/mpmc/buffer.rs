@@ -1,25 +1,25 @@
-//! Messages that nobody has received yet.
+//! The buffer of a channel: messages that were not received yet.
 
 use std::collections::VecDeque;
 
-/// Bytes of messages in a chunk, about.
+/// About how many bytes of messages a chunk holds.
 const CHUNK_BYTES: usize = 4096;
 
-/// Messages in their order. Nothing is allocated or dropped inside: chunks come from outside and go
-/// there.
+/// Messages in their order. Under the lock it neither allocates nor frees memory: chunks are made
+/// and dropped by its callers, outside.
 pub(crate) enum Buffer<T> {
-    /// A queue with room for `capacity`, for good.
+    /// A queue with room for `capacity` messages, which was allocated at once.
     Bounded { capacity: usize, messages: VecDeque<T> },
-    /// Chunks that never grow; all but the last are full of what is still to be received.
+    /// Chunks that never grow. All but the last are full of messages that are still to be received.
     Unbounded { chunks: VecDeque<Chunk<T>>, len: usize, spare: Option<Chunk<T>> },
 }
 
-/// Room for some messages.
+/// Room for a number of messages.
 pub(crate) type Chunk<T> = VecDeque<T>;
 
-/// Why a message was not taken.
-pub(crate) enum Refused<T> {
-    /// The buffer has as many as it may have.
+/// Why a message was not added.
+pub(crate) enum PushError<T> {
+    /// The buffer is at its capacity.
     Full(T),
     /// It needs another [`Chunk`] first.
     NoRoom(T),
@@ -42,11 +42,11 @@ impl<T> Buffer<T> {
 
     /// Adds a message.
     #[inline]
-    pub(crate) fn push(&mut self, message: T) -> Result<(), Refused<T>> {
+    pub(crate) fn push(&mut self, message: T) -> Result<(), PushError<T>> {
         match self {
             Self::Bounded { capacity, messages } => {
                 if messages.len() >= *capacity {
-                    return Err(Refused::Full(message));
+                    return Err(PushError::Full(message));
                 }
                 messages.push_back(message);
             }
@@ -55,7 +55,7 @@ impl<T> Buffer<T> {
                 if !room {
                     match spare.take() {
                         Some(spare) => chunks.push_back(spare),
-                        None => return Err(Refused::NoRoom(message)),
+                        None => return Err(PushError::NoRoom(message)),
                     }
                 }
                 if let Some(last) = chunks.back_mut() {
@@ -67,7 +67,7 @@ impl<T> Buffer<T> {
         Ok(())
     }
 
-    /// The message that has been there longest, and a chunk to be dropped outside.
+    /// The oldest message, and a chunk that the caller has to drop outside.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(T, Option<Chunk<T>>)> {
         match self {
@@ -76,7 +76,7 @@ impl<T> Buffer<T> {
                 let message = chunks.front_mut()?.pop_front()?;
                 *len -= 1;
                 let mut spent = None;
-                // The last one stays: while as many come as go it is all that there is.
+                // The last chunk stays: while as many messages come as go, it is the only one.
                 if chunks.len() > 1 && chunks.front().is_some_and(VecDeque::is_empty) {
                     spent = std::mem::replace(spare, chunks.pop_front());
                 }
@@ -85,7 +85,7 @@ impl<T> Buffer<T> {
         }
     }
 
-    /// Makes room; gives the chunk back if there is a spare one already.
+    /// Adds room. Returns the chunk if there is an unused one already.
     pub(crate) fn supply(&mut self, chunk: Chunk<T>) -> Option<Chunk<T>> {
         match self {
             Self::Unbounded { spare, .. } if spare.is_none() => {
@@ -109,8 +109,8 @@ mod tests {
     fn push(buffer: &mut Buffer<u32>, message: u32) -> bool {
         match buffer.push(message) {
             Ok(()) => true,
-            Err(Refused::Full(_)) => false,
-            Err(Refused::NoRoom(message)) => {
+            Err(PushError::Full(_)) => false,
+            Err(PushError::NoRoom(message)) => {
                 assert!(buffer.supply(Buffer::chunk()).is_none(), "it has no spare one");
                 buffer.push(message).is_ok()
             }

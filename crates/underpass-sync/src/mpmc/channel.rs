@@ -1,31 +1,31 @@
-//! What senders and receivers share.
+//! The part of a channel that senders and receivers share.
 
-use super::buffer::{Buffer, Chunk, Refused};
-use crate::queue::{Held, Place, Queue, Verdict};
-use crate::token::Token;
-use crate::waiter::{Control, Patience, Woken, me, wake};
-use crate::waiting::{Waiting, nobody};
+use super::buffer::{Buffer, Chunk, PushError};
+use crate::queue_wait::{QueueWait, nobody};
+use crate::runtime::{Control, WaitLimit, Woken, me, wake};
+use crate::select_token::SelectToken;
+use crate::wait_queue::{ListEnd, QueueGuard, Verdict, WaitQueue};
 use std::sync::Arc;
 use underpass_seam::atomic::{AtomicUsize, Ordering};
 
-/// The lists of waiters.
+/// The numbers of the lists of waiters.
 const RECEIVERS: usize = 0;
 const SENDERS: usize = 1;
 
-/// Threads that are woken for each time inside.
+/// How many threads are woken in each visit to the queue.
 const BATCH: usize = 16;
 
-/// A channel: as long as a receiver waits nothing lies in the buffer, and as long as a sender waits
-/// it is full, but for waiters whose select is decided elsewhere, which are passed over.
+/// A channel. As long as a receiver waits, the buffer is empty; as long as a sender waits, it is
+/// full. Waiters whose select is decided elsewhere don't count: they are passed over.
 ///
 /// | field | who writes it |
 /// |---|---|
 /// | `capacity` | nobody, once it is made |
 /// | `inside` | see there |
 /// | `senders`, `receivers` | who makes or drops a sender or a receiver |
-pub(crate) struct Channel<T> {
+pub(crate) struct ChannelCore<T> {
     capacity: Option<usize>,
-    inside: Queue<State<T>, Party<T>, 2>,
+    inside: WaitQueue<State<T>, ChannelWaiter<T>, 2>,
     senders: AtomicUsize,
     receivers: AtomicUsize,
 }
@@ -38,17 +38,17 @@ struct State<T> {
 
 /// A waiting sender with its message, or a waiting receiver with room for one.
 ///
-/// Who takes a sender out takes its message too, unless the receivers are gone; who takes a
-/// receiver out leaves it a message, unless the senders are gone. So after its wake each finds in
-/// `message` what has happened.
-struct Party<T> {
+/// A thread that takes a sender out takes its message too, unless the receivers are gone. A thread
+/// that takes a receiver out leaves it a message, unless the senders are gone. So a waiter finds in
+/// `message`, after its wake-up, what has happened.
+struct ChannelWaiter<T> {
     message: Option<T>,
-    /// Of a select: its token, and which case this is.
-    select: Option<(Arc<Token>, usize)>,
+    /// For a select: its token and the number of this case.
+    select: Option<(Arc<SelectToken>, usize)>,
 }
 
-/// Why a message could not be sent, with it.
-pub(crate) enum Unsent<T> {
+/// Why a message could not be sent. It contains the message.
+pub(crate) enum SendFailure<T> {
     Late(T),
     Gone(T),
     Cancelled(T),
@@ -56,31 +56,31 @@ pub(crate) enum Unsent<T> {
 
 /// Why no message was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missed {
+pub(crate) enum RecvFailure {
     Late,
     Gone,
     Cancelled,
 }
 
-/// What became of a place in a list that belongs to a select.
+/// The end of a wait that belongs to a select.
 pub(crate) enum Enrolled<T> {
-    /// It could be done at once: try it.
+    /// The case is ready: try it.
     Ready,
-    /// The select was decided for this case, which now has this.
+    /// The select was decided for this case. This is its message.
     Chosen(Option<T>),
-    /// It was decided otherwise: this is what the case had.
+    /// The select was decided otherwise. This is the message that the case had.
     Passed(Option<T>),
 }
 
-type Inside<'a, T> = Held<'a, State<T>, Party<T>, 2>;
+type Guard<'a, T> = QueueGuard<'a, State<T>, ChannelWaiter<T>, 2>;
 
-impl<T> Party<T> {
-    /// Whether it may be taken: a select's may once.
+impl<T> ChannelWaiter<T> {
+    /// Whether the waiter may be taken. A waiter of a select may be taken once.
     fn claim(&self) -> bool {
         self.select.as_ref().is_none_or(|(token, case)| token.claim(*case))
     }
 
-    /// Takes it with what `with` makes of it, unless its select is decided.
+    /// Takes the waiter by calling `with`, unless its select is decided.
     fn take<R>(&mut self, with: impl FnOnce(&mut Self) -> R) -> Verdict<R> {
         match self.claim() {
             true => Verdict::Take(with(self)),
@@ -89,12 +89,12 @@ impl<T> Party<T> {
     }
 }
 
-impl<T> Channel<T> {
-    /// With one sender and one receiver.
+impl<T> ChannelCore<T> {
+    /// A channel with one sender and one receiver.
     pub(crate) fn new(capacity: Option<usize>) -> Arc<Self> {
         let state = State { buffer: Buffer::new(capacity), senders_gone: false, receivers_gone: false };
         let (senders, receivers) = (AtomicUsize::new(1), AtomicUsize::new(1));
-        Arc::new(Self { capacity, inside: Queue::new(state), senders, receivers })
+        Arc::new(Self { capacity, inside: WaitQueue::new(state), senders, receivers })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -105,14 +105,14 @@ impl<T> Channel<T> {
         self.capacity
     }
 
-    /// Sends a message; waits up to `patience` for room or for a receiver.
+    /// Sends a message; waits up to `limit` for room or for a receiver.
     #[inline]
-    pub(crate) fn send(&self, message: T, patience: Patience) -> Result<(), Unsent<T>> {
+    pub(crate) fn send(&self, message: T, limit: WaitLimit) -> Result<(), SendFailure<T>> {
         let mut message = message;
         loop {
             let mut held = self.inside.lock();
             if held.receivers_gone {
-                return Err(Unsent::Gone(message));
+                return Err(SendFailure::Gone(message));
             }
             match Self::offer(&mut held, message) {
                 Ok(receiver) => {
@@ -120,20 +120,22 @@ impl<T> Channel<T> {
                     receiver.inspect(|who| wake(who));
                     return Ok(());
                 }
-                Err(Refused::NoRoom(back)) => {
+                Err(PushError::NoRoom(back)) => {
                     drop(held);
                     self.make_room();
                     message = back;
                 }
-                Err(Refused::Full(back)) if patience == Patience::None => return Err(Unsent::Late(back)),
-                Err(Refused::Full(back)) => return self.wait_to_send(held, back, patience),
+                Err(PushError::Full(back)) if limit == WaitLimit::None => {
+                    return Err(SendFailure::Late(back));
+                }
+                Err(PushError::Full(back)) => return self.wait_to_send(held, back, limit),
             }
         }
     }
 
-    /// Receives a message; waits up to `patience` for one.
+    /// Receives a message; waits up to `limit` for one.
     #[inline]
-    pub(crate) fn receive(&self, patience: Patience) -> Result<T, Missed> {
+    pub(crate) fn receive(&self, limit: WaitLimit) -> Result<T, RecvFailure> {
         let mut held = self.inside.lock();
         if let Some((message, sender, spent)) = Self::accept(&mut held) {
             drop(held);
@@ -142,17 +144,17 @@ impl<T> Channel<T> {
             return Ok(message);
         }
         if held.senders_gone {
-            return Err(Missed::Gone);
+            return Err(RecvFailure::Gone);
         }
-        if patience == Patience::None {
-            return Err(Missed::Late);
+        if limit == WaitLimit::None {
+            return Err(RecvFailure::Late);
         }
-        self.wait_to_receive(held, patience)
+        self.wait_to_receive(held, limit)
     }
 
-    /// Gives the message to a receiver, which is to be woken, or to the buffer.
+    /// Gives the message to the buffer, or to a receiver. The caller has to wake that receiver.
     #[inline]
-    fn offer(held: &mut Inside<'_, T>, message: T) -> Result<Option<&'static Control>, Refused<T>> {
+    fn offer(held: &mut Guard<'_, T>, message: T) -> Result<Option<&'static Control>, PushError<T>> {
         let mut message = Some(message);
         let taken = held.take(RECEIVERS, |_, _, party| party.take(|party| party.message = message.take()));
         match (taken, message) {
@@ -162,10 +164,10 @@ impl<T> Channel<T> {
         }
     }
 
-    /// Takes a message from the buffer or from a sender, which is to be woken.
+    /// Takes a message from the buffer or from a sender. The caller has to wake that sender.
     #[inline]
     #[allow(clippy::type_complexity)] // Named parts would be no clearer.
-    fn accept(held: &mut Inside<'_, T>) -> Option<(T, Option<&'static Control>, Option<Chunk<T>>)> {
+    fn accept(held: &mut Guard<'_, T>) -> Option<(T, Option<&'static Control>, Option<Chunk<T>>)> {
         let oldest = held.buffer.pop();
         let sender = held.take(SENDERS, |_, _, party| party.take(|party| party.message.take()));
         let (who, waiting) = sender.unzip();
@@ -190,37 +192,37 @@ impl<T> Channel<T> {
         drop(unused);
     }
 
-    fn wait_to_send(&self, held: Inside<'_, T>, message: T, patience: Patience) -> Result<(), Unsent<T>> {
+    fn wait_to_send(&self, held: Guard<'_, T>, message: T, limit: WaitLimit) -> Result<(), SendFailure<T>> {
         let me = me();
-        let party = Party { message: Some(message), select: None };
-        let (woken, party) = held.enlist(me, SENDERS, Place::Back, party, |entry| {
-            Waiting::new(entry, "room in a channel", self, &nobody).suspend(me, patience, true)
+        let party = ChannelWaiter { message: Some(message), select: None };
+        let (woken, party) = held.enlist(me, SENDERS, ListEnd::Back, party, |entry| {
+            QueueWait::new(entry, "room in a channel", self, &nobody).suspend(me, limit, true)
         });
         let Some(message) = party.message else { return Ok(()) };
         Err(match woken {
-            Woken::Woken => Unsent::Gone(message),
-            Woken::Late => Unsent::Late(message),
-            Woken::Cancelled => Unsent::Cancelled(message),
+            Woken::Woken => SendFailure::Gone(message),
+            Woken::Late => SendFailure::Late(message),
+            Woken::Cancelled => SendFailure::Cancelled(message),
         })
     }
 
-    fn wait_to_receive(&self, held: Inside<'_, T>, patience: Patience) -> Result<T, Missed> {
+    fn wait_to_receive(&self, held: Guard<'_, T>, limit: WaitLimit) -> Result<T, RecvFailure> {
         let me = me();
-        let party = Party { message: None, select: None };
-        let (woken, party) = held.enlist(me, RECEIVERS, Place::Back, party, |entry| {
-            Waiting::new(entry, "a message", self, &nobody).suspend(me, patience, true)
+        let party = ChannelWaiter { message: None, select: None };
+        let (woken, party) = held.enlist(me, RECEIVERS, ListEnd::Back, party, |entry| {
+            QueueWait::new(entry, "a message", self, &nobody).suspend(me, limit, true)
         });
         party.message.ok_or(match woken {
-            Woken::Woken => Missed::Gone,
-            Woken::Late => Missed::Late,
-            Woken::Cancelled => Missed::Cancelled,
+            Woken::Woken => RecvFailure::Gone,
+            Woken::Late => RecvFailure::Late,
+            Woken::Cancelled => RecvFailure::Cancelled,
         })
     }
 
     /// Waits for a message as case `case` of a select, as long as `then` runs.
     pub(crate) fn enroll_receiver(
         &self,
-        token: &Arc<Token>,
+        token: &Arc<SelectToken>,
         case: usize,
         then: &mut dyn FnMut(),
     ) -> Enrolled<T> {
@@ -233,7 +235,7 @@ impl<T> Channel<T> {
     pub(crate) fn enroll_sender(
         &self,
         message: T,
-        token: &Arc<Token>,
+        token: &Arc<SelectToken>,
         case: usize,
         then: &mut dyn FnMut(),
     ) -> (Enrolled<T>, Option<T>) {
@@ -246,9 +248,10 @@ impl<T> Channel<T> {
         (self.enroll(held, false, SENDERS, Some(message), (token, case), then), None)
     }
 
-    /// Whether somebody waits in `list` but the select of `token` itself. One whose own select is
-    /// decided may be counted: then the caller tries in vain once, and passes over it.
-    fn others(held: &mut Inside<'_, T>, list: usize, token: &Arc<Token>) -> bool {
+    /// Whether another thread than the select of `token` waits in `list`. It may count a waiter of
+    /// a select that is decided already. Then the caller tries once in vain, and passes that waiter
+    /// over.
+    fn others(held: &mut Guard<'_, T>, list: usize, token: &Arc<SelectToken>) -> bool {
         let mut found = false;
         held.take::<()>(list, |_, _, party| match &party.select {
             Some((of, _)) if Arc::ptr_eq(of, token) => Verdict::Skip,
@@ -262,18 +265,18 @@ impl<T> Channel<T> {
 
     fn enroll(
         &self,
-        held: Inside<'_, T>,
+        held: Guard<'_, T>,
         ready: bool,
         list: usize,
         message: Option<T>,
-        (token, case): (&Arc<Token>, usize),
+        (token, case): (&Arc<SelectToken>, usize),
         then: &mut dyn FnMut(),
     ) -> Enrolled<T> {
         if ready {
             return Enrolled::Ready;
         }
-        let party = Party { message, select: Some((Arc::clone(token), case)) };
-        let ((), party) = held.enlist(me(), list, Place::Back, party, |_| then());
+        let party = ChannelWaiter { message, select: Some((Arc::clone(token), case)) };
+        let ((), party) = held.enlist(me(), list, ListEnd::Back, party, |_| then());
         match token.chosen() == Some(case) {
             true => Enrolled::Chosen(party.message),
             false => Enrolled::Passed(party.message),
@@ -281,7 +284,7 @@ impl<T> Channel<T> {
     }
 
     pub(crate) fn add_sender(&self) {
-        // Relaxed, as in `Arc`: who adds one has one.
+        // Relaxed, as in `Arc`: the caller has a sender already.
         self.senders.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -291,7 +294,7 @@ impl<T> Channel<T> {
     }
 
     pub(crate) fn drop_sender(&self) {
-        // Relaxed: only the count matters, and the rest is done inside.
+        // Relaxed: only the count matters. The rest is done under the lock.
         if self.senders.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.inside.lock().senders_gone = true;
             self.wake_all(RECEIVERS);
@@ -303,7 +306,7 @@ impl<T> Channel<T> {
         if self.receivers.fetch_sub(1, Ordering::Relaxed) == 1 {
             let mut held = self.inside.lock();
             held.receivers_gone = true;
-            // Nothing is sent any more, so that it has no room does not matter.
+            // Nothing is sent any more, so it doesn't matter that the new buffer has no room.
             let unread = std::mem::replace(&mut held.buffer, Buffer::new(None));
             drop(held);
             self.wake_all(SENDERS);
@@ -311,7 +314,7 @@ impl<T> Channel<T> {
         }
     }
 
-    /// Tells all in `list` that the other side is gone: nobody joins them any more.
+    /// Wakes all waiters in `list`, because the other side is gone. No thread joins them any more.
     fn wake_all(&self, list: usize) {
         loop {
             let mut held = self.inside.lock();

@@ -1,9 +1,9 @@
-//! Why nothing was sent or received.
+//! The errors of sending and receiving.
 
 use std::error::Error;
 use std::fmt;
 
-/// Gives an error its message, without asking that what could not be sent can be shown.
+/// Gives an error its message, without requiring that the unsent message is `Debug`.
 macro_rules! error {
     ($name:ident $(<$t:ident>)?: $($variant:pat => $text:literal),+ $(,)?) => {
         impl $(<$t>)? fmt::Display for $name $(<$t>)? {
@@ -16,7 +16,7 @@ macro_rules! error {
     };
 }
 
-/// Gives an error that carries a message its message back, and shows it without.
+/// Gives an error that carries a message the function that returns it, and a `Debug` without it.
 macro_rules! carrier {
     ($name:ident: $($variant:ident),+) => {
         impl<T> $name<T> {
@@ -34,30 +34,30 @@ macro_rules! carrier {
     };
 }
 
-/// A message could not be sent; it is inside.
+/// A message could not be sent. The error contains it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SendError<T> {
-    /// All receivers are gone: nobody will ever take it.
+    /// All receivers are gone: no thread will ever receive it.
     Disconnected(T),
     /// The thread was asked to end while it waited: let it end.
     Cancelled(T),
 }
 
-/// A message could not be sent at once; it is inside.
+/// A message could not be sent at once. The error contains it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TrySendError<T> {
     /// There is no room, or no receiver waits: try again, or wait with `send`.
     Full(T),
-    /// All receivers are gone: nobody will ever take it.
+    /// All receivers are gone: no thread will ever receive it.
     Disconnected(T),
 }
 
-/// A message could not be sent in time; it is inside.
+/// A message could not be sent in time. The error contains it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SendTimeoutError<T> {
-    /// The time is over: try again, or with more patience.
+    /// The time is over: try again, or wait longer.
     Timeout(T),
-    /// All receivers are gone: nobody will ever take it.
+    /// All receivers are gone: no thread will ever receive it.
     Disconnected(T),
     /// The thread was asked to end while it waited: let it end.
     Cancelled(T),
@@ -66,7 +66,7 @@ pub enum SendTimeoutError<T> {
 /// No message was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecvError {
-    /// All senders are gone, and nothing is left.
+    /// All senders are gone, and no message is left.
     Disconnected,
     /// The thread was asked to end while it waited: let it end.
     Cancelled,
@@ -75,18 +75,18 @@ pub enum RecvError {
 /// No message was there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TryRecvError {
-    /// Nothing is there now: try again, or wait with `recv`.
+    /// The channel is empty: try again, or wait with `recv`.
     Empty,
-    /// All senders are gone, and nothing is left.
+    /// All senders are gone, and no message is left.
     Disconnected,
 }
 
 /// No message was received in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecvTimeoutError {
-    /// The time is over: try again, or with more patience.
+    /// The time is over: try again, or wait longer.
     Timeout,
-    /// All senders are gone, and nothing is left.
+    /// All senders are gone, and no message is left.
     Disconnected,
     /// The thread was asked to end while it waited: let it end.
     Cancelled,

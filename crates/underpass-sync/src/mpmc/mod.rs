@@ -26,18 +26,18 @@ mod errors;
 mod receiver;
 mod sender;
 
-pub(crate) use channel::{Channel, Enrolled};
+pub(crate) use channel::{ChannelCore, Enrolled};
 pub use errors::{RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError};
 pub use receiver::{IntoIter, Iter, Receiver, TryIter};
 pub use sender::Sender;
 
 use std::sync::Arc;
 
-/// A channel for up to `capacity` messages, for which memory is set aside. With 0, each message
-/// goes straight from a sender to a receiver, which wait for each other (rendezvous).
+/// A channel for up to `capacity` messages. Its memory is allocated at once. With 0, each message
+/// goes straight from a sender to a receiver, and the two wait for each other (rendezvous).
 ///
 /// # Panics
-/// If there is no address space for so many messages.
+/// If the address space is too small for `capacity` messages.
 pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     ends(Some(capacity))
 }
@@ -48,18 +48,18 @@ pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
 }
 
 fn ends<T>(capacity: Option<usize>) -> (Sender<T>, Receiver<T>) {
-    let channel = Channel::new(capacity);
+    let channel = ChannelCore::new(capacity);
     (Sender { channel: Arc::clone(&channel) }, Receiver { channel })
 }
 
 impl<T> Sender<T> {
-    pub(crate) fn channel(&self) -> &Channel<T> {
+    pub(crate) fn channel(&self) -> &ChannelCore<T> {
         &self.channel
     }
 }
 
 impl<T> Receiver<T> {
-    pub(crate) fn channel(&self) -> &Channel<T> {
+    pub(crate) fn channel(&self) -> &ChannelCore<T> {
         &self.channel
     }
 }

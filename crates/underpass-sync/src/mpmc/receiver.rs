@@ -1,52 +1,53 @@
-//! The end of a channel that receives.
+//! The receiving end of a channel.
 
-use super::channel::{Channel, Missed};
+use super::channel::{ChannelCore, RecvFailure};
 use super::{RecvError, RecvTimeoutError, TryRecvError};
-use crate::waiter::Patience;
+use crate::runtime::WaitLimit;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Receives messages from a channel; each message goes to one of its clones. When the last one is
-/// dropped, what is left is dropped too, and sending fails.
+/// Receives messages from a channel. Each message goes to one of the clones. When the last clone is
+/// dropped, the messages that are left are dropped too, and sending fails.
 pub struct Receiver<T> {
-    pub(super) channel: Arc<Channel<T>>,
+    pub(super) channel: Arc<ChannelCore<T>>,
 }
 
 impl<T> Receiver<T> {
     /// Waits for a message.
     ///
     /// # Errors
-    /// If all senders are gone and nothing is left, or the thread is cancelled while it waits.
+    /// If all senders are gone and no message is left, or if the thread is cancelled while it
+    /// waits.
     #[inline]
     pub fn recv(&self) -> Result<T, RecvError> {
-        self.channel.receive(Patience::Endless).map_err(|missed| match missed {
-            Missed::Gone => RecvError::Disconnected,
-            // Without a deadline it is never late.
-            Missed::Cancelled | Missed::Late => RecvError::Cancelled,
+        self.channel.receive(WaitLimit::Endless).map_err(|missed| match missed {
+            RecvFailure::Gone => RecvError::Disconnected,
+            // Without a deadline the wait never ends late.
+            RecvFailure::Cancelled | RecvFailure::Late => RecvError::Cancelled,
         })
     }
 
-    /// A message, if one is there.
+    /// The next message, if there is one.
     ///
     /// # Errors
-    /// If not, or if all senders are gone and nothing is left.
+    /// If there is none, or if all senders are gone and no message is left.
     #[inline]
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
-        self.channel.receive(Patience::None).map_err(|missed| match missed {
-            Missed::Gone => TryRecvError::Disconnected,
-            // Who doesn't wait isn't cancelled.
-            Missed::Late | Missed::Cancelled => TryRecvError::Empty,
+        self.channel.receive(WaitLimit::None).map_err(|missed| match missed {
+            RecvFailure::Gone => TryRecvError::Disconnected,
+            // A thread that doesn't wait isn't cancelled.
+            RecvFailure::Late | RecvFailure::Cancelled => TryRecvError::Empty,
         })
     }
 
     /// Waits for a message, but no longer than `span`.
     ///
     /// # Errors
-    /// If the time is over, all senders are gone and nothing is left, or the thread is cancelled
-    /// while it waits.
+    /// If the time is over; if all senders are gone and no message is left; or if the thread is
+    /// cancelled while it waits.
     pub fn recv_timeout(&self, span: Duration) -> Result<T, RecvTimeoutError> {
-        self.recv_for(Patience::of(span))
+        self.recv_for(WaitLimit::of(span))
     }
 
     /// Waits for a message, but not beyond `deadline`.
@@ -54,14 +55,14 @@ impl<T> Receiver<T> {
     /// # Errors
     /// As [`recv_timeout`](Self::recv_timeout).
     pub fn recv_deadline(&self, deadline: Instant) -> Result<T, RecvTimeoutError> {
-        self.recv_for(Patience::until(deadline))
+        self.recv_for(WaitLimit::until(deadline))
     }
 
-    fn recv_for(&self, patience: Patience) -> Result<T, RecvTimeoutError> {
-        self.channel.receive(patience).map_err(|missed| match missed {
-            Missed::Late => RecvTimeoutError::Timeout,
-            Missed::Gone => RecvTimeoutError::Disconnected,
-            Missed::Cancelled => RecvTimeoutError::Cancelled,
+    fn recv_for(&self, limit: WaitLimit) -> Result<T, RecvTimeoutError> {
+        self.channel.receive(limit).map_err(|missed| match missed {
+            RecvFailure::Late => RecvTimeoutError::Timeout,
+            RecvFailure::Gone => RecvTimeoutError::Disconnected,
+            RecvFailure::Cancelled => RecvTimeoutError::Cancelled,
         })
     }
 
@@ -70,27 +71,27 @@ impl<T> Receiver<T> {
         Iter { receiver: self }
     }
 
-    /// The messages that are there; never waits.
+    /// The messages that are in the channel now. Never waits.
     pub fn try_iter(&self) -> TryIter<'_, T> {
         TryIter { receiver: self }
     }
 
-    /// Messages that nobody has received yet, at this moment.
+    /// How many messages are in the channel now.
     pub fn len(&self) -> usize {
         self.channel.len()
     }
 
-    /// Whether there are none.
+    /// Whether the channel has no messages now.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether there is no room for another at this moment; always so without a buffer.
+    /// Whether the channel has no room for another message now. Without a buffer, always `true`.
     pub fn is_full(&self) -> bool {
         self.capacity().is_some_and(|most| self.len() >= most)
     }
 
-    /// How many messages may lie in the channel; `None` if any number may.
+    /// How many messages the channel can hold. `None` if any number.
     pub fn capacity(&self) -> Option<usize> {
         self.channel.capacity()
     }
@@ -129,7 +130,7 @@ pub struct Iter<'a, T> {
     receiver: &'a Receiver<T>,
 }
 
-/// The messages that are there; from [`Receiver::try_iter`].
+/// The messages that are in the channel; from [`Receiver::try_iter`].
 #[derive(Debug)]
 pub struct TryIter<'a, T> {
     receiver: &'a Receiver<T>,

@@ -1,43 +1,45 @@
-//! The end of a channel that sends.
+//! The sending end of a channel.
 
-use super::channel::{Channel, Unsent};
+use super::channel::{ChannelCore, SendFailure};
 use super::{SendError, SendTimeoutError, TrySendError};
-use crate::waiter::Patience;
+use crate::runtime::WaitLimit;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Sends messages into a channel; cloned for each thread that does. The channel is disconnected
-/// when the last one is dropped.
+/// Sends messages into a channel. Each sending thread has a clone. When the last clone is dropped,
+/// the channel is disconnected.
 pub struct Sender<T> {
-    pub(super) channel: Arc<Channel<T>>,
+    pub(super) channel: Arc<ChannelCore<T>>,
 }
 
 impl<T> Sender<T> {
-    /// Sends a message; waits until there is room for it, or, without a buffer, until it is taken.
+    /// Sends a message. Waits until there is room for it, or, without a buffer, until it is
+    /// received.
     ///
     /// # Errors
     /// If all receivers are gone, or the thread is cancelled while it waits. The message is in the
     /// error.
     #[inline]
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
-        self.channel.send(message, Patience::Endless).map_err(|unsent| match unsent {
-            Unsent::Gone(message) => SendError::Disconnected(message),
-            // Without a deadline it is never late.
-            Unsent::Cancelled(message) | Unsent::Late(message) => SendError::Cancelled(message),
+        self.channel.send(message, WaitLimit::Endless).map_err(|unsent| match unsent {
+            SendFailure::Gone(message) => SendError::Disconnected(message),
+            // Without a deadline the wait never ends late.
+            SendFailure::Cancelled(message) | SendFailure::Late(message) => SendError::Cancelled(message),
         })
     }
 
     /// Sends a message if there is room for it, or, without a buffer, if a receiver waits.
     ///
     /// # Errors
-    /// If not, or if all receivers are gone. The message is in the error.
+    /// If there is no room or no receiver waits, or if all receivers are gone. The message is in
+    /// the error.
     #[inline]
     pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
-        self.channel.send(message, Patience::None).map_err(|unsent| match unsent {
-            Unsent::Gone(message) => TrySendError::Disconnected(message),
-            // Who doesn't wait isn't cancelled.
-            Unsent::Late(message) | Unsent::Cancelled(message) => TrySendError::Full(message),
+        self.channel.send(message, WaitLimit::None).map_err(|unsent| match unsent {
+            SendFailure::Gone(message) => TrySendError::Disconnected(message),
+            // A thread that doesn't wait isn't cancelled.
+            SendFailure::Late(message) | SendFailure::Cancelled(message) => TrySendError::Full(message),
         })
     }
 
@@ -47,7 +49,7 @@ impl<T> Sender<T> {
     /// If the time is over, all receivers are gone, or the thread is cancelled while it waits. The
     /// message is in the error.
     pub fn send_timeout(&self, message: T, span: Duration) -> Result<(), SendTimeoutError<T>> {
-        self.send_for(message, Patience::of(span))
+        self.send_for(message, WaitLimit::of(span))
     }
 
     /// Sends a message; does not wait beyond `deadline`.
@@ -55,33 +57,33 @@ impl<T> Sender<T> {
     /// # Errors
     /// As [`send_timeout`](Self::send_timeout).
     pub fn send_deadline(&self, message: T, deadline: Instant) -> Result<(), SendTimeoutError<T>> {
-        self.send_for(message, Patience::until(deadline))
+        self.send_for(message, WaitLimit::until(deadline))
     }
 
-    fn send_for(&self, message: T, patience: Patience) -> Result<(), SendTimeoutError<T>> {
-        self.channel.send(message, patience).map_err(|unsent| match unsent {
-            Unsent::Late(message) => SendTimeoutError::Timeout(message),
-            Unsent::Gone(message) => SendTimeoutError::Disconnected(message),
-            Unsent::Cancelled(message) => SendTimeoutError::Cancelled(message),
+    fn send_for(&self, message: T, limit: WaitLimit) -> Result<(), SendTimeoutError<T>> {
+        self.channel.send(message, limit).map_err(|unsent| match unsent {
+            SendFailure::Late(message) => SendTimeoutError::Timeout(message),
+            SendFailure::Gone(message) => SendTimeoutError::Disconnected(message),
+            SendFailure::Cancelled(message) => SendTimeoutError::Cancelled(message),
         })
     }
 
-    /// Messages that nobody has received yet, at this moment.
+    /// How many messages are in the channel now.
     pub fn len(&self) -> usize {
         self.channel.len()
     }
 
-    /// Whether there are none.
+    /// Whether the channel has no messages now.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether there is no room for another at this moment; always so without a buffer.
+    /// Whether the channel has no room for another message now. Without a buffer, always `true`.
     pub fn is_full(&self) -> bool {
         self.capacity().is_some_and(|most| self.len() >= most)
     }
 
-    /// How many messages may lie in the channel; `None` if any number may.
+    /// How many messages the channel can hold. `None` if any number.
     pub fn capacity(&self) -> Option<usize> {
         self.channel.capacity()
     }

@@ -1,10 +1,10 @@
-//! Threads of both kinds, chance that can be repeated, and a watchdog.
+//! Threads of both kinds, repeatable random numbers, and a watchdog.
 #![allow(dead_code)] // Each test uses some of it.
 
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Ends the process, naming the test, unless dropped within two minutes.
+/// Ends the process and names the test, unless it is dropped within two minutes.
 pub struct Watchdog(#[allow(dead_code)] mpsc::Sender<()>);
 
 pub fn watchdog(test: &'static str) -> Watchdog {
@@ -22,7 +22,7 @@ pub fn watchdog(test: &'static str) -> Watchdog {
     Watchdog(alive)
 }
 
-/// A repeatable sequence (SplitMix64).
+/// A repeatable sequence of random numbers (SplitMix64).
 #[derive(Clone)]
 pub struct Chance(pub u64);
 
@@ -38,7 +38,7 @@ impl Chance {
         self.next() % end
     }
 
-    /// Nothing, a yield or a spin, so that threads meet in many ways.
+    /// Does nothing, yields or spins, so that threads meet in many ways.
     pub fn dawdle(&mut self) {
         match self.below(8) {
             0 => underpass_threads::yield_now(),
@@ -47,13 +47,13 @@ impl Chance {
         }
     }
 
-    /// A deadline that is sometimes over before it began.
+    /// A deadline that has sometimes passed before the wait begins.
     pub fn moment(&mut self) -> Duration {
         Duration::from_nanos(self.below(60_000))
     }
 }
 
-/// Some thread that can be joined.
+/// A thread of either kind that can be joined.
 pub enum Member<T> {
     User(underpass_threads::JoinHandle<T>),
     Kernel(std::thread::JoinHandle<T>),
@@ -69,7 +69,8 @@ impl<T> Member<T> {
     }
 }
 
-/// Starts `body` with a number and chance of its own; every third on a kernel thread.
+/// Starts `body` with a number and random numbers of its own. Every third member is a kernel
+/// thread.
 pub fn member<T: Send + 'static>(
     seed: u64,
     number: u64,
@@ -82,7 +83,7 @@ pub fn member<T: Send + 'static>(
     }
 }
 
-/// Runs `body` on `n` threads of both kinds, and gives their results.
+/// Runs `body` on `n` threads of both kinds, and returns their results.
 pub fn crew<T: Send + 'static>(
     seed: u64,
     n: u64,

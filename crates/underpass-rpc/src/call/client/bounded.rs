@@ -84,7 +84,7 @@ impl ClientEnd {
     pub(super) fn bound(&self, cell: &mut Cell, deadline_ns: Option<u64>, under_way: Option<&UnderWay>) {
         under_way.inspect(|call| call.has(cell.slot()));
         cell.bounded = true;
-        self.channel.wanted(cell.slot()).until(deadline_ns);
+        self.channel.cancel_word(cell.slot()).set_deadline(deadline_ns);
     }
 
     /// Gives up a call whose wait ended as `why`, and says what is known of it; nothing if its
@@ -104,7 +104,7 @@ impl ClientEnd {
             Woken::Late | Woken::Woken => CallError::Deadline,
         });
         // G1: the slot is this caller's still, so the word is.
-        self.channel.wanted(number).no_more();
+        self.channel.cancel_word(number).cancel();
         // G2. Pairs with the fence of the server between T2 and T3.
         barrier::heavy();
         self.kernel.entered(1);
@@ -115,7 +115,7 @@ impl ClientEnd {
         let inside = self.lock();
         if !linkage.abandon() {
             // The next call over the slot may be one that does not write it.
-            self.channel.wanted(number).until(None);
+            self.channel.cancel_word(number).set_deadline(None);
             drop(inside);
             // It may be the server's answer to G1.
             let refused = linkage.answered() == Some(Status::Unwanted as u16);
@@ -175,7 +175,7 @@ impl ClientEnd {
     pub(super) fn back_from_quarantine(&self, number: u16) {
         self.quarantined.store(self.quarantined.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
         // As in `give_up`.
-        self.channel.wanted(number).until(None);
+        self.channel.cancel_word(number).set_deadline(None);
         self.slots.reclaim(number);
     }
 

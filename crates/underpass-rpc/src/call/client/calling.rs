@@ -6,13 +6,13 @@ use crate::call::answer::{Answer, Landing, Results};
 use crate::call::leasing::Leasing;
 use crate::call::waiting::{Noted, Reply};
 use crate::error::{CallError, Outcome};
-use crate::payload::message::{Unsent, fill, fill_brief};
+use crate::payload::message::{Unsent, fill, fill_inline};
 use std::sync::Arc;
-use underpass_channel::{Cell, Ids, Place, Slot};
+use underpass_channel::{Cell, Ids, PayloadPlace, Slot};
 use underpass_os::failpoint;
 use underpass_processor::{Line, lines};
 use underpass_seam::atomic::Ordering;
-use underpass_sync::Inside;
+use underpass_sync::SpinGuard;
 use underpass_threads::{Woken, alone, force, rouse_all, wait_on};
 use underpass_wire::{Decode, Encode};
 
@@ -85,7 +85,7 @@ impl ClientEnd {
         }
         let bounded = deadline.is_some() | under_way.is_some();
         let away = || self.server_is_away(terms.urgent);
-        if !bounded && let Some(sent) = self.send_brief(procedure, arguments, terms, away) {
+        if !bounded && let Some(sent) = self.send_inline(procedure, arguments, terms, away) {
             return Ok(sent);
         }
         let slot = match self.try_lease(terms.leasing) {
@@ -159,7 +159,7 @@ impl ClientEnd {
         let inside = self.lock();
         self.post(inside, &cell, server_is_away, || ());
         linkage.count.out(size);
-        if matches!(cell.place, Place::Aside | Place::Annex) {
+        if matches!(cell.place, PayloadPlace::OutOfBand | PayloadPlace::OverflowBuffer) {
             self.was_large();
         }
         Ok(answer.into_slot())
@@ -168,7 +168,7 @@ impl ClientEnd {
     /// The same where all bytes have room in the cell, as is known of their type, and a slot is
     /// free: leased and posted under one lock. Nothing, if that is not so.
     #[inline(always)]
-    fn send_brief<A: Encode + ?Sized>(
+    fn send_inline<A: Encode + ?Sized>(
         &self,
         procedure: u16,
         arguments: &A,
@@ -176,7 +176,7 @@ impl ClientEnd {
         server_is_away: impl FnOnce(),
     ) -> Option<Sent> {
         let mut cell = Cell::new(0, procedure);
-        if !fill_brief(&mut cell, arguments) {
+        if !fill_inline(&mut cell, arguments) {
             return None;
         }
         failpoint!("client-filled");
@@ -200,7 +200,7 @@ impl ClientEnd {
     #[inline(always)]
     fn post<T>(
         &self,
-        inside: Inside<'_>,
+        inside: SpinGuard<'_>,
         cell: &Cell,
         server_is_away: impl FnOnce(),
         at_ease: impl FnOnce() -> T,
@@ -209,7 +209,7 @@ impl ClientEnd {
         // which follows on the store, under the lock.
         let others = if self.closed.load(Ordering::Relaxed) { u32::MAX } else { self.slots.leased() - 1 };
         let away = self.channel.post_and_look(cell, others);
-        let alone = inside.is_plain();
+        let alone = inside.is_biased();
         // After the post, so that either this sees the close or the close sees the call (see
         // `close`); and likewise with `put_away` of the lines.
         let settled = !(self.closed.load(Ordering::Relaxed) | self.dormant.load(Ordering::Relaxed));

@@ -1,7 +1,7 @@
 //! What idle activations ask the client's end of a binding: to poll, to sleep, to donate.
 
 use super::ClientEnd;
-use underpass_channel::{Bell, Donee};
+use underpass_channel::{Donee, Doorbell};
 use underpass_os::{Stamp, cpu, failpoint};
 use underpass_processor::{Line, patience, prompt_patience};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -82,7 +82,7 @@ impl Line for ClientEnd {
     }
 
     fn called(&self) -> Option<Stamp> {
-        Some(self.channel.called())
+        Some(self.channel.last_wake())
     }
 
     fn look(&self) {
@@ -96,9 +96,9 @@ impl Line for ClientEnd {
         }
     }
 
-    fn set_aside(&self) {
+    fn set_unpolled(&self) {
         self.aside.store(true, Ordering::Relaxed);
-        self.channel.own_attention().set_aside();
+        self.channel.own_attention().set_unpolled();
     }
 
     fn enter(&self) {
@@ -133,7 +133,7 @@ impl Line for ClientEnd {
         Line::call(self);
         // Where none of the server's processors looks or sleeps, its clerk does.
         if self.has_untaken() {
-            self.ring(Bell::Socket);
+            self.ring(Doorbell::Socket);
         }
     }
 
@@ -152,7 +152,7 @@ impl Line for ClientEnd {
     }
 
     fn knock(&self) {
-        if self.slots.leased() > 0 && self.unrung.take() && self.channel.knock() {
+        if self.slots.leased() > 0 && self.unrung.take() && self.channel.wake_spare() {
             self.kernel.woke();
         }
     }

@@ -9,18 +9,18 @@ use crate::call::waiting::{Reply, wake, wake_here};
 use crate::dispatch::incoming::Status;
 use std::task::Waker;
 use underpass_channel::layout::SLOTS;
-use underpass_channel::{Cell, Coming, Head, Place};
+use underpass_channel::{Cell, Head, PayloadPlace, PeekedCell};
 use underpass_os::{barrier, failpoint};
 use underpass_processor::Spin;
 use underpass_seam::atomic::Ordering;
-use underpass_sync::Inside;
+use underpass_sync::SpinGuard;
 use underpass_threads::{Control, Opens, Wakes};
 
 /// Replies that are taken under the lock at once.
 const BATCH: u32 = 16;
 
 /// Why the lock is left.
-enum Lap {
+enum BatchEnd {
     /// There are no more replies.
     Over,
     /// There may be.
@@ -32,7 +32,7 @@ enum Lap {
     /// The last, with this head, was nobody's any more.
     Abandoned(Head),
     /// No honest server writes such.
-    Damaged(&'static str),
+    Malformed(&'static str),
 }
 
 impl ClientEnd {
@@ -76,7 +76,7 @@ impl ClientEnd {
     #[inline(always)]
     pub(crate) fn watch_for(&self, reply: &Reply<'_>) -> Option<bool> {
         let landing = self.is_next(reply).filter(|_| !self.is_left())?;
-        let inside = self.lock.try_enter_plainly()?;
+        let inside = self.lock.try_enter_biased()?;
         Some(self.look_inside(inside, reply, landing, Spin::row()))
     }
 
@@ -89,7 +89,7 @@ impl ClientEnd {
 
     /// So many looks, until something has come.
     #[inline(always)]
-    fn look_inside(&self, inside: Inside<'_>, reply: &Reply<'_>, landing: &Landing, looks: u32) -> bool {
+    fn look_inside(&self, inside: SpinGuard<'_>, reply: &Reply<'_>, landing: &Landing, looks: u32) -> bool {
         if looks > 1 {
             // What was posted a moment ago takes two lines to be answered, and who looks now takes
             // the second from its writer (decision 0050).
@@ -100,7 +100,7 @@ impl ClientEnd {
         let linkage = reply.answer.linkage();
         let (number, is_its) = (reply.answer.number, linkage.is_polled_for());
         for _ in 0..looks {
-            match self.channel.receiving().coming() {
+            match self.channel.receiving().peek() {
                 Ok(None) => std::hint::spin_loop(),
                 Ok(Some(coming)) if is_its && coming.head.slot() == number => {
                     self.catch(inside, &coming, reply.answer, linkage, landing);
@@ -124,14 +124,14 @@ impl ClientEnd {
     #[inline(always)]
     fn catch(
         &self,
-        inside: Inside<'_>,
-        coming: &Coming<'_>,
+        inside: SpinGuard<'_>,
+        coming: &PeekedCell<'_>,
         answer: &Answer<'_>,
         linkage: &Linkage,
         landing: &Landing,
     ) {
         let receiving = self.channel.receiving();
-        match coming.head.brief(Status::Done as u16) {
+        match coming.head.inline_len(Status::Done as u16) {
             Some(len) => {
                 coming.words(|i, word| landing.put(i, word));
                 landing.catch(len);
@@ -141,9 +141,9 @@ impl ClientEnd {
                     self.slots.give_back(slot);
                 }
             }
-            None => deliver_long(linkage, *coming),
+            None => deliver_out_of_line(linkage, *coming),
         }
-        receiving.pass(coming);
+        receiving.consume(coming);
         let more = receiving.pending_behind(coming);
         drop(inside);
         failpoint!("client-delivered");
@@ -158,7 +158,7 @@ impl ClientEnd {
 
     /// Takes replies as long as there are some and `enter` gives the lock; says whether any came.
     #[inline]
-    pub(super) fn take_replies<'a>(&'a self, enter: impl Fn() -> Option<Inside<'a>>) -> bool {
+    pub(super) fn take_replies<'a>(&'a self, enter: impl Fn() -> Option<SpinGuard<'a>>) -> bool {
         if self.is_closed() {
             return false;
         }
@@ -169,33 +169,33 @@ impl ClientEnd {
             let Some(inside) = enter() else { break };
             let mut wakes = Wakes::begin();
             let most = taken + BATCH;
-            let lap = loop {
-                let coming = match receiving.coming() {
+            let batch_end = loop {
+                let coming = match receiving.peek() {
                     Ok(Some(coming)) => coming,
-                    Ok(None) => break Lap::Over,
-                    Err(_) => break Lap::Damaged("a reply that no honest server writes"),
+                    Ok(None) => break BatchEnd::Over,
+                    Err(_) => break BatchEnd::Malformed("a reply that no honest server writes"),
                 };
                 let head = coming.head;
                 let linkage = self.linkage.get(usize::from(head.slot()));
                 let delivered = linkage.map(|linkage| linkage.deliver(&coming));
-                receiving.pass(&coming);
+                receiving.consume(&coming);
                 taken += 1;
                 let Some(Delivered::Taken(who)) = delivered else { break self.odd(head, delivered) };
                 if let Some(who) = who
                     && !wake_here(&mut wakes, who)
                 {
-                    break Lap::Elsewhere(who);
+                    break BatchEnd::Elsewhere(who);
                 }
                 if taken == most {
-                    break Lap::Full;
+                    break BatchEnd::Full;
                 }
             };
             drop(inside);
             drop(wakes);
             failpoint!("client-delivered");
-            match lap {
-                Lap::Over => break,
-                Lap::Full => {}
+            match batch_end {
+                BatchEnd::Over => break,
+                BatchEnd::Full => {}
                 odd => {
                     if !self.goes_on(odd) {
                         break;
@@ -208,26 +208,28 @@ impl ClientEnd {
 
     /// A reply that no thread waits for. Under the lock.
     #[cold]
-    fn odd(&self, head: Head, delivered: Option<Delivered>) -> Lap {
+    fn odd(&self, head: Head, delivered: Option<Delivered>) -> BatchEnd {
         match delivered {
-            Some(Delivered::Watched) => Lap::Task(self.vigil.take(head.slot())),
-            Some(Delivered::Abandoned) => Lap::Abandoned(head),
-            Some(Delivered::Taken(_) | Delivered::Unexpected) | None => Lap::Damaged("a reply to no call"),
+            Some(Delivered::Watched) => BatchEnd::Task(self.vigil.take(head.slot())),
+            Some(Delivered::Abandoned) => BatchEnd::Abandoned(head),
+            Some(Delivered::Taken(_) | Delivered::Unexpected) | None => {
+                BatchEnd::Malformed("a reply to no call")
+            }
         }
     }
 
-    /// A lap has ended before its time; whether another follows.
+    /// A batch has ended before its time; whether another follows.
     #[cold]
-    fn goes_on(&self, lap: Lap) -> bool {
-        match lap {
-            Lap::Elsewhere(who) => wake(who),
-            Lap::Task(waker) => waker.into_iter().for_each(wake_task),
-            Lap::Abandoned(head) => self.reclaim(&Cell::of(head)),
-            Lap::Damaged(what) => {
+    fn goes_on(&self, batch_end: BatchEnd) -> bool {
+        match batch_end {
+            BatchEnd::Elsewhere(who) => wake(who),
+            BatchEnd::Task(waker) => waker.into_iter().for_each(wake_task),
+            BatchEnd::Abandoned(head) => self.reclaim(&Cell::of(head)),
+            BatchEnd::Malformed(what) => {
                 self.violated(what);
                 return false;
             }
-            Lap::Over | Lap::Full => {}
+            BatchEnd::Over | BatchEnd::Full => {}
         }
         true
     }
@@ -235,7 +237,7 @@ impl ClientEnd {
     /// The reply to a call that was given up has come.
     #[cold]
     fn reclaim(&self, cell: &Cell) {
-        if cell.place == Place::Aside {
+        if cell.place == PayloadPlace::OutOfBand {
             self.mailbox.discard(cell.slot());
         }
         let inside = self.lock();
@@ -248,7 +250,7 @@ impl ClientEnd {
     /// gone elsewhere.
     pub(super) fn rearm(&self) {
         if self.aside.load(Ordering::Relaxed) || self.vigil.is_kept() {
-            self.channel.own_attention().set_aside();
+            self.channel.own_attention().set_unpolled();
         }
         self.channel.own_attention().park(false);
         barrier::heavy();
@@ -259,7 +261,7 @@ impl ClientEnd {
 
 /// Apart, and of a copy, so that a brief reply is never written down whole.
 #[inline(never)]
-fn deliver_long(linkage: &Linkage, coming: Coming<'_>) {
+fn deliver_out_of_line(linkage: &Linkage, coming: PeekedCell<'_>) {
     // Nobody is in its berth.
     let _ = linkage.deliver(&coming);
 }

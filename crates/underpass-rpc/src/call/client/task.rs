@@ -13,7 +13,7 @@ use crate::control::alarm::{self, Alarm};
 use crate::error::CallError;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use underpass_channel::Place;
+use underpass_channel::PayloadPlace;
 use underpass_os::clock;
 use underpass_processor::Line;
 use underpass_threads::Woken;
@@ -186,7 +186,7 @@ impl Drop for Pending<'_> {
         // another call.
         if let Some(Ok(answer)) = self.give_up(Woken::Cancelled)
             && let Some(reply) = answer.linkage().take()
-            && reply.place == Place::Aside
+            && reply.place == PayloadPlace::OutOfBand
         {
             answer.end.mailbox().discard(answer.number);
             answer.end.count_entries(answer.end.mailbox().entries());

@@ -135,8 +135,8 @@ impl ClientEnd {
         fence(Ordering::SeqCst);
         let attention = self.channel.own_attention();
         // Who has set it takes what has come afterwards, and so has whoever clears it the clerk do.
-        if !attention.is_aside() {
-            attention.set_aside();
+        if !attention.is_unpolled() {
+            attention.set_unpolled();
             barrier::heavy();
             self.kernel.entered(1);
             self.poll_all();

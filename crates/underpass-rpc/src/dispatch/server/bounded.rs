@@ -3,6 +3,7 @@
 use super::{Failure, ServerEnd};
 use crate::dispatch::deadline::begin;
 use crate::dispatch::incoming::{Incoming, Refused, Status};
+use underpass_channel::Wanted;
 use underpass_os::clock;
 
 impl ServerEnd {
@@ -14,13 +15,16 @@ impl ServerEnd {
         slot: u16,
         failure: &mut Option<Failure>,
     ) -> bool {
-        let asked = self.channel.wanted(slot).ask_first(self.channel.fence());
-        let here = |until: Option<u64>| until.map(|theirs_ns| self.family.shift().here(theirs_ns));
-        let asked = asked.map(here);
-        let passed = |deadline_ns| deadline_ns <= clock::now_ns();
-        let (Some(deadline_ns), Some(end)) =
-            (asked.filter(|until| !until.is_some_and(passed)), self.own.upgrade())
-        else {
+        let (is_wanted, deadline_ns) =
+            match self.channel.cancel_word(slot).read_after_take(self.channel.fence()) {
+                Wanted::Forever => (true, None),
+                Wanted::Until(theirs_ns) => {
+                    let deadline_ns = self.family.shift().here(theirs_ns);
+                    (deadline_ns > clock::now_ns(), Some(deadline_ns))
+                }
+                Wanted::NoMore => (false, None),
+            };
+        let Some(end) = self.own.upgrade().filter(|_| is_wanted) else {
             *failure = Some(Failure::Refused(Refused { status: Status::Unwanted, why: String::new() }));
             return false;
         };

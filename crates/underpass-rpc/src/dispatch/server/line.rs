@@ -10,13 +10,13 @@ use underpass_channel::{Cell, Payload};
 use underpass_os::{Stamp, failpoint};
 use underpass_processor::{Keeper, Line, Spin};
 use underpass_seam::atomic::{AtomicU32, Ordering};
-use underpass_sync::Inside;
+use underpass_sync::SpinGuard;
 use underpass_threads::short_of_e_stacks;
 
 impl ServerEnd {
     /// Runs the next call, if one has come by the last of so many looks; says whether one had.
     #[inline(always)]
-    fn serve_inside(&self, inside: Inside<'_>, by: u64, looks: u32) -> bool {
+    fn serve_inside(&self, inside: SpinGuard<'_>, by: u64, looks: u32) -> bool {
         // Inside: see `close`.
         if !self.may_begin() {
             drop(inside);
@@ -49,7 +49,7 @@ impl ServerEnd {
         slot.begins(by, head.ids().what());
         self.one_more_under_way();
         drop(inside);
-        if let Some(len) = head.brief_request() {
+        if let Some(len) = head.inline_request() {
             call.comes(head.ids(), Bytes::Inline(&payload.0[..len]));
         } else if let Some(length) = head.stacked_request(&payload)
             && let Ok(source) = self.channel.stack_source(head.slot(), length)
@@ -57,7 +57,7 @@ impl ServerEnd {
             call.comes(head.ids(), Bytes::Stack(source));
             call.length = length;
         } else {
-            self.run_other(&Cell::came(head, payload), slot);
+            self.run_other(&Cell::from_parts(head, payload), slot);
             return true;
         }
         self.run(&mut call, &mut failure, slot);
@@ -102,7 +102,7 @@ impl Line for ServerEnd {
         // Several that are served so soon have their next lines taken away before they are written
         // (decision 0049).
         let alone = self.channel.untaken() <= 1 && self.begins_freely();
-        let inside = alone.then(|| self.lock.try_enter_plainly()).flatten()?;
+        let inside = alone.then(|| self.lock.try_enter_biased()).flatten()?;
         Some(self.serve_inside(inside, by, Spin::row()))
     }
 
@@ -129,15 +129,15 @@ impl Line for ServerEnd {
     }
 
     fn called(&self) -> Option<Stamp> {
-        Some(self.channel.called())
+        Some(self.channel.last_wake())
     }
 
     fn look(&self) {
         self.channel.own_attention().look();
     }
 
-    fn set_aside(&self) {
-        self.channel.own_attention().set_aside();
+    fn set_unpolled(&self) {
+        self.channel.own_attention().set_unpolled();
     }
 
     fn knock(&self) {

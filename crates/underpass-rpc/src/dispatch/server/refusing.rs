@@ -5,7 +5,7 @@ use super::{Served, ServerEnd, by};
 use crate::dispatch::incoming::Status;
 use underpass_channel::{Cell, Payload};
 use underpass_seam::atomic::{Ordering, fence};
-use underpass_sync::Inside;
+use underpass_sync::SpinGuard;
 
 /// What the server does with calls that come. Who drains never opens again, and who is closed does
 /// nothing else any more.
@@ -69,7 +69,7 @@ impl ServerEnd {
 
     /// None has begun. Leaves the lock first.
     #[cold]
-    pub(super) fn began_nothing(&self, inside: Inside<'_>) {
+    pub(super) fn began_nothing(&self, inside: SpinGuard<'_>) {
         let counted = self.under_way.load(Ordering::Relaxed) >= FREE;
         drop(inside);
         if counted {

@@ -11,7 +11,7 @@ use crate::call::abandon::Abandon;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use underpass_channel::{Cell, Head, Payload};
 use underpass_seam::atomic::Ordering;
-use underpass_sync::Inside;
+use underpass_sync::SpinGuard;
 use underpass_threads::critical;
 
 /// What frees the calls that are made for the call of `slot`, the `number`th over it.
@@ -64,7 +64,7 @@ impl ServerEnd {
     fn is_unwanted(&self, number: u16) {
         let slot = &self.slots[usize::from(number)];
         let inside = self.lock.enter();
-        if self.channel.wanted(number).ask().is_some() {
+        if !self.channel.cancel_word(number).read().is_cancelled() {
             // It has had its reply meanwhile, and the slot is another's.
             return;
         }
@@ -100,7 +100,7 @@ impl ServerEnd {
 
     /// A cell has come that no honest client writes. Leaves the lock; says that nothing was served.
     #[cold]
-    pub(super) fn takes_nonsense(&self, inside: Inside<'_>) -> bool {
+    pub(super) fn takes_nonsense(&self, inside: SpinGuard<'_>) -> bool {
         self.began_nothing(inside);
         self.violated();
         false
@@ -108,7 +108,7 @@ impl ServerEnd {
 
     /// A call has come over a slot that is not simply free. Leaves the lock.
     #[cold]
-    pub(super) fn takes_odd(&self, inside: Inside<'_>, head: Head, payload: Payload, by: u64) -> bool {
+    pub(super) fn takes_odd(&self, inside: SpinGuard<'_>, head: Head, payload: Payload, by: u64) -> bool {
         let Some(slot) = self.slots.get(usize::from(head.slot())).filter(|slot| !slot.is_busy()) else {
             // A slot that there isn't, or that has a call under way.
             return self.takes_nonsense(inside);
@@ -116,9 +116,9 @@ impl ServerEnd {
         slot.begins(by, head.ids().what());
         self.one_more_under_way();
         drop(inside);
-        let mut cell = Cell::came(head, payload);
+        let mut cell = Cell::from_parts(head, payload);
         // Refused like a bounded one, once what came along with it is taken.
-        cell.bounded |= self.channel.wanted(cell.slot()).ask().is_none();
+        cell.bounded |= self.channel.cancel_word(cell.slot()).read().is_cancelled();
         self.run_other(&cell, slot);
         true
     }
@@ -222,7 +222,7 @@ mod tests {
         });
         let slot = &end.slots[3];
         slot.by.store(told.recv().unwrap(), Ordering::Relaxed);
-        end.channel.wanted(3).no_more();
+        end.channel.cancel_word(3).cancel();
         for call in 1..=2 {
             (0..1000).for_each(|_| end.unwanted(1 << 3));
             assert_eq!(Arc::strong_count(&end.slots), 1 + call, "errands that wait hold on to the slots");

@@ -1,10 +1,10 @@
-//! A place for a reference that others pick up.
+//! An atomic slot for a reference that other threads pick up.
 
 use crate::atomic::{AtomicPtr, Ordering};
 use std::marker::PhantomData;
 use std::ptr;
 
-/// Holds a `&'static T` or nothing, atomically.
+/// Holds a `&'static T` or nothing, and changes atomically.
 ///
 /// # Examples
 /// ```
@@ -25,19 +25,19 @@ impl<T> Default for StaticSlot<T> {
 }
 
 impl<T> StaticSlot<T> {
-    /// An empty one.
+    /// An empty slot.
     pub fn new() -> Self {
         Self { to: AtomicPtr::new(ptr::null_mut()), what: PhantomData }
     }
 
-    /// Puts `value` there.
+    /// Puts `value` into the slot.
     #[inline]
     pub fn set(&self, value: &'static T) {
         // SYNC with `to` load in `get`: what `value` refers to.
         self.to.store(ptr::from_ref(value).cast_mut(), Ordering::Release);
     }
 
-    /// Puts `value` there, or nothing, and gives what was there.
+    /// Puts `value`, or nothing, into the slot. Returns what was there.
     #[inline]
     pub fn swap(&self, value: Option<&'static T>) -> Option<&'static T> {
         let to = value.map_or(ptr::null_mut(), |value| ptr::from_ref(value).cast_mut());
@@ -47,10 +47,10 @@ impl<T> StaticSlot<T> {
         unsafe { was.as_ref() }
     }
 
-    /// Puts `value` there if `expected` is there; else gives what is.
+    /// Puts `value` into the slot if `expected` is there.
     ///
     /// # Errors
-    /// What was there instead.
+    /// What is there instead of `expected`.
     #[inline]
     pub fn exchange(
         &self,
@@ -67,21 +67,21 @@ impl<T> StaticSlot<T> {
         }
     }
 
-    /// Puts nothing there.
+    /// Empties the slot.
     #[inline]
     pub fn clear(&self) {
         // Relaxed: there is nothing to make visible.
         self.to.store(ptr::null_mut(), Ordering::Relaxed);
     }
 
-    /// Whether nothing is there: a hint, without a look at what is.
+    /// Whether the slot is empty: a hint, without an access to the value.
     #[inline]
     pub fn is_clear(&self) -> bool {
-        // Relaxed: who acts on it looks again.
+        // Relaxed: a caller that acts on it looks again.
         self.to.load(Ordering::Relaxed).is_null()
     }
 
-    /// What was put there last.
+    /// What was put into the slot last.
     #[inline]
     pub fn get(&self) -> Option<&'static T> {
         // SYNC with `to` in `set`, `swap`, `exchange`: what the value refers to.

@@ -1,30 +1,31 @@
-//! A flag of the calling kernel thread and of the signals that interrupt it: whether it is in a few
-//! instructions that a signal's work should wait for.
+//! A flag of the calling kernel thread for its own signal handlers: it is in a short section of a
+//! few instructions, and the work of a signal has to wait until the section ends.
 //!
-//! The flag's address is found anew by each access, so that a user-level thread which has moved to
-//! another kernel thread meanwhile, of which the compiler knows nothing, finds that one's.
+//! Each access computes the flag's address anew. A user-level thread may have moved to another
+//! kernel thread in between, of which the compiler knows nothing, and must find the flag of that
+//! one.
 
 #[cfg(all(target_arch = "x86_64", not(underpass_loom), not(miri)))]
 mod here {
-    // Zero: none. One: begun. Two more: a signal came.
+    // 0: no section. 1: in a section. 3: in a section, and a signal came.
     core::arch::global_asm!(
-        ".pushsection .tbss.underpass_brief,\"awT\",@nobits",
-        ".hidden underpass_brief",
-        ".globl underpass_brief",
-        ".type underpass_brief, @tls_object",
-        ".size underpass_brief, 1",
-        "underpass_brief:",
+        ".pushsection .tbss.underpass_preempt_flag,\"awT\",@nobits",
+        ".hidden underpass_preempt_flag",
+        ".globl underpass_preempt_flag",
+        ".type underpass_preempt_flag, @tls_object",
+        ".size underpass_preempt_flag, 1",
+        "underpass_preempt_flag:",
         ".zero 1",
         ".popsection",
     );
 
-    /// Begins such a section. They don't nest. A store.
+    /// Begins a section: one store. Sections don't nest.
     #[inline(always)]
     pub fn begin() {
-        // SAFETY: it writes our own byte of this kernel thread.
+        // SAFETY: it writes our own byte, which belongs to this kernel thread.
         unsafe {
             core::arch::asm!(
-                "mov {at}, qword ptr [rip + underpass_brief@GOTTPOFF]",
+                "mov {at}, qword ptr [rip + underpass_preempt_flag@GOTTPOFF]",
                 "mov byte ptr fs:[{at}], 1",
                 at = out(reg) _,
                 options(nostack, preserves_flags),
@@ -32,14 +33,14 @@ mod here {
         }
     }
 
-    /// Ends it, and says whether a signal came; then [`clear`] comes next.
+    /// Ends the section. Returns whether a signal came; then the caller calls [`clear`] next.
     #[inline(always)]
     #[must_use = "its work is still to be done"]
     pub fn end() -> bool {
-        // SAFETY: as above; and it is one instruction, so a signal comes before or after it.
+        // SAFETY: as above. It is one instruction, so a signal comes before or after it.
         unsafe {
             core::arch::asm!(
-                "mov {at}, qword ptr [rip + underpass_brief@GOTTPOFF]",
+                "mov {at}, qword ptr [rip + underpass_preempt_flag@GOTTPOFF]",
                 "dec byte ptr fs:[{at}]",
                 "jnz {came}",
                 at = out(reg) _,
@@ -50,13 +51,13 @@ mod here {
         false
     }
 
-    /// Forgets that a signal came.
+    /// Clears the mark that a signal came.
     #[inline(never)]
     pub fn clear() {
         // SAFETY: as above.
         unsafe {
             core::arch::asm!(
-                "mov {at}, qword ptr [rip + underpass_brief@GOTTPOFF]",
+                "mov {at}, qword ptr [rip + underpass_preempt_flag@GOTTPOFF]",
                 "mov byte ptr fs:[{at}], 0",
                 at = out(reg) _,
                 options(nostack, preserves_flags),
@@ -69,7 +70,7 @@ mod here {
         // SAFETY: as above.
         unsafe {
             core::arch::asm!(
-                "mov {at}, qword ptr [rip + underpass_brief@GOTTPOFF]",
+                "mov {at}, qword ptr [rip + underpass_preempt_flag@GOTTPOFF]",
                 "mov {flag}, byte ptr fs:[{at}]",
                 at = out(reg) _,
                 flag = out(reg_byte) flag,
@@ -79,22 +80,22 @@ mod here {
         flag
     }
 
-    /// Whether there is such a section now.
+    /// Whether the kernel thread is in a section.
     #[inline(never)]
     pub fn is_on() -> bool {
         get() != 0
     }
 
-    /// In a signal handler: has the section, if there is one, know of it. Says whether there is
-    /// one.
+    /// For a signal handler: marks the section, if there is one, to say that a signal came. Returns
+    /// whether there is a section.
     #[inline(never)]
     pub fn defer() -> bool {
         let on = get() != 0;
         if on {
-            // SAFETY: as above; the section that was interrupted does nothing meanwhile.
+            // SAFETY: as above; the interrupted section does nothing meanwhile.
             unsafe {
                 core::arch::asm!(
-                    "mov {at}, qword ptr [rip + underpass_brief@GOTTPOFF]",
+                    "mov {at}, qword ptr [rip + underpass_preempt_flag@GOTTPOFF]",
                     "or byte ptr fs:[{at}], 2",
                     at = out(reg) _,
                     options(nostack),
@@ -105,7 +106,7 @@ mod here {
     }
 }
 
-/// Without assembly: calls, which find the address anew.
+/// Without assembly: function calls, which compute the address anew.
 #[cfg(not(all(target_arch = "x86_64", not(underpass_loom), not(miri))))]
 mod here {
     use core::sync::atomic::{AtomicU8, Ordering, compiler_fence};
@@ -114,7 +115,7 @@ mod here {
 
     #[inline(never)]
     pub fn begin() {
-        // Relaxed, all: of one kernel thread.
+        // Relaxed, all: only one kernel thread accesses the flag.
         FLAG.with(|flag| flag.store(1, Ordering::Relaxed));
         compiler_fence(Ordering::SeqCst);
     }
@@ -149,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_is_told_of_a_section_and_the_section_of_it() {
+    fn a_signal_finds_the_section_and_marks_it() {
         assert!(!defer() && !is_on());
         begin();
         assert!(is_on());

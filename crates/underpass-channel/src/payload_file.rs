@@ -1,33 +1,34 @@
-//! Arguments out of band: streamed through a file in memory, one copy on each side, nothing mapped.
+//! Out-of-band payloads: a message is streamed through a file in memory, with one copy on each
+//! side. Nothing is mapped.
 
-use crate::copied;
+use crate::copy_counts;
 use crate::layout::LARGEST;
 use std::io;
 use underpass_os::Blob;
 use underpass_wire::{DecodeError, Sink, Source};
 
-/// Small values gather here, so that a system call moves many.
+/// Small values are gathered in a chunk of this size, so that one system call moves many of them.
 const CHUNK: usize = 64 * 1024;
 
-/// Writes a message into a blob.
+/// Writes a message into a payload file.
 #[derive(Debug)]
-pub struct BlobSink {
+pub struct PayloadFileSink {
     blob: Blob,
     written: u64,
     chunk: Vec<u8>,
     failed: Option<io::Error>,
 }
 
-impl BlobSink {
+impl PayloadFileSink {
     /// Writes from the beginning of `blob`.
     pub fn new(blob: Blob) -> Self {
         Self { blob, written: 0, chunk: Vec::with_capacity(CHUNK), failed: None }
     }
 
-    /// The blob, when all is written, and its length.
+    /// The payload file after all was written, and its length.
     ///
     /// # Errors
-    /// No memory, at any of the writes.
+    /// Any of the writes failed: no memory.
     pub fn finish(mut self) -> io::Result<(Blob, u64)> {
         let chunk = std::mem::take(&mut self.chunk);
         self.write(&chunk);
@@ -39,14 +40,14 @@ impl BlobSink {
 
     fn write(&mut self, bytes: &[u8]) {
         if self.failed.is_none() && !bytes.is_empty() {
-            copied::into_region(bytes.len());
+            copy_counts::into_region(bytes.len());
             self.failed = self.blob.write(bytes, self.written).err();
             self.written += bytes.len() as u64;
         }
     }
 }
 
-impl Sink for BlobSink {
+impl Sink for PayloadFileSink {
     fn put(&mut self, bytes: &[u8]) {
         if self.chunk.len() + bytes.len() <= CHUNK {
             return self.chunk.extend_from_slice(bytes);
@@ -63,10 +64,10 @@ impl Sink for BlobSink {
     }
 }
 
-/// Reads a message out of a blob that a peer wrote, and may still be writing: each byte is read
-/// once.
+/// Reads a message from a payload file. A peer wrote it, and may still be writing, so each byte is
+/// read once.
 #[derive(Debug)]
-pub struct BlobSource {
+pub struct PayloadFileSource {
     blob: Blob,
     read: u64,
     left: usize,
@@ -74,11 +75,11 @@ pub struct BlobSource {
     used: usize,
 }
 
-impl BlobSource {
+impl PayloadFileSource {
     /// Reads `len` bytes from the beginning of `blob`.
     ///
     /// # Errors
-    /// [`DecodeError`] if the blob has less; the binding is to be closed.
+    /// [`DecodeError`] if the file has fewer bytes. The caller has to close the binding.
     pub fn new(blob: Blob, len: u64) -> Result<Self, DecodeError> {
         let there = blob.size().map_err(|_| DecodeError::Truncated)?;
         let left = usize::try_from(len).map_err(|_| DecodeError::TooLong)?;
@@ -96,14 +97,14 @@ impl BlobSource {
         debug_assert_eq!(self.used, self.chunk.len());
         self.chunk.resize(unread.min(CHUNK), 0);
         self.used = 0;
-        copied::out_of_region(self.chunk.len());
+        copy_counts::out_of_region(self.chunk.len());
         self.blob.read(&mut self.chunk, self.read).map_err(|_| DecodeError::Truncated)?;
         self.read += self.chunk.len() as u64;
         Ok(())
     }
 }
 
-impl Source for BlobSource {
+impl Source for PayloadFileSource {
     fn remaining(&self) -> usize {
         self.left
     }
@@ -116,7 +117,7 @@ impl Source for BlobSource {
         out.try_reserve_exact(len).map_err(|_| DecodeError::TooLong)?;
         let ready = (self.chunk.len() - self.used).min(len);
         out.extend_from_slice(&self.chunk[self.used..self.used + ready]);
-        copied::out_of_region(len - ready);
+        copy_counts::out_of_region(len - ready);
         self.blob.append(&mut out, len, self.read).map_err(|_| DecodeError::Truncated)?;
         self.used += ready;
         self.read += (len - ready) as u64;
@@ -131,7 +132,7 @@ impl Source for BlobSource {
         while !out.is_empty() {
             let ready = self.chunk.len() - self.used;
             if ready == 0 && out.len() >= CHUNK {
-                copied::out_of_region(out.len());
+                copy_counts::out_of_region(out.len());
                 self.blob.read(out, self.read).map_err(|_| DecodeError::Truncated)?;
                 self.read += out.len() as u64;
                 self.left -= out.len();
@@ -158,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_in_any_portions() {
-        let mut sink = BlobSink::new(Blob::create("test").unwrap());
+        let mut sink = PayloadFileSink::new(Blob::create("test").unwrap());
         let all: Vec<u8> = (0..1_000_000u32).map(|i| (i * 7) as u8).collect();
         let mut rest = &all[..];
         for n in [1, 7, CHUNK - 8, CHUNK, CHUNK + 1, 3, 200_000, 5].into_iter().cycle() {
@@ -171,7 +172,7 @@ mod tests {
         }
         let (blob, len) = sink.finish().unwrap();
         assert_eq!(len, all.len() as u64);
-        let mut source = BlobSource::new(blob, len).unwrap();
+        let mut source = PayloadFileSource::new(blob, len).unwrap();
         let mut read = Vec::new();
         for n in [3, 100_000, 1, CHUNK, 9].into_iter().cycle() {
             let n = n.min(source.remaining());
@@ -185,9 +186,9 @@ mod tests {
     }
 
     #[test]
-    fn a_blob_shorter_than_announced_is_refused() {
+    fn a_payload_file_shorter_than_announced_is_refused() {
         let blob = Blob::create("test").unwrap();
         blob.write(b"abc", 0).unwrap();
-        assert!(BlobSource::new(blob, 4).is_err());
+        assert!(PayloadFileSource::new(blob, 4).is_err());
     }
 }

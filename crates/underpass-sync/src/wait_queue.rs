@@ -1,33 +1,35 @@
-//! A spin lock around some data and lists of waiters. A waiter's node lies on its own stack.
+//! A wait queue: some data and lists of waiters under a spin lock. The node of a waiter lies on its
+//! own stack.
 //!
 //! All unsafe code about nodes is here. The proof is in `README.md`.
 
-use crate::cell::UnsafeCell;
-use crate::spin::{self, Spin};
-use crate::waiter::{Control, const_fn, wake};
+use crate::lock_cell::UnsafeCell;
+use crate::runtime::{Control, const_fn, wake};
+use crate::spin_lock::{self, SpinLock};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
 use underpass_seam::atomic::{AtomicBool, Ordering};
 
-/// Waiters that are woken for each time inside.
+/// How many waiters are woken in each visit to the queue.
 const BATCH: usize = 16;
 
 /// Data `D` and lists of waiters, each with a payload `P`, under a spin lock.
 ///
-/// | field | who may touch it |
+/// | field | accessed by |
 /// |---|---|
 /// | `spin` | see there; its hints say which lists have waiters |
-/// | `inside` | who is inside `spin` |
-pub(crate) struct Queue<D, P, const LISTS: usize> {
-    spin: Spin,
-    inside: UnsafeCell<Inside<D, P, LISTS>>,
-    /// To loom, spinning is endless: here it has the others wait. It tries the spin lock by itself.
+/// | `inside` | the thread that holds `spin` |
+pub(crate) struct WaitQueue<D, P, const LISTS: usize> {
+    spin: SpinLock,
+    inside: UnsafeCell<Contents<D, P, LISTS>>,
+    /// Under loom a spin would never end, so the threads wait here for their turn. Loom tests the
+    /// spin lock separately.
     #[cfg(underpass_loom)]
     order: loom::sync::Mutex<()>,
 }
 
-struct Inside<D, P, const LISTS: usize> {
+struct Contents<D, P, const LISTS: usize> {
     data: D,
     lists: [List<P>; LISTS],
     tickets: u64,
@@ -38,13 +40,13 @@ struct List<P> {
     tail: *const Node<P>,
 }
 
-/// A waiter's place in a list.
+/// The node of a waiter in a list.
 ///
-/// | field | who may touch it |
+/// | field | accessed by |
 /// |---|---|
-/// | `who`, `list` | anybody; they never change |
-/// | `linked` | set by its owner before it is linked; cleared once, with the lock held, by who takes it out, as the last thing |
-/// | `body` | while `linked`: who has the lock; else its owner |
+/// | `who`, `list` | any thread; they never change |
+/// | `linked` | set by its owner before it is linked; cleared once, with the lock held, as the last access of the thread that takes it out |
+/// | `body` | while `linked`: the thread that holds the lock; else its owner |
 struct Node<P> {
     who: &'static Control,
     list: usize,
@@ -59,34 +61,34 @@ struct Body<P> {
     payload: P,
 }
 
-// SAFETY: `inside` is reached only with the lock held, and nodes are too while they are linked; so
-// data, and payloads, which others look into, move between threads at the most. Nodes refer to
-// nothing else.
-unsafe impl<D: Send, P: Send, const LISTS: usize> Sync for Queue<D, P, LISTS> {}
-// SAFETY: a linked node's owner borrows the queue: one that can be moved has none.
-unsafe impl<D: Send, P: Send, const LISTS: usize> Send for Queue<D, P, LISTS> {}
+// SAFETY: `inside` is accessed only with the lock held, and so are nodes while they are linked. So
+// data and payloads, which other threads access, have to be movable between threads, and no more.
+// Nodes refer to nothing else.
+unsafe impl<D: Send, P: Send, const LISTS: usize> Sync for WaitQueue<D, P, LISTS> {}
+// SAFETY: the owner of a linked node borrows the queue, so a queue that can be moved has no nodes.
+unsafe impl<D: Send, P: Send, const LISTS: usize> Send for WaitQueue<D, P, LISTS> {}
 
 /// What to do with a waiter.
 pub(crate) enum Verdict<R> {
-    /// Take it out, and be done: whoever takes it wakes it.
+    /// Take it out, and stop. The caller of `take` wakes it.
     Take(R),
-    /// Take it out, and go on to the next: somebody else wakes it.
+    /// Take it out, and go on to the next. Another thread wakes it.
     Drop,
     /// Leave it, and go on to the next.
     Skip,
-    /// Leave it, and be done.
+    /// Leave it, and stop.
     Stop,
 }
 
-/// Where a waiter is put.
+/// The end of a list at which a waiter is put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ListEnd {
     Front,
     Back,
 }
 
-/// What a waiter does once it is in its list. No closure, for these can't be made to go into their
-/// caller.
+/// What a waiter does after it was put into its list. It is a trait because closures can't be
+/// forced to be inlined.
 pub(crate) trait Then<D, P, R, const LISTS: usize> {
     fn then(self, entry: &Entry<'_, D, P, LISTS>) -> R;
 }
@@ -102,32 +104,33 @@ impl<D, P, R, F: FnOnce(&Entry<'_, D, P, LISTS>) -> R, const LISTS: usize> Then<
     }
 }
 
-impl<D, P, const LISTS: usize> Queue<D, P, LISTS> {
+impl<D, P, const LISTS: usize> WaitQueue<D, P, LISTS> {
     const_fn! {
-        pub(crate) fn new(data: D) -> Queue<D, P, LISTS> {
+        pub(crate) fn new(data: D) -> WaitQueue<D, P, LISTS> {
             let lists = [const { List { head: ptr::null(), tail: ptr::null() } }; LISTS];
-            Queue {
-                spin: Spin::new(),
-                inside: UnsafeCell::new(Inside { data, lists, tickets: 0 }),
+            WaitQueue {
+                spin: SpinLock::new(),
+                inside: UnsafeCell::new(Contents { data, lists, tickets: 0 }),
                 #[cfg(underpass_loom)]
                 order: loom::sync::Mutex::new(()),
             }
         }
     }
 
-    /// Whether no list had waiters when somebody last left. Who must not miss a waiter learned of
-    /// it by something that synchronizes, such as the mutex of a condition.
+    /// Whether no list had waiters when the last thread left the queue. A caller that must not miss
+    /// a waiter has learned of it in a way that synchronizes, such as the mutex of a condition.
     #[inline]
-    pub(crate) fn deserted(&self) -> bool {
+    pub(crate) fn looks_empty(&self) -> bool {
         self.spin.hints() == 0
     }
 
-    /// Goes inside. Nothing may be waited for there, and nothing of a user's run.
+    /// Enters the queue. The caller must not wait while it holds the guard, and must not run or
+    /// drop anything of a user's.
     #[inline]
-    pub(crate) fn lock(&self) -> Held<'_, D, P, LISTS> {
+    pub(crate) fn lock(&self) -> QueueGuard<'_, D, P, LISTS> {
         #[cfg(underpass_loom)]
         let order = self.order.lock().unwrap();
-        Held {
+        QueueGuard {
             queue: self,
             inside: self.spin.enter(),
             #[cfg(underpass_loom)]
@@ -138,8 +141,8 @@ impl<D, P, const LISTS: usize> Queue<D, P, LISTS> {
 }
 
 #[cfg(all(test, not(underpass_loom)))]
-impl<D, P, const LISTS: usize> Queue<D, P, LISTS> {
-    /// How many wait in `list`.
+impl<D, P, const LISTS: usize> WaitQueue<D, P, LISTS> {
+    /// How many threads wait in `list`.
     pub(crate) fn waiting(&self, list: usize) -> usize {
         let mut waiting = 0;
         self.lock().take::<()>(list, |_, _, _| {
@@ -150,40 +153,40 @@ impl<D, P, const LISTS: usize> Queue<D, P, LISTS> {
     }
 }
 
-/// The inside of a queue, until dropped.
-pub(crate) struct Held<'q, D, P, const LISTS: usize> {
-    queue: &'q Queue<D, P, LISTS>,
-    inside: spin::Inside<'q>,
+/// The lock on a queue, which is released when this is dropped.
+pub(crate) struct QueueGuard<'q, D, P, const LISTS: usize> {
+    queue: &'q WaitQueue<D, P, LISTS>,
+    inside: spin_lock::SpinGuard<'q>,
     #[cfg(underpass_loom)]
     #[allow(dead_code)]
     order: loom::sync::MutexGuard<'q, ()>,
     stays: PhantomData<*mut ()>,
 }
 
-impl<'q, D, P, const LISTS: usize> Held<'q, D, P, LISTS> {
+impl<'q, D, P, const LISTS: usize> QueueGuard<'q, D, P, LISTS> {
     #[inline]
-    fn with<R>(&mut self, with: impl FnOnce(&mut Inside<D, P, LISTS>) -> R) -> R {
+    fn with<R>(&mut self, with: impl FnOnce(&mut Contents<D, P, LISTS>) -> R) -> R {
         // SAFETY: the lock is held as long as this value lives, and it is borrowed mutably.
         self.queue.inside.with_mut(|inside| with(unsafe { &mut *inside }))
     }
 
-    /// Whether nobody is in `list`.
+    /// Whether `list` has no waiters.
     #[inline]
     pub(crate) fn is_empty(&mut self, list: usize) -> bool {
         self.with(|inside| inside.lists[list].head.is_null())
     }
 
-    /// The ticket that the next waiter will get: those that wait have lower ones, but for those put
-    /// in front, which keep none in order.
+    /// The ticket of the next waiter. All present waiters have lower tickets. A list is in the
+    /// order of its tickets, except for waiters that were put in front.
     #[inline]
     pub(crate) fn next_ticket(&mut self) -> u64 {
         self.with(|inside| inside.tickets)
     }
 
-    /// Looks at the waiters of `list`, longest wait first, until one is taken or it is told to
-    /// stop.
+    /// Calls `judge` for the waiters of `list`, the longest wait first, until it takes one or says
+    /// to stop.
     ///
-    /// Whoever is taken must be woken, after this value is dropped.
+    /// The caller has to wake a taken waiter after it has dropped this guard.
     #[inline]
     pub(crate) fn take<R>(
         &mut self,
@@ -192,8 +195,8 @@ impl<'q, D, P, const LISTS: usize> Held<'q, D, P, LISTS> {
     ) -> Option<(&'static Control, R)> {
         self.with(|inside| {
             let mut next = inside.lists[list].head;
-            // SAFETY: null, or linked; and linked nodes live, since their owners don't leave before
-            // they are taken out.
+            // SAFETY: null, or linked. Linked nodes are alive, since their owners don't leave
+            // before they are taken out.
             while let Some(node) = unsafe { next.as_ref() } {
                 let who = node.who;
                 let verdict = node.body.with_mut(|body| {
@@ -216,13 +219,13 @@ impl<'q, D, P, const LISTS: usize> Held<'q, D, P, LISTS> {
         })
     }
 
-    /// Takes the first of `list`.
+    /// Takes the first waiter of `list`.
     #[inline]
     pub(crate) fn pop(&mut self, list: usize) -> Option<&'static Control> {
         self.take(list, |_, _, _| Verdict::Take(())).map(|(who, ())| who)
     }
 
-    /// Leaves the inside, and wakes everybody who was in `list` until then, some at a time.
+    /// Wakes all waiters that are in `list` now, `BATCH` of them in each visit to the queue.
     pub(crate) fn wake_all(self, list: usize) {
         let (queue, mut held) = (self.queue, self);
         let end = held.next_ticket();
@@ -243,30 +246,29 @@ impl<'q, D, P, const LISTS: usize> Held<'q, D, P, LISTS> {
         }
     }
 
-    /// Puts `who` into `list`, leaves the inside and runs `then`; gives the payload back as it is
-    /// when `who` is out of the list again.
+    /// Puts `who` into `list`, leaves the queue, and runs `then`. Returns the payload as it is when
+    /// `who` is out of the list again.
     ///
-    /// `then` suspends `who`, or whatever takes long enough for others to take it out. Should it be
-    /// in the list still when `then` has ended, it is taken out.
+    /// `then` suspends `who`. If `who` is still in the list when `then` has ended, it is taken out.
     #[inline]
     pub(crate) fn enlist<R>(
         self,
         who: &'static Control,
         list: usize,
-        place: Place,
+        place: ListEnd,
         payload: P,
         then: impl FnOnce(&Entry<'_, D, P, LISTS>) -> R,
     ) -> (R, P) {
         self.enlist_then(who, list, place, payload, Closure(then))
     }
 
-    /// As `enlist`, and goes into the caller.
+    /// As `enlist`, and is inlined into the caller.
     #[inline(always)]
     pub(crate) fn enlist_then<R>(
         mut self,
         who: &'static Control,
         list: usize,
-        place: Place,
+        place: ListEnd,
         payload: P,
         then: impl Then<D, P, R, LISTS>,
     ) -> (R, P) {
@@ -281,13 +283,13 @@ impl<'q, D, P, const LISTS: usize> Held<'q, D, P, LISTS> {
         drop(self);
         let result = then.then(&entry);
         drop(entry);
-        // Nobody else refers to the node now, which loom checks.
+        // No other thread refers to the node now. Loom checks that.
         node.body.with_mut(|_| ());
         (result, node.body.into_inner().payload)
     }
 }
 
-impl<D, P, const LISTS: usize> Deref for Held<'_, D, P, LISTS> {
+impl<D, P, const LISTS: usize> Deref for QueueGuard<'_, D, P, LISTS> {
     type Target = D;
     #[inline]
     fn deref(&self) -> &D {
@@ -296,7 +298,7 @@ impl<D, P, const LISTS: usize> Deref for Held<'_, D, P, LISTS> {
     }
 }
 
-impl<D, P, const LISTS: usize> DerefMut for Held<'_, D, P, LISTS> {
+impl<D, P, const LISTS: usize> DerefMut for QueueGuard<'_, D, P, LISTS> {
     #[inline]
     fn deref_mut(&mut self) -> &mut D {
         // SAFETY: as above, and this value is borrowed mutably.
@@ -304,7 +306,7 @@ impl<D, P, const LISTS: usize> DerefMut for Held<'_, D, P, LISTS> {
     }
 }
 
-impl<D, P, const LISTS: usize> Drop for Held<'_, D, P, LISTS> {
+impl<D, P, const LISTS: usize> Drop for QueueGuard<'_, D, P, LISTS> {
     #[inline]
     fn drop(&mut self) {
         let hints = self.with(|inside| {
@@ -316,30 +318,31 @@ impl<D, P, const LISTS: usize> Drop for Held<'_, D, P, LISTS> {
 }
 
 impl<P> List<P> {
-    /// With the lock held, and `node` in no list.
+    /// Only with the lock held, for a `node` that is in no list.
     #[inline]
-    fn link(&mut self, node: &Node<P>, place: Place) {
+    fn link(&mut self, node: &Node<P>, place: ListEnd) {
         let (prev, next) = match place {
-            Place::Back => (self.tail, ptr::null()),
-            Place::Front => (ptr::null(), self.head),
+            ListEnd::Back => (self.tail, ptr::null()),
+            ListEnd::Front => (ptr::null(), self.head),
         };
         Self::set(ptr::from_ref(node), |body| (body.prev, body.next) = (prev, next));
         self.join(prev, node);
         self.join(node, next);
     }
 
-    /// With the lock held, and `node` linked here.
+    /// Only with the lock held, for a `node` that is in this list.
     #[inline]
     fn unlink(&mut self, node: &Node<P>) {
         let mut around = (ptr::null(), ptr::null());
         Self::set(ptr::from_ref(node), |body| around = (body.prev, body.next));
         let (prev, next) = around;
         self.join(prev, next);
-        // SYNC with `linked` load in `Entry::drop`: the payload. From here on the node may be gone.
+        // SYNC with `linked` load in `Entry::drop`: the payload. After this store the node may be
+        // gone.
         node.linked.store(false, Ordering::Release);
     }
 
-    /// `next` comes after `prev`; null stands for an end of the list.
+    /// Makes `next` follow `prev`. Null stands for an end of the list.
     #[inline]
     fn join(&mut self, prev: *const Node<P>, next: *const Node<P>) {
         match prev.is_null() {
@@ -354,21 +357,22 @@ impl<P> List<P> {
 
     #[inline]
     fn set(node: *const Node<P>, set: impl FnOnce(&mut Body<P>)) {
-        // SAFETY: it is linked, or about to be by its owner, so it lives.
+        // SAFETY: it is linked, or its owner is about to link it, so it is alive.
         let node = unsafe { &*node };
-        // SAFETY: the lock is held, and no other reference into a body outlives its closure.
+        // SAFETY: the lock is held, and no other reference into the body outlives its closure.
         node.body.with_mut(|body| set(unsafe { &mut *body }));
     }
 }
 
-/// A waiter that is, or was, in a list; out of it for certain once this is dropped.
+/// A waiter that is, or was, in a list. When this has been dropped, it is certainly out of the
+/// list.
 pub(crate) struct Entry<'a, D, P, const LISTS: usize> {
-    queue: &'a Queue<D, P, LISTS>,
+    queue: &'a WaitQueue<D, P, LISTS>,
     node: &'a Node<P>,
 }
 
 impl<D, P, const LISTS: usize> Entry<'_, D, P, LISTS> {
-    /// Takes the waiter out; `false` if somebody has already.
+    /// Takes the waiter out. `false` if another thread has done so before.
     pub(crate) fn abandon(&self) -> bool {
         let mut held = self.queue.lock();
         // Relaxed: it changes only with the lock held.

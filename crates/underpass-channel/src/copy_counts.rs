@@ -1,22 +1,23 @@
-//! How many bytes were copied into regions, annexes and files beside them, and out of them (LRPC,
-//! Table III). Counted where debug assertions are on, as in tests; what ships has nothing of it.
+//! Counters of the bytes copied into and out of regions, overflow buffers and payload files (LRPC,
+//! Table III). They count where debug assertions are on, as in tests. Other builds have no code for
+//! them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that this process has copied, over all its channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
-    /// Into cells, A-stacks, annexes and files beside the channel: as a client arguments (A in the
-    /// table), as a server results.
+    /// Into cells, A-stacks, overflow buffers and payload files: arguments as a client (A in the
+    /// table), results as a server.
     pub into: u64,
-    /// Out of them: as a server arguments (E), as a client results (F).
+    /// Out of them: arguments as a server (E), results as a client (F).
     pub out_of: u64,
 }
 
 static INTO: AtomicU64 = AtomicU64::new(0);
 static OUT_OF: AtomicU64 = AtomicU64::new(0);
 
-/// What was copied so far; nothing where debug assertions are off, since nobody counts.
+/// What was copied so far. `None` where debug assertions are off, since nothing is counted there.
 ///
 /// # Examples
 /// ```
@@ -24,12 +25,12 @@ static OUT_OF: AtomicU64 = AtomicU64::new(0);
 /// assert_eq!(now.is_some(), cfg!(debug_assertions));
 /// ```
 pub fn copied() -> Option<Copied> {
-    // Relaxed, here and below: counts.
+    // Relaxed, here and below: they are only counters.
     let now = Copied { into: INTO.load(Ordering::Relaxed), out_of: OUT_OF.load(Ordering::Relaxed) };
     cfg!(debug_assertions).then_some(now)
 }
 
-/// So many bytes were copied into memory that the peer has too.
+/// Counts bytes that were copied into memory shared with the peer.
 #[inline(always)]
 pub(crate) fn into_region(bytes: usize) {
     if cfg!(debug_assertions) {
@@ -37,7 +38,7 @@ pub(crate) fn into_region(bytes: usize) {
     }
 }
 
-/// So many bytes were copied out of it.
+/// Counts bytes that were copied out of memory shared with the peer.
 #[inline(always)]
 pub(crate) fn out_of_region(bytes: usize) {
     if cfg!(debug_assertions) {

@@ -1,9 +1,9 @@
-//! Where the frames on a stack go on, found by the system's unwinder.
+//! Backtraces: the return addresses of the frames on a stack, found by the system's unwinder.
 
 use std::ffi::c_void;
 use std::ops::Range;
 
-/// What the unwinder hands to us. Only it knows what is inside.
+/// The frame that the unwinder passes to us. Only the unwinder knows what is in it.
 #[repr(C)]
 struct Frame {
     _private: [u8; 0],
@@ -17,13 +17,13 @@ unsafe extern "C" {
     fn _Unwind_GetIPInfo(frame: *mut Frame, exact: *mut i32) -> usize;
 }
 
-/// One walk over the frames of a stack.
+/// A walk over the frames of a stack.
 pub(crate) struct Walk<'a> {
     frames: &'a mut [usize],
     found: usize,
-    /// Code up to whose frame none counts.
+    /// Frames count only after the first one in this code.
     after: Option<Range<usize>>,
-    /// Code beyond whose frames nothing is sure.
+    /// The walk ends at the first frame in this code, since nothing is certain after it.
     until: Range<usize>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Walk<'a> {
         Self { frames, found: 0, after, until: 0..0 }
     }
 
-    /// How many frames were written down.
+    /// How many frames were recorded.
     pub(crate) fn found(&self) -> usize {
         self.found
     }
@@ -56,29 +56,30 @@ impl<'a> Walk<'a> {
 
 /// Walks over the caller's frames. `with` is a [`Walk`].
 pub(crate) extern "C" fn walk(with: *mut c_void) {
-    // SAFETY: `each` keeps to what the unwinder asks of it, and `with` is what it wants.
+    // SAFETY: `each` keeps the unwinder's rules, and expects `with`.
     unsafe { _Unwind_Backtrace(each, with) };
 }
 
 extern "C" fn each(frame: *mut Frame, with: *mut c_void) -> i32 {
     let mut exact = 0;
-    // SAFETY: the unwinder's own frame, and a place for a number.
+    // SAFETY: the frame is the unwinder's, and `exact` is a place for a number.
     let ip = unsafe { _Unwind_GetIPInfo(frame, &mut exact) };
     if ip == 0 {
         return STOP;
     }
-    // SAFETY: `with` is the walk that `walk` was called with, and nobody else has it meanwhile.
+    // SAFETY: `with` is the walk that `walk` was called with, and no other reference to it is used
+    // meanwhile.
     let walk = unsafe { &mut *with.cast::<Walk<'_>>() };
-    // An interrupted frame stands at its next instruction, all others behind a call: make it look
-    // like those.
+    // The address of an interrupted frame is its next instruction. All other addresses are those
+    // after a call. One more makes the first look like the others.
     walk.step(ip + usize::from(exact != 0))
 }
 
-/// Writes down where the frames of the caller go on, the innermost first, and says how many there
-/// are; no more than `frames` has room for.
+/// Records the return addresses of the caller's frames, the innermost first. Returns how many there
+/// are, at most as many as `frames` holds.
 ///
-/// The values are return addresses: what they return to was called one byte before. It takes no
-/// lock and allocates nothing.
+/// One byte before a return address lies the call to which it belongs. This takes no lock and
+/// allocates nothing.
 ///
 /// # Examples
 /// ```
@@ -92,9 +93,9 @@ pub fn trace_here(frames: &mut [usize]) -> usize {
     trace.found()
 }
 
-/// As [`trace_here`], of what a handler of signals has interrupted at any instruction: the walk
-/// ends where it comes to `until`, the code of the [`unwinder`]. That moves the stack pointer in
-/// ways which itself can't follow.
+/// As [`trace_here`], for a signal handler that has interrupted its thread at any instruction. The
+/// walk ends where it comes to `until`, the code of the [`unwinder`]: that moves the stack pointer
+/// in ways that the unwinder can't follow.
 pub fn trace_interrupted(frames: &mut [usize], until: Range<usize>) -> usize {
     let mut trace = Walk { until, ..Walk::new(frames, None) };
     walk((&raw mut trace).cast());

@@ -1,10 +1,10 @@
-//! Who waits, and how: `underpass-threads`, or a stand-in over loom's threads under
-//! `cfg(underpass_loom)`.
+//! What this crate needs of the runtime: threads that wait and are woken. It is
+//! `underpass-threads`, or a stand-in over loom's threads under `cfg(underpass_loom)`.
 
 use std::time::{Duration, Instant};
 
 #[cfg(not(underpass_loom))]
-pub(crate) use crate::wakes::{suspend, wake};
+pub(crate) use crate::suspend::{suspend, wake};
 #[cfg(not(underpass_loom))]
 pub(crate) use underpass_threads::{
     Awaited, Brief, Control, Critical, Wait, Woken, brief, critical, me, panicking, yield_now,
@@ -16,7 +16,8 @@ pub(crate) use underpass_os::{
     thread::here,
 };
 
-/// The other half of `heavy`, where the kernel has it (`asymmetric`): an order to the compiler.
+/// The light half of an asymmetric barrier, of which `heavy` is the other half. Where the kernel
+/// has the heavy half (`asymmetric`), the light one orders only the compiler.
 #[cfg(not(underpass_loom))]
 #[inline(always)]
 pub(crate) fn light() {
@@ -28,29 +29,29 @@ pub use stand_in::stand_on;
 #[cfg(underpass_loom)]
 pub(crate) use stand_in::*;
 
-/// For how long to wait for something.
+/// How long to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum WaitLimit {
     /// Not at all.
     None,
-    /// Until this point of `underpass_os::clock`.
+    /// Until this time of `underpass_os::clock`, in ns.
     Until(u64),
     /// For ever.
     Endless,
 }
 
-impl Patience {
-    /// As long as `span`, from now.
+impl WaitLimit {
+    /// For `span` from now.
     pub(crate) fn of(span: Duration) -> Self {
         Self::Until(underpass_os::clock::deadline_ns(span))
     }
 
-    /// Up to `deadline`.
+    /// Until `deadline`.
     pub(crate) fn until(deadline: Instant) -> Self {
         Self::of(deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// As [`suspend`] wants it.
+    /// As [`suspend`] expects it.
     #[inline]
     pub(crate) fn deadline_ns(self) -> Option<u64> {
         match self {
@@ -61,7 +62,8 @@ impl Patience {
     }
 }
 
-/// Defines a `const fn`, except under loom, whose atomics can't be made at compile time.
+/// Defines a `const fn`. Under loom it is an ordinary function, since loom's atomics can't be made
+/// at compile time.
 macro_rules! const_fn {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),*) -> $result:ty $body:block) => {
         #[cfg(not(underpass_loom))]
@@ -81,12 +83,12 @@ mod stand_in {
     use std::cell::Cell;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// One of loom's threads as one who waits.
+    /// A thread of loom's that can wait.
     #[derive(Debug)]
     #[repr(align(8))]
     pub struct Control {
         id: u64,
-        // Not `park`: loom's `unpark` also ends a wait for a mutex.
+        // Not `park`: in loom, `unpark` would also end a wait for a mutex.
         woken: Mutex<bool>,
         told: Condvar,
     }
@@ -95,7 +97,7 @@ mod stand_in {
         static ME: Cell<Option<&'static Control>> = Cell::new(None);
     }
 
-    /// The calling thread. Blocks are never freed here either: a model's are leaked.
+    /// The calling thread. Control blocks are never freed here either: those of a model are leaked.
     pub fn me() -> &'static Control {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         ME.with(|me| {
@@ -134,7 +136,7 @@ mod stand_in {
     }
 
     #[derive(Clone, Copy, Debug)]
-    #[allow(dead_code)] // For people, who don't look at models.
+    #[allow(dead_code)] // Dumps show it, and there are none of models.
     pub struct Awaited {
         pub kind: &'static str,
         pub address: usize,
@@ -145,12 +147,12 @@ mod stand_in {
     pub enum Woken {
         Woken,
         Late,
-        // Only the real one is cancelled: to a list that is the same as a deadline.
+        // The stand-in is never cancelled: to a list, that is the same as a deadline.
         #[allow(dead_code)]
         Cancelled,
     }
 
-    /// A deadline passes at any moment: loom tries them all.
+    /// A deadline passes at any moment: loom tries all of them.
     pub fn suspend(me: &'static Control, wait: &dyn Wait, deadline_ns: Option<u64>, _: bool) -> Woken {
         let _ = wait.describe();
         if deadline_ns.is_some() && wait.abandon(me) {
@@ -168,8 +170,8 @@ mod stand_in {
         static HERE: Cell<usize> = Cell::new(0);
     }
 
-    /// The calling thread runs on this kernel thread from now on, alone, and locks may be biased
-    /// towards that. In models that don't say so, none are.
+    /// From now on the calling thread is the only one on this kernel thread, and locks may be
+    /// biased towards that. In models that don't call this, locks are not biased.
     pub fn stand_on(kernel_thread: usize) {
         HERE.with(|here| here.set(kernel_thread));
     }

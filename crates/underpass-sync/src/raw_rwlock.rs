@@ -1,61 +1,62 @@
 //! The lock of an [`RwLock`](crate::RwLock), without its value.
 
 use crate::holder;
-use crate::queue::{Held, Place, Queue, Verdict};
-use crate::waiter::{Control, Patience, Woken, const_fn, me, wake};
-use crate::waiting::Waiting;
+use crate::queue_wait::QueueWait;
+use crate::runtime::{Control, WaitLimit, Woken, const_fn, me, wake};
+use crate::wait_queue::{ListEnd, QueueGuard, Verdict, WaitQueue};
 use underpass_seam::atomic::{AtomicUsize, Ordering};
 
-/// In `word`: a writer has it.
+/// In `word`: a writer holds the lock.
 const WRITER: usize = 1;
-/// In `word`: somebody waits, so nobody gets in past the lists.
+/// In `word`: there are waiters, so no thread gets in past the lists.
 const WAITED: usize = 2;
 /// In `word`: one reader.
 const READER: usize = 4;
 
-/// The lists of waiters.
+/// The numbers of the lists of waiters.
 const READERS: usize = 0;
 const WRITERS: usize = 1;
 
-/// Threads that are woken for each time inside.
+/// How many threads are woken in each visit to the queue.
 const BATCH: usize = 16;
 
-type Waiters = Queue<Phase, (), 2>;
+type Waiters = WaitQueue<Phase, (), 2>;
 
-/// A lock for many readers or one writer. It is handed from phase to phase: who releases it takes
-/// it for those that are next.
+/// A lock for many readers or one writer. It passes from phase to phase: the thread that releases
+/// it takes it for the waiters of the next phase.
 ///
-/// | field | who writes it |
+/// | field | written by |
 /// |---|---|
-/// | `word` | anybody; while `WAITED` is set: its holders to give it up, and who is inside `waiters` |
-/// | `writer` | who has it as a writer |
+/// | `word` | any thread; while `WAITED` is set: its holders to release it, and the thread inside `waiters` |
+/// | `writer` | the writer |
 /// | `waiters` | see there |
-pub(crate) struct Share {
+pub(crate) struct RawRwLock {
     word: AtomicUsize,
     writer: AtomicUsize,
     waiters: Waiters,
 }
 
-/// Readers whose ticket is below get in before the next writer: they waited when the last one left.
+/// Readers with a lower ticket get in before the next writer: they waited when the last writer
+/// left.
 struct Phase {
     readers_before: u64,
 }
 
-impl Share {
+impl RawRwLock {
     const_fn! {
-        pub(crate) fn new() -> Share {
-            let waiters = Queue::new(Phase { readers_before: 0 });
-            Share { word: AtomicUsize::new(0), writer: AtomicUsize::new(0), waiters }
+        pub(crate) fn new() -> RawRwLock {
+            let waiters = WaitQueue::new(Phase { readers_before: 0 });
+            RawRwLock { word: AtomicUsize::new(0), writer: AtomicUsize::new(0), waiters }
         }
     }
 
     #[inline]
-    pub(crate) fn acquire(&self, patience: Patience) -> bool {
+    pub(crate) fn acquire(&self, limit: WaitLimit) -> bool {
         // SYNC with `word` in `release`, `release_shared` and `admit`: what the last holders did.
         let acquired = self.word.compare_exchange(0, WRITER, Ordering::Acquire, Ordering::Relaxed).is_ok()
-            || (patience != Patience::None && self.wait(WRITERS, patience));
+            || (limit != WaitLimit::None && self.wait(WRITERS, limit));
         if acquired {
-            // Relaxed: for people, and for guesses that are checked.
+            // Relaxed: it is for people, and for guesses that are checked.
             self.writer.store(holder::mark(), Ordering::Relaxed);
         }
         acquired
@@ -72,13 +73,13 @@ impl Share {
     }
 
     #[inline]
-    pub(crate) fn acquire_shared(&self, patience: Patience) -> bool {
-        self.enter() || (patience != Patience::None && self.wait(READERS, patience))
+    pub(crate) fn acquire_shared(&self, limit: WaitLimit) -> bool {
+        self.enter() || (limit != WaitLimit::None && self.wait(READERS, limit))
     }
 
     #[inline]
     pub(crate) fn release_shared(&self) {
-        // SYNC with `word` in `acquire` and `admit`: we have read what we read.
+        // SYNC with `word` in `acquire` and `admit`: our reads are over.
         if self.word.fetch_sub(READER, Ordering::Release) == READER | WAITED {
             let held = self.waiters.lock();
             self.admit(held);
@@ -94,12 +95,12 @@ impl Share {
         }
     }
 
-    /// The number of the thread that writes, if one does and it can be told.
+    /// The number of the thread that writes, if there is one and it can be told.
     pub(crate) fn holder(&self) -> Option<u64> {
         holder::number(self.writer.load(Ordering::Relaxed))
     }
 
-    /// Reads along, if neither a writer has it nor anybody waits.
+    /// Takes the lock as a reader, if no writer holds it and no thread waits.
     #[inline]
     fn enter(&self) -> bool {
         // Relaxed: a guess.
@@ -115,27 +116,27 @@ impl Share {
     }
 
     #[cold]
-    fn wait(&self, list: usize, patience: Patience) -> bool {
+    fn wait(&self, list: usize, limit: WaitLimit) -> bool {
         let me = me();
         let held = self.waiters.lock();
         if !self.announce(list) {
             return true;
         }
         let kind = if list == READERS { "a lock to read" } else { "a lock to write" };
-        let (woken, ()) = held.enlist(me, list, Place::Back, (), |entry| {
+        let (woken, ()) = held.enlist(me, list, ListEnd::Back, (), |entry| {
             let holder = || self.holder();
-            Waiting::new(entry, kind, self, &holder).suspend(me, patience, false)
+            QueueWait::new(entry, kind, self, &holder).suspend(me, limit, false)
         });
         if woken != Woken::Woken {
-            // Who waited behind us may be next now.
+            // Waiters behind us may be next now.
             let held = self.waiters.lock();
             self.admit(held);
         }
         woken == Woken::Woken
     }
 
-    /// Inside: takes the lock, and then says `false`, or makes sure that who releases it looks for
-    /// waiters.
+    /// Inside the queue: takes the lock and returns `false`; or makes sure that the thread that
+    /// releases it looks for waiters, and returns `true`.
     fn announce(&self, list: usize) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
@@ -156,20 +157,20 @@ impl Share {
         }
     }
 
-    /// A writer leaves, or goes on as `readers`, while others wait: the readers among them come
-    /// before the next writer.
+    /// A writer leaves, or goes on as the reader in `readers`, while others wait. The readers among
+    /// them come before the next writer.
     #[cold]
     fn end_writing(&self, readers: usize) {
         let mut held = self.waiters.lock();
         held.readers_before = held.next_ticket();
-        // SYNC with `word` in `admit`: what we did. Nobody else changes it: `WRITER` keeps all out
-        // but those inside.
+        // SYNC with `word` in `admit`: what we did. No other thread changes it: `WRITER` keeps out
+        // all but those inside the queue.
         self.word.fetch_add(readers.wrapping_sub(WRITER), Ordering::Release);
         self.admit(held);
     }
 
-    /// Lets in who is next, and wakes them.
-    fn admit<'a>(&'a self, mut held: Held<'a, Phase, (), 2>) {
+    /// Lets in the waiters that are next, and wakes them.
+    fn admit<'a>(&'a self, mut held: QueueGuard<'a, Phase, (), 2>) {
         loop {
             let mut some = [None; BATCH];
             for one in &mut some {
@@ -185,10 +186,10 @@ impl Share {
         }
     }
 
-    /// Takes the lock for one waiter, if it may have it.
-    fn admit_one(&self, held: &mut Held<'_, Phase, (), 2>) -> Option<&'static Control> {
-        // Relaxed: with waiters there, and inside, only readers that leave change it, and the last
-        // of them comes here.
+    /// Takes the lock for one waiter, if there is one that may have it.
+    fn admit_one(&self, held: &mut QueueGuard<'_, Phase, (), 2>) -> Option<&'static Control> {
+        // Relaxed: while there are waiters, and inside the queue, only leaving readers change it.
+        // The last of them comes here.
         let word = self.word.load(Ordering::Relaxed);
         if word & WRITER != 0 {
             return None;
@@ -213,8 +214,8 @@ impl Share {
         Some(writer)
     }
 
-    /// Lets everybody in past the lists, if they are empty.
-    fn settle(&self, held: &mut Held<'_, Phase, (), 2>) {
+    /// Allows threads in past the lists again, if these are empty.
+    fn settle(&self, held: &mut QueueGuard<'_, Phase, (), 2>) {
         if held.is_empty(READERS) && held.is_empty(WRITERS) {
             // Relaxed: it makes nothing visible.
             self.word.fetch_and(!WAITED, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! What ThreadSanitizer is told of our switch (`--cfg underpass_tsan`): it keeps its books by
-//! stack, so it has to know which one runs.
+//! Tells ThreadSanitizer of our switch (`--cfg underpass_tsan`). It keeps its records for each
+//! stack, so it has to know which stack runs.
 
 use std::cell::Cell;
 use std::ffi::{c_uint, c_void};
@@ -12,14 +12,14 @@ unsafe extern "C" {
     fn __tsan_switch_to_fiber(fiber: *mut c_void, flags: c_uint);
 }
 
-/// The book of one stack.
+/// ThreadSanitizer's record of one stack.
 #[derive(Debug)]
 pub(crate) struct Fiber {
     book: Cell<*mut c_void>,
     ours: bool,
 }
 
-/// Of a kernel thread's own stack: learned when it is left.
+/// For a kernel thread's own stack. Its record is found when the thread leaves it.
 impl Default for Fiber {
     fn default() -> Self {
         Self { book: Cell::new(ptr::null_mut()), ours: false }
@@ -27,18 +27,18 @@ impl Default for Fiber {
 }
 
 impl Fiber {
-    /// Of a new stack.
+    /// For a new stack.
     pub(crate) fn new() -> Self {
         // SAFETY: it takes no pointer.
         Self { book: Cell::new(unsafe { __tsan_create_fiber(0) }), ours: true }
     }
 
-    /// The caller leaves `self` for `to`, at once. What it did comes before what `to` does.
+    /// The caller leaves `self` for `to` at once. What it did before happens before what `to` does.
     #[inline(always)]
     pub(crate) fn switch(&self, to: &Self) {
         // SAFETY: it takes no pointer.
         self.book.set(unsafe { __tsan_get_current_fiber() });
-        // SAFETY: what is suspended has set its own when it left, or had it made.
+        // SAFETY: a suspended stack has set its record when it was left, or had it made by `new`.
         unsafe { __tsan_switch_to_fiber(to.book.get(), 0) };
     }
 }
@@ -46,7 +46,7 @@ impl Fiber {
 impl Drop for Fiber {
     fn drop(&mut self) {
         if self.ours {
-            // SAFETY: it was made here, and nothing runs on its stack any more.
+            // SAFETY: it was made by `new`, and nothing runs on its stack any more.
             unsafe { __tsan_destroy_fiber(self.book.get()) };
         }
     }

@@ -1,30 +1,30 @@
-//! The words that pass over a switch.
+//! What is passed over a switch: why a context pauses, and what for it is resumed.
 
 /// Why a context paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// It could go on, and lets others go first.
+    /// It could go on, but lets others run first.
     Yield,
-    /// It waits for somebody to say that it can go on.
+    /// It waits until another thread says that it can go on.
     Block,
-    /// What it did is done; it could do something else.
+    /// It has finished its work, and could do other work.
     Done,
-    /// Its body has returned: it can't be resumed any more.
+    /// Its body has returned. It can't be resumed any more.
     Ended,
 }
 
-/// What a paused context is resumed for.
+/// For what a paused context is resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resume {
     /// To go on.
     GoOn,
-    /// To say where it is, and to pause again.
+    /// To report where it is, and to pause again.
     Report,
     /// To end.
     End,
 }
 
-/// As a register carries them.
+/// From and to the value that a register carries over a switch.
 #[cfg_attr(any(not(target_arch = "x86_64"), underpass_portable), allow(dead_code))]
 impl Pause {
     pub(crate) fn of(word: usize) -> Self {

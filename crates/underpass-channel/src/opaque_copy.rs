@@ -1,11 +1,11 @@
-//! Copying bytes into memory that a peer may be writing, and out of it.
+//! Copies into memory that a peer may be writing, and out of it.
 
 use std::arch::asm;
 
-/// Copies bytes where one side is shared with a peer that may be writing it.
+/// Copies bytes between private memory and memory that a peer may be writing.
 ///
-/// The compiler can't see into it, so it neither assumes that the bytes stay as they are nor reads
-/// them twice.
+/// The compiler can't see into the assembly. So it neither assumes that the bytes stay as they are,
+/// nor reads them twice.
 ///
 /// # Safety
 /// `from` is readable and `to` writable for `len` bytes, and they don't overlap.
@@ -13,22 +13,22 @@ use std::arch::asm;
 pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     match len {
         // SAFETY: the caller's promise.
-        MUCH.. => unsafe { copy_much(from, to, len) },
-        // SAFETY: likewise.
-        16.. => unsafe { copy_some(from, to, len) },
-        // SAFETY: likewise; they are fewer.
-        _ => unsafe { copy_little(from, to, len) },
+        LARGE.. => unsafe { copy_large(from, to, len) },
+        // SAFETY: as above.
+        16.. => unsafe { copy_medium(from, to, len) },
+        // SAFETY: as above, and there are fewer than sixteen.
+        _ => unsafe { copy_small(from, to, len) },
     }
 }
 
-/// From so many bytes on the processor's own way to copy is as fast as any, once it has begun: that
-/// takes as long as a hundred bytes by `copy_some`, or more (decision 0037).
-const MUCH: usize = 4096;
+/// From this length on, `rep movsb` is as fast as any other way once it has begun. To begin takes
+/// at least as long as a hundred bytes by `copy_medium` (decision 0037).
+const LARGE: usize = 4096;
 
 /// # Safety
 /// As [`copy`].
 #[inline(always)]
-unsafe fn copy_much(from: *const u8, to: *mut u8, len: usize) {
+unsafe fn copy_large(from: *const u8, to: *mut u8, len: usize) {
     // SAFETY: the caller's promise; the direction flag is clear at every `asm!`.
     unsafe {
         asm!(
@@ -41,16 +41,16 @@ unsafe fn copy_much(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// By sixty-four bytes, thirty-two and sixteen, then as `copy_little`. No move overlaps another:
-/// who reads what was written by two moves in one piece waits until all that was written before is
-/// out (decision 0021).
+/// Moves 64 bytes at a time, then 32 and 16, and the rest by `copy_small`. No move overlaps
+/// another: a load of bytes that two stores wrote has to wait until all earlier stores are in
+/// memory (decision 0021).
 ///
 /// # Safety
 /// As [`copy`].
 #[inline(always)]
-unsafe fn copy_some(mut from: *const u8, mut to: *mut u8, len: usize) {
-    // SAFETY: the caller's promise: first as often sixty-four bytes as the length has them, then
-    // each move takes as many as it has in that bit.
+unsafe fn copy_medium(mut from: *const u8, mut to: *mut u8, len: usize) {
+    // SAFETY: the caller's promise. The loop moves 64 bytes as often as `len` contains 64; then
+    // each move takes as many bytes as its bit of `len` stands for.
     unsafe {
         asm!(
             "mov {left}, {len}",
@@ -97,17 +97,17 @@ unsafe fn copy_some(mut from: *const u8, mut to: *mut u8, len: usize) {
             options(nostack),
         );
     }
-    // SAFETY: likewise: the moves above have left so many.
-    unsafe { copy_little(from, to, len & 15) }
+    // SAFETY: the caller's promise; the moves above have left this many bytes.
+    unsafe { copy_small(from, to, len & 15) }
 }
 
-/// By eight, four, two and one.
+/// Moves eight bytes, four, two and one.
 ///
 /// # Safety
-/// As [`copy`]; and they are fewer than sixteen.
+/// As [`copy`], and `len` is below sixteen.
 #[inline(always)]
-unsafe fn copy_little(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: the caller's promise: each move takes as many bytes as the length has in that bit,
+unsafe fn copy_small(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: the caller's promise. Each move takes as many bytes as its bit of `len` stands for,
     // behind those of the moves before.
     unsafe {
         asm!(
@@ -152,15 +152,18 @@ mod tests {
 
     #[test]
     fn any_number_of_bytes_is_copied_from_anywhere_to_anywhere() {
-        let from: Vec<u8> = (0..2 * MUCH).map(|n| n as u8 ^ (n >> 8) as u8 | 1).collect();
-        let lengths = (0..300).chain([MUCH - 1, MUCH, MUCH + 1]);
+        let from: Vec<u8> = (0..2 * LARGE).map(|n| n as u8 ^ (n >> 8) as u8 | 1).collect();
+        let lengths = (0..300).chain([LARGE - 1, LARGE, LARGE + 1]);
         for len in lengths {
             for (begin, end) in [(0, 0), (1, 0), (0, 1), (3, 14), (15, 15)] {
                 let mut to = vec![0; len + 32];
-                // SAFETY: both have as many bytes.
+                // SAFETY: both have at least `len` bytes.
                 unsafe { copy(from[begin..].as_ptr(), to[end..].as_mut_ptr(), len) };
                 assert_eq!(to[end..end + len], from[begin..begin + len], "{len}");
-                assert!(to[..end].iter().chain(&to[end + len..]).all(|&byte| byte == 0), "{len}: no more");
+                assert!(
+                    to[..end].iter().chain(&to[end + len..]).all(|&byte| byte == 0),
+                    "{len}: nothing beyond was written"
+                );
             }
         }
     }

@@ -1,5 +1,5 @@
-//! What may be looked at after a panic that was caught: as in `std`, locks tell by their poison,
-//! and the rest is never half changed.
+//! Which types may be used after a caught panic. As in `std`, locks report it by their poison, and
+//! the other types are never half changed.
 
 use crate::mpmc::{Receiver, Sender};
 use crate::{Barrier, Condvar, LazyLock, Mutex, Once, OnceLock, RwLock, Semaphore};

@@ -1,19 +1,19 @@
-//! A waiter in a queue, as the runtime sees it.
+//! A wait in a queue, as the runtime sees it.
 
-use crate::queue::Entry;
-use crate::waiter::{Awaited, Control, Patience, Wait, Woken, suspend};
+use crate::runtime::{Awaited, Control, Wait, WaitLimit, Woken, suspend};
+use crate::wait_queue::Entry;
 use std::ptr;
 
-/// One suspension for a place in a list.
-pub(crate) struct Waiting<'a, D, P, const LISTS: usize> {
+/// One suspension of a thread that is in a list.
+pub(crate) struct QueueWait<'a, D, P, const LISTS: usize> {
     entry: &'a Entry<'a, D, P, LISTS>,
     kind: &'static str,
     address: usize,
     holder: &'a dyn Fn() -> Option<u64>,
 }
 
-impl<'a, D, P, const LISTS: usize> Waiting<'a, D, P, LISTS> {
-    /// Waits for `what`, a `kind`.
+impl<'a, D, P, const LISTS: usize> QueueWait<'a, D, P, LISTS> {
+    /// A wait for `what`. `kind` names it in dumps.
     #[inline]
     pub(crate) fn new<W>(
         entry: &'a Entry<'a, D, P, LISTS>,
@@ -24,14 +24,14 @@ impl<'a, D, P, const LISTS: usize> Waiting<'a, D, P, LISTS> {
         Self { entry, kind, address: ptr::from_ref(what).addr(), holder }
     }
 
-    /// Suspends `me`, whose place it is.
+    /// Suspends `me`, the thread in the list.
     #[inline(always)]
-    pub(crate) fn suspend(&self, me: &'static Control, patience: Patience, cancellable: bool) -> Woken {
-        suspend(me, self, patience.deadline_ns(), cancellable)
+    pub(crate) fn suspend(&self, me: &'static Control, limit: WaitLimit, cancellable: bool) -> Woken {
+        suspend(me, self, limit.deadline_ns(), cancellable)
     }
 }
 
-impl<D, P, const LISTS: usize> Wait for Waiting<'_, D, P, LISTS> {
+impl<D, P, const LISTS: usize> Wait for QueueWait<'_, D, P, LISTS> {
     fn abandon(&self, _who: &'static Control) -> bool {
         self.entry.abandon()
     }
@@ -41,7 +41,7 @@ impl<D, P, const LISTS: usize> Wait for Waiting<'_, D, P, LISTS> {
     }
 }
 
-/// Nobody holds what is waited for.
+/// For things without a holder.
 pub(crate) fn nobody() -> Option<u64> {
     None
 }

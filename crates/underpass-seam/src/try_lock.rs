@@ -1,5 +1,4 @@
-//! URPC's nonspinning lock (section 3.2.1): if it is free, take it, or else go on to something
-//! else.
+//! URPC's nonspinning lock (section 3.2.1): take it if it is free, or else do something else.
 
 use crate::atomic::{AtomicBool, Ordering};
 use std::marker::PhantomData;
@@ -10,9 +9,9 @@ use core::cell::UnsafeCell;
 #[cfg(underpass_loom)]
 use loom::cell::UnsafeCell;
 
-/// A test-and-set lock that nobody ever waits for.
+/// A test-and-set lock for which no thread ever waits.
 ///
-/// It is private to one domain: a peer's death can't leave it held.
+/// It is private to one domain, so a peer's death can't leave it held.
 ///
 /// # Examples
 /// ```
@@ -27,8 +26,8 @@ pub struct TryLock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: `taken` lets at most one thread at a time reach `value`, so moving `T` between threads is
-// all it takes.
+// SAFETY: `taken` lets at most one thread at a time reach `value`. So `T` has to be movable between
+// threads, and no more.
 unsafe impl<T: Send> Sync for TryLock<T> {}
 // SAFETY: it owns its value.
 unsafe impl<T: Send> Send for TryLock<T> {}
@@ -39,16 +38,16 @@ impl<T> TryLock<T> {
         Self { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// The value, unless somebody has it.
+    /// The value. `None` if another thread holds the lock.
     #[inline]
-    pub fn try_lock(&self) -> Option<Held<'_, T>> {
-        // A look first: a line that others hold is only read.
+    pub fn try_lock(&self) -> Option<TryLockGuard<'_, T>> {
+        // Read first: a line that others hold is not written.
         if self.taken.load(Ordering::Relaxed) {
             return None;
         }
-        // SYNC with `taken` store in `Held::drop`: what the last holder did to the value.
+        // SYNC with `taken` store in `TryLockGuard::drop`: what the last holder did to the value.
         match self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed) {
-            Ok(_) => Some(Held { lock: self, stays: PhantomData }),
+            Ok(_) => Some(TryLockGuard { lock: self, stays: PhantomData }),
             Err(_) => None,
         }
     }
@@ -60,17 +59,17 @@ impl<T> std::fmt::Debug for TryLock<T> {
     }
 }
 
-/// The value of a [`TryLock`], until dropped.
+/// The guard of a [`TryLock`]. The lock is released when this is dropped.
 #[derive(Debug)]
-pub struct Held<'a, T> {
+pub struct TryLockGuard<'a, T> {
     lock: &'a TryLock<T>,
-    /// It gives out `&mut T`: what a shared `Held` could be used for is not worked out, so none is
-    /// shared or sent.
+    /// It gives out `&mut T`. Whether a shared guard would be sound has not been worked out, so it
+    /// is neither shared nor sent.
     stays: PhantomData<*mut T>,
 }
 
 #[cfg(not(underpass_loom))]
-impl<T> Deref for Held<'_, T> {
+impl<T> Deref for TryLockGuard<'_, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
@@ -80,7 +79,7 @@ impl<T> Deref for Held<'_, T> {
 }
 
 #[cfg(not(underpass_loom))]
-impl<T> DerefMut for Held<'_, T> {
+impl<T> DerefMut for TryLockGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as above, and `&mut self` makes this the only borrow.
@@ -89,7 +88,7 @@ impl<T> DerefMut for Held<'_, T> {
 }
 
 #[cfg(underpass_loom)]
-impl<T> Deref for Held<'_, T> {
+impl<T> Deref for TryLockGuard<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
         // SAFETY: this value exists only while `taken` is ours; loom checks that claim.
@@ -98,14 +97,14 @@ impl<T> Deref for Held<'_, T> {
 }
 
 #[cfg(underpass_loom)]
-impl<T> DerefMut for Held<'_, T> {
+impl<T> DerefMut for TryLockGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as above, and `&mut self` makes this the only borrow.
         self.lock.value.with_mut(|value| unsafe { &mut *value })
     }
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<T> Drop for TryLockGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         // SYNC with `taken` compare_exchange in `try_lock`: what we did to the value.

@@ -1,0 +1,211 @@
+//! The ring window: how many lines of the ring messages use before they come to the same line
+//! again, and how each message says on which line the next one lies.
+//!
+//! A small window is faster: a processor that polls still has the line in its cache, and its
+//! predictors have learnt what comes (decision 0049). But a line may be written again only after
+//! its last message was taken. So a poster uses the smallest window that is large enough for the
+//! messages under way. The proof is in `README.md`.
+
+use underpass_seam::atomic::{AtomicU32, Ordering};
+
+/// The most messages between two passes over the full ring: a quarter of all sequence numbers. So
+/// no line keeps a head so old that its sequence number could come again.
+const FULL_PASS_EVERY: u32 = 1 << 14;
+
+/// Where the next message lies. These are two bits of a head, and every value has a meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Advance {
+    /// On the next line of the full ring.
+    Full,
+    /// On the next line of the same sixteenth of the ring.
+    Short,
+    /// On the next line of the same quarter of the ring.
+    Middle,
+    /// On the first line of the next quarter: the window has become too small.
+    Widen,
+}
+
+impl Advance {
+    /// The meaning of the two low bits of `bits`.
+    #[inline(always)]
+    pub(crate) fn of(bits: u32) -> Self {
+        match bits & 3 {
+            0 => Self::Full,
+            1 => Self::Short,
+            2 => Self::Middle,
+            _ => Self::Widen,
+        }
+    }
+
+    /// The number of lines of this window less one. `mask` is the number of lines of the ring less
+    /// one.
+    #[inline(always)]
+    fn window_mask(self, mask: u32) -> u32 {
+        match self {
+            Self::Short => mask >> 4,
+            Self::Middle => mask >> 2,
+            Self::Full | Self::Widen => mask,
+        }
+    }
+
+    /// The line that follows `line`. Both are numbered in the order of the full ring.
+    #[inline(always)]
+    pub(crate) fn after(self, line: u32, mask: u32) -> u32 {
+        let next = line.wrapping_add(1);
+        match self {
+            Self::Full => next & mask,
+            Self::Widen => (line | mask >> 2).wrapping_add(1) & mask,
+            Self::Short | Self::Middle => {
+                let window = self.window_mask(mask);
+                line & !window | next & window
+            }
+        }
+    }
+
+    /// The window has room for a message if fewer than this many predecessors may be untaken. That
+    /// is the number of its lines less one: one line is for the message itself, and one for its
+    /// successor.
+    fn limit(self, mask: u32) -> u32 {
+        match self {
+            Self::Full => u32::MAX,
+            Self::Short | Self::Middle => self.window_mask(mask),
+            Self::Widen => 0,
+        }
+    }
+
+    /// The smallest window with room for a message of which `behind` predecessors may be untaken.
+    fn shortest(behind: u32, mask: u32) -> Self {
+        [Self::Short, Self::Middle]
+            .into_iter()
+            .find(|window| behind < window.limit(mask))
+            .unwrap_or(Self::Full)
+    }
+}
+
+/// The poster's private state of its window. The lock of its end guards it.
+#[derive(Debug)]
+pub(crate) struct Window {
+    /// The window in use.
+    current: AtomicU32,
+    /// `limit` of that window.
+    limit: AtomicU32,
+    /// `most_behind`: the largest `behind` since the last review. `until_review`: messages until
+    /// the next one.
+    most_behind: AtomicU32,
+    until_review: AtomicU32,
+    /// How many messages had been posted when a pass over the full ring last ended.
+    last_full_pass: AtomicU32,
+}
+
+// Relaxed, all: the lock orders them.
+impl Window {
+    /// The state for a fresh ring of `mask` + 1 lines.
+    pub(crate) fn new(mask: u32) -> Self {
+        let first = Advance::shortest(0, mask);
+        Self {
+            current: AtomicU32::new(first as u32),
+            limit: AtomicU32::new(first.limit(mask)),
+            most_behind: AtomicU32::new(0),
+            until_review: AtomicU32::new(mask + 1),
+            last_full_pass: AtomicU32::new(0),
+        }
+    }
+
+    /// Where the successor lies of the message that is about to be posted. Up to `behind`
+    /// predecessors of the message may be untaken.
+    #[inline(always)]
+    pub(crate) fn advance(&self, behind: u32, mask: u32) -> Advance {
+        if behind >= self.limit.load(Ordering::Relaxed) {
+            return self.widen(mask);
+        }
+        Advance::of(self.current.load(Ordering::Relaxed))
+    }
+
+    /// The window has become too small: goes on through the full ring. So a line of the old window
+    /// is used again only after three quarters of the ring.
+    #[cold]
+    fn widen(&self, mask: u32) -> Advance {
+        self.enter(Advance::Full, mask);
+        Advance::Widen
+    }
+
+    /// Notes a post. Up to `behind` of its predecessors may have been untaken, and `posted`
+    /// messages have been posted with it.
+    #[inline(always)]
+    pub(crate) fn posted(&self, behind: u32, posted: u32, mask: u32) {
+        if behind > self.most_behind.load(Ordering::Relaxed) {
+            self.most_behind.store(behind, Ordering::Relaxed);
+        }
+        let left = self.until_review.load(Ordering::Relaxed).wrapping_sub(1);
+        self.until_review.store(left, Ordering::Relaxed);
+        if left == 0 {
+            self.review(posted, mask);
+        }
+    }
+
+    /// Chooses the next window, after as many messages in one window as the ring has lines.
+    #[cold]
+    fn review(&self, posted: u32, mask: u32) {
+        let now = Advance::of(self.current.load(Ordering::Relaxed));
+        if now == Advance::Full {
+            self.last_full_pass.store(posted, Ordering::Relaxed);
+        }
+        let shortest = Advance::shortest(self.most_behind.load(Ordering::Relaxed), mask);
+        if now != Advance::Full
+            && posted.wrapping_sub(self.last_full_pass.load(Ordering::Relaxed)) >= FULL_PASS_EVERY
+        {
+            self.enter(now, mask);
+            // The next message widens the window.
+            self.limit.store(0, Ordering::Relaxed);
+        } else if shortest.window_mask(mask) <= now.window_mask(mask) {
+            self.enter(shortest, mask);
+        } else {
+            self.enter(now, mask);
+        }
+    }
+
+    fn enter(&self, window: Advance, mask: u32) {
+        self.current.store(window as u32, Ordering::Relaxed);
+        self.limit.store(window.limit(mask), Ordering::Relaxed);
+        self.most_behind.store(0, Ordering::Relaxed);
+        self.until_review.store(mask + 1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(underpass_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_stays_within_its_lines() {
+        let goes = |advance: Advance, from: u32| advance.after(from, 127);
+        assert_eq!([5, 7, 127].map(|from| goes(Advance::Short, from)), [6, 0, 120]);
+        assert_eq!([5, 31, 127].map(|from| goes(Advance::Middle, from)), [6, 0, 96]);
+        assert_eq!([5, 31, 127].map(|from| goes(Advance::Full, from)), [6, 32, 0]);
+        assert_eq!([5, 31, 127].map(|from| goes(Advance::Widen, from)), [32, 32, 0]);
+        for bits in 0..4 {
+            assert_eq!(Advance::of(bits) as u32, bits);
+        }
+    }
+
+    #[test]
+    fn a_window_has_room_for_all_but_one() {
+        let shortest = |behind| Advance::shortest(behind, 127);
+        assert_eq!([0, 6].map(shortest), [Advance::Short; 2]);
+        assert_eq!([7, 30].map(shortest), [Advance::Middle; 2]);
+        assert_eq!([31, u32::MAX].map(shortest), [Advance::Full; 2]);
+        assert_eq!(Advance::shortest(0, 3), Advance::Full, "a window of one line has no room");
+    }
+
+    #[test]
+    fn all_lines_are_used_before_sequence_numbers_come_again() {
+        let window = Window::new(127);
+        let (mut line, mut last) = (0, [0u32; 128]);
+        for n in 1..=200_000u32 {
+            last[line as usize] = n;
+            line = window.advance(n % 5, 127).after(line, 127);
+            window.posted(n % 5, n, 127);
+            assert!(n < 40_000 || last.iter().all(|&last| n - last < 1 << 15), "{n}");
+        }
+    }
+}
