@@ -1,8 +1,8 @@
 //! The server's side of a call: a message is taken, the handler runs, the reply is posted.
 //!
 //! [`server`] is the server's end of a channel. [`incoming`] is a call as the generated server stub
-//! sees it, and [`later`] one whose handler is a future. [`deadline`] tells a handler how long its
-//! caller waits. [`blocked`] counts handlers that block the processor that they run on.
+//! sees it, and [`later`] a call whose handler is a future. [`deadline`] tells a handler until when
+//! its caller waits. [`blocked`] counts handlers that block their processor in the kernel.
 
 pub(crate) mod blocked;
 pub(crate) mod deadline;

@@ -1,9 +1,10 @@
 //! Arguments and results: into a message and out of it, wherever they lie.
 //!
-//! [`message`] chooses the place. [`annexes`] are mapped memory for what a slot's A-stack has no
-//! room for. [`aside`] and [`parcel`] are what travels over the socket: files, and bytes for which
-//! there is no other room. [`file_thread`] receives the files that a peer passes. [`sealed`] and
-//! [`shared`] are memory that is read where its writer wrote it.
+//! [`message`] chooses the place. [`annexes`] are memory that both sides map, for values that are
+//! too large for a slot's A-stack. [`aside`] and [`parcel`] are what travels over the socket:
+//! files, and bytes for which there is no other room. [`file_thread`] receives the files that a
+//! peer passes, and [`passed_file`] holds them. [`sealed`] and [`shared`] are memory that is read
+//! where its writer wrote it.
 
 pub(crate) mod annexes;
 pub(crate) mod aside;

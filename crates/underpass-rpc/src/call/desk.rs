@@ -1,13 +1,14 @@
-//! Kernel threads, activations or plain ones, told apart by small numbers.
+//! Small numbers for kernel threads, to index tables by them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many are told apart. Beyond, two share a number: then they share a channel where they need
-/// not.
+/// How many kernel threads get a number of their own. Beyond that two threads share a number: then
+/// they also share a channel, although each could have one.
 pub(crate) const DESKS: usize = 64;
 
 /// The number of the kernel thread that runs the caller, below [`DESKS`].
-// A thread may go on elsewhere: the place of what is a kernel thread's own must be found anew.
+// Never inlined: a user-level thread may go on in another kernel thread, so the address of the
+// thread-local must be computed anew in each call.
 #[inline(never)]
 pub(crate) fn desk() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
