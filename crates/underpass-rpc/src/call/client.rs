@@ -1,4 +1,4 @@
-//! The client's end of a binding.
+//! The client's end of a channel.
 
 mod bounded;
 mod calling;
@@ -45,9 +45,9 @@ use underpass_sync::{SpinGuard, SpinLock};
 /// | `channel`'s rings, `slots` | under `lock` |
 /// | `linkage` | callers, each its own slot; deliveries under `lock` |
 /// | `queue` | callers that find all slots leased |
-/// | `closed`, `why` | the clerk, or who finds a violation; never reset |
+/// | `closed`, `why` | the clerk, or a thread that finds a violation; never reset |
 /// | `sleepers` | plain kernel threads around a sleep on this line |
-/// | `aside` | who puts the line aside, because it can't sleep on its word |
+/// | `aside` | a thread that marks the line unpolled, because it can't sleep on its word |
 /// | `dormant`, `seen` | under the lock of the lines |
 /// | `unrung` | callers |
 /// | `turns_away` | callers that the server turns away; never reset |
@@ -57,8 +57,8 @@ use underpass_sync::{SpinGuard, SpinLock};
 /// | `crowd` | callers that are not alone |
 /// | `watch` | see there |
 /// | `vigil` | see there |
-/// | `further` | who finds the first channel crowded |
-/// | `sharing` | who passes the binding on; the clerk |
+/// | `further` | a caller that finds the first channel contended |
+/// | `sharing` | a caller that passes the binding on; the clerk |
 pub(crate) struct ClientEnd {
     lock: SpinLock,
     channel: Channel,
@@ -67,7 +67,7 @@ pub(crate) struct ClientEnd {
     linkage: Box<[Linkage]>,
     queue: Queue,
     closed: AtomicBool,
-    /// No activation looks at this line.
+    /// No activation polls this line.
     dormant: AtomicBool,
     why: Mutex<Option<Ending>>,
     /// The server has turned a call away, because it drains.
@@ -78,12 +78,12 @@ pub(crate) struct ClientEnd {
     /// Slots that the server holds though nobody waits for their calls, and how many it may.
     quarantined: AtomicU32,
     quarantine: AtomicU32,
-    /// Given-up slots, as bits, of which the server has still to be told.
+    /// Bits of the given-up slots of which the server has still to be told.
     untold: AtomicU64,
-    /// An alarm is set for that.
+    /// A timer is set that tells the server of them.
     tells_again: AtomicBool,
     owed: Owed,
-    /// A processor has been donated since the server was called last: a procedure may stay on it.
+    /// A processor has been donated since the server was woken last: a procedure may stay on it.
     lent: AtomicBool,
     insisted: Insisted,
     lag: Lag,
@@ -94,16 +94,16 @@ pub(crate) struct ClientEnd {
     crowd: Crowd,
     watch: Watch,
     vigil: Vigil,
-    /// The binding's further channels, once there were to be some: of the first channel alone.
+    /// The binding's further channels, if it has asked for any. Of the first channel alone.
     further: OnceLock<Box<Further>>,
-    /// Of a further channel, the first of its binding.
+    /// Of a further channel: the first end of its binding.
     first: Option<Weak<Self>>,
     sharing: Box<Sharing>,
     own: Weak<Self>,
 }
 
-/// The most slots of a channel that a server may hold, at first, though nobody waits for their
-/// calls: three quarters.
+/// How many slots of a channel a server may hold at first though nobody waits for their calls:
+/// three quarters.
 pub(crate) const QUARANTINE: u32 = SLOTS - SLOTS / 4;
 
 /// How a call is to be made.
@@ -112,7 +112,7 @@ pub(crate) struct Terms {
     pub(crate) within: Option<Duration>,
     /// Forces a donation.
     pub(crate) urgent: bool,
-    /// By what the caller can be freed.
+    /// What can free the caller.
     pub(crate) abandon: Option<Abandon>,
     pub(crate) leasing: Leasing,
 }
@@ -166,7 +166,7 @@ impl ClientEnd {
         &self.mailbox
     }
 
-    /// Whether it is that of a channel beside the first.
+    /// Whether this is the end of a further channel.
     pub(crate) fn is_further(&self) -> bool {
         self.first.is_some()
     }
@@ -184,8 +184,9 @@ impl ClientEnd {
         self.kernel.entered(entries);
     }
 
-    /// The lock: of rings, slots and linkage records. Held for some instructions, in which nothing
-    /// of a user's runs; or, by who alone uses it, for some looks in a row.
+    /// The lock of rings, slots and linkage records. It is held for a few instructions, and no code
+    /// of the user's runs under it. A caller that alone uses the channel may hold it for several
+    /// polls in a row.
     #[inline(always)]
     pub(crate) fn lock(&self) -> SpinGuard<'_> {
         self.lock.enter()
@@ -221,7 +222,7 @@ impl Counted for ClientEnd {
     }
 
     fn cut_off(&self) {
-        // Relaxed: the only kernel thread that there is.
+        // Relaxed: after a fork this is the only kernel thread.
         self.closed.store(true, Ordering::Relaxed);
     }
 }

@@ -19,13 +19,13 @@ use underpass_wire::{Decode, Encode};
 /// A call that is under way.
 pub(super) struct Sent {
     pub(super) slot: Slot,
-    /// Its caller, if it is in its berth already.
+    /// The caller's registration, if it is in its waiter slot already.
     noted: Option<Noted>,
 }
 
 impl ClientEnd {
-    /// Calls a procedure over the caller's channel of this binding, and waits for its result; one
-    /// that never came is `failed`.
+    /// Calls a procedure over the caller's channel of this binding, and waits for its result. If
+    /// there is none, `failed` makes the error.
     #[inline(always)]
     pub(crate) fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         &self,
@@ -35,7 +35,7 @@ impl ClientEnd {
         failed: impl FnOnce(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
         let end = self.nearest();
-        // Apart from each other, so that the way of a call without bounds has nothing of them.
+        // Two separate branches, so that a call without bounds executes nothing of the other.
         if terms.may_bound() {
             return match end.exchange_bounded(procedure, arguments, terms) {
                 Ok(mut answer) => answer.result::<R>(&mut Landing::new(), failed),
@@ -46,7 +46,7 @@ impl ClientEnd {
             Ok(sent) => sent,
             Err(error) => return Err(failed(*error)),
         };
-        // Made only now, as what is written before a post holds that up (decision 0052).
+        // Constructed only after the post: stores before it would delay it (decision 0052).
         let (mut answer, mut landing) = (Answer::new(end, slot, None), Landing::new());
         match end.wait(&mut answer, Some(&landing), noted, terms, None, None) {
             Ok(()) => answer.result::<R>(&mut landing, failed),
@@ -96,8 +96,8 @@ impl ClientEnd {
         Ok(Sent { slot, noted: None })
     }
 
-    /// Waits for the answer to a call that was sent, which its caller may put into `landing`: that
-    /// of a call without bounds.
+    /// Waits for the answer to a call that was sent. The caller of a call without bounds may put
+    /// the reply into `landing`.
     #[inline(always)]
     fn wait(
         &self,
@@ -110,12 +110,13 @@ impl ClientEnd {
     ) -> Result<(), Box<CallError>> {
         let bounded = deadline.is_some() | under_way.is_some();
         let reply = Reply { answer, landing };
-        // Who has lent its processor can't be freed.
+        // A caller that has lent its processor can't be freed.
         if terms.urgent && under_way.is_none() && self.owed() {
             force(&reply, self, deadline);
         }
         failpoint!("client-waiting");
-        // After `expect`, as whoever abandons says so first and then looks who expects a reply.
+        // After `expect`: the abandoning thread marks the call first, and then looks for callers
+        // that expect a reply.
         let waits = under_way.is_none_or(|call| !call.is_freed());
         let ended = match noted {
             Some(noted) => reply.wait_noted(noted),
@@ -129,7 +130,7 @@ impl ClientEnd {
         Ok(())
     }
 
-    /// Sends a call over a leased slot, and gives that to whom the answer belongs.
+    /// Sends a call over a leased slot, and returns the slot to the owner of the answer.
     #[inline(always)]
     pub(super) fn send<A: Encode + ?Sized>(
         &self,
@@ -165,8 +166,8 @@ impl ClientEnd {
         Ok(answer.into_slot())
     }
 
-    /// The same where all bytes have room in the cell, as is known of their type, and a slot is
-    /// free: leased and posted under one lock. Nothing, if that is not so.
+    /// Sends a call all of whose bytes fit into the cell, as its type tells. Leases the slot and
+    /// posts under one lock. Returns nothing if the bytes don't fit, or no slot is free.
     #[inline(always)]
     fn send_inline<A: Encode + ?Sized>(
         &self,
@@ -188,15 +189,15 @@ impl ClientEnd {
         let linkage = self.linkage(number);
         linkage.expect();
         failpoint!("client-linked");
-        // Who forces a donation waits otherwise.
+        // A caller that forces a donation waits in another way.
         let at_ease = || if terms.urgent { None } else { linkage.berth.note() };
         let noted = self.post(inside, &cell, server_is_away, at_ease).flatten();
         linkage.count.out(u64::from(cell.length));
         Some(Sent { slot, noted })
     }
 
-    /// Posts a call of which the linkage record knows, and leaves the lock; before that `at_ease`,
-    /// unless there is more to do after it than to wait.
+    /// Posts a call whose linkage record is set, and leaves the lock. Before it leaves it calls
+    /// `at_ease`, if there is nothing to do after the post but to wait.
     #[inline(always)]
     fn post<T>(
         &self,
@@ -205,13 +206,13 @@ impl ClientEnd {
         server_is_away: impl FnOnce(),
         at_ease: impl FnOnce() -> T,
     ) -> Option<T> {
-        // Once the end is closed, slots come back whose requests may be untaken: see `lose_all`,
-        // which follows on the store, under the lock.
+        // Once the end is closed, slots may come back whose requests were not taken: see
+        // `lose_all`, which runs under the lock after the store.
         let others = if self.closed.load(Ordering::Relaxed) { u32::MAX } else { self.slots.leased() - 1 };
         let away = self.channel.post_and_look(cell, others);
         let alone = inside.is_biased();
-        // After the post, so that either this sees the close or the close sees the call (see
-        // `close`); and likewise with `put_away` of the lines.
+        // After the post, so that either this load sees the close, or the close sees the call (see
+        // `close_alone`). The same holds for a line that is made dormant.
         let settled = !(self.closed.load(Ordering::Relaxed) | self.dormant.load(Ordering::Relaxed));
         let eased = (!away & alone & settled).then(at_ease);
         drop(inside);
@@ -225,7 +226,7 @@ impl ClientEnd {
         eased
     }
 
-    /// What else there is to do after a post.
+    /// Whatever remains to be done after a post.
     #[cold]
     #[inline(never)]
     fn after_post(&self, away: Option<impl FnOnce()>, alone: bool, settled: bool) {
@@ -257,7 +258,7 @@ impl ClientEnd {
         self.slots.lease(leasing.most)
     }
 
-    /// All slots are leased: the caller waits its turn, if it will.
+    /// All slots are leased: the caller waits in the queue, if its terms say so.
     #[cold]
     fn lease_later(
         &self,
@@ -274,8 +275,8 @@ impl ClientEnd {
             false => self.try_lease(leasing).map(Some),
         };
         let slot = self.queue.wait(deadline, self, leasing.most, || self.slots.leased(), attempt);
-        // This thread slept on the line without a call of its own: a bell that it took may have
-        // been another's.
+        // This thread slept on the line without a call of its own: a doorbell that it took may have
+        // been for another caller.
         if self.slots.leased() > 0 {
             self.rearm();
         }
@@ -290,9 +291,9 @@ impl ClientEnd {
         }
     }
 
-    /// The server has no processor that looks. If this thread's has nothing else to do, or the call
-    /// is urgent, it will be donated; else the server is called onto one of its own, unless that
-    /// would only take this one away.
+    /// The server has no processor that polls. If this thread's processor has nothing else to do,
+    /// or the call is urgent, it will be donated. Else the server is woken on a processor of its
+    /// own, unless that would only take this one away.
     #[cold]
     fn server_is_away(&self, urgent: bool) {
         if urgent || self.meeting.defers || alone() {
@@ -302,7 +303,7 @@ impl ClientEnd {
         }
     }
 
-    /// The call was not posted.
+    /// The error of a call that was not posted.
     #[cold]
     fn unsent(&self, e: Unsent) -> Box<CallError> {
         match e {
@@ -311,7 +312,7 @@ impl ClientEnd {
                 Box::new(CallError::Decode(Outcome::NotStarted, what.to_owned()))
             }
             Unsent::NoPeer => {
-                // Perhaps it said that it closes, and the clerk has not heard yet.
+                // Perhaps the server has said that it closes, and the clerk has not read it yet.
                 self.mailbox.read();
                 self.reason(Outcome::NotStarted)
             }

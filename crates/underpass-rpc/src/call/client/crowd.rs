@@ -1,24 +1,25 @@
-//! Whether several activations contend for a channel.
+//! Detects that several activations contend for a channel.
 
 use super::ClientEnd;
 use crate::call::desk::desk;
 use underpass_os::cpu;
 use underpass_seam::atomic::{AtomicU32, Ordering};
 
-/// In so many calls ..
+/// The number of calls over which contended ones are counted.
 const CALLS: u32 = 1024;
-/// .. another activation, on another CPU and with calls of the one before under way, came so often:
-/// a channel more pays, which costs about as much as some thousand calls.
+/// Contended calls among these from which on another channel pays: it costs about as much as some
+/// thousand calls. A call is contended if it comes from another activation than the last one and on
+/// another CPU, while other calls are under way.
 const TURNS: u32 = 64;
 
-/// Who has called lately, of those that have no right to enter the channel plainly.
+/// The last callers among those that may not enter the channel plainly.
 ///
-/// Written by such callers, each as it likes: to lose a count does no harm.
+/// Such callers write it without synchronization: a lost count does no harm.
 #[derive(Debug, Default)]
 pub(super) struct Crowd {
-    /// The desk of the last one, plus one.
+    /// The thread index of the last caller, plus one.
     last: AtomicU32,
-    /// The CPU on which that one came, and the desk of the one before.
+    /// The CPU on which that one called, and the thread index of the caller before, plus one.
     cpu: AtomicU32,
     before: AtomicU32,
     calls: AtomicU32,
@@ -27,8 +28,8 @@ pub(super) struct Crowd {
 
 // Relaxed throughout: statistics.
 impl Crowd {
-    /// A call by `desk`; `others` says whether more calls are under way. Gives the desk with which
-    /// it contends, if so.
+    /// Counts a call by thread `desk`; `others` says whether more calls are under way. If the
+    /// channel is contended, returns the thread index of the other caller.
     fn note(&self, desk: u32, cpu: impl FnOnce() -> u32, others: impl FnOnce() -> bool) -> Option<u32> {
         let last = self.last.load(Ordering::Relaxed);
         if last != desk + 1 {
@@ -48,7 +49,7 @@ impl Crowd {
         (crowded && before != 0).then(|| before - 1)
     }
 
-    /// Begins anew.
+    /// Restarts the count.
     pub(super) fn reset(&self) {
         self.turns.store(0, Ordering::Relaxed);
         self.calls.store(0, Ordering::Relaxed);
@@ -56,7 +57,7 @@ impl Crowd {
 }
 
 impl ClientEnd {
-    /// A call was posted by one who has not the right to enter plainly.
+    /// A call was posted by a thread that may not enter the channel plainly.
     #[cold]
     #[inline(never)]
     pub(super) fn crowded(&self) {
@@ -73,8 +74,8 @@ impl ClientEnd {
 mod tests {
     use super::*;
 
-    /// Calls by turns of so many desks, each on `cpu` of its own number; how many until there is a
-    /// crowd.
+    /// Calls by `desks` threads in turn, each on `cpu` of its own number. Returns how many calls it
+    /// takes until the channel counts as contended.
     fn until_crowded(desks: u32, cpu: impl Fn(u32) -> u32, others: bool) -> Option<u32> {
         let crowd = Crowd::default();
         (0..10 * CALLS).find(|n| crowd.note(n % desks, || cpu(n % desks), || others).is_some())

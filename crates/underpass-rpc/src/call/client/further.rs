@@ -1,11 +1,11 @@
-//! The further channels of a binding, so that each activation that calls over it has one of its
-//! own.
+//! The further channels of a binding, so that each activation that calls over it can have one of
+//! its own.
 //!
-//! A binding begins with one channel, and most stay so. Where activations contend for it, the
-//! client asks the server for another over the first channel's socket, and the clerk hears the
-//! answer; meanwhile all go on as before. Each channel has a region and an end on each side of its
-//! own, which are looked at, put away, and donate as if they were a binding's only ones. They have
-//! the binding's socket, and their end, in common.
+//! A binding begins with one channel, and most bindings stay so. If activations contend for it, the
+//! client asks the server for another channel over the first one's socket. The clerk receives the
+//! answer; meanwhile all callers go on as before. Each channel has a region of its own, and an end
+//! of its own on each side. Each is polled, made dormant and donates as if it were a binding's only
+//! channel. All channels of a binding share its socket and its end.
 
 use super::ClientEnd;
 use crate::call::desk::{DESKS, desk};
@@ -21,10 +21,10 @@ use underpass_channel::layout::CHANNELS;
 use underpass_seam::atomic::{AtomicU32, Ordering, fence};
 use underpass_threads::critical;
 
-/// The channels beside the first, and who uses which.
+/// The channels beside the first, and which activation uses which.
 pub(super) struct Further {
-    /// For each desk the channel that it uses, 1 for the first; 0 if it has never been seen to
-    /// contend: then it uses the first.
+    /// For each thread index the channel that it uses, 1 for the first. It is 0 if the thread has
+    /// never been seen to contend: then it uses the first.
     places: [AtomicU32; DESKS],
     ends: [OnceLock<Arc<ClientEnd>>; CHANNELS - 1],
     plan: Mutex<Plan>,
@@ -32,13 +32,14 @@ pub(super) struct Further {
 
 #[derive(Debug)]
 struct Plan {
-    /// How many desks have a place in each channel.
+    /// How many threads have a place in each channel.
     users: [usize; CHANNELS],
-    /// How many channels there are, the first among them.
+    /// How many channels there are, with the first.
     open: usize,
     /// The keys of the further ones, for the clerk.
     keys: Vec<u64>,
-    /// The desk for which one more was asked for. It stays so where the server can't give any.
+    /// The thread for which another channel was asked for. It stays set if the server can't give
+    /// any.
     asker: Option<usize>,
     /// Nobody wants the binding any more.
     ended: bool,
@@ -59,7 +60,7 @@ impl Further {
         }
     }
 
-    /// Whoever holds it keeps its processor, since the clerk waits for it.
+    /// The holder of this lock keeps its processor, since the clerk waits for it.
     fn plan(&self) -> MutexGuard<'_, Plan> {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -69,7 +70,7 @@ impl Further {
         self.places[desk].load(Ordering::Relaxed) as usize
     }
 
-    /// The channel that the caller's activation has beside the first, if it has one.
+    /// The further channel of the caller's activation, if it has one.
     #[inline(never)]
     fn of_caller(&self) -> Option<&ClientEnd> {
         self.end(self.place(desk()))
@@ -79,8 +80,8 @@ impl Further {
         self.ends.get(place.checked_sub(2)?)?.get().map(|end| &**end)
     }
 
-    /// Gives `desk`, which contends with `other`, a channel that fewer use, if there is one.
-    /// Whether another is to be asked for.
+    /// Moves thread `desk`, which contends with `other`, to the channel with the fewest users, if
+    /// that helps. Returns whether another channel is to be asked for.
     fn divide(&self, plan: &mut Plan, desk: usize, other: usize) -> bool {
         for desk in [desk, other] {
             if self.place(desk) == 0 {
@@ -103,7 +104,7 @@ impl Further {
         wanted
     }
 
-    /// The desks with a place in `channel`, 0 for the first.
+    /// The threads with a place in `channel`, 0 for the first.
     fn users(&self, channel: usize) -> impl Iterator<Item = usize> {
         (0..DESKS).filter(move |&desk| self.place(desk) == channel + 1)
     }
@@ -119,12 +120,12 @@ impl ClientEnd {
         }
     }
 
-    /// Whether the activation of `desk` may call over this channel though it is not known to.
+    /// Whether thread `desk` may call over this channel although it has no place in any.
     pub(super) fn may_be_used_by(&self, desk: usize) -> bool {
         self.further.get().is_some_and(|further| further.place(desk) == 0)
     }
 
-    /// Of the first end: the others.
+    /// The further ends. Of the first end.
     pub(super) fn further_ends(&self) -> impl Iterator<Item = &Self> {
         self.further
             .get()
@@ -133,16 +134,16 @@ impl ClientEnd {
             .filter_map(|end| end.get().map(|end| &**end))
     }
 
-    /// What this binding has carried, of which this is the first end.
+    /// What this binding has carried, over all of its channels. Of the first end.
     pub(crate) fn counters_of_all(&self) -> Counters {
         self.further_ends().fold(Counted::counters(self), |sum, end| sum.plus(&Counted::counters(end)))
     }
 
-    /// Of the first end: `desk` and `other` contend for a channel.
+    /// Threads `desk` and `other` contend for a channel. Of the first end.
     pub(super) fn relieve(&self, desk: usize, other: usize) {
         let further = self.further.get_or_init(|| Box::new(Further::new()));
         let held = critical();
-        // Somebody else is at it.
+        // Another thread divides the channels already.
         let Ok(mut plan) = further.plan.try_lock() else { return };
         let ask = further.divide(&mut plan, desk, other);
         self.settle(further, &plan);
@@ -154,7 +155,7 @@ impl ClientEnd {
         }
     }
 
-    /// Tells the channels who uses them.
+    /// Tells the channels which threads use them.
     fn settle(&self, further: &Further, plan: &Plan) {
         for channel in 0..plan.open {
             let end = further.end(channel + 1).unwrap_or(self);
@@ -163,7 +164,8 @@ impl ClientEnd {
         }
     }
 
-    /// The server has answered, with the region of a channel of this number, or with nothing.
+    /// The server has answered the question for a channel: with the region of channel `number`, or
+    /// with nothing.
     #[cold]
     pub(super) fn opened(&self, number: u8, mut files: PassedFiles) {
         let asked = self.further.get().filter(|further| {
@@ -175,7 +177,7 @@ impl ClientEnd {
             return;
         };
         if files.len() != 1 {
-            // Files have run out, there or here: the binding stays as it is.
+            // One side has no file left: the binding stays as it is.
             return;
         }
         match self.adopt(&mut files) {
@@ -217,7 +219,7 @@ impl ClientEnd {
         self.settle(further, &plan);
         drop(plan);
         drop(held);
-        // SYNC with `closed` swap in `close_alone`: that one sees this end, or this sees that.
+        // SYNC with `closed` swap in `close_alone`: that one sees this end, or this one sees that.
         fence(Ordering::SeqCst);
         if self.is_closed()
             && let Some(ending) = self.ending()
@@ -232,7 +234,7 @@ impl ClientEnd {
         self.relieve(0, 1);
     }
 
-    /// Nobody wants the binding any more: gives the clerk's keys of its further channels.
+    /// Nobody wants the binding any more: returns the clerk's keys of its further channels.
     pub(crate) fn end_further(&self) -> Vec<u64> {
         let Some(further) = self.further.get() else { return Vec::new() };
         let _held = critical();
@@ -263,7 +265,7 @@ mod tests {
         assert!(!further.divide(&mut plan, 3, 3));
         assert_eq!((further.place(3), further.place(5)), (2, 1));
         assert!(!further.divide(&mut plan, 5, 3), "both have one");
-        // A third comes, who asks for a third.
+        // A third one comes, and asks for a third channel.
         assert!(further.divide(&mut plan, 7, 5));
         plan.open = 3;
         assert!(!further.divide(&mut plan, 7, 5));

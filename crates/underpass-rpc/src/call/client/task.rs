@@ -1,8 +1,8 @@
-//! A call by an async task, under whatever executor.
+//! A call by an async task, under any executor.
 //!
-//! It is sent at the first poll. While the task is polled it looks for its reply itself, and for
-//! those of others; it lets other tasks of its executor run a few times before it relies on being
-//! woken (see `vigil.rs`). To drop it abandons the call.
+//! The call is sent at the first poll. While the task is polled it looks for its own reply, and
+//! takes those of others. It lets other tasks of its executor run a few times before it relies on
+//! being woken (see `vigil.rs`). Dropping the future abandons the call.
 
 use super::turn::Turn;
 use super::{ClientEnd, Terms};
@@ -19,9 +19,9 @@ use underpass_processor::Line;
 use underpass_threads::Woken;
 use underpass_wire::{Decode, Encode};
 
-/// Looks for a reply in a row, some 2 µs, where no other call is under way.
+/// How often a task looks for its reply in a row if no other call is under way: about 2 µs.
 const LOOKS: u32 = 64;
-/// How often a task is polled again at once before it is woken only.
+/// How often a task has itself polled again at once before it waits to be woken.
 const ROUNDS: u8 = 2;
 
 impl ClientEnd {
@@ -61,7 +61,7 @@ impl ClientEnd {
         }
     }
 
-    /// The server has no processor that looks, and a task has none to give.
+    /// The server has no processor that polls, and a task has none to donate.
     #[cold]
     fn call_server(&self) {
         match self.meeting.defers {
@@ -70,15 +70,15 @@ impl ClientEnd {
         }
     }
 
-    /// Takes what has come, for whomever.
+    /// Takes all replies that have come.
     fn look_around(&self) -> bool {
         self.channel.receiving().pending() && self.take_what_came()
     }
 }
 
-/// A call that was sent. Becomes its answer, or why there is none.
+/// A call that was sent. Its output is the answer, or the reason why there is none.
 struct Pending<'a> {
-    /// Until it is settled.
+    /// `None` once the call is settled.
     answer: Option<Answer<'a>>,
     deadline: Option<u64>,
     under_way: Option<&'a UnderWay>,
@@ -112,12 +112,13 @@ impl<'a> Pending<'a> {
         Poll::Ready(Ok(self.answer.take().expect("a future is not polled after its end")))
     }
 
-    /// Whether somebody has abandoned the call, and its reply has not come.
+    /// Whether the call was abandoned before its reply came.
     fn is_freed(&self) -> bool {
         self.under_way.is_some() && self.answer.as_ref().is_some_and(|answer| answer.linkage().is_freed())
     }
 
-    /// Gives the call up, and says what is known of it; or gives its answer, which has come.
+    /// Gives the call up, and returns what is known of it. If its reply has come, returns the
+    /// answer.
     fn give_up(&mut self, why: Woken) -> Option<Result<Answer<'a>, Box<CallError>>> {
         if let Some(alarm) = self.alarm.take() {
             alarm.cancel();
@@ -148,13 +149,14 @@ impl<'a> Future for Pending<'a> {
         if self.deadline.is_some_and(|deadline| deadline <= clock::now_ns()) {
             return Poll::Ready(self.give_up(Woken::Late).expect("it has an answer or the want of one"));
         }
-        // After `expect`, as whoever abandons says so first and then looks who expects a reply.
+        // After `expect`: the abandoning thread marks the call first, and then looks for callers
+        // that expect a reply.
         if self.rounds == 0 && self.under_way.is_some_and(UnderWay::is_freed) {
             return Poll::Ready(self.give_up(Woken::Cancelled).expect("it has an answer or the want of one"));
         }
         if self.rounds < ROUNDS {
             self.rounds += 1;
-            // Others go first, who may have calls to send, and look for all.
+            // Other tasks run first. They may have calls to send, and they take all replies.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -182,8 +184,8 @@ impl<'a> Future for Pending<'a> {
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        // The reply was here, and nobody reads it: what came along with it must not wait for
-        // another call.
+        // The reply has come, and nobody reads it. Files that came along must not wait for another
+        // call.
         if let Some(Ok(answer)) = self.give_up(Woken::Cancelled)
             && let Some(reply) = answer.linkage().take()
             && reply.place == PayloadPlace::OutOfBand

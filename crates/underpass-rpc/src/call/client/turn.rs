@@ -1,4 +1,4 @@
-//! A task's turn for a slot, where all are leased.
+//! Waits, as a task, for a slot when all are leased.
 
 use super::ClientEnd;
 use crate::call::abandon::UnderWay;
@@ -12,7 +12,8 @@ use std::task::{Context, Poll};
 use underpass_channel::Slot;
 use underpass_os::clock;
 
-/// Becomes a slot, or why there is none. Dropped before, it gives its turn to the next.
+/// Its output is a slot, or the reason why there is none. If it is dropped before its end, the next
+/// waiter is served.
 pub(super) struct Turn<'a> {
     end: &'a ClientEnd,
     leasing: Leasing,
@@ -43,7 +44,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Takes a place in the queue, and tries, in this order (see [`Queue`](crate::call::queue::Queue)).
+    /// Enters the queue and then tries to lease. This order matters: see
+    /// [`Queue`](crate::call::queue::Queue).
     fn enter(&mut self, cx: &Context<'_>) -> Option<Slot> {
         let called = self.place.take().is_some();
         self.place = Some(self.end.queue.enter_task(called, self.leasing.most, cx.waker()));
@@ -89,7 +91,7 @@ impl Future for Turn<'_> {
                 }
             }
             self.ring_in_time(cx);
-            // Slots may be leased by calls that nobody waits for any more.
+            // Slots may be leased by calls for which nobody waits any more.
             self.end.arm();
             if self.place.as_ref().is_some_and(|place| place.waits(cx.waker())) {
                 return Poll::Pending;

@@ -1,9 +1,9 @@
-//! Who hears of the replies that only tasks wait for, and which task is to be woken.
+//! The wakers of tasks that wait for replies, and how the clerk gets to deliver these replies.
 //!
-//! A task looks for itself while it is polled. Before it lets its executor's thread go it has its
-//! waker kept here, and the channel *armed*: its attention says `ASIDE`, so that the next reply
-//! rings over the socket, where the clerk hears it. The steps and their proof are in
-//! `underpass-channel/src/README.md`, *Tasks*.
+//! A task polls for its reply while its executor polls it. Before it returns to the executor it
+//! stores its waker here, and *arms* the channel: the attention then says `ASIDE`, so that the next
+//! reply rings the doorbell over the socket, where the clerk hears it. The steps and their proof
+//! are in `underpass-channel/src/README.md`, *Tasks*.
 
 use super::ClientEnd;
 use std::sync::{Arc, OnceLock};
@@ -14,33 +14,32 @@ use underpass_processor::{Line, patience, prompt_patience};
 use underpass_seam::TryLock;
 use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
-/// The wakers of the calls over one channel that tasks wait for. *The lock* is that of the client's
-/// end.
+/// The wakers of the calls over one channel for which tasks wait. *The lock* is that of the
+/// client's end.
 ///
 /// | field | who writes it, and when |
 /// |---|---|
-/// | `tasks` | who watches, delivers, loses or gives up, under the lock |
-/// | `wakers` | made by the first task; each the same ones, under the lock |
+/// | `tasks` | a task that starts or stops waiting, and a thread that delivers or loses its call, under the lock |
+/// | `wakers` | made by the first task; each entry under the lock |
 /// | `paid` | tasks: a hint |
-/// | `insists` | who sets the clerk's alarm, and the clerk |
+/// | `insists` | the thread that sets the clerk's timer, and the clerk |
 #[derive(Debug, Default)]
 pub(super) struct Vigil {
-    /// How many tasks wait for the bell: for replies, or for a slot.
+    /// How many tasks wait for the doorbell: for replies, or for a slot.
     tasks: AtomicU32,
-    /// One for each slot; there while its linkage record is watched.
+    /// One for each slot. Set while its linkage record says that a task waits.
     wakers: OnceLock<Box<[TryLock<Option<Waker>>]>>,
     paid: AtomicU32,
-    /// The clerk is to call the server if it keeps silent.
+    /// A timer is set, at which the clerk wakes the server if it has not answered.
     insists: AtomicBool,
 }
 
-/// Looks of tasks for their replies, one after the other, that end in vain before it is not tried
-/// for a while.
+/// After so many vain polls by tasks, one after the other, tasks don't poll in a row for a while.
 const TRUST: u32 = 4;
 
 impl Vigil {
-    /// Whether any task waits for the bell. After a fence, for who has cleared the bits of the
-    /// attention.
+    /// Whether any task waits for the doorbell. A thread that has cleared the bits of the attention
+    /// calls this after a fence.
     pub(super) fn is_kept(&self) -> bool {
         // SYNC with `tasks` fetch_add in `begin`, by the fences on both sides.
         self.tasks.load(Ordering::SeqCst) > 0
@@ -61,21 +60,22 @@ impl Vigil {
         &wakers[usize::from(number)]
     }
 
-    /// Takes the waker of a slot that was watched, under the lock; the caller wakes it after that.
+    /// Takes the waker of a slot for which a task waited, under the lock. The caller wakes the task
+    /// after the lock.
     #[cold]
     pub(super) fn take(&self, number: u16) -> Option<Waker> {
         self.end();
         self.waker(number).try_lock().and_then(|mut waker| waker.take())
     }
 
-    /// Whether it is worth while to look for more than a moment: the looks of late have found
-    /// something. Now and then it is tried again.
+    /// Whether it pays to poll several times: polls in a row have found replies lately. After 64
+    /// vain ones they are tried again.
     pub(super) fn trusts(&self) -> bool {
         // Relaxed, here and in `found`: a hint.
         self.paid.load(Ordering::Relaxed) < TRUST
     }
 
-    /// A task's looks have found its reply, or have not.
+    /// Records whether a task's polls have found its reply.
     pub(super) fn found(&self, soon: bool) {
         let paid = self.paid.load(Ordering::Relaxed);
         let next = if soon { 0 } else { (paid + 1) % (16 * TRUST) };
@@ -86,11 +86,12 @@ impl Vigil {
 }
 
 impl ClientEnd {
-    /// Has `waker` woken when the call of this slot is settled; `false` if it is by now.
+    /// Stores `waker`, to be woken when the call of this slot is settled. Returns `false` if it is
+    /// settled already.
     pub(super) fn watch(&self, number: u16, waker: &Waker) -> bool {
         let place = self.vigil.waker(number);
-        // What a user has made runs outside the lock: its clone here, and the drop of the one that
-        // it takes the place of.
+        // The user's code runs outside the lock: the clone of the waker here, and the drop of the
+        // one that it replaces.
         let mut waker = Some(waker.clone());
         let inside = self.lock();
         let watched = self.linkage(number).watch();
@@ -106,7 +107,7 @@ impl ClientEnd {
         watched.is_some()
     }
 
-    /// The task that waits for the call of this slot waits no more.
+    /// The task that waited for the call of this slot waits no more.
     pub(super) fn unwatch(&self, number: u16) {
         let inside = self.lock();
         let watched = self.linkage(number).unwatch();
@@ -115,26 +116,27 @@ impl ClientEnd {
         drop(waker);
     }
 
-    /// A task waits for a slot: replies are its affair too, as slots come free by them.
+    /// A task waits for a slot. Replies concern it too, because they free slots.
     pub(super) fn attend(&self) {
         let _inside = self.lock();
         self.vigil.begin();
     }
 
-    /// It doesn't wait any more.
+    /// The task waits for a slot no more.
     pub(super) fn attended(&self) {
         let _inside = self.lock();
         self.vigil.end();
     }
 
-    /// *Arm, W2 and W3:* after `watch` or `attend` has the clerk hear of what comes from now on,
-    /// and takes what has come.
+    /// *Arm, W2 and W3:* to be called after `watch` or `attend`. The clerk is told of replies that
+    /// come from now on, and this takes those that have come.
     pub(super) fn arm(&self) {
-        // SYNC with the fences in `look` and `leave`: they see this task, or this sees that they
-        // have cleared the bit.
+        // SYNC with the fences in `look` and `leave`: they see this task, or this thread sees that
+        // they have cleared the bit.
         fence(Ordering::SeqCst);
         let attention = self.channel.own_attention();
-        // Who has set it takes what has come afterwards, and so has whoever clears it the clerk do.
+        // Whoever sets `ASIDE` drains the ring afterwards. Whoever clears it asks the clerk to
+        // drain it.
         if !attention.is_unpolled() {
             attention.set_unpolled();
             barrier::heavy();
@@ -147,23 +149,23 @@ impl ClientEnd {
         }
     }
 
-    /// Whether what the server runs may hold up calls of ours: it has no processor but this one, or
-    /// has not taken all.
+    /// Whether the procedures that the server runs may hold up our calls: the server has no
+    /// processor but this one, or has not taken all calls.
     fn may_be_held_up(&self) -> bool {
         self.meeting.defers || self.has_untaken()
     }
 
-    /// What the server runs may be held up: if it keeps silent it is called again, as who sleeps
-    /// calls it (N10).
+    /// The server's procedures may hold up our calls. If the server does not answer, the clerk
+    /// wakes it again, as a sleeper would (N10).
     #[cold]
     fn insist_in_time(&self) {
-        // SYNC with the store in `insist`: whichever comes first has set the alarm.
+        // SYNC with the store in `insist_now`: whichever comes first has set the timer.
         if !self.vigil.insists.swap(true, Ordering::AcqRel) {
             self.insist_after(self.has_untaken());
         }
     }
 
-    /// Sets the alarm: promptly, if that is for calls that were not taken.
+    /// Sets the timer. The delay is short if the timer is for calls that were not taken.
     fn insist_after(&self, untaken: bool) {
         let times = self.insisted.times(self.channel.posted());
         let after = if untaken { prompt_patience(times) } else { patience(times) };
@@ -175,11 +177,12 @@ impl ClientEnd {
         });
     }
 
-    /// The alarm's time has come.
+    /// The timer has fired.
     fn insist_now(own: &Arc<Self>, untaken: bool) {
         let insists = Line::insists(&**own, false).is_some() && own.vigil.is_kept();
         match insists && own.may_be_held_up() {
-            // What the alarm was set for has been taken: it is set anew for what else there is.
+            // The calls for which the timer was set have been taken. It is set again for the
+            // others.
             true if untaken && !own.has_untaken() => own.insist_after(false),
             true => {
                 Line::insist(&**own);
@@ -187,8 +190,8 @@ impl ClientEnd {
             }
             false => {
                 own.vigil.insists.store(false, Ordering::Release);
-                // SYNC with `tasks` fetch_add in `begin`, and the fence in `arm`: who came
-                // meanwhile and found the alarm set is seen here.
+                // SYNC with `tasks` fetch_add in `begin`, and the fence in `arm`: a task that came
+                // meanwhile and found the timer set is seen here.
                 fence(Ordering::SeqCst);
                 if own.vigil.is_kept() && own.may_be_held_up() {
                     own.insist_in_time();

@@ -1,37 +1,37 @@
-//! Who looks for the replies of a channel that one activation uses alone.
+//! The activation that alone uses a channel polls it; the others leave its replies to it.
 
 use super::ClientEnd;
 use crate::call::desk::desk;
 use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Passes over the lines between two looks at one that is left to another.
+/// Of so many passes over the lines, one looks at a channel that is left to its owner.
 const GLANCE: u32 = 64;
 
-/// The *keeper* of a channel: the activation that alone calls over it, of several of the binding.
-/// While it runs the others leave the replies to it, so that the lines of the channel, and the
-/// right to enter it plainly, stay with one processor. It is a hint: before a processor sleeps it
-/// looks at all channels.
+/// The *owner* of a channel: the activation that alone calls over it, among several that use the
+/// binding. While the owner runs, the other activations leave the replies to it. So the cache lines
+/// of the channel, and the right to enter it plainly, stay with one processor. It is a hint: before
+/// a processor sleeps it polls all channels.
 ///
 /// | field | who writes it |
 /// |---|---|
-/// | `keeper` | who divides the channels |
-/// | `rests` | the keeper |
-/// | `passes`, `seen` | the others |
+/// | `keeper` | a thread that divides the channels |
+/// | `rests` | the owner |
+/// | `passes`, `seen` | the other activations |
 #[derive(Debug, Default)]
-#[repr(align(128))] // The others write it, and the keeper need not wait for that.
+#[repr(align(128))] // On lines of its own: the others write it, and the owner shall not wait for these lines.
 pub(super) struct Watch {
-    /// Its desk plus one, or 0.
+    /// The owner's thread index plus one, or 0.
     keeper: AtomicU32,
-    /// It sleeps, or is about to.
+    /// The owner sleeps, or is about to.
     rests: AtomicBool,
     passes: AtomicU32,
-    /// The position at which others have seen a reply, plus one, or 0.
+    /// The position at which the others have seen a reply, plus one, or 0.
     seen: AtomicU32,
 }
 
 // Relaxed throughout: hints.
 impl Watch {
-    /// The activations of these desks use the channel.
+    /// The activations of these threads use the channel.
     pub(super) fn appoint(&self, mut desks: impl Iterator<Item = usize>) {
         let keeper = match (desks.next(), desks.next()) {
             (Some(desk), None) => desk as u32 + 1,
@@ -61,8 +61,8 @@ impl Watch {
         }
     }
 
-    /// Whether somebody else sees to a reply, which `waits` to be taken at some position. If it
-    /// waits there for long, nobody does.
+    /// Whether the owner takes a reply that `waits` at some position. If a reply stays at the same
+    /// position over two looks, the owner does not.
     fn sees_to(&self, waits: impl FnOnce() -> Option<u32>) -> bool {
         let passes = self.passes.load(Ordering::Relaxed).wrapping_add(1);
         self.passes.store(passes, Ordering::Relaxed);
@@ -75,7 +75,7 @@ impl Watch {
 }
 
 impl ClientEnd {
-    /// Whether the replies of this channel are left to its keeper.
+    /// Whether the replies of this channel are left to its owner.
     #[inline]
     pub(super) fn is_left(&self) -> bool {
         self.watch.keeper.load(Ordering::Relaxed) != 0 && self.is_kept()
