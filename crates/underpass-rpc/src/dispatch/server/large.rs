@@ -1,16 +1,16 @@
-//! What a server does beside large calls: it counts for their user what memory they keep.
+//! Counts the pages of overflow buffers that a user's channels keep.
 
 use super::{Served, ServerEnd};
 use crate::control::alarm;
 use std::time::Duration;
 use underpass_os::clock;
 
-/// How often it looks which pages are left, as long as there are some: the client gives those back
-/// that it has not used for a second or two.
+/// How often the server counts them while there are any. The client gives pages back that it has
+/// not used for one to two seconds.
 const AGAIN: Duration = Duration::from_secs(1);
 
 impl ServerEnd {
-    /// A call has come or a reply gone out that lies in no cell and no A-stack.
+    /// A call has come or a reply was posted whose bytes lie in neither cell nor A-stack.
     #[cold]
     pub(super) fn was_large(&self) {
         self.kernel.entered(self.mailbox.entries());
