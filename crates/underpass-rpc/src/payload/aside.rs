@@ -1,4 +1,5 @@
-//! Values with files, and values larger than an A-stack: into a parcel and out of one.
+//! Values with files, and values larger than an A-stack: how they are sent and received out of
+//! band.
 
 use crate::control::mailbox::Mailbox;
 use crate::payload::annexes::{Kept, Numbered};
@@ -16,10 +17,10 @@ use underpass_channel::{
 use underpass_os::{Blob, failpoint};
 use underpass_wire::{DecodeError, Encode, Sink, Source};
 
-/// A sink with room for files.
+/// A sink that takes files as well.
 ///
-/// It duplicates them: the value need not outlive the writing, and what is passed is what the value
-/// had.
+/// It duplicates them, so the value need not outlive the encoding, and what is passed is what the
+/// value had then.
 struct Packing<S> {
     bytes: S,
     files: Vec<OwnedFd>,
@@ -52,11 +53,11 @@ impl<S: Sink> Sink for Packing<S> {
     }
 }
 
-/// Writes `value`, of `size` bytes, for `cell`, into its A-stack, its annex or a blob, and has that
-/// go ahead with the value's files, if there is something to go.
+/// Writes `value`, of `size` bytes, for `cell` into its A-stack, its overflow buffer or a payload
+/// file. Sends an out-of-band message ahead, with the value's files, if there is something to send.
 ///
-/// The annex is the one that both sides have; else the client makes one, which goes along, and the
-/// server uses one that it was offered.
+/// The overflow buffer is the one that both sides have. If there is none, the client makes one and
+/// sends it along; the server uses one that it was offered.
 #[cold]
 #[inline(never)]
 pub(crate) fn fill_aside<T: Encode + ?Sized>(
@@ -118,7 +119,7 @@ pub(crate) fn fill_aside<T: Encode + ?Sized>(
     Ok(())
 }
 
-/// The annex for `size` bytes over `slot`, and its file if the peer doesn't have it.
+/// The overflow buffer for `size` bytes over `slot`, and its file if the peer doesn't have it.
 fn annex_for(
     channel: &Channel,
     mailbox: &Mailbox,
@@ -129,12 +130,12 @@ fn annex_for(
         true => Some((mailbox.annex_for_reply(channel, slot, size)?, None)),
         false => mailbox.annexes().for_arguments(channel, slot, size),
     };
-    // What is written into a damaged one may not come to the peer.
+    // The peer may not see what is written into a damaged one.
     found.filter(|(annex, _)| !(*annex.kept).as_ref().is_damaged())
 }
 
-/// What came in a parcel or an annex, for who decodes it. Files that nobody takes are closed with
-/// it.
+/// The bytes and files of a value that came out of band, to be decoded. Files that nobody takes are
+/// closed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Aside<'a> {
     bytes: Bytes<'a>,
@@ -146,24 +147,24 @@ enum Bytes<'a> {
     Stack(RegionSource<'a>),
     Blob(PayloadFileSource),
     Annex(OverflowSource<Kept>),
-    /// All were read, and this goes when they do.
+    /// All bytes were read. The value is dropped with this.
     Over(#[expect(dead_code, reason = "it is dropped")] DroppedLast),
 }
 
-/// A result whose reply is posted before it is dropped.
+/// A result that is dropped after its reply was posted.
 #[derive(Debug)]
 struct DroppedLast(Option<Box<dyn Any>>);
 
 impl Drop for DroppedLast {
     fn drop(&mut self) {
         let value = self.0.take();
-        // A panic is told by its hook. The caller has its reply.
+        // A panic is reported by its hook. The caller has its reply.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(value)));
     }
 }
 
 impl<'a> Aside<'a> {
-    /// What came for `slot`.
+    /// The payload that came for `slot`.
     pub(crate) fn of(
         channel: &'a Channel,
         mailbox: &Mailbox,
@@ -175,7 +176,7 @@ impl<'a> Aside<'a> {
             Lie::Stack(length) => Bytes::Stack(channel.stack_source(slot, whole(length)?)?),
             Lie::Blob(blob, length) => {
                 let source = PayloadFileSource::new(blob, length)?;
-                // The next of its size may come without a file.
+                // The next value of its size may come without a file.
                 if !mailbox.annexes().maps() {
                     mailbox.offer(channel, slot, source.remaining());
                 }
@@ -194,12 +195,12 @@ impl<'a> Aside<'a> {
         Ok(Self { bytes, files: Some(parcel.files) })
     }
 
-    /// Nothing more, and `result`, which is dropped with it.
+    /// No bytes, and `result`, which is dropped with it.
     pub(crate) fn over(result: impl Any) -> Self {
         Self { bytes: Bytes::Over(DroppedLast(Some(Box::new(result)))), files: None }
     }
 
-    /// What lies in the annex of `slot`.
+    /// The bytes in the overflow buffer of `slot`.
     pub(crate) fn in_annex(
         channel: &Channel,
         mailbox: &Mailbox,
@@ -210,7 +211,7 @@ impl<'a> Aside<'a> {
         Ok(Self { bytes, files: None })
     }
 
-    /// Where the bytes are that were not read yet, if they lie in an annex.
+    /// The bytes that were not read yet, if they lie in an overflow buffer.
     pub(crate) fn in_annex_left(&mut self) -> Option<&mut OverflowSource<Kept>> {
         match &mut self.bytes {
             Bytes::Annex(source) => Some(source),
@@ -233,7 +234,8 @@ impl<'a> Aside<'a> {
     }
 }
 
-/// The first `length` bytes of the annex of `slot`, which no honest peer names where there is none.
+/// The first `length` bytes of the overflow buffer of `slot`. No honest peer names one that is not
+/// there.
 fn in_annex(
     channel: &Channel,
     mailbox: &Mailbox,

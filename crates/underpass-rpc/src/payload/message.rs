@@ -1,4 +1,4 @@
-//! Bytes into and out of a message, wherever they lie.
+//! Puts values into messages and reads them, wherever the bytes lie.
 
 use crate::control::mailbox::Mailbox;
 use crate::payload::aside::{Aside, fill_aside};
@@ -18,10 +18,11 @@ pub(crate) enum Unsent {
     NoResources(io::Error),
 }
 
-/// Writes `value` for `cell`, which is new: into it if it fits, else into the A-stack of its slot,
-/// else into its annex, or a blob that goes ahead, as do its files if it has any. Whether it has is
-/// seen when they are put: where there are none they cost nothing. Says whether it went aside, into
-/// the annex or a blob.
+/// Writes `value` for `cell`, which is new. The bytes go into the first of these that is large
+/// enough: the cell, the A-stack of its slot, its overflow buffer, a payload file that is sent
+/// ahead. The value's files, if any, are sent ahead as well. Only the encoding finds out whether
+/// there are files: a value without files costs nothing more. Returns whether the value went out of
+/// band, into the overflow buffer or a file.
 ///
 /// One copy in each case (LRPC, Table III: A).
 #[inline(always)]
@@ -44,8 +45,8 @@ pub(crate) fn fill<T: Encode + ?Sized>(
     Ok(false)
 }
 
-/// The same into the cell alone, if that has room for all values of the type, and this one brings
-/// no files; says whether that is so.
+/// Writes `value` into the cell alone, if that has room for all values of the type. Returns whether
+/// it did so and the value has no files.
 #[inline(always)]
 pub(crate) fn fill_inline<T: Encode + ?Sized>(cell: &mut Cell, value: &T) -> bool {
     let Some(size) = T::FIXED.filter(|&size| size <= INLINE) else { return false };
@@ -78,10 +79,10 @@ fn fill_elsewhere<T: Encode + ?Sized>(
     fill_aside(channel, mailbox, cell, value, size).map(|()| true)
 }
 
-/// Why there are no bytes.
+/// Why there are no bytes to read.
 #[derive(Debug)]
 pub(crate) enum Unread {
-    /// No honest peer announces such.
+    /// No honest peer announces this.
     Violation(DecodeError),
     /// This domain had no file left for them.
     NoFile,
@@ -89,10 +90,10 @@ pub(crate) enum Unread {
     Late,
 }
 
-/// What a domain without files says.
+/// The error text of a domain without free descriptors.
 pub(crate) const NO_FILE: &str = "too many open files where they should arrive";
 
-/// What a domain says whose file thread is held up.
+/// The error text of a domain whose file thread is held up.
 pub(crate) const LATE: &str =
     "the files did not arrive in time: another file that a domain of the same user has passed holds them up";
 
@@ -111,7 +112,7 @@ pub(crate) enum Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    /// The bytes that `cell` names. Where they come over the socket the calling thread may wait.
+    /// The bytes that `cell` names. If they come over the socket the calling thread may wait.
     #[inline(always)]
     pub(crate) fn of(channel: &'a Channel, mailbox: &Mailbox, cell: &'a Cell) -> Result<Self, Unread> {
         match cell.place {
@@ -124,7 +125,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// Those that came in a parcel.
+    /// The bytes of an out-of-band message.
     #[inline(never)]
     fn beside(channel: &'a Channel, mailbox: &Mailbox, slot: u16) -> Result<Self, Unread> {
         match mailbox.take(slot) {
@@ -165,7 +166,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// Checks that everything was read, and was what the peer has written.
+    /// Checks that everything was read, and that the memory is as the peer has written it.
     #[inline]
     pub(crate) fn check_end(&self) -> Result<(), DecodeError> {
         let damaged = match self {

@@ -13,19 +13,19 @@ use underpass_wire::{Decode, DecodeError, Encode, Sink, decode_length};
 
 /// Bytes that are not copied for the server: an argument marked `#[underpass(shared)]`.
 ///
-/// By default a server has a copy of each argument of its own, which no client can change any more
-/// (LRPC, 3.5). A server that needs no protection from later changes, since it copies the bytes to
-/// their place anyway, or only adds them up, does without that copy. *What it reads here a client
-/// may change at any moment, even between two reads of one byte:* what was checked need not hold
-/// when it is used. So there is no slice of it; take out what is to be looked at twice.
+/// By default a server has its own copy of each argument, which no client can change any more
+/// (LRPC, 3.5). Some servers need no protection from later changes, since they copy the bytes to
+/// their place anyway, or only add them up. They do without that copy. *A client may change at any
+/// moment what the server reads here, even between two reads of one byte:* what was checked need
+/// not hold when it is used. So there is no slice of it; copy out what is to be read twice.
 ///
-/// Bytes in a file beside the channel, since there are more of them than an annex holds (64 MiB),
-/// or than the user may have, are copied for the server all the same, and so are those that fit
-/// into a cell.
+/// Bytes in a file beside the channel are copied for the server all the same. They go into a file
+/// if there are more of them than an overflow buffer holds (64 MiB), or than the user may have.
+/// Bytes that fit into a cell are copied as well.
 ///
 /// # Examples
 /// ```
-/// use underpass_rpc::Shared;
+/// use underpass::Shared;
 ///
 /// // A client makes one of its bytes.
 /// let block = Shared::from(b"a block of a file");
@@ -37,24 +37,24 @@ use underpass_wire::{Decode, DecodeError, Encode, Sink, decode_length};
 #[derive(Clone)]
 pub struct Shared<'a>(Lies<'a>);
 
-/// Where they lie.
+/// Where the bytes lie.
 #[derive(Clone)]
 enum Lies<'a> {
     /// In this process's own memory.
     Here(Cow<'a, [u8]>),
     /// In an A-stack.
     There(RegionView<'a>),
-    /// In an annex.
+    /// In an overflow buffer.
     Beside(OverflowView<Kept>),
 }
 
-/// A shared argument of an async handler, which has it for as long as it runs: until then its
+/// A shared argument of an async handler, which has it for as long as it runs. Until then its
 /// caller's A-stack is leased, whether the caller waits or not.
 pub struct SharedLater(LiesLater);
 
 enum LiesLater {
     Here(Vec<u8>),
-    /// In the A-stack of `slot`, from the first to the second.
+    /// In the A-stack of `slot`, at `range`.
     There {
         end: Arc<ServerEnd>,
         slot: u16,
@@ -64,10 +64,10 @@ enum LiesLater {
 }
 
 impl SharedLater {
-    /// What the handler reads.
+    /// The argument, for the handler to read.
     ///
     /// # Panics
-    /// Never: it was in bounds when this was made.
+    /// Never: the bounds were checked when this was made.
     pub fn lend(&self) -> Shared<'_> {
         Shared(match &self.0 {
             LiesLater::Here(bytes) => Lies::Here(Cow::Borrowed(bytes)),
@@ -106,7 +106,7 @@ impl<'a> From<&'a str> for Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// How many bytes they are. That stays so.
+    /// How many bytes there are. The number never changes.
     pub fn len(&self) -> usize {
         match &self.0 {
             Lies::Here(bytes) => bytes.len(),
@@ -115,12 +115,12 @@ impl Shared<'_> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What the byte at `at` is now; nothing beyond the end.
+    /// The present value of the byte at `at`. Nothing beyond the end.
     #[inline]
     pub fn get(&self, at: usize) -> Option<u8> {
         match &self.0 {
@@ -130,7 +130,7 @@ impl Shared<'_> {
         }
     }
 
-    /// The bytes, each as it is when its turn comes.
+    /// The bytes, each read when the iterator comes to it.
     pub fn iter(&self) -> impl Iterator<Item = u8> + '_ {
         let Self(lies) = self;
         let (here, there) = match lies {
@@ -142,7 +142,8 @@ impl Shared<'_> {
         here.into_iter().flatten().chain(looks)
     }
 
-    /// Copies the bytes from `at` on to `out`, as many as there are and have room. Says how many.
+    /// Copies the bytes from `at` on to `out`, as many as there are and have room. Returns how
+    /// many.
     pub fn read_at(&self, at: usize, out: &mut [u8]) -> usize {
         match &self.0 {
             Lies::Here(bytes) => {
@@ -156,17 +157,17 @@ impl Shared<'_> {
         }
     }
 
-    /// A copy of all, which nobody changes any more.
+    /// A copy of all bytes, which nobody changes any more.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut out = vec![0; self.len()];
         self.read_at(0, &mut out);
         out
     }
 
-    /// A part of them.
+    /// A part of the bytes.
     ///
     /// # Panics
-    /// If they end before it does.
+    /// If the range ends beyond them.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Shared<'_> {
         Shared(match &self.0 {
@@ -189,14 +190,14 @@ impl fmt::Debug for Shared<'_> {
     }
 }
 
-/// As a slice of bytes. One that a handler passes on is copied first.
+/// Encoded as a slice of bytes. If a handler passes one on, it is copied first.
 impl Encode for Shared<'_> {
     const FIXED: Option<usize> = None;
 
     fn size(&self) -> usize {
         match &self.0 {
             Lies::Here(bytes) => bytes.size(),
-            // Of as many bytes, whichever they are.
+            // The size depends only on the number of bytes.
             Lies::There(_) | Lies::Beside(_) => self.len() + if self.len() < 255 { 1 } else { 9 },
         }
     }
@@ -213,7 +214,7 @@ impl<'a> Incoming<'a> {
     /// The next argument, left where it is.
     ///
     /// # Errors
-    /// What came is none.
+    /// What came is no such argument.
     pub fn shared(&mut self) -> Result<Shared<'a>, Refused> {
         Ok(Shared(self.bytes.lend()?))
     }
@@ -221,7 +222,7 @@ impl<'a> Incoming<'a> {
     /// The next argument, left where it is for a handler that replies later.
     ///
     /// # Errors
-    /// What came is none, or the binding is closed.
+    /// What came is no such argument, or the binding is closed.
     pub fn shared_later(&mut self) -> Result<SharedLater, Refused> {
         let lies = self.bytes.lend()?;
         Ok(SharedLater(match lies {
