@@ -439,7 +439,6 @@ impl Shared {
                 keeper.closer_is_held_up();
                 queue = self.queue();
             } else if span == LINGER {
-                // Nobody pushes meanwhile: whoever does, and is no holder of what this one keeps,
                 // No job can be pushed here: a pusher holds the lock of all threads, unless it
                 // holds something that this thread keeps.
                 drop(queue);
