@@ -2,21 +2,21 @@
 //!
 //! [`stub`] is what generated code calls. [`client`] is the client's end of a channel. [`linkage`]
 //! holds, for each slot, the caller that waits for its reply, and [`answer`] what the caller reads
-//! from it. [`waiting`] is how a thread waits. [`queue`] and [`summons`] are for callers that wait
-//! for a free slot, and [`leasing`] says whether they wait. [`abandon`] lets another thread end a
-//! wait. [`unrung`] and [`insisted`] remember when the peer was last woken. [`desk`] numbers the
-//! kernel threads.
+//! from it. [`waiting`] is how a thread waits. [`slot_queue`] and [`task_wakeup`] are for callers
+//! that wait for a free slot, and [`leasing`] says whether they wait. [`abandon`] lets another
+//! thread end a wait. [`unnotified`] and [`notify_retries`] remember when the peer was last woken.
+//! [`thread_index`] numbers the kernel threads.
 
 pub(crate) mod abandon;
 pub(crate) mod answer;
 pub(crate) mod client;
-pub(crate) mod desk;
-pub(crate) mod insisted;
 pub(crate) mod leasing;
 pub(crate) mod linkage;
-pub(crate) mod queue;
+pub(crate) mod notify_retries;
+pub(crate) mod slot_queue;
 pub(crate) mod stub;
-pub(crate) mod summons;
-pub(crate) mod unrung;
+pub(crate) mod task_wakeup;
+pub(crate) mod thread_index;
+pub(crate) mod unnotified;
 #[allow(unsafe_code)]
 pub(crate) mod waiting;

@@ -1,8 +1,8 @@
 //! Lets another thread free callers from a server that does not reply (LRPC: a client takes its
 //! threads back from a server that has captured them).
 
-use crate::call::queue::Who;
-use crate::call::summons::wake_task;
+use crate::call::slot_queue::Who;
+use crate::call::task_wakeup::wake_task;
 use crate::call::waiting::wake;
 use crate::error::{CallError, Outcome};
 use std::collections::HashSet;
@@ -27,7 +27,7 @@ use underpass_threads::{Control, critical};
 /// use underpass::Abandon;
 ///
 /// let abandon = Abandon::new();
-/// // let fs = fs.abandonable(&abandon); then calls over `fs`, from any threads; and from another one:
+/// // let fs = fs.abandonable(&abandon); then calls over `fs`, from any threads; and from another:
 /// abandon.abandon();
 /// assert!(abandon.is_abandoned());
 /// ```

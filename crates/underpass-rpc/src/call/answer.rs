@@ -191,7 +191,7 @@ impl<'a> Answer<'a> {
         linkage.count.come_in(bytes.left() as u64);
         if matches!(reply.place, PayloadPlace::OutOfBand | PayloadPlace::OverflowBuffer) {
             end.count_entries(end.mailbox().entries());
-            end.watch_annexes();
+            end.watch_overflow_buffers();
         }
         if reply.what() != Status::Done as u16 {
             return Err(Box::new(self.refusal(reply.what(), bytes.read().unwrap_or_default())));

@@ -2,32 +2,32 @@
 
 mod bounded;
 mod calling;
+mod channel_owner;
 mod closing;
-mod crowd;
-mod further;
-mod large;
+mod contention;
+mod further_channels;
+mod lease_future;
 mod line;
+mod overflow_sweep;
 mod replies;
 mod sharing;
 mod task;
-mod turn;
-mod vigil;
-mod watch;
+mod waker_table;
 
+use self::channel_owner::ChannelOwner;
 use self::closing::Ending;
-use self::crowd::Crowd;
-use self::further::Further;
+use self::contention::Contention;
+use self::further_channels::Further;
 use self::line::Lag;
 use self::sharing::Sharing;
-use self::vigil::Vigil;
-use self::watch::Watch;
+use self::waker_table::WakerTable;
 use crate::binding::handshake::Meeting;
 use crate::call::abandon::Abandon;
-use crate::call::insisted::Insisted;
 use crate::call::leasing::Leasing;
 use crate::call::linkage::Linkage;
-use crate::call::queue::Queue;
-use crate::call::unrung::Unrung;
+use crate::call::notify_retries::NotifyRetries;
+use crate::call::slot_queue::SlotQueue;
+use crate::call::unnotified::Unnotified;
 use crate::control::mailbox::Mailbox;
 use crate::counters::{Counted, Counters, KernelCount, bequeath};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -47,16 +47,16 @@ use underpass_sync::{SpinGuard, SpinLock};
 /// | `queue` | callers that find all slots leased |
 /// | `closed`, `why` | the clerk, or a thread that finds a violation; never reset |
 /// | `sleepers` | plain kernel threads around a sleep on this line |
-/// | `aside` | a thread that marks the line unpolled, because it can't sleep on its word |
+/// | `unpolled` | a thread that marks the line unpolled, because it can't sleep on its word |
 /// | `dormant`, `seen` | under the lock of the lines |
-/// | `unrung` | callers |
+/// | `unnotified` | callers |
 /// | `turns_away` | callers that the server turns away; never reset |
 /// | `quarantined` | under `lock` |
 /// | `quarantine` | the user |
 /// | `untold`, `tells_again` | callers that give up, and the clerk |
-/// | `crowd` | callers that are not alone |
+/// | `contention` | callers that are not alone |
 /// | `watch` | see there |
-/// | `vigil` | see there |
+/// | `waker_table` | see there |
 /// | `further` | a caller that finds the first channel contended |
 /// | `sharing` | a caller that passes the binding on; the clerk |
 pub(crate) struct ClientEnd {
@@ -65,7 +65,7 @@ pub(crate) struct ClientEnd {
     mailbox: Mailbox,
     slots: Slots,
     linkage: Box<[Linkage]>,
-    queue: Queue,
+    queue: SlotQueue,
     closed: AtomicBool,
     /// No activation polls this line.
     dormant: AtomicBool,
@@ -73,8 +73,8 @@ pub(crate) struct ClientEnd {
     /// The server has turned a call away, because it drains.
     turns_away: AtomicBool,
     sleepers: AtomicU32,
-    aside: AtomicBool,
-    unrung: Unrung,
+    unpolled: AtomicBool,
+    unnotified: Unnotified,
     /// Slots that the server holds though nobody waits for their calls, and how many it may.
     quarantined: AtomicU32,
     quarantine: AtomicU32,
@@ -85,15 +85,15 @@ pub(crate) struct ClientEnd {
     owed: Owed,
     /// A processor has been donated since the server was woken last: a procedure may stay on it.
     lent: AtomicBool,
-    insisted: Insisted,
+    notify_retries: NotifyRetries,
     lag: Lag,
     meeting: Meeting,
     kernel: KernelCount,
     /// How many replies had come when `used` was last asked.
     seen: AtomicU32,
-    crowd: Crowd,
-    watch: Watch,
-    vigil: Vigil,
+    contention: Contention,
+    channel_owner: ChannelOwner,
+    waker_table: WakerTable,
     /// The binding's further channels, if it has asked for any. Of the first channel alone.
     further: OnceLock<Box<Further>>,
     /// Of a further channel: the first end of its binding.
@@ -108,7 +108,7 @@ pub(crate) const QUARANTINE: u32 = SLOTS - SLOTS / 4;
 
 /// How a call is to be made.
 #[derive(Clone, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct CallTerms {
     pub(crate) within: Option<Duration>,
     /// Forces a donation.
     pub(crate) urgent: bool,
@@ -132,28 +132,28 @@ impl ClientEnd {
                 mailbox,
                 slots: Slots::default(),
                 linkage: (0..SLOTS).map(|_| Linkage::default()).collect(),
-                queue: Queue::default(),
+                queue: SlotQueue::default(),
                 closed: AtomicBool::new(false),
                 dormant: AtomicBool::new(false),
                 why: Mutex::new(None),
                 turns_away: AtomicBool::new(false),
                 sleepers: AtomicU32::new(0),
-                aside: AtomicBool::new(false),
-                unrung: Unrung::default(),
+                unpolled: AtomicBool::new(false),
+                unnotified: Unnotified::default(),
                 quarantined: AtomicU32::new(0),
                 quarantine: AtomicU32::new(QUARANTINE),
                 untold: AtomicU64::new(0),
                 tells_again: AtomicBool::new(false),
                 owed: Owed::default(),
                 lent: AtomicBool::new(false),
-                insisted: Insisted::default(),
+                notify_retries: NotifyRetries::default(),
                 lag: Lag::default(),
                 meeting,
                 kernel: KernelCount::default(),
                 seen: AtomicU32::new(u32::MAX),
-                crowd: Crowd::default(),
-                watch: Watch::default(),
-                vigil: Vigil::default(),
+                contention: Contention::default(),
+                channel_owner: ChannelOwner::default(),
+                waker_table: WakerTable::default(),
                 further: OnceLock::new(),
                 first,
                 sharing: Box::default(),

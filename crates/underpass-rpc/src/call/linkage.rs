@@ -1,7 +1,7 @@
 //! The linkage record of each slot: which caller waits for its reply. Private to the client, so
 //! that the server can't misuse it.
 
-use crate::call::waiting::Berth;
+use crate::call::waiting::WaiterSlot;
 use crate::counters::SlotCount;
 use underpass_channel::{Cell, Head, INLINE, Payload, PeekedCell};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -28,13 +28,13 @@ const WATCHED: u32 = 6;
 /// |---|---|
 /// | `state` | the caller writes `EXPECTED` before it posts and `IDLE` at the end; all else under the lock |
 /// | `head`, `payload` | the thread that delivers, under the lock, before `ANSWERED` |
-/// | `berth` | the caller that blocks, and the thread that settles or abandons the wait, under the lock |
+/// | `waiter_slot` | the caller that blocks, and the thread that settles or abandons the wait, under the lock |
 /// | `count` | the caller |
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct Linkage {
     state: AtomicU32,
-    pub(crate) berth: Berth,
+    pub(crate) waiter_slot: WaiterSlot,
     head: AtomicU64,
     payload: [AtomicU64; INLINE / 8],
     pub(crate) count: SlotCount,
@@ -120,7 +120,7 @@ impl Linkage {
     /// Whether a caller that has not blocked expects the reply. Under the lock.
     #[inline(always)]
     pub(crate) fn is_polled_for(&self) -> bool {
-        self.state.load(Ordering::Relaxed) == EXPECTED && self.berth.is_empty()
+        self.state.load(Ordering::Relaxed) == EXPECTED && self.waiter_slot.is_empty()
     }
 
     /// Stores the reply where the caller finds it.
@@ -135,7 +135,7 @@ impl Linkage {
     fn settle(&self, state: u32) -> Delivered {
         // SYNC with the load in `is_settled`.
         self.state.store(state, Ordering::Release);
-        Delivered::Taken(self.berth.leave())
+        Delivered::Taken(self.waiter_slot.leave())
     }
 
     fn settle_for_task(&self, state: u32) -> Delivered {

@@ -8,7 +8,7 @@ use crate::binding::registry;
 use crate::binding::resilient::{Known, Policy, Resilient, Restore};
 use crate::call::abandon::Abandon;
 use crate::call::answer::Results;
-use crate::call::client::Terms;
+use crate::call::client::CallTerms;
 use crate::call::leasing::{AllLeased, Leasing};
 use crate::control::clerk::Offer;
 use crate::counters::Counters;
@@ -26,7 +26,7 @@ use underpass_wire::{Decode, Descriptor, Encode};
 /// A binding of an interface whose implementation is an `L`, wherever that is.
 pub struct Stub<L: ?Sized> {
     to: To<L>,
-    terms: Terms,
+    terms: CallTerms,
     /// How many calls the interface expects at once.
     calls: u32,
 }
@@ -185,7 +185,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     fn of(to: To<L>, descriptor: &'static Descriptor) -> Self {
         let calls = descriptor.calls();
         let leasing = Leasing::new(AllLeased::default(), calls);
-        Self { to, terms: Terms { within: None, urgent: false, abandon: None, leasing }, calls }
+        Self { to, terms: CallTerms { within: None, urgent: false, abandon: None, leasing }, calls }
     }
 
     /// A binding that another domain passes on over `socket`, by [`share_with`](Self::share_with).
@@ -234,7 +234,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     }
 
     /// The same binding, with changed terms for its calls.
-    fn with(&self, change: impl FnOnce(&mut Terms)) -> Self {
+    fn with(&self, change: impl FnOnce(&mut CallTerms)) -> Self {
         let mut other = self.clone();
         change(&mut other.terms);
         other

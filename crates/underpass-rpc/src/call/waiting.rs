@@ -9,11 +9,11 @@ use underpass_threads::{Awaited, Control, InTurn, Opens, Wait, Wakes, Woken, wai
 /// Holds the thread that has blocked for the reply of one slot. Read and written under the lock of
 /// the client's end alone, which orders all accesses.
 #[derive(Debug, Default)]
-pub(crate) struct Berth {
+pub(crate) struct WaiterSlot {
     who: AtomicPtr<Control>,
 }
 
-impl Berth {
+impl WaiterSlot {
     #[inline]
     fn enter(&self, who: &'static Control) {
         self.who.store(ptr::from_ref(who).cast_mut(), Ordering::Relaxed);
@@ -84,7 +84,7 @@ impl Reply<'_> {
 impl Wait for Reply<'_> {
     fn abandon(&self, _who: &'static Control) -> bool {
         let _inside = self.answer.end.lock();
-        self.answer.linkage().berth.leave().is_some()
+        self.answer.linkage().waiter_slot.leave().is_some()
     }
 
     fn describe(&self) -> Awaited {
@@ -109,7 +109,7 @@ unsafe impl Opens for Reply<'_> {
         let _inside = self.answer.end.lock();
         let settled = linkage.is_settled();
         if !settled {
-            linkage.berth.enter(me);
+            linkage.waiter_slot.enter(me);
         }
         !settled
     }

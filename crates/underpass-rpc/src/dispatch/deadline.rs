@@ -67,8 +67,8 @@ impl Call {
     fn is_given_up(&self) -> bool {
         let given_up =
             self.end.is_closed() || self.end.channel().cancel_word(self.slot).read().is_cancelled();
-        // SYNC with the store in `CancelWord::cancel`: if this call had ended before that store, its
-        // end is seen here, and the word belonged to another call.
+        // SYNC with the store in `CancelWord::cancel`: if this call had ended before that store,
+        // its end is seen here, and the word belonged to another call.
         fence(Ordering::Acquire);
         given_up && self.end.calls_ended(self.slot) == self.number
     }
@@ -154,14 +154,14 @@ impl fmt::Debug for Cancellation {
 }
 
 /// The call that the thread served before, until dropped.
-pub(crate) struct Within(Option<Option<Current>>);
+pub(crate) struct RestoreCurrent(Option<Option<Current>>);
 
-fn enter(wanted: Cancellation, works: bool) -> Within {
+fn enter(wanted: Cancellation, works: bool) -> RestoreCurrent {
     let before = CURRENT.try_with(|current| current.replace(Some(Current { wanted, works })));
-    Within(before.ok())
+    RestoreCurrent(before.ok())
 }
 
-impl Drop for Within {
+impl Drop for RestoreCurrent {
     fn drop(&mut self) {
         if let Some(before) = self.0.take() {
             let _ = CURRENT.try_with(|current| current.replace(before));
@@ -175,7 +175,7 @@ fn current() -> Option<Current> {
 
 /// The calling thread begins with the bounded call of `slot`. It runs that call until the returned
 /// value is dropped.
-pub(crate) fn begin(end: Arc<ServerEnd>, slot: u16, deadline_ns: Option<u64>) -> Within {
+pub(crate) fn begin(end: Arc<ServerEnd>, slot: u16, deadline_ns: Option<u64>) -> RestoreCurrent {
     if deadline_ns.is_some() {
         let_calls_end();
     }

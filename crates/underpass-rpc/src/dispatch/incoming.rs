@@ -1,10 +1,10 @@
 //! A call as the server stub sees it.
 
-use crate::dispatch::later::{Later, Spawn};
+use crate::dispatch::async_handler::{Later, Spawn};
 use crate::dispatch::server::ServerEnd;
 use crate::error::no_stack;
-use crate::payload::aside::Aside;
 use crate::payload::message::{Bytes, Unsent, fill};
+use crate::payload::out_of_band_value::OutOfBandSource;
 use std::sync::Arc;
 use underpass_channel::{Cell, Ids};
 use underpass_os::failpoint;
@@ -169,7 +169,7 @@ impl<'a> Incoming<'a> {
         const MOST: usize = 1024;
         if std::mem::needs_drop::<T>() && size_of::<T>() <= MOST {
             // All arguments were read, so their place is free.
-            self.bytes = Bytes::Aside(Box::new(Aside::over(value)));
+            self.bytes = Bytes::OutOfBand(Box::new(OutOfBandSource::over(value)));
         }
     }
 

@@ -1,19 +1,19 @@
 //! The server's end of a channel: takes calls, runs them, replies.
 
+mod admission;
 mod bounded;
-mod large;
 mod line;
-mod refusing;
+mod overflow_count;
 mod unwanted;
 
-use self::refusing::gate;
+use self::admission::gate;
 use self::unwanted::Unwanted;
 pub(crate) use self::unwanted::served;
 use crate::binding::family::Family;
 use crate::binding::handshake::Meeting;
 use crate::binding::limits::Seat;
 use crate::binding::service::Service;
-use crate::call::unrung::Unrung;
+use crate::call::unnotified::Unnotified;
 use crate::control::clerk::clerk;
 use crate::control::mailbox::Mailbox;
 use crate::control::news::{Hears, News};
@@ -102,7 +102,7 @@ pub(crate) struct ServerEnd {
     /// The room that its user's quota has for it.
     seat: Seat,
     keeper: Keeper,
-    unrung: Unrung,
+    unnotified: Unnotified,
     /// Processors on loan from this client.
     lent: AtomicU32,
     /// The CPUs, as bits, whose listeners have announced in the region that they listen. Each
@@ -136,7 +136,7 @@ impl ServerEnd {
     /// The end of a further channel of the same binding.
     pub(crate) fn another(&self, number: u8, channel: Channel, seat: Seat) -> Arc<Self> {
         let (service, family) = ((self.descriptor, self.stub.clone()), self.family.clone());
-        let mailbox = self.mailbox.another(number, seat.annexes());
+        let mailbox = self.mailbox.another(number, seat.overflow_buffers());
         Self::beside(true, channel, mailbox, service, self.meeting, family, seat)
     }
 
@@ -165,7 +165,7 @@ impl ServerEnd {
                 further,
                 seat,
                 keeper: Keeper::default(),
-                unrung: Unrung::default(),
+                unnotified: Unnotified::default(),
                 lent: AtomicU32::new(0),
                 listening: AtomicU64::new(0),
                 kernel: KernelCount::default(),
@@ -395,7 +395,7 @@ impl ServerEnd {
     fn posted(&self, bell: Option<Doorbell>) {
         failpoint!("server-replied");
         match bell {
-            Some(Doorbell::None) if self.unrung.note() => self.knock_now(),
+            Some(Doorbell::None) if self.unnotified.note() => self.wake_spare_now(),
             None | Some(Doorbell::None) => {}
             Some(bell) => self.ring(bell),
         }
@@ -407,13 +407,13 @@ impl ServerEnd {
     pub(crate) fn answer(&self, reply: &Cell) {
         let slot = &self.slots[usize::from(reply.slot())];
         self.send(reply, slot);
-        if !on_user_thread() && self.unrung.take() {
-            self.knock_now();
+        if !on_user_thread() && self.unnotified.take() {
+            self.wake_spare_now();
         }
     }
 
     #[cold]
-    fn knock_now(&self) {
+    fn wake_spare_now(&self) {
         if self.channel.wake_spare() {
             self.kernel.woke();
         }

@@ -26,7 +26,7 @@ mod keeper;
 use self::keeper::FileKeeper;
 use crate::control::alarm;
 use crate::control::clerk::clerk;
-use crate::payload::passed_file::{Counted, PassedFile};
+use crate::payload::passed_file::{CountedFile, PassedFile};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io;
@@ -57,7 +57,7 @@ const TURN: usize = 64;
 
 /// A message as the process gets it.
 #[derive(Debug, Default)]
-pub(crate) struct Message {
+pub(crate) struct ReceivedMessage {
     pub(crate) bytes: Vec<u8>,
     pub(crate) cut: bool,
     pub(crate) lost_files: bool,
@@ -66,7 +66,7 @@ pub(crate) struct Message {
 }
 
 /// What the clerk does with a message that was received.
-type Then = Box<dyn FnOnce(io::Result<Message>) + Send>;
+type Then = Box<dyn FnOnce(io::Result<ReceivedMessage>) + Send>;
 
 /// What a file thread is to do.
 enum Job {
@@ -75,7 +75,7 @@ enum Job {
     /// Close the transit socket that is kept under this number.
     Close { number: u64, was: Was },
     /// Close the descriptor that comes over the exchange.
-    CloseThis { counted: Counted },
+    CloseThis { counted: CountedFile },
     /// Do what may wait for a peer, and needs no descriptor.
     Run(Box<dyn FnOnce() + Send>),
 }
@@ -86,12 +86,12 @@ pub(crate) enum Was {
     /// Its file was taken out: the close can't be held up.
     Opened,
     /// Its file is closed with it, and counts until then.
-    Unopened(Option<Counted>),
+    Unopened(Option<CountedFile>),
 }
 
 /// In which form a file reaches the process.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum FileForm {
     /// It is memory, and the file thread has not kept it.
     Memory,
     /// A transit socket, with this number.
@@ -101,7 +101,7 @@ pub(crate) enum Kind {
 /// What is known of a file that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Described {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FileForm,
     /// It is an end of a connection to which the process may send.
     pub(crate) is_connection: bool,
     pub(crate) may_keep_others: bool,
@@ -112,11 +112,11 @@ enum Outcome {
     /// There is room for one more descriptor.
     HasRoom,
     /// It has received a message, or found none. The message's files come along.
-    Received { message: io::Result<Message>, files: Vec<Described>, then: Then },
+    Received { message: io::Result<ReceivedMessage>, files: Vec<Described>, then: Then },
 }
 
 #[derive(Default)]
-struct Queue {
+struct JobQueue {
     /// Jobs whose descriptors were sent, or that need none.
     jobs: VecDeque<Job>,
     /// Descriptors in flight to the thread.
@@ -134,13 +134,13 @@ struct Queue {
 /// could not close the process's end of the exchange.
 pub(crate) struct FileThread {
     exchange: Socket,
-    shared: Arc<Shared>,
+    shared: Arc<SharedQueue>,
 }
 
 /// What the process and the thread share.
 #[derive(Default)]
-struct Shared {
-    queue: Mutex<Queue>,
+struct SharedQueue {
+    queue: Mutex<JobQueue>,
     jobs_came: Condvar,
     /// How many things the closer has still to do.
     unclosed: Arc<AtomicUsize>,
@@ -192,7 +192,7 @@ pub(crate) fn receive(
     user: u32,
     socket: impl AsFd,
     room: usize,
-    then: impl FnOnce(io::Result<Message>) + Send + 'static,
+    then: impl FnOnce(io::Result<ReceivedMessage>) + Send + 'static,
 ) -> io::Result<()> {
     fork::check()?;
     let job = Job::Receive { room, then: Box::new(then) };
@@ -209,7 +209,7 @@ pub(crate) fn receive(
 }
 
 /// Has `user`'s file thread close a socket whose queue may hold files, or that others can reach.
-pub(crate) fn close(user: u32, file: OwnedFd, counted: Counted) {
+pub(crate) fn close(user: u32, file: OwnedFd, counted: CountedFile) {
     // In a forked child the file is a copy, and there are no other kernel threads.
     if fork::check().is_err() {
         return;
@@ -275,7 +275,7 @@ impl Threads {
 impl FileThread {
     fn start() -> io::Result<Arc<Self>> {
         let (exchange, theirs) = Socket::pair()?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedQueue::default());
         let thread = Arc::new(Self { exchange, shared: shared.clone() });
         let clerk = clerk()?;
         let key = clerk.hear_exchange(&thread)?;
@@ -284,7 +284,7 @@ impl FileThread {
         Ok(thread)
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, JobQueue> {
         self.shared.queue()
     }
 
@@ -324,7 +324,7 @@ impl FileThread {
     }
 
     /// Sends `file`, unless there is no room for it, or others wait for room.
-    fn send_now(&self, queue: &mut Queue, file: BorrowedFd<'_>) -> bool {
+    fn send_now(&self, queue: &mut JobQueue, file: BorrowedFd<'_>) -> bool {
         let first = queue.unsent.is_empty() && queue.under_way < UNDER_WAY;
         let sent = first && self.exchange.send(&[0], &[file]).is_ok();
         queue.under_way += usize::from(sent);
@@ -332,7 +332,7 @@ impl FileThread {
     }
 
     /// Sends as many descriptors as there is room for. The thread reports when there is more.
-    fn send(self: &Arc<Self>, queue: &mut Queue) {
+    fn send(self: &Arc<Self>, queue: &mut JobQueue) {
         while queue.under_way < UNDER_WAY
             && let Some((job, file)) = queue.unsent.pop_front()
         {
@@ -347,7 +347,7 @@ impl FileThread {
 
     /// Too many files are in flight in the whole system (`ETOOMANYREFS`).
     #[cold]
-    fn try_again(self: &Arc<Self>, queue: &mut Queue) {
+    fn try_again(self: &Arc<Self>, queue: &mut JobQueue) {
         if !mem::replace(&mut queue.tries_again, true) {
             let own = self.clone();
             alarm::set(clock::deadline_ns(AGAIN), move || {
@@ -387,11 +387,16 @@ impl FileThread {
     }
 
     /// Puts the descriptors into a message, each in its form.
-    fn assemble(self: &Arc<Self>, message: Message, of: Vec<Described>, came: Vec<OwnedFd>) -> Message {
+    fn assemble(
+        self: &Arc<Self>,
+        message: ReceivedMessage,
+        of: Vec<Described>,
+        came: Vec<OwnedFd>,
+    ) -> ReceivedMessage {
         let lost_files = message.lost_files || came.len() < of.len();
         let mut came = came.into_iter();
         let files = of.into_iter().filter_map(|file| PassedFile::new(came.next(), file, self)).collect();
-        Message { lost_files, files, ..message }
+        ReceivedMessage { lost_files, files, ..message }
     }
 
     /// The process no longer needs the transit socket that is kept under `number`.
@@ -404,8 +409,8 @@ impl FileThread {
     }
 }
 
-impl Shared {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+impl SharedQueue {
+    fn queue(&self) -> MutexGuard<'_, JobQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,8 +1,8 @@
 //! Puts values into messages and reads them, wherever the bytes lie.
 
 use crate::control::mailbox::Mailbox;
-use crate::payload::aside::{Aside, fill_aside};
-use crate::payload::parcel::Came;
+use crate::payload::out_of_band::Came;
+use crate::payload::out_of_band_value::{OutOfBandSource, fill_out_of_band};
 use std::io;
 use underpass_channel::{Cell, Channel, INLINE, PayloadPlace, PayloadSink, RegionSource};
 use underpass_wire::{Decode, DecodeError, Encode, Source};
@@ -39,7 +39,7 @@ pub(crate) fn fill<T: Encode + ?Sized>(
     let mut sink = PayloadSink::new(&mut cell.payload, size);
     value.encode(&mut sink);
     if sink.finish() {
-        return fill_aside(channel, mailbox, cell, value, size).map(|()| true);
+        return fill_out_of_band(channel, mailbox, cell, value, size).map(|()| true);
     }
     cell.length = size as u32;
     Ok(false)
@@ -68,7 +68,7 @@ fn fill_elsewhere<T: Encode + ?Sized>(
         let mut sink = channel.stack_sink(cell.slot());
         value.encode(&mut sink);
         if sink.overflowed() {
-            return fill_aside(channel, mailbox, cell, value, size).map(|()| true);
+            return fill_out_of_band(channel, mailbox, cell, value, size).map(|()| true);
         }
         sink.is_written().map_err(Unsent::NoResources)?;
         channel.demote_stack(cell.slot(), size);
@@ -76,7 +76,7 @@ fn fill_elsewhere<T: Encode + ?Sized>(
         cell.length = size as u32;
         return Ok(false);
     }
-    fill_aside(channel, mailbox, cell, value, size).map(|()| true)
+    fill_out_of_band(channel, mailbox, cell, value, size).map(|()| true)
 }
 
 /// Why there are no bytes to read.
@@ -108,7 +108,7 @@ impl From<DecodeError> for Unread {
 pub(crate) enum Bytes<'a> {
     Inline(&'a [u8]),
     Stack(RegionSource<'a>),
-    Aside(Box<Aside<'a>>),
+    OutOfBand(Box<OutOfBandSource<'a>>),
 }
 
 impl<'a> Bytes<'a> {
@@ -119,9 +119,12 @@ impl<'a> Bytes<'a> {
             PayloadPlace::Inline => Ok(Self::Inline(cell.bytes())),
             PayloadPlace::Stack => Ok(Self::Stack(channel.stack_source(cell.slot(), cell.length as usize)?)),
             PayloadPlace::OutOfBand => Self::beside(channel, mailbox, cell.slot()),
-            PayloadPlace::OverflowBuffer => {
-                Ok(Self::Aside(Box::new(Aside::in_annex(channel, mailbox, cell.slot(), cell.length)?)))
-            }
+            PayloadPlace::OverflowBuffer => Ok(Self::OutOfBand(Box::new(OutOfBandSource::in_overflow(
+                channel,
+                mailbox,
+                cell.slot(),
+                cell.length,
+            )?))),
         }
     }
 
@@ -129,8 +132,8 @@ impl<'a> Bytes<'a> {
     #[inline(never)]
     fn beside(channel: &'a Channel, mailbox: &Mailbox, slot: u16) -> Result<Self, Unread> {
         match mailbox.take(slot) {
-            Some(Came::Parcel(parcel)) => {
-                Ok(Self::Aside(Box::new(Aside::of(channel, mailbox, slot, parcel)?)))
+            Some(Came::OutOfBand(out_of_band)) => {
+                Ok(Self::OutOfBand(Box::new(OutOfBandSource::of(channel, mailbox, slot, out_of_band)?)))
             }
             Some(Came::NoFile) => Err(Unread::NoFile),
             Some(Came::Late) => Err(Unread::Late),
@@ -144,7 +147,7 @@ impl<'a> Bytes<'a> {
         match self {
             Self::Inline(left) => T::decode_into(place, left),
             Self::Stack(source) => T::decode_into(place, source),
-            Self::Aside(source) => T::decode_into(place, &mut **source),
+            Self::OutOfBand(source) => T::decode_into(place, &mut **source),
         }
     }
 
@@ -162,7 +165,7 @@ impl<'a> Bytes<'a> {
         match self {
             Self::Inline(left) => left.len(),
             Self::Stack(source) => source.remaining(),
-            Self::Aside(source) => source.remaining(),
+            Self::OutOfBand(source) => source.remaining(),
         }
     }
 
@@ -172,13 +175,13 @@ impl<'a> Bytes<'a> {
         let damaged = match self {
             Self::Inline(_) => false,
             Self::Stack(source) => source.is_damaged(),
-            Self::Aside(source) => source.is_damaged(),
+            Self::OutOfBand(source) => source.is_damaged(),
         };
         if damaged {
             return Err(DecodeError::BadValue { of: "memory of which the system has refused a page" });
         }
         match (self.left(), self) {
-            (0, Self::Aside(source)) if source.files_left() > 0 => {
+            (0, Self::OutOfBand(source)) if source.files_left() > 0 => {
                 Err(DecodeError::FilesLeftOver(source.files_left()))
             }
             (0, _) => Ok(()),

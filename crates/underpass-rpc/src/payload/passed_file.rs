@@ -5,7 +5,7 @@
 //! have to wait for its maker from then on, in every system call (decision 0056).
 
 use crate::binding::limits::{FilesOf, Place};
-use crate::payload::file_thread::{self, Described, FileThread, Kind, Was};
+use crate::payload::file_thread::{self, Described, FileForm, FileThread, Was};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -80,18 +80,18 @@ struct Untaken {
 
 impl Untaken {
     /// The file will not be taken out: it is to be closed.
-    fn give_up(self) -> Counted {
+    fn give_up(self) -> CountedFile {
         // Relaxed: a count.
         self.unclosed.files.fetch_add(1, Ordering::Relaxed);
-        Counted(self)
+        CountedFile(self)
     }
 }
 
 /// One file that is still to be closed.
 #[derive(Debug)]
-pub(crate) struct Counted(Untaken);
+pub(crate) struct CountedFile(Untaken);
 
-impl Drop for Counted {
+impl Drop for CountedFile {
     fn drop(&mut self) {
         // Relaxed: a count.
         self.0.unclosed.files.fetch_sub(1, Ordering::Relaxed);
@@ -110,19 +110,19 @@ pub(crate) struct PassedFile {
 enum Held {
     Memory(OwnedFd),
     // The file thread releases its copy after this copy of the transit socket.
-    Sealed(Envelope, Kept),
+    Sealed(Envelope, KeptByThread),
 }
 
 /// What the file thread keeps, until this is dropped.
 #[derive(Debug)]
-struct Kept {
+struct KeptByThread {
     number: u64,
     thread: Arc<FileThread>,
     untaken: Option<Untaken>,
     was_opened: bool,
 }
 
-impl Drop for Kept {
+impl Drop for KeptByThread {
     fn drop(&mut self) {
         let was = match self.was_opened {
             true => Was::Opened,
@@ -135,10 +135,10 @@ impl Drop for Kept {
 impl PassedFile {
     /// The file that came as `file`. Nothing if this process had no room for it.
     pub(crate) fn new(file: Option<OwnedFd>, described: Described, thread: &Arc<FileThread>) -> Option<Self> {
-        let kept = |number| Kept { number, thread: thread.clone(), untaken: None, was_opened: false };
+        let kept = |number| KeptByThread { number, thread: thread.clone(), untaken: None, was_opened: false };
         let held = match (described.kind, file) {
-            (Kind::Memory, file) => Held::Memory(file?),
-            (Kind::Sealed(number), file) => {
+            (FileForm::Memory, file) => Held::Memory(file?),
+            (FileForm::Sealed(number), file) => {
                 let kept = kept(number);
                 Held::Sealed(Envelope::new(file?), kept)
             }

@@ -5,7 +5,7 @@
 //! caller has given up. A server that can't know that by the deadline is told over the socket, too.
 //! What is known of a call that was given up is proved in the channel's `README.md`, *Not started*.
 
-use super::{ClientEnd, Terms};
+use super::{CallTerms, ClientEnd};
 use crate::call::abandon::{Freed, Frees, UnderWay};
 use crate::call::answer::Answer;
 use crate::call::linkage::Delivered;
@@ -25,7 +25,7 @@ const TELL_AGAIN: u64 = 100_000_000;
 /// A call's own deadline in ns, and what can free its caller.
 type Bounds = (Option<u64>, Option<UnderWay>);
 
-impl Terms {
+impl CallTerms {
     /// Until when the call is wanted, in ns: by its own terms, and by those of the call on behalf
     /// of which it is made.
     pub(crate) fn deadline(&self) -> Result<Option<u64>, Box<CallError>> {
@@ -57,7 +57,7 @@ impl Terms {
 impl ClientEnd {
     /// What bounds a call that a thread is about to make. To be called if
     /// [`may_bound`](Terms::may_bound) is true.
-    pub(super) fn bounds_of_thread(&self, terms: &Terms) -> Result<Bounds, Box<CallError>> {
+    pub(super) fn bounds_of_thread(&self, terms: &CallTerms) -> Result<Bounds, Box<CallError>> {
         if !calls_may_end() {
             return self.bounds_by(terms, &Inherited::default());
         }
@@ -68,11 +68,11 @@ impl ClientEnd {
     }
 
     /// What bounds a call that a task is about to make.
-    pub(super) fn bounds_of_task(&self, terms: &Terms) -> Result<Bounds, Box<CallError>> {
+    pub(super) fn bounds_of_task(&self, terms: &CallTerms) -> Result<Bounds, Box<CallError>> {
         self.bounds_by(terms, &Inherited::of_caller())
     }
 
-    fn bounds_by(&self, terms: &Terms, inherited: &Inherited) -> Result<Bounds, Box<CallError>> {
+    fn bounds_by(&self, terms: &CallTerms, inherited: &Inherited) -> Result<Bounds, Box<CallError>> {
         let deadline = terms.earlier(inherited)?;
         let own = self.own.upgrade().map(|own| own as Arc<dyn Frees>);
         Ok((deadline, UnderWay::new(own, terms.abandon.as_ref(), inherited.freed_by())?))
@@ -130,7 +130,7 @@ impl ClientEnd {
         let quarantined = self.quarantined.load(Ordering::Relaxed) + 1;
         self.quarantined.store(quarantined, Ordering::Relaxed);
         drop(inside);
-        // Closes files that came already. For files that come later see `parcels`.
+        // Closes files that came already. For files that come later see `forget_abandoned`.
         self.mailbox.forget(number);
         if quarantined > self.quarantine.load(Ordering::Relaxed) {
             // The server may be alive, and take more of what was posted.
@@ -208,7 +208,7 @@ impl Frees for ClientEnd {
         };
         let inside = self.lock();
         let freed = match self.linkage(number).free() {
-            Delivered::Watched => self.vigil.take(number).map(Freed::Task),
+            Delivered::Watched => self.waker_table.take(number).map(Freed::Task),
             Delivered::Taken(who) => who.map(Freed::Thread),
             _ => None,
         };
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn who_abandons_a_call_that_is_over_frees_no_other_over_its_slot() {
+    fn abandoning_a_finished_call_frees_no_later_call_of_its_slot() {
         let ((end, _theirs), abandon) = (end(), Abandon::new());
         let lease = || end.slots.lease(SLOTS).expect("one is free");
         let under_way = UnderWay::new(Some(end.clone() as Arc<dyn Frees>), Some(&abandon), None)
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_takes_nothing_is_told_again_by_one_alarm() {
+    fn a_server_that_takes_nothing_is_told_again_by_one_timer() {
         let (end, theirs) = end();
         while end.mailbox.unwanted(1 << 40) {}
         // Two weak holds are the end's own and its socket's, one is that of a timer. There may be

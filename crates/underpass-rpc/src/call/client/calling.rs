@@ -1,6 +1,6 @@
 //! A call, from the lease of its slot to the wait for its reply.
 
-use super::{ClientEnd, Terms};
+use super::{CallTerms, ClientEnd};
 use crate::call::abandon::UnderWay;
 use crate::call::answer::{Answer, Landing, Results};
 use crate::call::leasing::Leasing;
@@ -31,7 +31,7 @@ impl ClientEnd {
         &self,
         procedure: u16,
         arguments: &A,
-        terms: &Terms,
+        terms: &CallTerms,
         failed: impl FnOnce(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
         let end = self.nearest();
@@ -59,7 +59,7 @@ impl ClientEnd {
         &self,
         procedure: u16,
         arguments: &A,
-        terms: &Terms,
+        terms: &CallTerms,
     ) -> Result<Answer<'_>, Box<CallError>> {
         let (deadline, under_way) = self.bounds_of_thread(terms)?;
         let under_way = under_way.as_ref();
@@ -76,7 +76,7 @@ impl ClientEnd {
         &self,
         procedure: u16,
         arguments: &A,
-        terms: &Terms,
+        terms: &CallTerms,
         deadline: Option<u64>,
         under_way: Option<&UnderWay>,
     ) -> Result<Sent, Box<CallError>> {
@@ -104,7 +104,7 @@ impl ClientEnd {
         answer: &mut Answer<'_>,
         landing: Option<&Landing>,
         noted: Option<Noted>,
-        terms: &Terms,
+        terms: &CallTerms,
         deadline: Option<u64>,
         under_way: Option<&UnderWay>,
     ) -> Result<(), Box<CallError>> {
@@ -173,7 +173,7 @@ impl ClientEnd {
         &self,
         procedure: u16,
         arguments: &A,
-        terms: &Terms,
+        terms: &CallTerms,
         server_is_away: impl FnOnce(),
     ) -> Option<Sent> {
         let mut cell = Cell::new(0, procedure);
@@ -190,7 +190,7 @@ impl ClientEnd {
         linkage.expect();
         failpoint!("client-linked");
         // A caller that forces a donation waits in another way.
-        let at_ease = || if terms.urgent { None } else { linkage.berth.note() };
+        let at_ease = || if terms.urgent { None } else { linkage.waiter_slot.note() };
         let noted = self.post(inside, &cell, server_is_away, at_ease).flatten();
         linkage.count.out(u64::from(cell.length));
         Some(Sent { slot, noted })
@@ -218,7 +218,7 @@ impl ClientEnd {
         drop(inside);
         failpoint!("client-posted");
         if !away {
-            self.unrung.note();
+            self.unnotified.note();
         }
         if eased.is_none() {
             self.after_post(away.then_some(server_is_away), alone, settled);
@@ -231,7 +231,7 @@ impl ClientEnd {
     #[inline(never)]
     fn after_post(&self, away: Option<impl FnOnce()>, alone: bool, settled: bool) {
         if !alone {
-            self.crowded();
+            self.contended();
         }
         if let Some(server_is_away) = away {
             server_is_away();

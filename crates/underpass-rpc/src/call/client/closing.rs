@@ -2,8 +2,8 @@
 
 use super::ClientEnd;
 use crate::call::linkage::Delivered;
-use crate::call::queue::Who;
-use crate::call::summons::wake_task;
+use crate::call::slot_queue::Who;
+use crate::call::task_wakeup::wake_task;
 use crate::call::waiting::wake;
 use crate::control::news::{Hears, News};
 use crate::error::{CallError, Outcome};
@@ -22,7 +22,7 @@ pub(super) struct Ending {
 
 impl Hears for ClientEnd {
     fn news(&self, news: News) {
-        self.parcels(news.parcels);
+        self.forget_abandoned(news.out_of_band);
         if news.bell || news.gone {
             // What the server answered before it died counts.
             self.poll_all();
@@ -111,7 +111,7 @@ impl ClientEnd {
             drop(inside);
             if unwanted {
                 self.mailbox.forget(number);
-                self.mailbox.annexes().forget(number);
+                self.mailbox.overflow_buffers().forget(number);
             }
         }
     }
@@ -142,7 +142,8 @@ impl ClientEnd {
             if let Delivered::Abandoned = lost {
                 self.back_from_quarantine(number as u16);
             }
-            let task = matches!(lost, Delivered::Watched).then(|| self.vigil.take(number as u16)).flatten();
+            let task =
+                matches!(lost, Delivered::Watched).then(|| self.waker_table.take(number as u16)).flatten();
             drop(inside);
             if let Some(waker) = task {
                 wake_task(waker);

@@ -64,12 +64,12 @@ impl Line for ClientEnd {
     }
 
     fn park(&self, others: bool) -> Option<u32> {
-        self.watch.rest();
+        self.channel_owner.rest();
         (self.slots.leased() > 0).then(|| self.channel.own_attention().park(others))
     }
 
     fn spare(&self) -> Option<u32> {
-        self.watch.rest();
+        self.channel_owner.rest();
         (self.slots.leased() > 0).then(|| self.channel.own_attention().spare())
     }
 
@@ -86,18 +86,18 @@ impl Line for ClientEnd {
     }
 
     fn look(&self) {
-        self.watch.resume();
+        self.channel_owner.resume();
         self.channel.own_attention().look();
         // A kernel thread that sleeps, or that announced its sleep in between, must not lose its
         // doorbell; nor must a task that waits.
         fence(Ordering::SeqCst);
-        if self.sleepers.load(Ordering::SeqCst) > 0 || self.vigil.is_kept() {
+        if self.sleepers.load(Ordering::SeqCst) > 0 || self.waker_table.has_tasks() {
             self.rearm();
         }
     }
 
     fn set_unpolled(&self) {
-        self.aside.store(true, Ordering::Relaxed);
+        self.unpolled.store(true, Ordering::Relaxed);
         self.channel.own_attention().set_unpolled();
     }
 
@@ -107,20 +107,23 @@ impl Line for ClientEnd {
     }
 
     fn leave(&self, own: u32) {
-        self.watch.resume();
+        self.channel_owner.resume();
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
         self.channel.own_attention().look();
         // Another waiter, which may sleep, must not lose its doorbell. It registered before it
         // slept.
         fence(Ordering::SeqCst);
-        if self.sleepers.load(Ordering::SeqCst) > 0 || self.vigil.is_kept() || self.slots.leased() > own {
+        if self.sleepers.load(Ordering::SeqCst) > 0
+            || self.waker_table.has_tasks()
+            || self.slots.leased() > own
+        {
             self.rearm();
         }
     }
 
     fn insists(&self, donated: bool) -> Option<u64> {
         let awaits = self.slots.leased() > 0;
-        let times = || self.insisted.times(self.channel.posted());
+        let times = || self.notify_retries.times(self.channel.posted());
         if !donated && awaits && self.has_untaken() {
             return Some(prompt_patience(times()));
         }
@@ -141,7 +144,7 @@ impl Line for ClientEnd {
         if self.slots.leased() == 0 || !self.has_untaken() {
             return;
         }
-        let times = self.insisted.times(self.channel.posted());
+        let times = self.notify_retries.times(self.channel.posted());
         if self.lag.is_late(self.channel.taken().count(), 1 << times.min(MOST_TIMES)) {
             Line::insist(self);
         }
@@ -152,7 +155,7 @@ impl Line for ClientEnd {
     }
 
     fn knock(&self) {
-        if self.slots.leased() > 0 && self.unrung.take() && self.channel.wake_spare() {
+        if self.slots.leased() > 0 && self.unnotified.take() && self.channel.wake_spare() {
             self.kernel.woke();
         }
     }
@@ -229,7 +232,7 @@ impl Line for ClientEnd {
     fn call(&self) {
         self.owed.settle();
         self.lent.store(false, Ordering::Relaxed);
-        self.insisted.again(self.channel.posted());
+        self.notify_retries.again(self.channel.posted());
         // If the server has no other processor it shares this one, and the kernel divides it.
         if !(self.meeting.defers && self.donate()) {
             self.ring(self.channel.claim());

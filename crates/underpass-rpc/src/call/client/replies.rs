@@ -3,7 +3,7 @@
 use super::ClientEnd;
 use crate::call::answer::{Answer, Landing};
 use crate::call::linkage::{Delivered, Linkage};
-use crate::call::summons::wake_task;
+use crate::call::task_wakeup::wake_task;
 use crate::call::waiting::{Reply, wake, wake_here};
 use crate::dispatch::incoming::Status;
 use std::task::Waker;
@@ -38,7 +38,7 @@ impl ClientEnd {
     /// Out-of-band messages have come for the slots that are bits of `slots`. If their calls were
     /// given up, their files are closed at once: it may take long until a thread polls for these
     /// replies.
-    pub(super) fn parcels(&self, mut slots: u64) {
+    pub(super) fn forget_abandoned(&self, mut slots: u64) {
         while slots != 0 {
             let number = slots.trailing_zeros() as u16;
             slots &= slots - 1;
@@ -210,7 +210,7 @@ impl ClientEnd {
     #[cold]
     fn odd(&self, head: Head, delivered: Option<Delivered>) -> BatchEnd {
         match delivered {
-            Some(Delivered::Watched) => BatchEnd::Task(self.vigil.take(head.slot())),
+            Some(Delivered::Watched) => BatchEnd::Task(self.waker_table.take(head.slot())),
             Some(Delivered::Abandoned) => BatchEnd::Abandoned(head),
             Some(Delivered::Taken(_) | Delivered::Unexpected) | None => {
                 BatchEnd::Malformed("a reply to no call")
@@ -249,7 +249,7 @@ impl ClientEnd {
     /// Announces a sleep on behalf of the threads that sleep already, because a doorbell for them
     /// may have gone to another.
     pub(super) fn rearm(&self) {
-        if self.aside.load(Ordering::Relaxed) || self.vigil.is_kept() {
+        if self.unpolled.load(Ordering::Relaxed) || self.waker_table.has_tasks() {
             self.channel.own_attention().set_unpolled();
         }
         self.channel.own_attention().park(false);

@@ -2,13 +2,13 @@
 //!
 //! The call is sent at the first poll. While the task is polled it looks for its own reply, and
 //! takes those of others. It lets other tasks of its executor run a few times before it relies on
-//! being woken (see `vigil.rs`). Dropping the future abandons the call.
+//! being woken (see `waker_table.rs`). Dropping the future abandons the call.
 
-use super::turn::Turn;
-use super::{ClientEnd, Terms};
+use super::lease_future::LeaseFuture;
+use super::{CallTerms, ClientEnd};
 use crate::call::abandon::UnderWay;
 use crate::call::answer::{Answer, Landing, Results};
-use crate::call::summons::wake_task;
+use crate::call::task_wakeup::wake_task;
 use crate::control::alarm::{self, Alarm};
 use crate::error::CallError;
 use std::pin::Pin;
@@ -30,7 +30,7 @@ impl ClientEnd {
         &self,
         procedure: u16,
         arguments: &A,
-        terms: &Terms,
+        terms: &CallTerms,
         failed: impl FnOnce(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
         let end = self.nearest();
@@ -45,7 +45,7 @@ impl ClientEnd {
         };
         let slot = match slot {
             Some(slot) => slot,
-            None => match Turn::new(end, terms.leasing, deadline, under_way).await {
+            None => match LeaseFuture::new(end, terms.leasing, deadline, under_way).await {
                 Ok(slot) => slot,
                 Err(error) => return Err(failed(*error)),
             },
@@ -91,8 +91,11 @@ impl<'a> Pending<'a> {
     fn look(&self, answer: &Answer<'_>) -> bool {
         let (end, linkage) = (answer.end, answer.linkage());
         let alone = end.slots.leased() == 1;
-        let looks =
-            if alone && self.rounds == 0 && end.meeting.elsewhere && end.vigil.trusts() { LOOKS } else { 1 };
+        let looks = if alone && self.rounds == 0 && end.meeting.elsewhere && end.waker_table.trusts() {
+            LOOKS
+        } else {
+            1
+        };
         (0..looks).any(|look| {
             if look > 0 {
                 std::hint::spin_loop();
@@ -142,7 +145,7 @@ impl<'a> Future for Pending<'a> {
         let (end, number) = (answer.end, answer.number);
         if self.look(answer) {
             if self.rounds <= ROUNDS {
-                end.vigil.found(true);
+                end.waker_table.found(true);
             }
             return self.settled();
         }
@@ -162,7 +165,7 @@ impl<'a> Future for Pending<'a> {
         }
         if self.rounds == ROUNDS {
             self.rounds += 1;
-            end.vigil.found(false);
+            end.waker_table.found(false);
         }
         if !end.watch(number, cx.waker()) {
             return self.settled();

@@ -143,8 +143,8 @@ impl Line for ServerEnd {
     fn knock(&self) {
         // One of the client's processors may be busy with a thread, while another sleeps whose
         // threads wait for replies.
-        if self.unrung.take() {
-            self.knock_now();
+        if self.unnotified.take() {
+            self.wake_spare_now();
         }
     }
 
@@ -156,12 +156,12 @@ impl Line for ServerEnd {
 
     fn retire(&self) {
         self.channel.own_attention().retire();
-        self.unrung.retire();
+        self.unnotified.retire();
     }
 
     fn rests(&self) -> bool {
-        if self.unrung.take_left() {
-            self.knock_now();
+        if self.unnotified.take_left() {
+            self.wake_spare_now();
         }
         self.has_none()
     }
@@ -171,7 +171,7 @@ impl Line for ServerEnd {
             return false;
         }
         self.channel.own_attention().revive();
-        self.unrung.revive();
+        self.unnotified.revive();
         // The next sweep shall find the line used.
         self.seen.store(self.channel.receiving().position().wrapping_sub(1), Ordering::Relaxed);
         true

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_says_it_again_and_again_leaves_one_errand_for_each_call() {
+    fn repeated_cancellations_leave_one_injected_task_for_each_call() {
         let end = end();
         let ((tell, told), (release, released)) = (channel(), channel::<()>());
         // A handler that keeps its processor.
@@ -226,8 +226,8 @@ mod tests {
         end.channel.cancel_word(3).cancel();
         for call in 1..=2 {
             (0..1000).for_each(|_| end.unwanted(1 << 3));
-            assert_eq!(Arc::strong_count(&end.slots), 1 + call, "errands that wait hold on to the slots");
-            assert_eq!((Arc::strong_count(&end), Arc::weak_count(&end)), (1, 2), "and to nothing else");
+            assert_eq!(Arc::strong_count(&end.slots), 1 + call, "tasks that wait hold the slots");
+            assert_eq!((Arc::strong_count(&end), Arc::weak_count(&end)), (1, 2), "and nothing else");
             slot.count.out(0);
         }
         release.send(()).unwrap();

@@ -1,8 +1,8 @@
 //! What a file thread does: it receives, keeps and closes files, and leaves to its closer what may
 //! wait.
 
-use super::{Described, HELD_UP, Job, Kind, LINGER, Message, Outcome, Shared, Then, Was};
-use crate::payload::passed_file::Counted;
+use super::{Described, FileForm, HELD_UP, Job, LINGER, Outcome, ReceivedMessage, SharedQueue, Then, Was};
+use crate::payload::passed_file::CountedFile;
 use std::collections::HashMap;
 use std::io;
 use std::mem;
@@ -12,7 +12,7 @@ use underpass_os::foreign::{Arrived, Closer, ForeignFile, Table};
 
 /// The files of a file thread, none of which leaves its table.
 pub(super) struct FileKeeper<'a> {
-    of: &'a Shared,
+    of: &'a SharedQueue,
     table: Table,
     closer: Option<Closer>,
     /// How long it waits next while the closer is busy.
@@ -24,7 +24,7 @@ pub(super) struct FileKeeper<'a> {
 }
 
 impl<'a> FileKeeper<'a> {
-    pub(super) fn new(of: &'a Shared, table: Table) -> Self {
+    pub(super) fn new(of: &'a SharedQueue, table: Table) -> Self {
         Self { of, table, closer: None, held_up: LINGER, no_dump: None, kept: HashMap::new(), last: 0 }
     }
 
@@ -94,7 +94,7 @@ impl<'a> FileKeeper<'a> {
     }
 
     /// Closes `file`, which counts as unclosed until then.
-    fn close(&mut self, file: ForeignFile, counted: Option<Counted>) {
+    fn close(&mut self, file: ForeignFile, counted: Option<CountedFile>) {
         match self.closer() {
             Some(closer) => closer.close(file, counted),
             None => {
@@ -125,7 +125,7 @@ impl<'a> FileKeeper<'a> {
         for file in files {
             let (is_connection, may_keep_others) = (file.is_connection(), file.may_keep_others());
             let (kind, file) = if file.is_memory() {
-                (Kind::Memory, Given::Away(file))
+                (FileForm::Memory, Given::Away(file))
             } else {
                 let sealed = self.table.seal(&file);
                 // The transit socket holds a copy. If it does not, this may be the last.
@@ -149,15 +149,15 @@ impl<'a> FileKeeper<'a> {
                 Given::Kept(number) => self.table.reach(&self.kept[number]),
             })
             .collect();
-        let message = Message { bytes, cut, lost_files, sender, files: Vec::new() };
+        let message = ReceivedMessage { bytes, cut, lost_files, sender, files: Vec::new() };
         let outcome = Outcome::Received { message: Ok(message), files: described, then };
         self.of.tell(&self.table, outcome, &given);
     }
 
-    fn keep(&mut self, envelope: ForeignFile) -> (Kind, Given) {
+    fn keep(&mut self, envelope: ForeignFile) -> (FileForm, Given) {
         self.last += 1;
         self.kept.insert(self.last, envelope);
-        (Kind::Sealed(self.last), Given::Kept(self.last))
+        (FileForm::Sealed(self.last), Given::Kept(self.last))
     }
 }
 

@@ -6,46 +6,50 @@ use crate::payload::passed_file::PassedFiles;
 use std::io;
 use std::os::fd::OwnedFd;
 use underpass_channel::layout::{FILES, SLOTS};
-use underpass_os::Blob;
+use underpass_os::PayloadFile;
 
 /// The files of a message, and where its bytes lie.
 #[derive(Debug)]
-pub(crate) struct Parcel<Files = Vec<OwnedFd>> {
-    pub(crate) bytes: Lie,
+pub(crate) struct OutOfBand<Files = Vec<OwnedFd>> {
+    pub(crate) bytes: BytesLocation,
     pub(crate) files: Files,
 }
 
 /// Where the bytes of the message lie, and how many there are.
 #[derive(Debug)]
-pub(crate) enum Lie {
+pub(crate) enum BytesLocation {
     /// In the slot's A-stack.
     Stack(u64),
     /// In a payload file.
-    Blob(Blob, u64),
+    PayloadFile(PayloadFile, u64),
     /// In the slot's overflow buffer.
-    Annex(u64),
+    OverflowBuffer(u64),
     /// In a new overflow buffer: its file, its number and the number of bytes.
-    NewAnnex(OwnedFd, u16, u64),
+    NewOverflowBuffer(OwnedFd, u16, u64),
 }
 
 /// What came out of band for a slot.
 #[derive(Debug)]
 pub(crate) enum Came {
-    Parcel(Parcel<PassedFiles>),
+    OutOfBand(OutOfBand<PassedFiles>),
     /// An announcement came, but this domain had no room for its files.
     NoFile,
     /// It did not come in time: another file of the same user holds up the thread that receives it.
     Late,
 }
 
-impl Parcel<PassedFiles> {
+impl OutOfBand<PassedFiles> {
     /// How many open files it holds.
     pub(crate) fn count(&self) -> usize {
-        self.files.len() + usize::from(matches!(self.bytes, Lie::Blob(..) | Lie::NewAnnex(..)))
+        self.files.len()
+            + usize::from(matches!(
+                self.bytes,
+                BytesLocation::PayloadFile(..) | BytesLocation::NewOverflowBuffer(..)
+            ))
     }
 }
 
-impl Parcel {
+impl OutOfBand {
     /// The announcement to send with it.
     pub(crate) fn announcement(&self, slot: u16) -> io::Result<Control> {
         let files = self.files.len();
@@ -54,12 +58,14 @@ impl Parcel {
             return Err(io::Error::other(why));
         }
         let (lies, length) = match &self.bytes {
-            Lie::Stack(length) => (Lies::Stack, *length),
-            Lie::Blob(_, length) => (Lies::Blob, *length),
-            Lie::Annex(length) => (Lies::Annex, *length),
-            Lie::NewAnnex(_, number, length) => (Lies::NewAnnex(*number), *length),
+            BytesLocation::Stack(length) => (Lies::Stack, *length),
+            BytesLocation::PayloadFile(_, length) => (Lies::PayloadFile, *length),
+            BytesLocation::OverflowBuffer(length) => (Lies::OverflowBuffer, *length),
+            BytesLocation::NewOverflowBuffer(_, number, length) => {
+                (Lies::NewOverflowBuffer(*number), *length)
+            }
         };
-        Ok(Control::Parcel { slot, files: files as u16, lies, length })
+        Ok(Control::OutOfBand { slot, files: files as u16, lies, length })
     }
 }
 
@@ -67,7 +73,7 @@ impl Came {
     /// How many open files it holds here.
     pub(crate) fn held(&self) -> usize {
         match self {
-            Self::Parcel(parcel) => parcel.count(),
+            Self::OutOfBand(out_of_band) => out_of_band.count(),
             Self::NoFile | Self::Late => 0,
         }
     }
@@ -81,7 +87,7 @@ impl Came {
         lies: Lies,
         length: u64,
     ) -> Option<Self> {
-        let beside = matches!(lies, Lies::Blob | Lies::NewAnnex(_));
+        let beside = matches!(lies, Lies::PayloadFile | Lies::NewOverflowBuffer(_));
         let announced = usize::from(announced) + usize::from(beside);
         match lost {
             true if files.len() < announced && announced <= FILES + 1 => return Some(Self::NoFile),
@@ -89,12 +95,16 @@ impl Came {
             _ => return None,
         }
         let bytes = match lies {
-            Lies::Blob => Lie::Blob(Blob::adopt(files.take_memory()?).ok()?, length),
-            Lies::Stack => Lie::Stack(length),
-            Lies::Annex => Lie::Annex(length),
-            Lies::NewAnnex(number) => Lie::NewAnnex(files.take_memory()?, number, length),
+            Lies::PayloadFile => {
+                BytesLocation::PayloadFile(PayloadFile::adopt(files.take_memory()?).ok()?, length)
+            }
+            Lies::Stack => BytesLocation::Stack(length),
+            Lies::OverflowBuffer => BytesLocation::OverflowBuffer(length),
+            Lies::NewOverflowBuffer(number) => {
+                BytesLocation::NewOverflowBuffer(files.take_memory()?, number, length)
+            }
         };
-        Some(Self::Parcel(Parcel { bytes, files }))
+        Some(Self::OutOfBand(OutOfBand { bytes, files }))
     }
 }
 
@@ -105,7 +115,7 @@ impl Came {
 /// slot both kinds come in the same order, each over its own way, and both are counted. If nobody
 /// waits for a message, its out-of-band part is thus not mistaken for that of the next message.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingOutOfBand {
     places: Box<[Place]>,
     /// Overflow buffers that were offered for results: slot, number and file.
     offered: Vec<(u16, u16, OwnedFd)>,
@@ -132,13 +142,13 @@ impl Place {
     }
 }
 
-impl Default for Waiting {
+impl Default for PendingOutOfBand {
     fn default() -> Self {
         Self { places: (0..SLOTS).map(|_| Place::default()).collect(), offered: Vec::new() }
     }
 }
 
-impl Waiting {
+impl PendingOutOfBand {
     /// Stores what came for `slot`, in place of what came before. Returns `false` if there is no
     /// such slot. If more than `most` files would wait then, the new files are closed.
     pub(crate) fn put(&mut self, slot: u16, came: Came, most: usize) -> bool {
@@ -235,7 +245,7 @@ mod tests {
     use super::*;
 
     fn memory_file() -> OwnedFd {
-        Blob::create("test").unwrap().as_fd().try_clone_to_owned().unwrap()
+        PayloadFile::create("test").unwrap().as_fd().try_clone_to_owned().unwrap()
     }
 
     fn files(count: usize) -> PassedFiles {
@@ -246,12 +256,12 @@ mod tests {
         files(1)
     }
 
-    fn parcel(count: usize) -> Came {
+    fn out_of_band(count: usize) -> Came {
         Came::of(files(count), false, count as u16, Lies::Stack, 0).unwrap()
     }
 
     #[test]
-    fn what_is_not_as_announced_is_no_parcel() {
+    fn what_is_not_as_announced_is_no_out_of_band_message() {
         for (announced, came, lost) in
             [(0, 1, false), (2, 1, false), (1, 2, false), (0, 0, true), (1, 1, true)]
         {
@@ -260,48 +270,50 @@ mod tests {
                 "{announced} {came} {lost}"
             );
         }
-        assert!(Came::of(memory(), false, 0, Lies::NewAnnex(1), 0).is_some_and(|came| came.held() == 1));
+        assert!(
+            Came::of(memory(), false, 0, Lies::NewOverflowBuffer(1), 0).is_some_and(|came| came.held() == 1)
+        );
         assert!(Came::of(files(FILES + 1), false, FILES as u16 + 1, Lies::Stack, 0).is_none(), "too many");
         assert!(Came::of(files(0), true, u16::MAX, Lies::Stack, 0).is_none(), "far too many");
         assert!(matches!(Came::of(files(1), true, 2, Lies::Stack, 0), Some(Came::NoFile)));
-        assert_eq!(parcel(FILES).held(), FILES);
+        assert_eq!(out_of_band(FILES).held(), FILES);
     }
 
     #[test]
     fn files_that_wait_are_bounded() {
-        let mut waiting = Waiting::default();
-        assert!(!waiting.put(SLOTS as u16, parcel(0), 8));
-        assert!(waiting.put(0, parcel(4), 8) && waiting.put(1, parcel(4), 8));
-        assert!(waiting.put(2, parcel(1), 8));
+        let mut waiting = PendingOutOfBand::default();
+        assert!(!waiting.put(SLOTS as u16, out_of_band(0), 8));
+        assert!(waiting.put(0, out_of_band(4), 8) && waiting.put(1, out_of_band(4), 8));
+        assert!(waiting.put(2, out_of_band(1), 8));
         assert!(matches!(waiting.take(2), Some(Came::NoFile)), "closed, and its call told");
         // In place of others, which are closed.
-        assert!(waiting.put(1, parcel(3), 8) && waiting.put(2, parcel(1), 8));
-        assert!(matches!(waiting.take(2), Some(Came::Parcel(_))));
+        assert!(waiting.put(1, out_of_band(3), 8) && waiting.put(2, out_of_band(1), 8));
+        assert!(matches!(waiting.take(2), Some(Came::OutOfBand(_))));
         assert!(waiting.take(2).is_none());
     }
 
     #[test]
-    fn a_parcel_that_nobody_waits_for_is_not_that_of_the_next_message() {
-        let mut waiting = Waiting::default();
+    fn an_out_of_band_message_that_nobody_waits_for_is_not_that_of_the_next_message() {
+        let mut waiting = PendingOutOfBand::default();
         let held = |came: Option<Came>| came.map(|came| came.held());
         // Its message is seen first, while more may still come over the socket.
         assert!(waiting.discard(1, true).is_none());
-        assert!(waiting.put(1, parcel(1), 8) && waiting.take(1).is_none());
-        assert!(waiting.put(1, parcel(2), 8));
+        assert!(waiting.put(1, out_of_band(1), 8) && waiting.take(1).is_none());
+        assert!(waiting.put(1, out_of_band(2), 8));
         assert_eq!(held(waiting.take(1)), Some(2));
         // It is forgotten before its message is seen.
-        assert!(waiting.put(1, parcel(3), 8));
+        assert!(waiting.put(1, out_of_band(3), 8));
         assert_eq!((held(waiting.forget(1)), held(waiting.discard(1, true))), (Some(3), None));
-        assert!(waiting.put(1, parcel(4), 8));
+        assert!(waiting.put(1, out_of_band(4), 8));
         assert_eq!(held(waiting.take(1)), Some(4));
         // Nothing more comes over the socket: a liar's message, for which nobody waits.
-        assert!(waiting.discard(1, false).is_none() && waiting.put(1, parcel(5), 8));
+        assert!(waiting.discard(1, false).is_none() && waiting.put(1, out_of_band(5), 8));
         assert_eq!(held(waiting.discard(1, false)), Some(5));
     }
 
     #[test]
-    fn the_last_annex_that_was_offered_waits() {
-        let mut waiting = Waiting::default();
+    fn the_last_overflow_buffer_that_was_offered_waits() {
+        let mut waiting = PendingOutOfBand::default();
         assert!(waiting.offer(3, 1, memory(), false, 8) && waiting.offer(3, 2, memory(), false, 8));
         assert!(waiting.offer(4, 1, memory(), false, 1), "closed");
         assert!(waiting.take_offer(4).is_none());

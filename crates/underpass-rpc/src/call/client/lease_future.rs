@@ -3,7 +3,7 @@
 use super::ClientEnd;
 use crate::call::abandon::UnderWay;
 use crate::call::leasing::Leasing;
-use crate::call::summons::{Summons, wake_task};
+use crate::call::task_wakeup::{TaskWakeup, wake_task};
 use crate::control::alarm::Alarm;
 use crate::error::{CallError, Outcome};
 use std::pin::Pin;
@@ -14,17 +14,17 @@ use underpass_os::clock;
 
 /// Its output is a slot, or the reason why there is none. If it is dropped before its end, the next
 /// waiter is served.
-pub(super) struct Turn<'a> {
+pub(super) struct LeaseFuture<'a> {
     end: &'a ClientEnd,
     leasing: Leasing,
     deadline: Option<u64>,
     under_way: Option<&'a UnderWay>,
     /// Its place in the queue, once it has had one.
-    place: Option<Arc<Summons>>,
+    place: Option<Arc<TaskWakeup>>,
     alarm: Option<Alarm>,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> LeaseFuture<'a> {
     pub(super) fn new(
         end: &'a ClientEnd,
         leasing: Leasing,
@@ -45,7 +45,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Enters the queue and then tries to lease. This order matters: see
-    /// [`Queue`](crate::call::queue::Queue).
+    /// [`SlotQueue`](crate::call::slot_queue::SlotQueue).
     fn enter(&mut self, cx: &Context<'_>) -> Option<Slot> {
         let called = self.place.take().is_some();
         self.place = Some(self.end.queue.enter_task(called, self.leasing.most, cx.waker()));
@@ -64,7 +64,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-impl Future for Turn<'_> {
+impl Future for LeaseFuture<'_> {
     type Output = Result<Slot, Box<CallError>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -100,7 +100,7 @@ impl Future for Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for LeaseFuture<'_> {
     fn drop(&mut self) {
         self.leave();
     }

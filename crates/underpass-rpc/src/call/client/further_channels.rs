@@ -8,10 +8,10 @@
 //! channel. All channels of a binding share its socket and its end.
 
 use super::ClientEnd;
-use crate::call::desk::{DESKS, desk};
+use crate::call::thread_index::{THREAD_INDEXES, thread_index};
 use crate::control::clerk::clerk;
 use crate::counters::{Counted, Counters};
-use crate::payload::annexes::Annexes;
+use crate::payload::overflow_buffers::OverflowBuffers;
 use crate::payload::passed_file::PassedFiles;
 use std::io;
 use std::os::fd::AsFd;
@@ -25,7 +25,7 @@ use underpass_threads::critical;
 pub(super) struct Further {
     /// For each thread index the channel that it uses, 1 for the first. It is 0 if the thread has
     /// never been seen to contend: then it uses the first.
-    places: [AtomicU32; DESKS],
+    places: [AtomicU32; THREAD_INDEXES],
     ends: [OnceLock<Arc<ClientEnd>>; CHANNELS - 1],
     plan: Mutex<Plan>,
 }
@@ -48,7 +48,7 @@ struct Plan {
 impl Further {
     fn new() -> Self {
         Self {
-            places: [const { AtomicU32::new(0) }; DESKS],
+            places: [const { AtomicU32::new(0) }; THREAD_INDEXES],
             ends: [const { OnceLock::new() }; CHANNELS - 1],
             plan: Mutex::new(Plan {
                 users: [0; CHANNELS],
@@ -65,48 +65,48 @@ impl Further {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn place(&self, desk: usize) -> usize {
+    fn place(&self, thread_index: usize) -> usize {
         // Relaxed: which channel a caller uses is a matter of speed.
-        self.places[desk].load(Ordering::Relaxed) as usize
+        self.places[thread_index].load(Ordering::Relaxed) as usize
     }
 
     /// The further channel of the caller's activation, if it has one.
     #[inline(never)]
     fn of_caller(&self) -> Option<&ClientEnd> {
-        self.end(self.place(desk()))
+        self.end(self.place(thread_index()))
     }
 
     fn end(&self, place: usize) -> Option<&ClientEnd> {
         self.ends.get(place.checked_sub(2)?)?.get().map(|end| &**end)
     }
 
-    /// Moves thread `desk`, which contends with `other`, to the channel with the fewest users, if
-    /// that helps. Returns whether another channel is to be asked for.
-    fn divide(&self, plan: &mut Plan, desk: usize, other: usize) -> bool {
-        for desk in [desk, other] {
-            if self.place(desk) == 0 {
-                self.places[desk].store(1, Ordering::Relaxed);
+    /// Moves thread `thread_index`, which contends with `other`, to the channel with the fewest
+    /// users, if that helps. Returns whether another channel is to be asked for.
+    fn divide(&self, plan: &mut Plan, thread_index: usize, other: usize) -> bool {
+        for thread_index in [thread_index, other] {
+            if self.place(thread_index) == 0 {
+                self.places[thread_index].store(1, Ordering::Relaxed);
                 plan.users[0] += 1;
             }
         }
-        let from = self.place(desk) - 1;
+        let from = self.place(thread_index) - 1;
         let to = (0..plan.open).min_by_key(|&channel| plan.users[channel]).unwrap_or(from);
         if plan.users[to] + 1 < plan.users[from] {
             plan.users[from] -= 1;
             plan.users[to] += 1;
-            self.places[desk].store(to as u32 + 1, Ordering::Relaxed);
+            self.places[thread_index].store(to as u32 + 1, Ordering::Relaxed);
             return false;
         }
         let wanted = plan.users[from] > 1 && plan.open < CHANNELS && plan.asker.is_none() && !plan.ended;
         if wanted {
-            plan.asker = Some(desk);
+            plan.asker = Some(thread_index);
         }
         wanted
     }
 
     /// The threads with a place in `channel`, 0 for the first.
     fn users(&self, channel: usize) -> impl Iterator<Item = usize> {
-        (0..DESKS).filter(move |&desk| self.place(desk) == channel + 1)
+        (0..THREAD_INDEXES).filter(move |&thread_index| self.place(thread_index) == channel + 1)
     }
 }
 
@@ -120,9 +120,9 @@ impl ClientEnd {
         }
     }
 
-    /// Whether thread `desk` may call over this channel although it has no place in any.
-    pub(super) fn may_be_used_by(&self, desk: usize) -> bool {
-        self.further.get().is_some_and(|further| further.place(desk) == 0)
+    /// Whether thread `thread_index` may call over this channel although it has no place in any.
+    pub(super) fn may_be_used_by(&self, thread_index: usize) -> bool {
+        self.further.get().is_some_and(|further| further.place(thread_index) == 0)
     }
 
     /// The further ends. Of the first end.
@@ -139,13 +139,13 @@ impl ClientEnd {
         self.further_ends().fold(Counted::counters(self), |sum, end| sum.plus(&Counted::counters(end)))
     }
 
-    /// Threads `desk` and `other` contend for a channel. Of the first end.
-    pub(super) fn relieve(&self, desk: usize, other: usize) {
+    /// Threads `thread_index` and `other` contend for a channel. Of the first end.
+    pub(super) fn relieve(&self, thread_index: usize, other: usize) {
         let further = self.further.get_or_init(|| Box::new(Further::new()));
         let held = critical();
         // Another thread divides the channels already.
         let Ok(mut plan) = further.plan.try_lock() else { return };
-        let ask = further.divide(&mut plan, desk, other);
+        let ask = further.divide(&mut plan, thread_index, other);
         self.settle(further, &plan);
         drop(plan);
         drop(held);
@@ -159,8 +159,8 @@ impl ClientEnd {
     fn settle(&self, further: &Further, plan: &Plan) {
         for channel in 0..plan.open {
             let end = further.end(channel + 1).unwrap_or(self);
-            end.watch.appoint(further.users(channel));
-            end.crowd.reset();
+            end.channel_owner.appoint(further.users(channel));
+            end.contention.reset();
         }
     }
 
@@ -196,7 +196,7 @@ impl ClientEnd {
     }
 
     fn add(&self, further: &Further, number: u8, channel: Channel) {
-        let mailbox = self.mailbox.another(number, Annexes::default());
+        let mailbox = self.mailbox.another(number, OverflowBuffers::default());
         let end = Self::beside(Some(self.own.clone()), channel, mailbox, self.meeting);
         end.quarantine.store(self.quarantine.load(Ordering::Relaxed), Ordering::Relaxed);
         let Ok(clerk) = clerk() else { return };
@@ -213,8 +213,8 @@ impl ClientEnd {
         };
         plan.keys.push(key);
         plan.open += 1;
-        if let Some(desk) = asker {
-            further.divide(&mut plan, desk, desk);
+        if let Some(thread_index) = asker {
+            further.divide(&mut plan, thread_index, thread_index);
         }
         self.settle(further, &plan);
         drop(plan);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn who_contends_gets_a_channel_of_its_own() {
+    fn a_contending_thread_gets_a_channel_of_its_own() {
         let further = Further::new();
         let mut plan = open(&further, 1);
         assert!(further.divide(&mut plan, 3, 5), "another is asked for");
@@ -277,8 +277,8 @@ mod tests {
         let further = Further::new();
         let mut plan = open(&further, CHANNELS);
         for _ in 0..4 {
-            for desk in 0..2 * CHANNELS {
-                assert!(!further.divide(&mut plan, desk, (desk + 1) % (2 * CHANNELS)));
+            for thread_index in 0..2 * CHANNELS {
+                assert!(!further.divide(&mut plan, thread_index, (thread_index + 1) % (2 * CHANNELS)));
             }
         }
         assert!(plan.users.iter().all(|&users| users == 2), "{plan:?}");

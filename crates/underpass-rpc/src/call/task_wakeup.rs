@@ -7,12 +7,12 @@ use underpass_threads::critical;
 
 /// Wakes one task, once.
 #[derive(Debug)]
-pub(crate) struct Summons {
+pub(crate) struct TaskWakeup {
     /// The task's waker, until it is woken.
     waker: Mutex<Option<Waker>>,
 }
 
-impl Summons {
+impl TaskWakeup {
     /// The task has not been woken yet.
     pub(crate) fn new(waker: Waker) -> Self {
         Self { waker: Mutex::new(Some(waker)) }
@@ -74,17 +74,17 @@ mod tests {
     #[test]
     fn the_last_waker_is_woken_once() {
         let [first, last] = [0, 0].map(|n| Arc::new(Count(AtomicU32::new(n))));
-        let summons = Summons::new(first.clone().into());
-        assert!(summons.waits(&last.clone().into()));
-        summons.call();
-        assert!(!summons.waits(&first.clone().into()));
-        summons.call();
+        let wakeup = TaskWakeup::new(first.clone().into());
+        assert!(wakeup.waits(&last.clone().into()));
+        wakeup.call();
+        assert!(!wakeup.waits(&first.clone().into()));
+        wakeup.call();
         assert_eq!([&first, &last].map(|count| count.0.load(Ordering::Relaxed)), [0, 1]);
         assert_eq!([first, last].map(|count| Arc::strong_count(&count)), [1, 1], "no waker is left");
     }
 
     #[test]
-    fn a_waker_that_panics_is_its_own_affair() {
+    fn a_panic_of_a_waker_goes_no_further() {
         struct Rude;
         impl Wake for Rude {
             fn wake(self: Arc<Self>) {

@@ -1,9 +1,9 @@
 //! The wakers of tasks that wait for replies, and how the clerk gets to deliver these replies.
 //!
 //! A task polls for its reply while its executor polls it. Before it returns to the executor it
-//! stores its waker here, and *arms* the channel: the attention then says `ASIDE`, so that the next
-//! reply rings the doorbell over the socket, where the clerk hears it. The steps and their proof
-//! are in `underpass-channel/src/README.md`, *Tasks*.
+//! stores its waker here, and *arms* the channel: the attention then says `UNPOLLED`, so that the
+//! next reply rings the doorbell over the socket, where the clerk hears it. The steps and their
+//! proof are in `underpass-channel/src/README.md`, *Tasks*.
 
 use super::ClientEnd;
 use std::sync::{Arc, OnceLock};
@@ -24,23 +24,23 @@ use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 /// | `paid` | tasks: a hint |
 /// | `insists` | the thread that sets the clerk's timer, and the clerk |
 #[derive(Debug, Default)]
-pub(super) struct Vigil {
+pub(super) struct WakerTable {
     /// How many tasks wait for the doorbell: for replies, or for a slot.
     tasks: AtomicU32,
     /// One for each slot. Set while its linkage record says that a task waits.
     wakers: OnceLock<Box<[TryLock<Option<Waker>>]>>,
     paid: AtomicU32,
     /// A timer is set, at which the clerk wakes the server if it has not answered.
-    insists: AtomicBool,
+    notifies_again: AtomicBool,
 }
 
 /// After so many vain polls by tasks, one after the other, tasks don't poll in a row for a while.
 const TRUST: u32 = 4;
 
-impl Vigil {
+impl WakerTable {
     /// Whether any task waits for the doorbell. A thread that has cleared the bits of the attention
     /// calls this after a fence.
-    pub(super) fn is_kept(&self) -> bool {
+    pub(super) fn has_tasks(&self) -> bool {
         // SYNC with `tasks` fetch_add in `begin`, by the fences on both sides.
         self.tasks.load(Ordering::SeqCst) > 0
     }
@@ -89,7 +89,7 @@ impl ClientEnd {
     /// Stores `waker`, to be woken when the call of this slot is settled. Returns `false` if it is
     /// settled already.
     pub(super) fn watch(&self, number: u16, waker: &Waker) -> bool {
-        let place = self.vigil.waker(number);
+        let place = self.waker_table.waker(number);
         // The user's code runs outside the lock: the clone of the waker here, and the drop of the
         // one that it replaces.
         let mut waker = Some(waker.clone());
@@ -100,7 +100,7 @@ impl ClientEnd {
                 std::mem::swap(&mut *kept, &mut waker);
             }
             if first {
-                self.vigil.begin();
+                self.waker_table.begin();
             }
         }
         drop(inside);
@@ -111,7 +111,7 @@ impl ClientEnd {
     pub(super) fn unwatch(&self, number: u16) {
         let inside = self.lock();
         let watched = self.linkage(number).unwatch();
-        let waker = watched.then(|| self.vigil.take(number)).flatten();
+        let waker = watched.then(|| self.waker_table.take(number)).flatten();
         drop(inside);
         drop(waker);
     }
@@ -119,13 +119,13 @@ impl ClientEnd {
     /// A task waits for a slot. Replies concern it too, because they free slots.
     pub(super) fn attend(&self) {
         let _inside = self.lock();
-        self.vigil.begin();
+        self.waker_table.begin();
     }
 
     /// The task waits for a slot no more.
     pub(super) fn attended(&self) {
         let _inside = self.lock();
-        self.vigil.end();
+        self.waker_table.end();
     }
 
     /// *Arm, W2 and W3:* to be called after `watch` or `attend`. The clerk is told of replies that
@@ -135,7 +135,7 @@ impl ClientEnd {
         // they have cleared the bit.
         fence(Ordering::SeqCst);
         let attention = self.channel.own_attention();
-        // Whoever sets `ASIDE` drains the ring afterwards. Whoever clears it asks the clerk to
+        // Whoever sets `UNPOLLED` drains the ring afterwards. Whoever clears it asks the clerk to
         // drain it.
         if !attention.is_unpolled() {
             attention.set_unpolled();
@@ -145,7 +145,7 @@ impl ClientEnd {
         }
         Line::knock(self);
         if self.may_be_held_up() {
-            self.insist_in_time();
+            self.notify_again_in_time();
         }
     }
 
@@ -158,43 +158,43 @@ impl ClientEnd {
     /// The server's procedures may hold up our calls. If the server does not answer, the clerk
     /// wakes it again, as a sleeper would (N10).
     #[cold]
-    fn insist_in_time(&self) {
-        // SYNC with the store in `insist_now`: whichever comes first has set the timer.
-        if !self.vigil.insists.swap(true, Ordering::AcqRel) {
-            self.insist_after(self.has_untaken());
+    fn notify_again_in_time(&self) {
+        // SYNC with the store in `notify_again_now`: whichever comes first has set the timer.
+        if !self.waker_table.notifies_again.swap(true, Ordering::AcqRel) {
+            self.notify_again_after_pause(self.has_untaken());
         }
     }
 
     /// Sets the timer. The delay is short if the timer is for calls that were not taken.
-    fn insist_after(&self, untaken: bool) {
-        let times = self.insisted.times(self.channel.posted());
+    fn notify_again_after_pause(&self, untaken: bool) {
+        let times = self.notify_retries.times(self.channel.posted());
         let after = if untaken { prompt_patience(times) } else { patience(times) };
         let own = self.own.clone();
         crate::control::alarm::set(clock::now_ns() + after, move || {
             if let Some(own) = own.upgrade() {
-                Self::insist_now(&own, untaken);
+                Self::notify_again_now(&own, untaken);
             }
         });
     }
 
     /// The timer has fired.
-    fn insist_now(own: &Arc<Self>, untaken: bool) {
-        let insists = Line::insists(&**own, false).is_some() && own.vigil.is_kept();
+    fn notify_again_now(own: &Arc<Self>, untaken: bool) {
+        let insists = Line::insists(&**own, false).is_some() && own.waker_table.has_tasks();
         match insists && own.may_be_held_up() {
             // The calls for which the timer was set have been taken. It is set again for the
             // others.
-            true if untaken && !own.has_untaken() => own.insist_after(false),
+            true if untaken && !own.has_untaken() => own.notify_again_after_pause(false),
             true => {
                 Line::insist(&**own);
-                own.insist_after(own.has_untaken());
+                own.notify_again_after_pause(own.has_untaken());
             }
             false => {
-                own.vigil.insists.store(false, Ordering::Release);
+                own.waker_table.notifies_again.store(false, Ordering::Release);
                 // SYNC with `tasks` fetch_add in `begin`, and the fence in `arm`: a task that came
                 // meanwhile and found the timer set is seen here.
                 fence(Ordering::SeqCst);
-                if own.vigil.is_kept() && own.may_be_held_up() {
-                    own.insist_in_time();
+                if own.waker_table.has_tasks() && own.may_be_held_up() {
+                    own.notify_again_in_time();
                 }
             }
         }

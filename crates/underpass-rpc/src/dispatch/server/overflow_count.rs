@@ -14,27 +14,27 @@ impl ServerEnd {
     #[cold]
     pub(super) fn was_large(&self) {
         self.kernel.entered(self.mailbox.entries());
-        self.watch_annexes();
+        self.watch_overflow_buffers();
     }
 
-    fn watch_annexes(&self) {
-        if self.mailbox.annexes().begin_watch() {
+    fn watch_overflow_buffers(&self) {
+        if self.mailbox.overflow_buffers().begin_watch() {
             let own = self.own.clone();
             alarm::set(clock::deadline_ns(AGAIN), move || {
                 if let Some(end) = own.upgrade() {
-                    end.count_annexes();
+                    end.count_overflow_buffers();
                 }
             });
         }
     }
 
-    pub(crate) fn count_annexes(&self) {
+    pub(crate) fn count_overflow_buffers(&self) {
         let free = |slot: u16| {
             let _inside = self.lock.enter();
             !Served::is_busy(&self.slots[usize::from(slot)])
         };
-        if self.mailbox.annexes().count(&self.channel, free) && !self.is_closed() {
-            self.watch_annexes();
+        if self.mailbox.overflow_buffers().count(&self.channel, free) && !self.is_closed() {
+            self.watch_overflow_buffers();
         }
     }
 }

@@ -26,7 +26,7 @@ const NONE: u16 = 0;
 
 /// A mapped overflow buffer, and its bytes of the budget.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct MappedOverflow {
     /// `Some` until it is dropped.
     held: Option<(OverflowBuffer, Room)>,
     /// The peer's user.
@@ -36,16 +36,16 @@ pub(crate) struct Kept {
     last_time: AtomicBool,
 }
 
-impl Kept {
-    fn new(annex: OverflowBuffer, room: Room, user: u32) -> Self {
-        Self { held: Some((annex, room)), user, last_time: AtomicBool::new(false) }
+impl MappedOverflow {
+    fn new(overflow: OverflowBuffer, room: Room, user: u32) -> Self {
+        Self { held: Some((overflow, room)), user, last_time: AtomicBool::new(false) }
     }
 
     fn held(&self) -> &(OverflowBuffer, Room) {
         self.held.as_ref().expect("it is there until it is dropped")
     }
 
-    fn annex(&self) -> &OverflowBuffer {
+    fn overflow(&self) -> &OverflowBuffer {
         &self.held().0
     }
 
@@ -61,7 +61,7 @@ impl Kept {
 
     /// At the server: counts the pages that are there, between two calls.
     fn count(&self) {
-        let resident = self.annex().resident().unwrap_or(self.annex().room());
+        let resident = self.overflow().resident().unwrap_or(self.overflow().room());
         let counted = resident.max(*OVERFLOW_SIZES.start());
         self.room().set(counted as u64);
     }
@@ -69,38 +69,38 @@ impl Kept {
     /// At the server: counts the whole buffer, for a call that may touch all of it. Returns `false`
     /// if there is no room.
     fn count_all(&self) -> bool {
-        self.room().set(self.annex().room() as u64)
+        self.room().set(self.overflow().room() as u64)
     }
 }
 
-impl Drop for Kept {
+impl Drop for MappedOverflow {
     fn drop(&mut self) {
         // Relaxed: the thread that drops the last share has synchronized, through the reference
         // count, with the thread that set it.
         if self.last_time.load(Ordering::Relaxed)
-            && let Some((annex, room)) = self.held.take()
+            && let Some((overflow, room)) = self.held.take()
         {
             // The reading may have made pages resident. They would count for this domain for as
             // long as the client likes, so they are freed. The client can hold the lock that this
             // takes, so another thread does it. The buffer counts until it is done.
             file_thread::run(self.user, move || {
-                annex.give_back();
+                overflow.give_back();
                 drop(room);
             });
         }
     }
 }
 
-impl AsRef<OverflowBuffer> for Kept {
+impl AsRef<OverflowBuffer> for MappedOverflow {
     fn as_ref(&self) -> &OverflowBuffer {
-        self.annex()
+        self.overflow()
     }
 }
 
 /// A buffer with its number.
 #[derive(Clone, Debug)]
 pub(crate) struct Numbered {
-    pub(crate) kept: Arc<Kept>,
+    pub(crate) mapped: Arc<MappedOverflow>,
     pub(crate) number: u16,
 }
 
@@ -154,14 +154,14 @@ impl Place {
         self.common.as_ref().filter(|common| common.number == number)
     }
 
-    fn use_now(&mut self, annex: &Numbered) -> Numbered {
+    fn use_now(&mut self, overflow: &Numbered) -> Numbered {
         (self.used, self.filled) = (true, true);
-        annex.clone()
+        overflow.clone()
     }
 }
 
 /// The overflow buffers of one end.
-pub(crate) struct Annexes {
+pub(crate) struct OverflowBuffers {
     /// This is the server's end.
     maps: bool,
     /// The bytes that all buffers of this budget take, at most `most`. At the server the budget is
@@ -175,7 +175,7 @@ pub(crate) struct Annexes {
     watched: AtomicBool,
 }
 
-impl Default for Annexes {
+impl Default for OverflowBuffers {
     /// Those of a client.
     fn default() -> Self {
         Self {
@@ -189,7 +189,7 @@ impl Default for Annexes {
     }
 }
 
-impl Annexes {
+impl OverflowBuffers {
     /// Those of a server for a client of `user`, who may have `most` bytes of them.
     pub(crate) fn of_server(user: u32, budget: Arc<AtomicU64>, most: u64) -> Self {
         Self { maps: true, budget, most, user, ..Self::default() }
@@ -212,7 +212,7 @@ impl Annexes {
     }
 
     /// The buffer of `slot` that holds the bytes of a message that has come.
-    pub(crate) fn named(&self, channel: &Channel, slot: u16) -> Option<Arc<Kept>> {
+    pub(crate) fn named(&self, channel: &Channel, slot: u16) -> Option<Arc<MappedOverflow>> {
         self.at(slot, |place| {
             let common = if self.maps {
                 self.for_call(place, channel, slot)
@@ -221,7 +221,7 @@ impl Annexes {
                 place.learn(number);
                 place.common(number).cloned()
             };
-            common.map(|common| place.use_now(&common).kept)
+            common.map(|common| place.use_now(&common).mapped)
         })
     }
 
@@ -230,8 +230,8 @@ impl Annexes {
     fn for_call(&self, place: &mut Place, channel: &Channel, slot: u16) -> Option<Numbered> {
         place.is_dropped(channel, slot);
         let common = place.common.clone()?;
-        if !common.kept.count_all() {
-            common.kept.goes_when_read();
+        if !common.mapped.count_all() {
+            common.mapped.goes_when_read();
             place.common = None;
             channel.set_mapped_overflow(slot, NONE);
         }
@@ -250,7 +250,7 @@ impl Annexes {
         self.at(slot, |place| {
             place.learn(number);
             if let Some(common) =
-                place.common(number).filter(|common| common.kept.annex().room() >= size).cloned()
+                place.common(number).filter(|common| common.mapped.overflow().room() >= size).cloned()
             {
                 return Some((place.use_now(&common), None));
             }
@@ -280,7 +280,7 @@ impl Annexes {
             place.learn(number);
             // One at a time: the server may use the offered one whenever it has results for it.
             if place.offered.is_some()
-                || place.common(number).is_some_and(|annex| annex.kept.annex().room() >= size)
+                || place.common(number).is_some_and(|overflow| overflow.mapped.overflow().room() >= size)
             {
                 return None;
             }
@@ -295,10 +295,11 @@ impl Annexes {
         place.offered = None;
         // If there is no memory or file for it, the value goes another way, and an error there
         // reaches the caller.
-        let (annex, file) = OverflowBuffer::create(size).ok()??;
-        let room = Room::take(&self.budget, annex.room() as u64, self.most)?;
+        let (overflow, file) = OverflowBuffer::create(size).ok()??;
+        let room = Room::take(&self.budget, overflow.room() as u64, self.most)?;
         place.last = place.last.checked_add(1).unwrap_or(1);
-        let made = Numbered { kept: Arc::new(Kept::new(annex, room, self.user)), number: place.last };
+        let made =
+            Numbered { mapped: Arc::new(MappedOverflow::new(overflow, room, self.user)), number: place.last };
         place.offered = Some(made.clone());
         Some((made, file))
     }
@@ -314,28 +315,28 @@ impl Annexes {
         slot: u16,
         number: u16,
         file: &OwnedFd,
-    ) -> Result<Option<Arc<Kept>>, DecodeError> {
+    ) -> Result<Option<Arc<MappedOverflow>>, DecodeError> {
         let room = OverflowBuffer::room_in(file.as_fd()).map_err(|_| DecodeError::Truncated)?;
         let Some(taken) = Room::take(&self.budget, room as u64, self.most) else { return Ok(None) };
-        let annex = match OverflowBuffer::adopt(file.as_fd(), room) {
-            Ok(annex) => annex,
+        let overflow = match OverflowBuffer::adopt(file.as_fd(), room) {
+            Ok(overflow) => overflow,
             Err(e) if e.kind() == std::io::ErrorKind::InvalidData => return Err(DecodeError::Truncated),
             // There is no memory to map it. The bytes can still be read from the file.
             Err(_) => return Ok(None),
         };
-        let kept = Arc::new(Kept::new(annex, taken, self.user));
+        let mapped = Arc::new(MappedOverflow::new(overflow, taken, self.user));
         let before = self.at(slot, |place| {
             (place.used, place.filled) = (true, true);
-            place.common.replace(Numbered { kept: kept.clone(), number })
+            place.common.replace(Numbered { mapped: mapped.clone(), number })
         });
         // The client has read all results in the earlier buffer, as this call came after them. The
         // earlier one is released: else a client could have any number of files filled by being
         // read here, and keep them.
         if let Some(before) = before {
-            before.kept.goes_when_read();
+            before.mapped.goes_when_read();
         }
         channel.set_mapped_overflow(slot, number);
-        Ok(Some(kept))
+        Ok(Some(mapped))
     }
 
     /// At the server: a buffer of `slot` for results of `size` bytes. It is the one that the server
@@ -349,16 +350,16 @@ impl Annexes {
     ) -> Option<Numbered> {
         let common = self.at(slot, |place| {
             place.is_dropped(channel, slot);
-            let common = place.common.clone().filter(|common| common.kept.annex().room() >= size)?;
-            common.kept.count_all().then(|| place.use_now(&common))
+            let common = place.common.clone().filter(|common| common.mapped.overflow().room() >= size)?;
+            common.mapped.count_all().then(|| place.use_now(&common))
         });
         if common.is_some() {
             return common;
         }
         let (number, file) = offered()?;
         // A file that no honest client makes is treated as none.
-        let kept = self.map(channel, slot, number, &file).ok()??;
-        (kept.annex().room() >= size).then_some(Numbered { kept, number })
+        let mapped = self.map(channel, slot, number, &file).ok()??;
+        (mapped.overflow().room() >= size).then_some(Numbered { mapped, number })
     }
 
     /// Returns `true` if no timer was set: then the caller sets one.
@@ -398,7 +399,7 @@ impl Annexes {
                 // A call that begins from now on waits for this lock, and counts the whole buffer.
                 if place.common.is_some() && !std::mem::take(&mut place.used) && is_free(slot) {
                     place.is_dropped(channel, slot);
-                    place.common.iter().for_each(|common| common.kept.count());
+                    place.common.iter().for_each(|common| common.mapped.count());
                 }
                 place.common.is_some()
             });
@@ -423,9 +424,9 @@ fn lock(place: &Mutex<Place>) -> MutexGuard<'_, Place> {
     place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl fmt::Debug for Annexes {
+impl fmt::Debug for OverflowBuffers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Annexes").field("bytes", &self.budget).finish_non_exhaustive()
+        f.debug_struct("OverflowBuffers").field("bytes", &self.budget).finish_non_exhaustive()
     }
 }
 
@@ -435,16 +436,16 @@ mod tests {
     use std::sync::mpsc::channel;
 
     #[test]
-    fn an_annex_counts_until_its_pages_were_given_back() {
+    fn an_overflow_buffer_counts_until_its_pages_were_given_back() {
         const USER: u32 = 4_000_000_001;
         // The user's closer hangs, as if over a lock that a peer holds.
         let (free, locked) = channel::<()>();
         file_thread::run(USER, move || _ = locked.recv());
-        let (annex, _file) = OverflowBuffer::create(1).unwrap().unwrap();
-        let (budget, bytes) = (Arc::default(), annex.room() as u64);
-        let kept = Kept::new(annex, Room::take(&budget, bytes, bytes).unwrap(), USER);
-        kept.goes_when_read();
-        drop(kept);
+        let (overflow, _file) = OverflowBuffer::create(1).unwrap().unwrap();
+        let (budget, bytes) = (Arc::default(), overflow.room() as u64);
+        let mapped = MappedOverflow::new(overflow, Room::take(&budget, bytes, bytes).unwrap(), USER);
+        mapped.goes_when_read();
+        drop(mapped);
         assert!(Room::take(&budget, bytes, bytes).is_none(), "its mapping is there still");
         drop(free);
         while Room::take(&budget, bytes, bytes).is_none() {

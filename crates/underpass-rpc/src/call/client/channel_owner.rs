@@ -1,7 +1,7 @@
 //! The activation that alone uses a channel polls it; the others leave its replies to it.
 
 use super::ClientEnd;
-use crate::call::desk::desk;
+use crate::call::thread_index::thread_index;
 use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Of so many passes over the lines, one looks at a channel that is left to its owner.
@@ -14,14 +14,14 @@ const GLANCE: u32 = 64;
 ///
 /// | field | who writes it |
 /// |---|---|
-/// | `keeper` | a thread that divides the channels |
+/// | `thread` | a thread that divides the channels |
 /// | `rests` | the owner |
 /// | `passes`, `seen` | the other activations |
 #[derive(Debug, Default)]
 #[repr(align(128))] // On lines of its own: the others write it, and the owner shall not wait for these lines.
-pub(super) struct Watch {
+pub(super) struct ChannelOwner {
     /// The owner's thread index plus one, or 0.
-    keeper: AtomicU32,
+    thread: AtomicU32,
     /// The owner sleeps, or is about to.
     rests: AtomicBool,
     passes: AtomicU32,
@@ -30,21 +30,21 @@ pub(super) struct Watch {
 }
 
 // Relaxed throughout: hints.
-impl Watch {
+impl ChannelOwner {
     /// The activations of these threads use the channel.
-    pub(super) fn appoint(&self, mut desks: impl Iterator<Item = usize>) {
-        let keeper = match (desks.next(), desks.next()) {
-            (Some(desk), None) => desk as u32 + 1,
+    pub(super) fn appoint(&self, mut thread_indexes: impl Iterator<Item = usize>) {
+        let owner = match (thread_indexes.next(), thread_indexes.next()) {
+            (Some(thread_index), None) => thread_index as u32 + 1,
             _ => 0,
         };
-        self.keeper.store(keeper, Ordering::Relaxed);
+        self.thread.store(owner, Ordering::Relaxed);
         self.rests.store(false, Ordering::Relaxed);
     }
 
     #[inline]
     fn is_mine(&self) -> bool {
-        let keeper = self.keeper.load(Ordering::Relaxed);
-        keeper != 0 && keeper == desk() as u32 + 1
+        let owner = self.thread.load(Ordering::Relaxed);
+        owner != 0 && owner == thread_index() as u32 + 1
     }
 
     /// The caller is about to sleep.
@@ -78,17 +78,17 @@ impl ClientEnd {
     /// Whether the replies of this channel are left to its owner.
     #[inline]
     pub(super) fn is_left(&self) -> bool {
-        self.watch.keeper.load(Ordering::Relaxed) != 0 && self.is_kept()
+        self.channel_owner.thread.load(Ordering::Relaxed) != 0 && self.is_left_to_owner()
     }
 
     #[inline(never)]
-    fn is_kept(&self) -> bool {
-        let watch = &self.watch;
-        if watch.is_mine() || watch.rests.load(Ordering::Relaxed) || self.may_be_used_by(desk()) {
+    fn is_left_to_owner(&self) -> bool {
+        let owner = &self.channel_owner;
+        if owner.is_mine() || owner.rests.load(Ordering::Relaxed) || self.may_be_used_by(thread_index()) {
             return false;
         }
         let receiving = self.channel.receiving();
-        watch.sees_to(|| receiving.pending().then(|| receiving.position()))
+        owner.sees_to(|| receiving.pending().then(|| receiving.position()))
     }
 }
 
@@ -97,25 +97,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_channel_of_one_has_a_keeper() {
-        let watch = Watch::default();
-        assert!(!watch.is_mine());
-        watch.appoint([desk()].into_iter());
-        assert!(watch.is_mine());
-        watch.rest();
-        assert!(watch.rests.load(Ordering::Relaxed));
-        watch.resume();
-        assert!(!watch.rests.load(Ordering::Relaxed));
-        watch.appoint([desk(), desk() + 1].into_iter());
-        assert!(!watch.is_mine());
+    fn a_channel_of_one_thread_has_an_owner() {
+        let owner = ChannelOwner::default();
+        assert!(!owner.is_mine());
+        owner.appoint([thread_index()].into_iter());
+        assert!(owner.is_mine());
+        owner.rest();
+        assert!(owner.rests.load(Ordering::Relaxed));
+        owner.resume();
+        assert!(!owner.rests.load(Ordering::Relaxed));
+        owner.appoint([thread_index(), thread_index() + 1].into_iter());
+        assert!(!owner.is_mine());
     }
 
     #[test]
     fn a_reply_that_stays_is_taken_by_another() {
-        let watch = Watch::default();
-        assert!((0..10 * GLANCE).all(|_| watch.sees_to(|| None)));
-        assert!((0..10 * GLANCE).all(|n| watch.sees_to(|| Some(n))), "they move on");
-        let stays = (0..10 * GLANCE).position(|_| !watch.sees_to(|| Some(7)));
+        let owner = ChannelOwner::default();
+        assert!((0..10 * GLANCE).all(|_| owner.sees_to(|| None)));
+        assert!((0..10 * GLANCE).all(|n| owner.sees_to(|| Some(n))), "they move on");
+        let stays = (0..10 * GLANCE).position(|_| !owner.sees_to(|| Some(7)));
         assert_eq!(stays, Some(2 * GLANCE as usize - 1));
     }
 }

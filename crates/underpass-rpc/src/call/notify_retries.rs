@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// for the calls that it waits for, and doubles its patience each time. A call that is posted
 /// afterwards starts the count anew.
 #[derive(Debug, Default)]
-pub(crate) struct Insisted {
+pub(crate) struct NotifyRetries {
     /// High half: the number of the last message that was posted by the last wake-up. Low half: how
     /// many wake-ups there were since that message.
     last: AtomicU64,
 }
 
 // Relaxed throughout: it decides how long to wait, and nothing else.
-impl Insisted {
+impl NotifyRetries {
     /// How often the peer was woken since the message number `posted`.
     pub(crate) fn times(&self, posted: u32) -> u32 {
         let last = self.last.load(Ordering::Relaxed);
@@ -33,13 +33,13 @@ mod tests {
 
     #[test]
     fn a_new_message_begins_anew() {
-        let insisted = Insisted::default();
-        assert_eq!(insisted.times(1), 0);
-        insisted.again(1);
-        insisted.again(1);
-        assert_eq!(insisted.times(1), 2);
-        assert_eq!(insisted.times(2), 0);
-        insisted.again(2);
-        assert_eq!(insisted.times(2), 1);
+        let notify_retries = NotifyRetries::default();
+        assert_eq!(notify_retries.times(1), 0);
+        notify_retries.again(1);
+        notify_retries.again(1);
+        assert_eq!(notify_retries.times(1), 2);
+        assert_eq!(notify_retries.times(2), 0);
+        notify_retries.again(2);
+        assert_eq!(notify_retries.times(2), 1);
     }
 }

@@ -14,7 +14,7 @@ const LEFT: u32 = 3;
 /// Remembers posts for which the peer was not woken. Before this side sleeps it wakes one of the
 /// peer's spare workers for them.
 #[derive(Debug, Default)]
-pub(crate) struct Unrung {
+pub(crate) struct Unnotified {
     state: AtomicU32,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct Unrung {
 // 1. A thread that sleeps has noted its own posts before.
 // 2. Whoever makes the line dormant issues a heavy barrier between `retire` and its load of what
 //    was noted.
-impl Unrung {
+impl Unnotified {
     /// Notes a post for which the peer was not woken. Returns whether the poster itself has to wake
     /// a spare worker, because the line is dormant.
     #[inline]
@@ -70,19 +70,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_posts_on_a_dormant_line_knocks_by_itself() {
-        let unrung = Unrung::default();
-        assert!(!unrung.note());
-        assert!(unrung.take());
-        assert!(!unrung.take());
-        unrung.retire();
-        assert!(!unrung.take_left());
-        assert!(unrung.note() && unrung.note());
-        unrung.revive();
-        assert!(!unrung.note());
-        unrung.retire();
-        assert!(unrung.take_left(), "what was noted before is seen to once");
-        assert!(!unrung.take_left());
-        assert!(unrung.note());
+    fn a_post_on_a_dormant_line_wakes_a_spare_at_once() {
+        let unnotified = Unnotified::default();
+        assert!(!unnotified.note());
+        assert!(unnotified.take());
+        assert!(!unnotified.take());
+        unnotified.retire();
+        assert!(!unnotified.take_left());
+        assert!(unnotified.note() && unnotified.note());
+        unnotified.revive();
+        assert!(!unnotified.note());
+        unnotified.retire();
+        assert!(unnotified.take_left(), "what was noted before is seen to once");
+        assert!(!unnotified.take_left());
+        assert!(unnotified.note());
     }
 }

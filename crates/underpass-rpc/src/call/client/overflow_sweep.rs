@@ -14,12 +14,12 @@ impl ClientEnd {
     #[cold]
     pub(super) fn was_large(&self) {
         self.kernel.entered(self.mailbox.entries());
-        self.watch_annexes();
+        self.watch_overflow_buffers();
     }
 
     /// Sets a timer for the next sweep of the overflow buffers, unless one is set.
-    pub(crate) fn watch_annexes(&self) {
-        if self.mailbox.annexes().begin_watch() {
+    pub(crate) fn watch_overflow_buffers(&self) {
+        if self.mailbox.overflow_buffers().begin_watch() {
             let own = self.own.clone();
             alarm::set(clock::deadline_ns(IDLE), move || {
                 if let Some(end) = own.upgrade() {
@@ -41,8 +41,8 @@ impl ClientEnd {
             let _inside = self.lock();
             self.slots.is_free(slot)
         };
-        if self.mailbox.annexes().sweep(&self.channel, free) {
-            self.watch_annexes();
+        if self.mailbox.overflow_buffers().sweep(&self.channel, free) {
+            self.watch_overflow_buffers();
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The queue of callers that wait for a free slot: first come, first served, among those that may
 //! lease it.
 
-use crate::call::summons::Summons;
+use crate::call::task_wakeup::TaskWakeup;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
@@ -20,7 +20,7 @@ use underpass_threads::{Latch, Woken, wait_on};
 /// back. So if it finds too many, another caller has leased since, and that caller will give back
 /// in turn.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
+pub(crate) struct SlotQueue {
     waiting: AtomicU32,
     latches: Mutex<VecDeque<Waiter>>,
 }
@@ -36,7 +36,7 @@ struct Waiter {
 #[derive(Clone, Debug)]
 pub(crate) enum Who {
     Thread(Arc<Latch>),
-    Task(Arc<Summons>),
+    Task(Arc<TaskWakeup>),
 }
 
 impl Who {
@@ -51,12 +51,12 @@ impl Who {
     pub(crate) fn call(&self) {
         match self {
             Self::Thread(latch) => latch.open(),
-            Self::Task(summons) => summons.call(),
+            Self::Task(wakeup) => wakeup.call(),
         }
     }
 }
 
-impl Queue {
+impl SlotQueue {
     /// Calls `attempt` until it gives something, and sleeps in between. Fails if `deadline` passes
     /// first, or if the caller's calls are to end. Polls `line` while it waits. The caller wants a
     /// slot while fewer than `most` are leased, which `leased` tells.
@@ -89,15 +89,15 @@ impl Queue {
     /// A task enters the queue. It tries to lease after this, and whenever it is woken. If it was
     /// woken once and found nothing, it is `first`: it goes before all others. `most` as for
     /// [`wait`](Self::wait).
-    pub(crate) fn enter_task(&self, first: bool, most: u32, waker: &Waker) -> Arc<Summons> {
-        let summons = Arc::new(Summons::new(waker.clone()));
-        self.enter(first, Waiter { who: Who::Task(summons.clone()), most });
-        summons
+    pub(crate) fn enter_task(&self, first: bool, most: u32, waker: &Waker) -> Arc<TaskWakeup> {
+        let wakeup = Arc::new(TaskWakeup::new(waker.clone()));
+        self.enter(first, Waiter { who: Who::Task(wakeup.clone()), most });
+        wakeup
     }
 
     /// The task waits no more.
-    pub(crate) fn leave_task(&self, summons: Arc<Summons>, leased: impl Fn() -> u32) {
-        self.leave(&Who::Task(summons), leased);
+    pub(crate) fn leave_task(&self, wakeup: Arc<TaskWakeup>, leased: impl Fn() -> u32) {
+        self.leave(&Who::Task(wakeup), leased);
     }
 
     fn enter(&self, first: bool, waiter: Waiter) {

@@ -2,9 +2,9 @@
 //! band.
 
 use crate::control::mailbox::Mailbox;
-use crate::payload::annexes::{Kept, Numbered};
 use crate::payload::message::Unsent;
-use crate::payload::parcel::{Lie, Parcel};
+use crate::payload::out_of_band::{BytesLocation, OutOfBand};
+use crate::payload::overflow_buffers::{MappedOverflow, Numbered};
 use crate::payload::passed_file::PassedFiles;
 use std::any::Any;
 use std::io;
@@ -14,7 +14,7 @@ use underpass_channel::layout::LARGEST;
 use underpass_channel::{
     Cell, Channel, OverflowSource, PayloadFileSink, PayloadFileSource, PayloadPlace, RegionSource,
 };
-use underpass_os::{Blob, failpoint};
+use underpass_os::{PayloadFile, failpoint};
 use underpass_wire::{DecodeError, Encode, Sink, Source};
 
 /// A sink that takes files as well.
@@ -60,7 +60,7 @@ impl<S: Sink> Sink for Packing<S> {
 /// sends it along; the server uses one that it was offered.
 #[cold]
 #[inline(never)]
-pub(crate) fn fill_aside<T: Encode + ?Sized>(
+pub(crate) fn fill_out_of_band<T: Encode + ?Sized>(
     channel: &Channel,
     mailbox: &Mailbox,
     cell: &mut Cell,
@@ -71,7 +71,7 @@ pub(crate) fn fill_aside<T: Encode + ?Sized>(
         let why = format!("{size} bytes are more than the {LARGEST} that a message can have");
         return Err(Unsent::NoResources(io::Error::other(why)));
     }
-    let parcel = if size <= channel.stack() {
+    let out_of_band = if size <= channel.stack() {
         let mut packing = Packing::new(channel.stack_sink(cell.slot()));
         value.encode(&mut packing);
         let (sink, files) = packing.finish()?;
@@ -79,9 +79,9 @@ pub(crate) fn fill_aside<T: Encode + ?Sized>(
             return Err(Unsent::Inconsistent);
         }
         sink.is_written().map_err(Unsent::NoResources)?;
-        Parcel { bytes: Lie::Stack(size as u64), files }
-    } else if let Some((annex, file)) = annex_for(channel, mailbox, cell.slot(), size) {
-        let mut packing = Packing::new((*annex.kept).as_ref().sink());
+        OutOfBand { bytes: BytesLocation::Stack(size as u64), files }
+    } else if let Some((overflow, file)) = overflow_for(channel, mailbox, cell.slot(), size) {
+        let mut packing = Packing::new((*overflow.mapped).as_ref().sink());
         value.encode(&mut packing);
         let (sink, files) = packing.finish()?;
         if sink.overflowed() {
@@ -94,23 +94,23 @@ pub(crate) fn fill_aside<T: Encode + ?Sized>(
                 cell.length = size as u32;
                 return Ok(());
             }
-            None => Lie::Annex(size as u64),
-            Some(file) => Lie::NewAnnex(file, annex.number, size as u64),
+            None => BytesLocation::OverflowBuffer(size as u64),
+            Some(file) => BytesLocation::NewOverflowBuffer(file, overflow.number, size as u64),
         };
-        Parcel { bytes, files }
+        OutOfBand { bytes, files }
     } else {
-        let blob = Blob::create("underpass-argument").map_err(Unsent::NoResources)?;
-        let mut packing = Packing::new(PayloadFileSink::new(blob));
+        let payload_file = PayloadFile::create("underpass-argument").map_err(Unsent::NoResources)?;
+        let mut packing = Packing::new(PayloadFileSink::new(payload_file));
         value.encode(&mut packing);
         let (sink, files) = packing.finish()?;
-        let (blob, written) = sink.finish().map_err(Unsent::NoResources)?;
+        let (payload_file, written) = sink.finish().map_err(Unsent::NoResources)?;
         if written != size as u64 {
             return Err(Unsent::Inconsistent);
         }
-        Parcel { bytes: Lie::Blob(blob, written), files }
+        OutOfBand { bytes: BytesLocation::PayloadFile(payload_file, written), files }
     };
     failpoint!("file-made");
-    mailbox.pass(cell.slot(), &parcel).map_err(|e| match e.kind() {
+    mailbox.pass(cell.slot(), &out_of_band).map_err(|e| match e.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Unsent::NoPeer,
         _ => Unsent::NoResources(e),
     })?;
@@ -120,24 +120,24 @@ pub(crate) fn fill_aside<T: Encode + ?Sized>(
 }
 
 /// The overflow buffer for `size` bytes over `slot`, and its file if the peer doesn't have it.
-fn annex_for(
+fn overflow_for(
     channel: &Channel,
     mailbox: &Mailbox,
     slot: u16,
     size: usize,
 ) -> Option<(Numbered, Option<OwnedFd>)> {
-    let found = match mailbox.annexes().maps() {
-        true => Some((mailbox.annex_for_reply(channel, slot, size)?, None)),
-        false => mailbox.annexes().for_arguments(channel, slot, size),
+    let found = match mailbox.overflow_buffers().maps() {
+        true => Some((mailbox.overflow_for_reply(channel, slot, size)?, None)),
+        false => mailbox.overflow_buffers().for_arguments(channel, slot, size),
     };
     // The peer may not see what is written into a damaged one.
-    found.filter(|(annex, _)| !(*annex.kept).as_ref().is_damaged())
+    found.filter(|(overflow, _)| !(*overflow.mapped).as_ref().is_damaged())
 }
 
 /// The bytes and files of a value that came out of band, to be decoded. Files that nobody takes are
 /// closed when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Aside<'a> {
+pub(crate) struct OutOfBandSource<'a> {
     bytes: Bytes<'a>,
     files: Option<PassedFiles>,
 }
@@ -145,8 +145,8 @@ pub(crate) struct Aside<'a> {
 #[derive(Debug)]
 enum Bytes<'a> {
     Stack(RegionSource<'a>),
-    Blob(PayloadFileSource),
-    Annex(OverflowSource<Kept>),
+    PayloadFile(PayloadFileSource),
+    OverflowBuffer(OverflowSource<MappedOverflow>),
     /// All bytes were read. The value is dropped with this.
     Over(#[expect(dead_code, reason = "it is dropped")] DroppedLast),
 }
@@ -163,36 +163,42 @@ impl Drop for DroppedLast {
     }
 }
 
-impl<'a> Aside<'a> {
+impl<'a> OutOfBandSource<'a> {
     /// The payload that came for `slot`.
     pub(crate) fn of(
         channel: &'a Channel,
         mailbox: &Mailbox,
         slot: u16,
-        parcel: Parcel<PassedFiles>,
+        out_of_band: OutOfBand<PassedFiles>,
     ) -> Result<Self, DecodeError> {
         let whole = |length| usize::try_from(length).map_err(|_| DecodeError::TooLong);
-        let bytes = match parcel.bytes {
-            Lie::Stack(length) => Bytes::Stack(channel.stack_source(slot, whole(length)?)?),
-            Lie::Blob(blob, length) => {
-                let source = PayloadFileSource::new(blob, length)?;
+        let bytes = match out_of_band.bytes {
+            BytesLocation::Stack(length) => Bytes::Stack(channel.stack_source(slot, whole(length)?)?),
+            BytesLocation::PayloadFile(payload_file, length) => {
+                let source = PayloadFileSource::new(payload_file, length)?;
                 // The next value of its size may come without a file.
-                if !mailbox.annexes().maps() {
+                if !mailbox.overflow_buffers().maps() {
                     mailbox.offer(channel, slot, source.remaining());
                 }
-                Bytes::Blob(source)
+                Bytes::PayloadFile(source)
             }
-            Lie::Annex(length) => Bytes::Annex(in_annex(channel, mailbox, slot, whole(length)?)?),
-            Lie::NewAnnex(..) if !mailbox.annexes().maps() => return Err(DecodeError::Truncated),
-            Lie::NewAnnex(file, number, length) => match mailbox.map_annex(channel, slot, number, &file)? {
-                Some(annex) => Bytes::Annex(OverflowSource::new(annex, whole(length)?)?),
-                None => Bytes::Blob(PayloadFileSource::new(
-                    Blob::adopt(file).map_err(|_| DecodeError::Truncated)?,
-                    length,
-                )?),
-            },
+            BytesLocation::OverflowBuffer(length) => {
+                Bytes::OverflowBuffer(in_overflow(channel, mailbox, slot, whole(length)?)?)
+            }
+            BytesLocation::NewOverflowBuffer(..) if !mailbox.overflow_buffers().maps() => {
+                return Err(DecodeError::Truncated);
+            }
+            BytesLocation::NewOverflowBuffer(file, number, length) => {
+                match mailbox.map_overflow(channel, slot, number, &file)? {
+                    Some(overflow) => Bytes::OverflowBuffer(OverflowSource::new(overflow, whole(length)?)?),
+                    None => Bytes::PayloadFile(PayloadFileSource::new(
+                        PayloadFile::adopt(file).map_err(|_| DecodeError::Truncated)?,
+                        length,
+                    )?),
+                }
+            }
         };
-        Ok(Self { bytes, files: Some(parcel.files) })
+        Ok(Self { bytes, files: Some(out_of_band.files) })
     }
 
     /// No bytes, and `result`, which is dropped with it.
@@ -201,21 +207,21 @@ impl<'a> Aside<'a> {
     }
 
     /// The bytes in the overflow buffer of `slot`.
-    pub(crate) fn in_annex(
+    pub(crate) fn in_overflow(
         channel: &Channel,
         mailbox: &Mailbox,
         slot: u16,
         length: u32,
     ) -> Result<Self, DecodeError> {
-        let bytes = Bytes::Annex(in_annex(channel, mailbox, slot, length as usize)?);
+        let bytes = Bytes::OverflowBuffer(in_overflow(channel, mailbox, slot, length as usize)?);
         Ok(Self { bytes, files: None })
     }
 
     /// The bytes that were not read yet, if they lie in an overflow buffer.
-    pub(crate) fn in_annex_left(&mut self) -> Option<&mut OverflowSource<Kept>> {
+    pub(crate) fn overflow_left(&mut self) -> Option<&mut OverflowSource<MappedOverflow>> {
         match &mut self.bytes {
-            Bytes::Annex(source) => Some(source),
-            Bytes::Stack(_) | Bytes::Blob(_) | Bytes::Over(_) => None,
+            Bytes::OverflowBuffer(source) => Some(source),
+            Bytes::Stack(_) | Bytes::PayloadFile(_) | Bytes::Over(_) => None,
         }
     }
 
@@ -228,30 +234,30 @@ impl<'a> Aside<'a> {
     pub(crate) fn is_damaged(&self) -> bool {
         match &self.bytes {
             Bytes::Stack(source) => source.is_damaged(),
-            Bytes::Blob(_) | Bytes::Over(_) => false,
-            Bytes::Annex(source) => source.is_damaged(),
+            Bytes::PayloadFile(_) | Bytes::Over(_) => false,
+            Bytes::OverflowBuffer(source) => source.is_damaged(),
         }
     }
 }
 
 /// The first `length` bytes of the overflow buffer of `slot`. No honest peer names one that is not
 /// there.
-fn in_annex(
+fn in_overflow(
     channel: &Channel,
     mailbox: &Mailbox,
     slot: u16,
     length: usize,
-) -> Result<OverflowSource<Kept>, DecodeError> {
-    let annex = mailbox.annexes().named(channel, slot).ok_or(DecodeError::Truncated)?;
-    OverflowSource::new(annex, length)
+) -> Result<OverflowSource<MappedOverflow>, DecodeError> {
+    let overflow = mailbox.overflow_buffers().named(channel, slot).ok_or(DecodeError::Truncated)?;
+    OverflowSource::new(overflow, length)
 }
 
-impl Source for Aside<'_> {
+impl Source for OutOfBandSource<'_> {
     fn remaining(&self) -> usize {
         match &self.bytes {
             Bytes::Stack(source) => source.remaining(),
-            Bytes::Blob(source) => source.remaining(),
-            Bytes::Annex(source) => source.remaining(),
+            Bytes::PayloadFile(source) => source.remaining(),
+            Bytes::OverflowBuffer(source) => source.remaining(),
             Bytes::Over(_) => 0,
         }
     }
@@ -259,8 +265,8 @@ impl Source for Aside<'_> {
     fn take(&mut self, out: &mut [u8]) -> Result<(), DecodeError> {
         match &mut self.bytes {
             Bytes::Stack(source) => source.take(out),
-            Bytes::Blob(source) => source.take(out),
-            Bytes::Annex(source) => source.take(out),
+            Bytes::PayloadFile(source) => source.take(out),
+            Bytes::OverflowBuffer(source) => source.take(out),
             Bytes::Over(_) => Err(DecodeError::Truncated),
         }
     }
@@ -268,8 +274,8 @@ impl Source for Aside<'_> {
     fn take_vec(&mut self, len: usize) -> Result<Vec<u8>, DecodeError> {
         match &mut self.bytes {
             Bytes::Stack(source) => source.take_vec(len),
-            Bytes::Blob(source) => source.take_vec(len),
-            Bytes::Annex(source) => source.take_vec(len),
+            Bytes::PayloadFile(source) => source.take_vec(len),
+            Bytes::OverflowBuffer(source) => source.take_vec(len),
             Bytes::Over(_) => Err(DecodeError::Truncated),
         }
     }
