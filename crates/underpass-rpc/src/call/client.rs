@@ -202,8 +202,8 @@ impl ClientEnd {
     }
 
     #[cold]
-    fn ring(&self, bell: Doorbell) {
-        match bell {
+    fn ring(&self, doorbell: Doorbell) {
+        match doorbell {
             Doorbell::Wake => self.channel.wake_peer(),
             Doorbell::Socket => self.mailbox.ring(),
             Doorbell::None => return,

@@ -55,6 +55,17 @@ pub(crate) enum Delivered {
     Unexpected,
 }
 
+/// Whether a task waits for a reply, after it was entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TaskWait {
+    /// The call is settled: the task need not wait.
+    Settled,
+    /// It waits from now on.
+    Begun,
+    /// It waited already.
+    GoesOn,
+}
+
 impl Linkage {
     /// The caller is about to post.
     #[inline]
@@ -144,16 +155,17 @@ impl Linkage {
         Delivered::Watched
     }
 
-    /// A task waits for the reply. Its waker goes into the waker table under the same lock. Returns
-    /// `Some(true)` if the task had no waker there, `Some(false)` if it had one, and nothing if the
-    /// call is settled.
-    pub(crate) fn watch(&self) -> Option<bool> {
-        let before = self.state.load(Ordering::Relaxed);
-        let awaited = matches!(before, EXPECTED | WATCHED);
-        if awaited {
-            self.state.store(WATCHED, Ordering::Relaxed);
+    /// A task waits for the reply, unless it is settled. Its waker goes into the waker table under
+    /// the same lock.
+    pub(crate) fn watch(&self) -> TaskWait {
+        match self.state.load(Ordering::Relaxed) {
+            EXPECTED => {
+                self.state.store(WATCHED, Ordering::Relaxed);
+                TaskWait::Begun
+            }
+            WATCHED => TaskWait::GoesOn,
+            _ => TaskWait::Settled,
         }
-        awaited.then_some(before == EXPECTED)
     }
 
     /// The task polls by itself again. Under the lock. Returns `false` if no task waited: then the
@@ -327,14 +339,14 @@ mod tests {
     #[test]
     fn a_task_is_watched_for_until_its_reply_comes() {
         let linkage = Linkage::default();
-        assert_eq!((linkage.watch(), linkage.unwatch()), (None, false), "there is no call");
+        assert_eq!((linkage.watch(), linkage.unwatch()), (TaskWait::Settled, false), "there is no call");
         linkage.expect();
-        assert_eq!((linkage.watch(), linkage.watch()), (Some(true), Some(false)));
+        assert_eq!((linkage.watch(), linkage.watch()), (TaskWait::Begun, TaskWait::GoesOn));
         assert!(linkage.unwatch() && !linkage.unwatch());
-        assert_eq!(linkage.watch(), Some(true));
+        assert_eq!(linkage.watch(), TaskWait::Begun);
         assert!(matches!(deliver(&linkage, &Cell::new(0, 0)), Delivered::Watched));
         assert!(linkage.is_settled() && !linkage.unwatch());
-        assert_eq!(linkage.watch(), None);
+        assert_eq!(linkage.watch(), TaskWait::Settled);
         assert!(linkage.take().is_some());
         linkage.expect();
         linkage.watch();

@@ -10,6 +10,7 @@ use crate::call::abandon::Abandon;
 use crate::dispatch::server::{ServerEnd, served};
 use std::cell::RefCell;
 use std::fmt;
+use std::mem;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use underpass_os::clock;
@@ -153,17 +154,24 @@ impl fmt::Debug for Cancellation {
     }
 }
 
-/// The call that the thread served before, until dropped.
-pub(crate) struct RestoreCurrent(Option<Option<Current>>);
+/// When it is dropped, the thread serves the call again that it served before.
+pub(crate) struct RestoreCurrent(Before);
+
+/// What a thread served before.
+enum Before {
+    /// Unknown: the thread ends, and has no thread-local values any more.
+    ThreadEnds,
+    Served(Option<Current>),
+}
 
 fn enter(wanted: Cancellation, works: bool) -> RestoreCurrent {
     let before = CURRENT.try_with(|current| current.replace(Some(Current { wanted, works })));
-    RestoreCurrent(before.ok())
+    RestoreCurrent(before.map_or(Before::ThreadEnds, Before::Served))
 }
 
 impl Drop for RestoreCurrent {
     fn drop(&mut self) {
-        if let Some(before) = self.0.take() {
+        if let Before::Served(before) = mem::replace(&mut self.0, Before::ThreadEnds) {
             let _ = CURRENT.try_with(|current| current.replace(before));
         }
     }

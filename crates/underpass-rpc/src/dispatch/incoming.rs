@@ -212,9 +212,9 @@ impl ServerEnd {
     #[inline(always)]
     pub(crate) fn encode<T: Encode + ?Sized>(&self, reply: &mut Cell, value: &T) -> Result<bool, Refused> {
         match fill(self.channel(), self.mailbox(), reply, value) {
-            Ok(aside) => {
+            Ok(out_of_band) => {
                 failpoint!("server-filled");
-                Ok(aside)
+                Ok(out_of_band)
             }
             Err(e) => Err(unsent(e)),
         }

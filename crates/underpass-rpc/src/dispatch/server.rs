@@ -368,13 +368,13 @@ impl ServerEnd {
         // Before the post, so that a caller that has the reply finds it counted. Next to the change
         // of `by`, as both say which call it is.
         slot.count.out(u64::from(reply.length));
-        let bell = self.post(reply);
+        let doorbell = self.post(reply);
         // After the post, which stores before it would delay (decision 0052). Relaxed: under the
         // lock, so that no thread takes the next call over this slot before.
         slot.by.store(by::NOBODY, Ordering::Relaxed);
         let left = self.one_less_under_way();
         drop(inside);
-        self.posted(bell);
+        self.posted(doorbell);
         self.call_ended(left);
     }
 
@@ -392,12 +392,12 @@ impl ServerEnd {
 
     /// What remains to be done after a post, without the lock.
     #[inline(always)]
-    fn posted(&self, bell: Option<Doorbell>) {
+    fn posted(&self, doorbell: Option<Doorbell>) {
         failpoint!("server-replied");
-        match bell {
+        match doorbell {
             Some(Doorbell::None) if self.unnotified.note() => self.wake_spare_now(),
             None | Some(Doorbell::None) => {}
-            Some(bell) => self.ring(bell),
+            Some(doorbell) => self.ring(doorbell),
         }
     }
 
@@ -433,8 +433,8 @@ impl ServerEnd {
     }
 
     #[cold]
-    fn ring(&self, bell: Doorbell) {
-        match bell {
+    fn ring(&self, doorbell: Doorbell) {
+        match doorbell {
             Doorbell::Wake => self.channel.wake_peer(),
             Doorbell::Socket => self.mailbox.ring(),
             Doorbell::None => return,

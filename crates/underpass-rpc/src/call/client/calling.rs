@@ -23,6 +23,13 @@ pub(super) struct Sent {
     noted: Option<Noted>,
 }
 
+/// What came of a caller's turn in the queue for slots.
+enum TurnInQueue {
+    Leased(Slot),
+    /// The binding is closed, or the caller is freed.
+    Void,
+}
+
 impl ClientEnd {
     /// Calls a procedure over the caller's channel of this binding, and waits for its result. If
     /// there is none, `failed` makes the error.
@@ -271,8 +278,8 @@ impl ClientEnd {
         }
         let freed = || under_way.and_then(UnderWay::freed);
         let attempt = || match self.closed.load(Ordering::Relaxed) || freed().is_some() {
-            true => Some(None),
-            false => self.try_lease(leasing).map(Some),
+            true => Some(TurnInQueue::Void),
+            false => self.try_lease(leasing).map(TurnInQueue::Leased),
         };
         let slot = self.queue.wait(deadline, self, leasing.most, || self.slots.leased(), attempt);
         // This thread slept on the line without a call of its own: a doorbell that it took may have
@@ -281,8 +288,8 @@ impl ClientEnd {
             self.rearm();
         }
         match slot {
-            Ok(Some(slot)) => Ok(slot),
-            Ok(None) => Err(match freed() {
+            Ok(TurnInQueue::Leased(slot)) => Ok(slot),
+            Ok(TurnInQueue::Void) => Err(match freed() {
                 Some(error) => Box::new(error(Outcome::NotStarted)),
                 None => self.reason(Outcome::NotStarted),
             }),

@@ -6,6 +6,7 @@
 //! proof are in `underpass-channel/src/README.md`, *Tasks*.
 
 use super::ClientEnd;
+use crate::call::linkage::TaskWait;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use underpass_channel::layout::SLOTS;
@@ -22,7 +23,7 @@ use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 /// | `tasks` | a task that starts or stops waiting, and a thread that delivers or loses its call, under the lock |
 /// | `wakers` | made by the first task; each entry under the lock |
 /// | `paid` | tasks: a hint |
-/// | `insists` | the thread that sets the clerk's timer, and the clerk |
+/// | `notifies_again` | the thread that sets the clerk's timer, and the clerk |
 #[derive(Debug, Default)]
 pub(super) struct WakerTable {
     /// How many tasks wait for the doorbell: for replies, or for a slot.
@@ -94,17 +95,17 @@ impl ClientEnd {
         // one that it replaces.
         let mut waker = Some(waker.clone());
         let inside = self.lock();
-        let watched = self.linkage(number).watch();
-        if let Some(first) = watched {
-            if let Some(mut kept) = place.try_lock() {
-                std::mem::swap(&mut *kept, &mut waker);
-            }
-            if first {
-                self.waker_table.begin();
-            }
+        let wait = self.linkage(number).watch();
+        if wait != TaskWait::Settled
+            && let Some(mut kept) = place.try_lock()
+        {
+            std::mem::swap(&mut *kept, &mut waker);
+        }
+        if wait == TaskWait::Begun {
+            self.waker_table.begin();
         }
         drop(inside);
-        watched.is_some()
+        wait != TaskWait::Settled
     }
 
     /// The task that waited for the call of this slot waits no more.

@@ -206,9 +206,9 @@ impl ServerEnd {
             self.violated();
             return false;
         };
-        let bell = self.post(&Cell::new(number, Status::Closed as u16));
+        let doorbell = self.post(&Cell::new(number, Status::Closed as u16));
         drop(inside);
-        self.posted(bell);
+        self.posted(doorbell);
         true
     }
 }
