@@ -11,7 +11,7 @@ use std::{env, fs, process, thread};
 use underpass::{Running, Server};
 use underpass_fuzz::{Greeting, Liar, Nothing, Step, Target, Visitor, call};
 use underpass_os::Directory;
-use underpass_rpc::fuzz::{count_annexes, settle};
+use underpass_rpc::fuzz::{count_overflow_buffers, settle};
 
 /// The name under which the interface is exported.
 const NAME: &str = "target";
@@ -112,7 +112,7 @@ impl Stage {
             }
             Act::Sweep => {
                 self.liars.iter().for_each(|liar| liar.client().sweep());
-                count_annexes().expect("a clerk");
+                count_overflow_buffers().expect("a clerk");
             }
             Act::Settle => settle(),
             other => self.has_done(other),

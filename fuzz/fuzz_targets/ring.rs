@@ -11,7 +11,7 @@ use underpass_channel::layout::{LARGEST, LINE_WORDS, STACK};
 use underpass_channel::{Attention, PayloadFileSource, HeapMemory, Cell, Donation, Fence, INLINE, Payload, PayloadPlace};
 use underpass_channel::{Receiving, Region, Sending, RingMemory};
 use underpass_fuzz::Fields;
-use underpass_os::Blob;
+use underpass_os::PayloadFile;
 use underpass_wire::{Decode, Sink, Source, from_bytes};
 
 /// Lines of the ring, and half as many cells on the way at the most.
@@ -169,16 +169,16 @@ fuzz_target!(|input: Input| {
         assert_eq!(Fields::decode(&mut source).is_ok(), Fields::decode(&mut &bytes[..]).is_ok());
     }
     // In a file.
-    let blob = || {
-        let blob = Blob::create("fuzz").expect("a file");
-        blob.write(bytes, 0).expect("memory");
-        blob
+    let payload_file = || {
+        let payload_file = PayloadFile::create("fuzz").expect("a file");
+        payload_file.write(bytes, 0).expect("memory");
+        payload_file
     };
-    match PayloadFileSource::new(blob(), announced) {
+    match PayloadFileSource::new(payload_file(), announced) {
         Ok(source) => takes(source, &input.portions, &bytes[..announced as usize]),
         Err(_) => assert!(announced > LARGEST || announced > bytes.len() as u64),
     }
-    let mut source = PayloadFileSource::new(blob(), bytes.len() as u64).expect("as announced");
+    let mut source = PayloadFileSource::new(payload_file(), bytes.len() as u64).expect("as announced");
     let decoded = Fields::decode(&mut source);
     assert_eq!(decoded.is_ok(), Fields::decode(&mut &bytes[..]).is_ok());
     drop(from_bytes::<Fields>(bytes));

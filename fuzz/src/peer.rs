@@ -10,7 +10,7 @@ use underpass_channel::layout::{
     CLIENT_ATTENTION, DONATIONS, LARGEST, REPLIES, REQUESTS, SERVER_ATTENTION, STACK, STACKS, TAKEN, CANCEL_WORDS,
 };
 use underpass_channel::{OverflowBuffer, Doorbell, Cell, Channel, INLINE, Payload, PayloadPlace, Region, RingMemory};
-use underpass_os::{Blob, Socket};
+use underpass_os::{PayloadFile, Socket};
 
 /// Slots that messages name most of the time: few, so that they meet.
 const SLOTS_USED: u16 = 4;
@@ -161,8 +161,8 @@ pub enum File {
     Null,
     /// The region itself.
     Region,
-    /// Memory of an annex's size, sealed, with nothing in it.
-    Annex,
+    /// Memory of an overflow buffer's size, sealed, with nothing in it.
+    OverflowBuffer,
     /// An end of a pipe.
     Pipe,
     /// The socket itself.
@@ -328,14 +328,14 @@ impl Peer {
     fn file(&self, kind: File, bytes: &[u8]) -> Option<OwnedFd> {
         match kind {
             File::Bytes | File::Empty => {
-                let blob = Blob::create("fuzz").ok()?;
+                let payload_file = PayloadFile::create("fuzz").ok()?;
                 if let File::Bytes = kind {
-                    blob.write(bytes, 0).ok()?;
+                    payload_file.write(bytes, 0).ok()?;
                 }
-                blob.as_fd().try_clone_to_owned().ok()
+                payload_file.as_fd().try_clone_to_owned().ok()
             }
             File::Null => std::fs::File::open("/dev/null").ok().map(OwnedFd::from),
-            File::Annex => OverflowBuffer::create(1).ok().flatten().map(|(_, file)| file),
+            File::OverflowBuffer => OverflowBuffer::create(1).ok().flatten().map(|(_, file)| file),
             File::Region => self.file.try_clone().ok(),
             File::Pipe => std::io::pipe().ok().map(|(reader, _)| reader.into()),
             File::Socket => {

@@ -130,7 +130,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Ok(server.export(name, Porter::serve(Hall::default())).run()?);
         }
         "few-annexes" => {
-            let limits = Limits { annexes: number()?.parse()?, ..Limits::default() };
+            let limits = Limits { overflow_bytes: number()?.parse()?, ..Limits::default() };
             let server = Server::new().limits_of(underpass_os::process::user(), limits);
             return Ok(server.export(name, Probe::serve(Subject::default())).run()?);
         }

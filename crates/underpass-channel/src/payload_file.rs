@@ -4,7 +4,7 @@
 use crate::copy_counts;
 use crate::layout::LARGEST;
 use std::io;
-use underpass_os::Blob;
+use underpass_os::PayloadFile;
 use underpass_wire::{DecodeError, Sink, Source};
 
 /// Small values are gathered in a chunk of this size, so that one system call moves many of them.
@@ -13,35 +13,35 @@ const CHUNK: usize = 64 * 1024;
 /// Writes a message into a payload file.
 #[derive(Debug)]
 pub struct PayloadFileSink {
-    blob: Blob,
+    payload_file: PayloadFile,
     written: u64,
     chunk: Vec<u8>,
     failed: Option<io::Error>,
 }
 
 impl PayloadFileSink {
-    /// Writes from the beginning of `blob`.
-    pub fn new(blob: Blob) -> Self {
-        Self { blob, written: 0, chunk: Vec::with_capacity(CHUNK), failed: None }
+    /// Writes from the beginning of `payload_file`.
+    pub fn new(payload_file: PayloadFile) -> Self {
+        Self { payload_file, written: 0, chunk: Vec::with_capacity(CHUNK), failed: None }
     }
 
     /// The payload file after all was written, and its length.
     ///
     /// # Errors
     /// Any of the writes failed: no memory.
-    pub fn finish(mut self) -> io::Result<(Blob, u64)> {
+    pub fn finish(mut self) -> io::Result<(PayloadFile, u64)> {
         let chunk = std::mem::take(&mut self.chunk);
         self.write(&chunk);
         match self.failed {
             Some(e) => Err(e),
-            None => Ok((self.blob, self.written)),
+            None => Ok((self.payload_file, self.written)),
         }
     }
 
     fn write(&mut self, bytes: &[u8]) {
         if self.failed.is_none() && !bytes.is_empty() {
             copy_counts::into_region(bytes.len());
-            self.failed = self.blob.write(bytes, self.written).err();
+            self.failed = self.payload_file.write(bytes, self.written).err();
             self.written += bytes.len() as u64;
         }
     }
@@ -68,7 +68,7 @@ impl Sink for PayloadFileSink {
 /// read once.
 #[derive(Debug)]
 pub struct PayloadFileSource {
-    blob: Blob,
+    payload_file: PayloadFile,
     read: u64,
     left: usize,
     chunk: Vec<u8>,
@@ -76,12 +76,12 @@ pub struct PayloadFileSource {
 }
 
 impl PayloadFileSource {
-    /// Reads `len` bytes from the beginning of `blob`.
+    /// Reads `len` bytes from the beginning of `payload_file`.
     ///
     /// # Errors
     /// [`DecodeError`] if the file has fewer bytes. The caller has to close the binding.
-    pub fn new(blob: Blob, len: u64) -> Result<Self, DecodeError> {
-        let there = blob.size().map_err(|_| DecodeError::Truncated)?;
+    pub fn new(payload_file: PayloadFile, len: u64) -> Result<Self, DecodeError> {
+        let there = payload_file.size().map_err(|_| DecodeError::Truncated)?;
         let left = usize::try_from(len).map_err(|_| DecodeError::TooLong)?;
         if len > LARGEST {
             return Err(DecodeError::TooLong);
@@ -89,7 +89,7 @@ impl PayloadFileSource {
         if there < len {
             return Err(DecodeError::Truncated);
         }
-        Ok(Self { blob, read: 0, left, chunk: Vec::new(), used: 0 })
+        Ok(Self { payload_file, read: 0, left, chunk: Vec::new(), used: 0 })
     }
 
     fn fill(&mut self) -> Result<(), DecodeError> {
@@ -98,7 +98,7 @@ impl PayloadFileSource {
         self.chunk.resize(unread.min(CHUNK), 0);
         self.used = 0;
         copy_counts::out_of_region(self.chunk.len());
-        self.blob.read(&mut self.chunk, self.read).map_err(|_| DecodeError::Truncated)?;
+        self.payload_file.read(&mut self.chunk, self.read).map_err(|_| DecodeError::Truncated)?;
         self.read += self.chunk.len() as u64;
         Ok(())
     }
@@ -118,7 +118,7 @@ impl Source for PayloadFileSource {
         let ready = (self.chunk.len() - self.used).min(len);
         out.extend_from_slice(&self.chunk[self.used..self.used + ready]);
         copy_counts::out_of_region(len - ready);
-        self.blob.append(&mut out, len, self.read).map_err(|_| DecodeError::Truncated)?;
+        self.payload_file.append(&mut out, len, self.read).map_err(|_| DecodeError::Truncated)?;
         self.used += ready;
         self.read += (len - ready) as u64;
         self.left -= len;
@@ -133,7 +133,7 @@ impl Source for PayloadFileSource {
             let ready = self.chunk.len() - self.used;
             if ready == 0 && out.len() >= CHUNK {
                 copy_counts::out_of_region(out.len());
-                self.blob.read(out, self.read).map_err(|_| DecodeError::Truncated)?;
+                self.payload_file.read(out, self.read).map_err(|_| DecodeError::Truncated)?;
                 self.read += out.len() as u64;
                 self.left -= out.len();
                 return Ok(());
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_in_any_portions() {
-        let mut sink = PayloadFileSink::new(Blob::create("test").unwrap());
+        let mut sink = PayloadFileSink::new(PayloadFile::create("test").unwrap());
         let all: Vec<u8> = (0..1_000_000u32).map(|i| (i * 7) as u8).collect();
         let mut rest = &all[..];
         for n in [1, 7, CHUNK - 8, CHUNK, CHUNK + 1, 3, 200_000, 5].into_iter().cycle() {
@@ -170,9 +170,9 @@ mod tests {
                 break;
             }
         }
-        let (blob, len) = sink.finish().unwrap();
+        let (payload_file, len) = sink.finish().unwrap();
         assert_eq!(len, all.len() as u64);
-        let mut source = PayloadFileSource::new(blob, len).unwrap();
+        let mut source = PayloadFileSource::new(payload_file, len).unwrap();
         let mut read = Vec::new();
         for n in [3, 100_000, 1, CHUNK, 9].into_iter().cycle() {
             let n = n.min(source.remaining());
@@ -187,8 +187,8 @@ mod tests {
 
     #[test]
     fn a_payload_file_shorter_than_announced_is_refused() {
-        let blob = Blob::create("test").unwrap();
-        blob.write(b"abc", 0).unwrap();
-        assert!(PayloadFileSource::new(blob, 4).is_err());
+        let payload_file = PayloadFile::create("test").unwrap();
+        payload_file.write(b"abc", 0).unwrap();
+        assert!(PayloadFileSource::new(payload_file, 4).is_err());
     }
 }

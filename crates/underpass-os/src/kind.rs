@@ -59,7 +59,7 @@ pub fn is_memory(file: impl AsFd) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Blob, Socket, descriptor};
+    use crate::{PayloadFile, Socket, descriptor};
     use rustix::event::epoll;
     use std::fs::File;
     use std::net::TcpListener;
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn what_holds_bytes_keeps_nothing_else() {
         let (reader, writer) = std::io::pipe().unwrap();
-        let memory = Blob::create("test").unwrap();
+        let memory = PayloadFile::create("test").unwrap();
         assert!(![reader.as_fd(), writer.as_fd(), memory.as_fd()].iter().any(may_keep_others));
         let null = File::open("/dev/null").unwrap();
         assert!(!may_keep_others(&null) && copies_close_at_once(null));

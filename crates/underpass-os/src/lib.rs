@@ -49,7 +49,7 @@ pub mod thread;
 mod wake_timestamp;
 
 pub use directory::Directory;
-pub use memory::{Blob, Memory};
+pub use memory::{Memory, PayloadFile};
 pub use pass::{pass, take_passed};
 pub use peek::{Peek, mapping};
 pub use peer::{Connected, Credentials, Other};

@@ -206,11 +206,11 @@ impl Drop for Memory {
 /// Without a mapping there is nothing that a peer's truncation could fault, and no page is touched
 /// twice.
 #[derive(Debug)]
-pub struct Blob {
+pub struct PayloadFile {
     file: File,
 }
 
-impl Blob {
+impl PayloadFile {
     /// An empty one.
     ///
     /// # Errors
@@ -325,7 +325,7 @@ mod tests {
         fcntl_add_seals(&file, shrink).unwrap();
         assert!(Memory::adopt(file.as_fd(), 4096).unwrap_err().to_string().contains("sealed further"));
         let mapped = Memory::map(&file, 4096).unwrap();
-        Blob::adopt(file.try_clone().unwrap()).unwrap().write(&[7; 4096], 0).unwrap();
+        PayloadFile::adopt(file.try_clone().unwrap()).unwrap().write(&[7; 4096], 0).unwrap();
         fcntl_add_seals(&file, SealFlags::FUTURE_WRITE).unwrap();
         mapped.give_back();
         assert_eq!(mapped.resident().unwrap(), 4096, "it could not");
@@ -367,14 +367,14 @@ mod tests {
     #[test]
     fn pages_that_were_given_back_are_zeros_on_both_sides() {
         let (ours, file) = Memory::create("test", 8192).unwrap();
-        let blob = Blob::adopt(file).unwrap();
-        blob.write(&[7; 8192], 0).unwrap();
-        assert_eq!(blob.size().unwrap(), 8192);
+        let payload_file = PayloadFile::adopt(file).unwrap();
+        payload_file.write(&[7; 8192], 0).unwrap();
+        assert_eq!(payload_file.size().unwrap(), 8192);
         assert_eq!(ours.resident().unwrap(), 8192);
         ours.give_back();
-        assert_eq!((blob.size().unwrap(), ours.resident().unwrap()), (0, 0));
+        assert_eq!((payload_file.size().unwrap(), ours.resident().unwrap()), (0, 0));
         let mut read = [1; 16];
-        blob.read(&mut read, 4096).unwrap();
+        payload_file.read(&mut read, 4096).unwrap();
         assert_eq!(read, [0; 16]);
     }
 
@@ -386,8 +386,8 @@ mod tests {
     }
 
     #[test]
-    fn a_blob_that_is_no_memory_is_refused() {
+    fn a_payload_file_that_is_no_memory_is_refused() {
         let null = File::open("/dev/null").unwrap();
-        assert_eq!(Blob::adopt(null.into()).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(PayloadFile::adopt(null.into()).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 }

@@ -1,11 +1,12 @@
 //! The server's side of a call: a message is taken, the handler runs, the reply is posted.
 //!
 //! [`server`] is the server's end of a channel. [`incoming`] is a call as the generated server stub
-//! sees it, and [`later`] one whose handler is a future. [`deadline`] tells a handler how long its
-//! caller waits. [`blocked`] counts handlers that block the processor that they run on.
+//! sees it, and [`async_handler`] a call whose handler is a future. [`deadline`] tells a handler
+//! until when its caller waits. [`blocked_handlers`] counts handlers that block their processor in
+//! the kernel.
 
-pub(crate) mod blocked;
+pub(crate) mod async_handler;
+pub(crate) mod blocked_handlers;
 pub(crate) mod deadline;
 pub(crate) mod incoming;
-pub(crate) mod later;
 pub(crate) mod server;

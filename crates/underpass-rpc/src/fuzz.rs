@@ -13,7 +13,7 @@ use crate::binding::object::Binding;
 use crate::binding::peer::Peer;
 use crate::binding::service::Service;
 use crate::call::answer::Results;
-use crate::call::client::{ClientEnd, Terms};
+use crate::call::client::{CallTerms, ClientEnd};
 use crate::call::leasing::{AllLeased, Leasing};
 use crate::control::alarm;
 use crate::control::clerk::clerk;
@@ -113,8 +113,8 @@ pub fn settle() {
 ///
 /// # Errors
 /// There is no clerk.
-pub fn count_annexes() -> io::Result<()> {
-    clerk()?.served().iter().for_each(|end| end.count_annexes());
+pub fn count_overflow_buffers() -> io::Result<()> {
+    clerk()?.served().iter().for_each(|end| end.count_overflow_buffers());
     Ok(())
 }
 
@@ -153,7 +153,7 @@ impl BindingDoor {
         self.bound.end.share().is_ok()
     }
 
-    /// Gives back what annexes hold that nobody uses, as the clerk does after a while.
+    /// Gives back what overflow buffers hold that nobody uses, as the clerk does after a while.
     pub fn sweep(&self) {
         self.bound.end.sweep_all();
     }
@@ -189,7 +189,7 @@ impl ClientDoor {
         urgent: bool,
     ) -> Result<R::Value, CallError> {
         let leasing = Leasing::new(AllLeased::Grow, 0);
-        let terms = Terms { within: Some(Duration::ZERO), urgent, abandon: None, leasing };
+        let terms = CallTerms { within: Some(Duration::ZERO), urgent, abandon: None, leasing };
         self.end.call::<A, R>(procedure, arguments, &terms, |e| e)
     }
 

@@ -1,10 +1,9 @@
-//! The room where data transfer, threads and processors meet: bindings, calls, their dispatch and
-//! their end.
+//! Remote procedure calls: what lies between generated stubs and the shared memory of a channel.
 //!
-//! *Decides:* what a call is, from the client's lease of a slot to its taking of the reply
-//! (`call/`), how the server runs it (`dispatch/`), where arguments and results lie (`payload/`),
-//! how a binding comes to be and how it ends (`binding/`), and what is said beside calls
-//! (`control/`).
+//! *Decides:* what a call is, from the client's lease of a slot until it takes the reply (`call/`);
+//! how the server runs it (`dispatch/`); where arguments and results lie (`payload/`); how a
+//! binding is made and how it ends (`binding/`); and what the two sides tell each other outside of
+//! calls (`control/`).
 //!
 //! *Must not know:* Linux (it has sockets and directories from `underpass-os`), the layout of a
 //! region, what a thread's stack is.
@@ -39,9 +38,9 @@ pub use call::stub::Stub;
 #[doc(hidden)]
 pub use control::clerk::spawn_apart;
 pub use counters::{Counters, active_bindings, counters};
+pub use dispatch::async_handler::{Handler, Spawn};
 pub use dispatch::deadline::{Cancellation, cancellation, deadline, detached, is_cancelled};
 pub use dispatch::incoming::{Dispatch, Incoming, Refused};
-pub use dispatch::later::{Handler, Spawn};
 pub use error::{CallError, Error, ExportError, FromCallError, ImportError, Outcome, ShareError};
 pub use payload::sealed::{Sealed, SealedWriter};
 pub use payload::shared::Shared;

@@ -46,12 +46,12 @@ mod tests {
 
     /// Keeps a duplicate of each file.
     #[derive(Default)]
-    struct Parcel {
+    struct OutOfBand {
         bytes: Vec<u8>,
         files: Vec<OwnedFd>,
     }
 
-    impl Sink for Parcel {
+    impl Sink for OutOfBand {
         fn put(&mut self, bytes: &[u8]) {
             self.bytes.put(bytes);
         }
@@ -61,7 +61,7 @@ mod tests {
         }
     }
 
-    impl Source for Parcel {
+    impl Source for OutOfBand {
         fn remaining(&self) -> usize {
             self.bytes.len()
         }
@@ -88,14 +88,14 @@ mod tests {
         use std::io::{Read, Write};
         let (reader, writer) = pipe();
         let value = (7u8, Some(reader), vec![File::from(writer)], None::<File>);
-        let mut parcel = Parcel::default();
-        value.encode(&mut parcel);
-        assert_eq!((&parcel.bytes[..], parcel.files.len()), (&[7, 1, 1, 0][..], 2));
-        assert_eq!(parcel.bytes.len(), value.size());
+        let mut out_of_band = OutOfBand::default();
+        value.encode(&mut out_of_band);
+        assert_eq!((&out_of_band.bytes[..], out_of_band.files.len()), (&[7, 1, 1, 0][..], 2));
+        assert_eq!(out_of_band.bytes.len(), value.size());
         drop(value);
         let (seven, reader, mut writers, none) =
-            <(u8, Option<File>, Vec<File>, Option<OwnedFd>)>::decode(&mut parcel).unwrap();
-        assert!(seven == 7 && none.is_none() && parcel.files.is_empty());
+            <(u8, Option<File>, Vec<File>, Option<OwnedFd>)>::decode(&mut out_of_band).unwrap();
+        assert!(seven == 7 && none.is_none() && out_of_band.files.is_empty());
         writers[0].write_all(b"through").unwrap();
         drop(writers);
         let mut read = String::new();

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use underpass::{Sealed, Shared};
-use underpass_os::{Blob, Memory};
+use underpass_os::{Memory, PayloadFile};
 use underpass_tests::{Files, Porter, ServerProcess, Watchdog, until};
 
 /// The mappings of sealed memory that `pid` has.
@@ -55,7 +55,7 @@ fn memory_that_could_change_is_the_error_of_one_call() {
     let files = Files::of(server.pid());
     let end = bind(&server);
     // Without seals; sealed, but mapped to be written; no memory.
-    let unsealed = Blob::create("underpass-sealed").unwrap();
+    let unsealed = PayloadFile::create("underpass-sealed").unwrap();
     unsealed.write(&[1; 5000], 0).unwrap();
     let (_mapped, writable) = Memory::create("underpass-sealed", 8192).unwrap();
     let null = File::open("/dev/null").unwrap();

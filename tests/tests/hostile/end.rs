@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use underpass_channel::layout::{REGION, VERSION};
 use underpass_channel::{Cell, Channel, Doorbell, Payload, PayloadPlace, Region};
-use underpass_os::{Blob, Socket};
+use underpass_os::{PayloadFile, Socket};
 use underpass_tests::ProbeClient;
 use underpass_wire::Sink;
 
@@ -44,8 +44,8 @@ pub fn on_the_stack(slot: u16, what: u16, length: u32) -> Cell {
 }
 
 /// A blob that begins with `bytes`.
-pub fn blob(bytes: &[u8]) -> Blob {
-    let blob = Blob::create("hostile").unwrap();
+pub fn blob(bytes: &[u8]) -> PayloadFile {
+    let blob = PayloadFile::create("hostile").unwrap();
     blob.write(bytes, 0).unwrap();
     blob
 }

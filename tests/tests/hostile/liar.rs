@@ -8,7 +8,7 @@ use underpass_channel::layout::{
     SERVER_ATTENTION, SLOTS, STACK, STACKS, TAKEN,
 };
 use underpass_channel::{Cell, INLINE, Ids, Payload, PayloadPlace, Region, RingMemory, Sending};
-use underpass_os::Blob;
+use underpass_os::PayloadFile;
 use underpass_tests::MARKS;
 use underpass_wire::Source;
 
@@ -273,7 +273,7 @@ impl<'a> Liar<'a> {
                 let mut bytes = Vec::new();
                 let length = usize::try_from(length).unwrap_or(0).min(1 << 20);
                 // One that is shorter than announced is no file of an honest peer.
-                if Blob::adopt(file).is_ok_and(|blob| blob.append(&mut bytes, length, 0).is_ok()) {
+                if PayloadFile::adopt(file).is_ok_and(|blob| blob.append(&mut bytes, length, 0).is_ok()) {
                     nothing_of_others(&bytes);
                 }
             }

@@ -9,7 +9,7 @@ use crate::control::connection::{Connection, Link};
 use crate::control::control_socket::ControlSocket;
 use crate::control::mailbox::Mailbox;
 use crate::error::ImportError;
-use crate::payload::file_thread::{self, Message, is_behind};
+use crate::payload::file_thread::{self, ReceivedMessage, is_behind};
 use crate::payload::passed_file::{PassedFiles, PassedSocket};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -228,7 +228,7 @@ pub(crate) fn introduce(
 }
 
 /// Waits for the server's answer, and receives it.
-fn hear(socket: &Connection, path: &Path, until: Until<'_>) -> Result<Message, ImportError> {
+fn hear(socket: &Connection, path: &Path, until: Until<'_>) -> Result<ReceivedMessage, ImportError> {
     let (patience, waits_until) = (left_until(until()).min(PATIENCE), clock::deadline_ns(PATIENCE));
     let until = || until().min(waits_until);
     if !answered(socket, &until).map_err(unheard(path, "the server can't be heard"))? {
@@ -283,7 +283,7 @@ fn bound(
 
 /// The server's answer, which has come. Its files are received by the server's user's file thread,
 /// while they are wanted.
-fn receive_answer(socket: &Connection, until: Until<'_>) -> io::Result<Message> {
+fn receive_answer(socket: &Connection, until: Until<'_>) -> io::Result<ReceivedMessage> {
     let too_long = || io::Error::new(io::ErrorKind::InvalidData, "the peer sent a message that is too long");
     let message = match socket.look()?.with_files {
         true => {
@@ -296,7 +296,7 @@ fn receive_answer(socket: &Connection, until: Until<'_>) -> io::Result<Message> 
             let mut buffer = vec![0; LONGEST];
             let received = socket.receive_plain(&mut buffer)?;
             buffer.truncate(received.len);
-            Message { bytes: buffer, cut: received.cut, ..Message::default() }
+            ReceivedMessage { bytes: buffer, cut: received.cut, ..ReceivedMessage::default() }
         }
     };
     if message.cut { Err(too_long()) } else { Ok(message) }

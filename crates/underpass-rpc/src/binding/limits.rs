@@ -1,7 +1,7 @@
 //! How much of a server one user may have.
 
 use crate::dispatch::server::ServerEnd;
-use crate::payload::annexes::Annexes;
+use crate::payload::overflow_buffers::OverflowBuffers;
 use crate::payload::passed_file::Unclosed;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -34,12 +34,12 @@ pub struct Limits {
     /// Calls under way at once, beside one for each channel. More of them wait in their bindings'
     /// slots.
     pub calls: usize,
-    /// Bytes of the annexes in which these bindings pass what their A-stacks have no room for: from
-    /// 64 KiB to 64 MiB for a call under way. Kept between calls, and counted then by the pages
-    /// that are there, or at 64 KiB where these are fewer: the client gives back what it has not
-    /// used for a second or two. Where there is no room for one more, the call goes on without, by
-    /// a file that is written and read: that takes several times as long.
-    pub annexes: u64,
+    /// Bytes of the overflow buffers in which these bindings pass what their A-stacks have no room
+    /// for: from 64 KiB to 64 MiB for a call under way. Kept between calls, and counted then by the
+    /// pages that are there, or at 64 KiB where these are fewer: the client gives back what it has
+    /// not used for a second or two. Where there is no room for one more, the call goes on without,
+    /// by a file that is written and read: that takes several times as long.
+    pub overflow_bytes: u64,
     /// Activations at once that are blocked in the kernel in calls of this user, without a
     /// [`blocking`](underpass_threads::blocking) around what blocks. Once there are so many, at
     /// least one, none of the user's calls is begun until one of them goes on: the calls wait in
@@ -58,9 +58,17 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 256 bindings, 1 GiB, 4096 calls, 256 MiB of annexes, 16 blocked activations, 4096 files.
+    /// 256 bindings, 1 GiB, 4096 calls, 256 MiB of overflow buffers, 16 blocked activations, 4096
+    /// files.
     fn default() -> Self {
-        Self { bindings: 256, memory: 1 << 30, calls: 4096, annexes: 256 << 20, blocked: 16, files: 4096 }
+        Self {
+            bindings: 256,
+            memory: 1 << 30,
+            calls: 4096,
+            overflow_bytes: 256 << 20,
+            blocked: 16,
+            files: 4096,
+        }
     }
 }
 
@@ -70,7 +78,7 @@ impl Limits {
         bindings: usize::MAX,
         memory: u64::MAX,
         calls: usize::MAX,
-        annexes: u64::MAX,
+        overflow_bytes: u64::MAX,
         blocked: usize::MAX,
         files: usize::MAX,
     };
@@ -123,7 +131,7 @@ pub(crate) struct Account {
     channels: AtomicUsize,
     memory: AtomicU64,
     calls: AtomicUsize,
-    annexes: Arc<AtomicU64>,
+    overflow_bytes: Arc<AtomicU64>,
     /// Files that no call has taken, and room for such.
     files: AtomicUsize,
     /// Whether some wait.
@@ -141,7 +149,7 @@ impl Account {
             channels: AtomicUsize::new(0),
             memory: AtomicU64::new(0),
             calls: AtomicUsize::new(0),
-            annexes: Arc::default(),
+            overflow_bytes: Arc::default(),
             files: AtomicUsize::new(0),
             waiting: AtomicBool::new(false),
             held: Mutex::default(),
@@ -300,9 +308,13 @@ impl Seat {
         Unclosed::new(self.account.uid, Some(self.place.clone()))
     }
 
-    /// The annexes of a channel of this user's.
-    pub(crate) fn annexes(&self) -> Annexes {
-        Annexes::of_server(self.account.uid, self.account.annexes.clone(), self.account.limits.annexes)
+    /// The overflow buffers of a channel of this user's.
+    pub(crate) fn overflow_buffers(&self) -> OverflowBuffers {
+        OverflowBuffers::of_server(
+            self.account.uid,
+            self.account.overflow_bytes.clone(),
+            self.account.limits.overflow_bytes,
+        )
     }
 }
 

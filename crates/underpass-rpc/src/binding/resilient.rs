@@ -18,7 +18,7 @@ use self::next::Waiter;
 use crate::binding::import::{self, Bound};
 use crate::call::abandon::Abandon;
 use crate::call::answer::Results;
-use crate::call::client::{QUARANTINE, Terms};
+use crate::call::client::{CallTerms, QUARANTINE};
 use crate::counters::Counters;
 use crate::error::{CallError, ImportError, Outcome};
 use std::fmt;
@@ -147,7 +147,7 @@ impl Resilient {
         self: &Arc<Self>,
         procedure: u16,
         arguments: &A,
-        terms: &Terms,
+        terms: &CallTerms,
         known: &Known,
         idempotent: bool,
         failed: impl Fn(CallError) -> R::Error,
@@ -179,7 +179,7 @@ impl Resilient {
         self: &Arc<Self>,
         procedure: u16,
         arguments: &A,
-        terms: &Terms,
+        terms: &CallTerms,
         known: &Known,
         idempotent: bool,
         failed: impl Fn(CallError) -> R::Error,

@@ -1,8 +1,8 @@
-//! Callers that somebody else can free (LRPC: a client takes its threads back from a server that
-//! has captured them).
+//! Lets another thread free callers from a server that does not reply (LRPC: a client takes its
+//! threads back from a server that has captured them).
 
-use crate::call::queue::Who;
-use crate::call::summons::wake_task;
+use crate::call::slot_queue::Who;
+use crate::call::task_wakeup::wake_task;
 use crate::call::waiting::wake;
 use crate::error::{CallError, Outcome};
 use std::collections::HashSet;
@@ -11,20 +11,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use underpass_threads::{Control, critical};
 
-/// The right to free callers from a server that does not reply: calls made over a stub that is
-/// `abandonable` by it return as soon as anybody abandons it, each with [`CallError::Abandoned`]
-/// and what is known of it. For good: later calls over such a stub are not begun.
+/// The right to free callers from a server that does not reply.
 ///
-/// The server learns of it: a handler that asks [`is_cancelled`](crate::is_cancelled) is told, and
-/// a call that it has not started yet it never starts. The call's slot and A-stack are quarantined
-/// until it has replied. Made before the calls, cloned and passed on at will.
+/// Calls over a stub that is `abandonable` by this return as soon as any thread abandons it. Each
+/// fails with [`CallError::Abandoned`], which says what is known of the call. This is for good:
+/// later calls over such a stub are not started.
+///
+/// The server learns of it. A handler that asks [`is_cancelled`](crate::is_cancelled) is told, and
+/// a call that the server has not started yet is never started. The call's slot and A-stack are
+/// quarantined until the server has replied. Make it before the calls; clone it and pass it on at
+/// will.
 ///
 /// # Examples
 /// ```
-/// use underpass_rpc::Abandon;
+/// use underpass::Abandon;
 ///
 /// let abandon = Abandon::new();
-/// // let fs = fs.abandonable(&abandon); then calls over `fs`, from any threads; and from another one:
+/// // let fs = fs.abandonable(&abandon); then calls over `fs`, from any threads; and from another:
 /// abandon.abandon();
 /// assert!(abandon.is_abandoned());
 /// ```
@@ -37,19 +40,20 @@ pub struct Abandon {
 struct Calls {
     abandoned: bool,
     next: u64,
-    /// Those under way: their numbers here, where they are, and their slots once they have some.
+    /// The calls under way: the number of each, the end over which it waits, and its slot once it
+    /// has one.
     under_way: Vec<(u64, Arc<dyn Frees>, Option<u16>)>,
 }
 
 /// A place where callers wait and can be freed.
 pub(crate) trait Frees: Send + Sync {
-    /// Frees the caller whose call has the slot `number`; or all callers that have none, if that is
-    /// nothing. Returns the callers that are to be woken. Short; takes no lock of an [`Abandon`],
-    /// and wakes nobody, because that runs code of the user's.
+    /// Frees the caller whose call has the slot `number`; if it is `None`, all callers that have no
+    /// slot. Returns the callers that are to be woken. Takes little time, takes no lock of an
+    /// [`Abandon`], and wakes nobody, because a wake-up runs the user's code.
     fn free(&self, number: Option<u16>) -> Vec<Freed>;
 }
 
-/// A caller that is to look whether it is freed.
+/// A caller that is to be woken, so that it checks whether it is freed.
 #[must_use = "it sleeps until it is woken"]
 pub(crate) enum Freed {
     /// It waits for a slot, or for the next binding.
@@ -61,7 +65,7 @@ pub(crate) enum Freed {
 }
 
 impl Freed {
-    /// Wakes it. Without any lock: its executor may poll it at once, or drop it.
+    /// Wakes it. The caller holds no lock: the executor may poll the task at once, or drop it.
     fn wake(self) {
         match self {
             Self::Waiter(who) => who.call(),
@@ -72,41 +76,41 @@ impl Freed {
 }
 
 impl Abandon {
-    /// One by which no call is abandonable yet.
+    /// No call is abandonable by this one yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Nobody waits any more for calls that are abandonable by this.
+    /// Frees the callers of all calls that are abandonable by this.
     pub fn abandon(&self) {
         let held = critical();
         let mut calls = self.calls();
         calls.abandoned = true;
         let under_way: Vec<_> = calls.under_way.iter().map(|(_, end, slot)| (end.clone(), *slot)).collect();
-        // The callers of a place that have no slot are freed all at once.
+        // The callers of an end that have no slot are freed all at once.
         let mut places = HashSet::new();
         let each = under_way
             .iter()
             .filter(|(end, slot)| slot.is_some() || places.insert(Arc::as_ptr(end).cast::<()>()));
-        // Under the lock: what leaves its place here gives its slot to others.
+        // Under the lock: a call that leaves the list gives its slot to others.
         let freed: Vec<_> = each.flat_map(|(end, slot)| end.free(*slot)).collect();
         drop(calls);
         drop(held);
         freed.into_iter().for_each(Freed::wake);
     }
 
-    /// Whether anybody has abandoned it.
+    /// Whether it was abandoned.
     pub fn is_abandoned(&self) -> bool {
         let _held = critical();
         self.calls().abandoned
     }
 
-    /// Whoever holds it keeps its processor.
+    /// The holder of this lock keeps its processor.
     fn calls(&self) -> MutexGuard<'_, Calls> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call over `end` begins, unless it is abandoned by now.
+    /// A call over `end` begins. Nothing if this is abandoned already.
     fn enter(&self, end: Arc<dyn Frees>) -> Option<Entry> {
         let _held = critical();
         let mut calls = self.calls();
@@ -130,8 +134,8 @@ impl fmt::Debug for Abandon {
     }
 }
 
-/// A call that can be freed, until dropped: by the caller's choice, and because it is made for
-/// another that nobody wants any more.
+/// A call that can be freed, until dropped: by the caller's own choice, or because it is made on
+/// behalf of another call that nobody wants any more.
 pub(crate) struct UnderWay {
     chosen: Option<Entry>,
     inherited: Option<Entry>,
@@ -159,13 +163,13 @@ impl UnderWay {
         self.chosen.iter().chain(&self.inherited)
     }
 
-    /// It is over, or given up: whoever abandons it from now on finds nothing. Before its slot is
-    /// another's, and without the lock of the client's end.
+    /// The call is over, or given up: an `abandon` from now on does not find it. To be called
+    /// before the slot belongs to another call, and without the lock of the client's end.
     pub(crate) fn leaves(&self) {
         self.entries().for_each(Entry::leaves);
     }
 
-    /// It has a slot.
+    /// The call has a slot now.
     pub(crate) fn has(&self, slot: u16) {
         self.entries().for_each(|entry| entry.has(slot));
     }
@@ -174,7 +178,7 @@ impl UnderWay {
         self.freed().is_some()
     }
 
-    /// How its caller is told, if it is freed.
+    /// The error that its caller gets, if it is freed.
     pub(crate) fn freed(&self) -> Option<fn(Outcome) -> CallError> {
         let is_abandoned =
             |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| entry.by.is_abandoned());
@@ -199,7 +203,7 @@ impl Entry {
         let gone = place.map(|place| calls.under_way.swap_remove(place));
         drop(calls);
         drop(held);
-        // Perhaps the last that holds the end.
+        // Perhaps the last hold on the end.
         drop(gone);
     }
 

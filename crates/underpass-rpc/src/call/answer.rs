@@ -1,4 +1,4 @@
-//! What came of a call, for its caller to read.
+//! The outcome of a call, for its caller to read.
 
 use crate::call::abandon::UnderWay;
 use crate::call::client::ClientEnd;
@@ -18,15 +18,15 @@ use underpass_wire::{Decode, DecodeError, Source};
     note = "write `Result<T, E>`, where `E: From<underpass::CallError>`"
 )]
 pub trait Results {
-    /// Of what went well.
+    /// The type of a success.
     type Value;
-    /// Of what did not.
+    /// The type of an error.
     type Error;
 
-    /// As what it is.
+    /// Converts it into the `Result` that it is.
     ///
     /// # Errors
-    /// If it is one.
+    /// If it is an error.
     fn into_result(self) -> Result<Self::Value, Self::Error>;
 }
 
@@ -39,46 +39,46 @@ impl<T, E> Results for Result<T, E> {
     }
 }
 
-/// A result, or why it never came.
+/// A result, or the reason why there is none.
 type Read<R> = Result<Result<<R as Results>::Value, <R as Results>::Error>, Box<CallError>>;
 
-/// A call under way, then its answer. Gives the slot back when it is dropped, and its bytes with
-/// it, whatever happens to the call.
+/// A call under way, then its answer. When it is dropped it gives the slot back, and the A-stack
+/// with it, whatever happens to the call.
 pub(crate) struct Answer<'a> {
     pub(crate) end: &'a ClientEnd,
-    /// Nothing once it is another's to give back, or was given back.
+    /// `None` once somebody else gives it back, or it was given back.
     pub(crate) slot: Cell<Option<Slot>>,
     pub(crate) number: u16,
-    /// What frees it: no more once the slot may be another call's.
+    /// What frees the call. Unused once the slot may belong to another call.
     under_way: Option<&'a UnderWay>,
 }
 
-/// More than have room in a cell.
+/// More bytes than a cell has room for.
 const NONE: u8 = u8::MAX;
 
-/// Where the bytes of a brief reply are put for its caller.
+/// Receives the bytes of an inline reply for its caller.
 #[derive(Debug)]
 pub(crate) struct Landing {
-    /// How many there are, once the caller itself has found and taken the reply, before anybody
-    /// delivered it; or [`NONE`].
+    /// How many bytes there are, if the caller itself has found and taken the reply before another
+    /// thread delivered it. Else [`NONE`].
     caught: Cell<u8>,
     words: Cell<[[u8; 8]; Payload::WORDS]>,
 }
 
 impl Landing {
-    /// Nothing so far.
+    /// No reply yet.
     #[inline(always)]
     pub(crate) const fn new() -> Self {
         Self { caught: Cell::new(NONE), words: Cell::new([[0; 8]; Payload::WORDS]) }
     }
 
-    /// Puts a word there.
+    /// Stores a word of the reply.
     #[inline(always)]
     pub(crate) fn put(&self, index: usize, word: u64) {
         self.words.as_array_of_cells()[index].set(word.to_le_bytes());
     }
 
-    /// The caller has taken so many bytes.
+    /// The caller has taken a reply of `len` bytes.
     #[inline(always)]
     pub(crate) fn catch(&self, len: usize) {
         self.caught.set(len as u8);
@@ -90,7 +90,7 @@ impl Landing {
         self.caught.get() != NONE
     }
 
-    /// So many bytes.
+    /// The first `len` bytes.
     #[inline(always)]
     fn bytes(&mut self, len: usize) -> &[u8] {
         &self.words.get_mut().as_flattened()[..len]
@@ -98,7 +98,7 @@ impl Landing {
 }
 
 impl<'a> Answer<'a> {
-    /// Of the call that has this slot, and may be freed by `under_way`.
+    /// The answer of the call that has this slot, and may be freed by `under_way`.
     #[inline(always)]
     pub(crate) fn new(end: &'a ClientEnd, slot: Slot, under_way: Option<&'a UnderWay>) -> Self {
         let number = slot.number();
@@ -116,11 +116,12 @@ impl<'a> Answer<'a> {
         self.end.linkage(self.number)
     }
 
-    /// The result, once the call is settled; one that never came is `failed`.
+    /// The result, once the call is settled. If there is none, `failed` makes the error.
     ///
-    /// A result that went well is made where the caller of this wants it, and is moved no more: to
-    /// read in one piece what was just written in several, the processor waits until all it has
-    /// written before is out, the request too, whose line the server may have (decision 0021).
+    /// A successful result is constructed where the caller wants it, and is not moved afterwards.
+    /// If the processor reads in one piece what it has just written in several, it waits until all
+    /// its earlier stores have left the store buffer. The request is among these, and the server
+    /// may own its cache line (decision 0021).
     #[inline(always)]
     pub(crate) fn result<R: Decode + Results<Value: Decode>>(
         &mut self,
@@ -131,8 +132,8 @@ impl<'a> Answer<'a> {
             let len = landing.caught.get().into();
             return good_or_odd::<R>(landing.bytes(len), failed);
         }
-        // What has no room in a cell is read where the caller wants it too; else that would only be
-        // more code.
+        // A result that has no room in a cell is read where the caller wants it, too. For smaller
+        // ones that would only be more code.
         if R::Value::LEAST >= INLINE
             && let Some(source) = self.stacked()
         {
@@ -145,7 +146,7 @@ impl<'a> Answer<'a> {
         good_or_odd::<R>(landing.bytes(len), failed)
     }
 
-    /// The bytes of a result that lay in the cell, which most do.
+    /// The bytes of a result that lay in the cell. Most results do.
     #[inline(always)]
     fn inline(&self, landing: &Landing) -> Option<usize> {
         let linkage = self.linkage();
@@ -154,14 +155,14 @@ impl<'a> Answer<'a> {
         Some(len)
     }
 
-    /// The bytes of a result that lie in the A-stack, if the peer says what it may say.
+    /// The bytes of a result that lie in the A-stack, if what the peer says of them is valid.
     #[inline(always)]
     fn stacked(&self) -> Option<RegionSource<'a>> {
         let linkage = self.linkage();
         let len = linkage.stacked(Status::Done as u16)?;
         let source = self.end.channel().stack_source(self.number, len).ok()?;
         if source.is_damaged() {
-            // Told in `read`.
+            // `read` reports it.
             return None;
         }
         linkage.clear();
@@ -190,7 +191,7 @@ impl<'a> Answer<'a> {
         linkage.count.come_in(bytes.left() as u64);
         if matches!(reply.place, PayloadPlace::OutOfBand | PayloadPlace::OverflowBuffer) {
             end.count_entries(end.mailbox().entries());
-            end.watch_annexes();
+            end.watch_overflow_buffers();
         }
         if reply.what() != Status::Done as u16 {
             return Err(Box::new(self.refusal(reply.what(), bytes.read().unwrap_or_default())));
@@ -236,7 +237,7 @@ impl Drop for Answer<'_> {
     }
 }
 
-/// Apart, so that what drops an answer without a slot is small enough to go into those who do.
+/// Out of line, so that the drop of an answer without a slot is small enough to be inlined.
 #[cold]
 #[inline(never)]
 fn give_back_late(end: &ClientEnd, slot: Slot, under_way: Option<&UnderWay>) {
@@ -244,13 +245,13 @@ fn give_back_late(end: &ClientEnd, slot: Slot, under_way: Option<&UnderWay>) {
     end.give_back(slot);
 }
 
-/// Reads a result, of which most went well.
+/// Reads a result. Most results are successes, so this is the way for them.
 #[inline(always)]
 fn good_or_odd<R: Decode + Results<Value: Decode>>(
     mut left: impl Source,
     failed: impl FnOnce(CallError) -> R::Error,
 ) -> Result<R::Value, R::Error> {
-    // What a `Result` begins with.
+    // The tag with which an encoded `Result` begins.
     let mut tag = [0];
     let begins = left.take(&mut tag).is_ok();
     if !begins || tag != [0] {
@@ -267,19 +268,19 @@ fn good_or_odd<R: Decode + Results<Value: Decode>>(
     }
 }
 
-/// A result came, so its procedure has ended, and can't be read.
+/// The error of a call whose procedure has ended, but whose result can't be read.
 #[cold]
 fn lost_result(e: &DecodeError) -> CallError {
     CallError::unread(Outcome::Executed, e)
 }
 
-/// What became of a call whose reply, with this status, has lost its bytes.
+/// What is known of a call whose reply, with this status, has lost its bytes.
 #[cold]
 fn lost(status: u16) -> Outcome {
     if status == Status::Done as u16 { Outcome::Executed } else { Outcome::Unknown }
 }
 
-/// Reads a result that is an error, or is none, and begins with `tag`.
+/// Reads a result that begins with `tag` and is an error, or is malformed.
 #[cold]
 #[inline(never)]
 fn odd<R: Results + Decode>(tag: Option<u8>, mut left: impl Source) -> Read<R> {

@@ -1,32 +1,32 @@
-//! The client's end of a binding.
+//! The client's end of a channel.
 
 mod bounded;
 mod calling;
+mod channel_owner;
 mod closing;
-mod crowd;
-mod further;
-mod large;
+mod contention;
+mod further_channels;
+mod lease_future;
 mod line;
+mod overflow_sweep;
 mod replies;
 mod sharing;
 mod task;
-mod turn;
-mod vigil;
-mod watch;
+mod waker_table;
 
+use self::channel_owner::ChannelOwner;
 use self::closing::Ending;
-use self::crowd::Crowd;
-use self::further::Further;
+use self::contention::Contention;
+use self::further_channels::Further;
 use self::line::Lag;
 use self::sharing::Sharing;
-use self::vigil::Vigil;
-use self::watch::Watch;
+use self::waker_table::WakerTable;
 use crate::binding::handshake::Meeting;
 use crate::call::abandon::Abandon;
 use crate::call::leasing::Leasing;
 use crate::call::linkage::Linkage;
 use crate::call::notify_retries::NotifyRetries;
-use crate::call::queue::Queue;
+use crate::call::slot_queue::SlotQueue;
 use crate::call::unnotified::Unnotified;
 use crate::control::mailbox::Mailbox;
 use crate::counters::{Counted, Counters, KernelCount, bequeath};
@@ -45,74 +45,74 @@ use underpass_sync::{SpinGuard, SpinLock};
 /// | `channel`'s rings, `slots` | under `lock` |
 /// | `linkage` | callers, each its own slot; deliveries under `lock` |
 /// | `queue` | callers that find all slots leased |
-/// | `closed`, `why` | the clerk, or who finds a violation; never reset |
+/// | `closed`, `why` | the clerk, or a thread that finds a violation; never reset |
 /// | `sleepers` | plain kernel threads around a sleep on this line |
-/// | `aside` | who puts the line aside, because it can't sleep on its word |
+/// | `unpolled` | a thread that marks the line unpolled, because it can't sleep on its word |
 /// | `dormant`, `seen` | under the lock of the lines |
 /// | `unnotified` | callers |
 /// | `turns_away` | callers that the server turns away; never reset |
 /// | `quarantined` | under `lock` |
 /// | `quarantine` | the user |
 /// | `untold`, `tells_again` | callers that give up, and the clerk |
-/// | `crowd` | callers that are not alone |
+/// | `contention` | callers that are not alone |
 /// | `watch` | see there |
-/// | `vigil` | see there |
-/// | `further` | who finds the first channel crowded |
-/// | `sharing` | who passes the binding on; the clerk |
+/// | `waker_table` | see there |
+/// | `further` | a caller that finds the first channel contended |
+/// | `sharing` | a caller that passes the binding on; the clerk |
 pub(crate) struct ClientEnd {
     lock: SpinLock,
     channel: Channel,
     mailbox: Mailbox,
     slots: Slots,
     linkage: Box<[Linkage]>,
-    queue: Queue,
+    queue: SlotQueue,
     closed: AtomicBool,
-    /// No activation looks at this line.
+    /// No activation polls this line.
     dormant: AtomicBool,
     why: Mutex<Option<Ending>>,
     /// The server has turned a call away, because it drains.
     turns_away: AtomicBool,
     sleepers: AtomicU32,
-    aside: AtomicBool,
+    unpolled: AtomicBool,
     unnotified: Unnotified,
     /// Slots that the server holds though nobody waits for their calls, and how many it may.
     quarantined: AtomicU32,
     quarantine: AtomicU32,
-    /// Given-up slots, as bits, of which the server has still to be told.
+    /// Bits of the given-up slots of which the server has still to be told.
     untold: AtomicU64,
-    /// An alarm is set for that.
+    /// A timer is set that tells the server of them.
     tells_again: AtomicBool,
     owed: Owed,
-    /// A processor has been donated since the server was called last: a procedure may stay on it.
+    /// A processor has been donated since the server was woken last: a procedure may stay on it.
     lent: AtomicBool,
-    retries: NotifyRetries,
+    notify_retries: NotifyRetries,
     lag: Lag,
     meeting: Meeting,
     kernel: KernelCount,
     /// How many replies had come when `used` was last asked.
     seen: AtomicU32,
-    crowd: Crowd,
-    watch: Watch,
-    vigil: Vigil,
-    /// The binding's further channels, once there were to be some: of the first channel alone.
+    contention: Contention,
+    channel_owner: ChannelOwner,
+    waker_table: WakerTable,
+    /// The binding's further channels, if it has asked for any. Of the first channel alone.
     further: OnceLock<Box<Further>>,
-    /// Of a further channel, the first of its binding.
+    /// Of a further channel: the first end of its binding.
     first: Option<Weak<Self>>,
     sharing: Box<Sharing>,
     own: Weak<Self>,
 }
 
-/// The most slots of a channel that a server may hold, at first, though nobody waits for their
-/// calls: three quarters.
+/// How many slots of a channel a server may hold at first though nobody waits for their calls:
+/// three quarters.
 pub(crate) const QUARANTINE: u32 = SLOTS - SLOTS / 4;
 
 /// How a call is to be made.
 #[derive(Clone, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct CallTerms {
     pub(crate) within: Option<Duration>,
     /// Forces a donation.
     pub(crate) urgent: bool,
-    /// By what the caller can be freed.
+    /// What can free the caller.
     pub(crate) abandon: Option<Abandon>,
     pub(crate) leasing: Leasing,
 }
@@ -132,13 +132,13 @@ impl ClientEnd {
                 mailbox,
                 slots: Slots::default(),
                 linkage: (0..SLOTS).map(|_| Linkage::default()).collect(),
-                queue: Queue::default(),
+                queue: SlotQueue::default(),
                 closed: AtomicBool::new(false),
                 dormant: AtomicBool::new(false),
                 why: Mutex::new(None),
                 turns_away: AtomicBool::new(false),
                 sleepers: AtomicU32::new(0),
-                aside: AtomicBool::new(false),
+                unpolled: AtomicBool::new(false),
                 unnotified: Unnotified::default(),
                 quarantined: AtomicU32::new(0),
                 quarantine: AtomicU32::new(QUARANTINE),
@@ -146,14 +146,14 @@ impl ClientEnd {
                 tells_again: AtomicBool::new(false),
                 owed: Owed::default(),
                 lent: AtomicBool::new(false),
-                retries: NotifyRetries::default(),
+                notify_retries: NotifyRetries::default(),
                 lag: Lag::default(),
                 meeting,
                 kernel: KernelCount::default(),
                 seen: AtomicU32::new(u32::MAX),
-                crowd: Crowd::default(),
-                watch: Watch::default(),
-                vigil: Vigil::default(),
+                contention: Contention::default(),
+                channel_owner: ChannelOwner::default(),
+                waker_table: WakerTable::default(),
                 further: OnceLock::new(),
                 first,
                 sharing: Box::default(),
@@ -166,7 +166,7 @@ impl ClientEnd {
         &self.mailbox
     }
 
-    /// Whether it is that of a channel beside the first.
+    /// Whether this is the end of a further channel.
     pub(crate) fn is_further(&self) -> bool {
         self.first.is_some()
     }
@@ -184,8 +184,9 @@ impl ClientEnd {
         self.kernel.entered(entries);
     }
 
-    /// The lock: of rings, slots and linkage records. Held for some instructions, in which nothing
-    /// of a user's runs; or, by who alone uses it, for some looks in a row.
+    /// The lock of rings, slots and linkage records. It is held for a few instructions, and no code
+    /// of the user's runs under it. A caller that alone uses the channel may hold it for several
+    /// polls in a row.
     #[inline(always)]
     pub(crate) fn lock(&self) -> SpinGuard<'_> {
         self.lock.enter()
@@ -221,7 +222,7 @@ impl Counted for ClientEnd {
     }
 
     fn cut_off(&self) {
-        // Relaxed: the only kernel thread that there is.
+        // Relaxed: after a fork this is the only kernel thread.
         self.closed.store(true, Ordering::Relaxed);
     }
 }

@@ -1,4 +1,4 @@
-//! What a call does when the A-stacks are leased that its interface counts on.
+//! What a call does when the interface's expected number of A-stacks is leased.
 
 use underpass_channel::layout::SLOTS;
 
@@ -7,32 +7,33 @@ use underpass_channel::layout::SLOTS;
 ///
 /// # Examples
 /// ```
-/// use underpass_rpc::AllLeased;
+/// use underpass::AllLeased;
 /// assert_eq!(AllLeased::default(), AllLeased::Grow);
+/// ```
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AllLeased {
-    /// It takes one more, up to the 64 that a channel has room for; then it waits. A-stacks that
-    /// were never needed take no memory.
+    /// The call leases one more, up to the 64 for which a channel has room. Beyond them it waits.
+    /// A-stacks that were never needed take no memory.
     #[default]
     Grow,
-    /// It waits until one is given back, or until its deadline, which then makes it
+    /// The call waits until one is given back. If its deadline comes first, it fails with
     /// [`Overloaded`](crate::CallError::Overloaded).
     Wait,
-    /// It fails at once, with [`Overloaded`](crate::CallError::Overloaded).
+    /// The call fails at once, with [`Overloaded`](crate::CallError::Overloaded).
     Fail,
 }
 
-/// How a call leases.
+/// How a call leases its slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leasing {
-    /// Leased A-stacks from which on there is none for it.
+    /// The call gets a slot only while fewer A-stacks than this are leased.
     pub(crate) most: u32,
     pub(crate) waits: bool,
 }
 
 impl Leasing {
-    /// As its caller chose, where the interface expects so many `calls` at once.
+    /// What the caller chose, for an interface that expects `calls` at once.
     pub(crate) fn new(choice: AllLeased, calls: u32) -> Self {
         match choice {
             AllLeased::Grow => Self { most: SLOTS, waits: true },

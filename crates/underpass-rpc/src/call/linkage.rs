@@ -1,6 +1,7 @@
-//! Who waits for which call: private to the client, so that a server can't make anything of it.
+//! The linkage record of each slot: which caller waits for its reply. Private to the client, so
+//! that the server can't misuse it.
 
-use crate::call::waiting::Berth;
+use crate::call::waiting::WaiterSlot;
 use crate::counters::SlotCount;
 use underpass_channel::{Cell, Head, INLINE, Payload, PeekedCell};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -8,59 +9,74 @@ use underpass_threads::Control;
 
 /// No call is under way.
 const IDLE: u32 = 0;
-/// A reply is awaited.
+/// A caller waits for the reply.
 const EXPECTED: u32 = 1;
-/// The reply is here, not yet taken.
+/// The reply is here, and is not taken yet.
 const ANSWERED: u32 = 2;
 /// There will be no reply.
 const LOST: u32 = 3;
-/// A reply is awaited, and nobody wants it any more.
+/// A reply is expected, and nobody wants it any more.
 const ABANDONED: u32 = 4;
-/// A reply is awaited, and the caller is not to wait for it any more.
+/// A reply is expected, and the caller is told not to wait for it any more.
 const FREED: u32 = 5;
-/// A reply is awaited by a task, whose waker the vigil has.
+/// A task waits for the reply. Its waker is in the waker table.
 const WATCHED: u32 = 6;
 
 /// One slot's linkage record (LRPC). *The lock* is that of the client's end.
 ///
 /// | field | who writes it, and when |
 /// |---|---|
-/// | `state` | the caller `EXPECTED` before it posts and `IDLE` at the end; all else under the lock |
-/// | `head`, `payload` | who delivers, under the lock, before `ANSWERED` |
-/// | `berth` | the caller that blocks, and who settles or abandons the wait, under the lock |
+/// | `state` | the caller writes `EXPECTED` before it posts and `IDLE` at the end; all else under the lock |
+/// | `head`, `payload` | the thread that delivers, under the lock, before `ANSWERED` |
+/// | `waiter_slot` | the caller that blocks, and the thread that settles or abandons the wait, under the lock |
 /// | `count` | the caller |
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct Linkage {
     state: AtomicU32,
-    pub(crate) berth: Berth,
+    pub(crate) waiter_slot: WaiterSlot,
     head: AtomicU64,
     payload: [AtomicU64; INLINE / 8],
     pub(crate) count: SlotCount,
 }
 
-/// What a delivery met.
+/// For whom the reply was.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Delivered {
-    /// Somebody who waits; it is to be woken after the lock, if it has blocked.
+    /// A thread. If it has blocked, it is to be woken after the lock.
     Taken(Option<&'static Control>),
-    /// A task: its waker is to be taken from the vigil under the same lock, and woken after it.
+    /// A task. Its waker is to be taken from the waker table under the same lock, and woken after
+    /// it.
     Watched,
-    /// Nobody any more: the slot, and the parcel that came along if one did, is to be given back.
+    /// Nobody any more. The slot is to be given back, and the out-of-band message if one came
+    /// along.
     Abandoned,
-    /// No call under way: no honest peer replies so.
+    /// No call is under way: no honest peer replies so.
     Unexpected,
+}
+
+/// Whether a task waits for a reply, after it was entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TaskWait {
+    /// The call is settled: the task need not wait.
+    Settled,
+    /// It waits from now on.
+    Begun,
+    /// It waited already.
+    GoesOn,
 }
 
 impl Linkage {
     /// The caller is about to post.
     #[inline]
     pub(crate) fn expect(&self) {
-        // Relaxed: the post publishes it to the server, whose reply brings it to who delivers.
+        // Relaxed: the post publishes it to the server. The server's reply brings it to the thread
+        // that delivers the reply.
         self.state.store(EXPECTED, Ordering::Relaxed);
     }
 
-    /// Whether there is a reply, or will be none, or the caller is not to wait for it.
+    /// Whether the caller need not wait: the reply is here, there will be none, or the caller is
+    /// freed.
     #[inline]
     pub(crate) fn is_settled(&self) -> bool {
         // SYNC with the stores in `deliver` and `lose`: the reply.
@@ -91,7 +107,7 @@ impl Linkage {
         }
     }
 
-    /// The same, where nobody waits as callers do.
+    /// A reply to a call whose state isn't `EXPECTED`.
     #[cold]
     #[inline(never)]
     fn deliver_odd(&self, state: u32, reply: &PeekedCell<'_>) -> Delivered {
@@ -115,10 +131,10 @@ impl Linkage {
     /// Whether a caller that has not blocked expects the reply. Under the lock.
     #[inline(always)]
     pub(crate) fn is_polled_for(&self) -> bool {
-        self.state.load(Ordering::Relaxed) == EXPECTED && self.berth.is_empty()
+        self.state.load(Ordering::Relaxed) == EXPECTED && self.waiter_slot.is_empty()
     }
 
-    /// Keeps what the caller is to find.
+    /// Stores the reply where the caller finds it.
     #[inline(always)]
     fn keep(&self, reply: &PeekedCell<'_>) {
         // Relaxed, both: the state publishes them to the caller.
@@ -130,7 +146,7 @@ impl Linkage {
     fn settle(&self, state: u32) -> Delivered {
         // SYNC with the load in `is_settled`.
         self.state.store(state, Ordering::Release);
-        Delivered::Taken(self.berth.leave())
+        Delivered::Taken(self.waiter_slot.leave())
     }
 
     fn settle_for_task(&self, state: u32) -> Delivered {
@@ -139,19 +155,21 @@ impl Linkage {
         Delivered::Watched
     }
 
-    /// The caller is a task, whose waker the vigil is given under the same lock: `Some` of whether
-    /// it had none before; nothing if the call is settled.
-    pub(crate) fn watch(&self) -> Option<bool> {
-        let before = self.state.load(Ordering::Relaxed);
-        let awaited = matches!(before, EXPECTED | WATCHED);
-        if awaited {
-            self.state.store(WATCHED, Ordering::Relaxed);
+    /// A task waits for the reply, unless it is settled. Its waker goes into the waker table under
+    /// the same lock.
+    pub(crate) fn watch(&self) -> TaskWait {
+        match self.state.load(Ordering::Relaxed) {
+            EXPECTED => {
+                self.state.store(WATCHED, Ordering::Relaxed);
+                TaskWait::Begun
+            }
+            WATCHED => TaskWait::GoesOn,
+            _ => TaskWait::Settled,
         }
-        awaited.then_some(before == EXPECTED)
     }
 
-    /// The task looks by itself again. Under the lock. `false` if it was not watched for: then the
-    /// vigil has no waker of it.
+    /// The task polls by itself again. Under the lock. Returns `false` if no task waited: then the
+    /// waker table has no waker for this slot.
     pub(crate) fn unwatch(&self) -> bool {
         let watched = self.state.load(Ordering::Relaxed) == WATCHED;
         if watched {
@@ -173,8 +191,8 @@ impl Linkage {
         }
     }
 
-    /// The caller is not to wait any more; it is to be woken after the lock, if it has blocked.
-    /// Under the lock.
+    /// The caller is to stop waiting. If it has blocked, it is to be woken after the lock. Under
+    /// the lock.
     pub(crate) fn free(&self) -> Delivered {
         match self.state.load(Ordering::Relaxed) {
             EXPECTED => self.settle(FREED),
@@ -183,13 +201,13 @@ impl Linkage {
         }
     }
 
-    /// Whether the caller is not to wait any more.
+    /// Whether the caller is told to stop waiting.
     pub(crate) fn is_freed(&self) -> bool {
-        // Relaxed: it says so again under the lock, by `abandon`.
+        // Relaxed: `abandon` checks it again under the lock.
         self.state.load(Ordering::Relaxed) == FREED
     }
 
-    /// Nobody wants the reply any more. Under the lock. `false` if it is here.
+    /// Nobody wants the reply any more. Under the lock. Returns `false` if the reply is here.
     pub(crate) fn abandon(&self) -> bool {
         let expected = matches!(self.state.load(Ordering::Relaxed), EXPECTED | FREED);
         if expected {
@@ -198,8 +216,9 @@ impl Linkage {
         expected
     }
 
-    /// Shows the words of the reply, once it is settled, if its outcome is `what` and they lay in
-    /// the cell, and says how many; else it is left as it is.
+    /// If the reply is settled, its outcome is `what` and its bytes lie in the cell: passes its
+    /// words to `put`, clears the record, and returns the number of bytes. Else leaves the record
+    /// as it is.
     #[inline(always)]
     pub(crate) fn take_inline(&self, what: u16, mut put: impl FnMut(usize, u64)) -> Option<usize> {
         // SYNC as in `is_settled`. Relaxed, the rest: the state brought it.
@@ -215,8 +234,8 @@ impl Linkage {
         Some(len)
     }
 
-    /// How many bytes of the reply lie in the A-stack, as its peer says, if it is here, its outcome
-    /// is `what` and they lie there. It is left as it is.
+    /// The number of bytes that the reply has in the A-stack, as the peer says. Nothing unless the
+    /// reply is here, its outcome is `what` and its bytes lie there. Leaves the record as it is.
     #[inline(always)]
     pub(crate) fn stacked(&self, what: u16) -> Option<usize> {
         // SYNC as in `is_settled`. Relaxed, the rest: the state brought it.
@@ -231,21 +250,21 @@ impl Linkage {
         self.state.store(IDLE, Ordering::Relaxed);
     }
 
-    /// Of a reply that is here.
+    /// The head of a reply that is here.
     #[inline(always)]
     fn head(&self) -> Head {
         // Relaxed: the state brought it.
         Head::from_word(self.head.load(Ordering::Relaxed))
     }
 
-    /// The outcome that the reply says, if it is here and not yet taken.
+    /// The outcome of the reply, if it is here and not yet taken.
     pub(crate) fn answered(&self) -> Option<u16> {
         // SYNC as in `is_settled`. Relaxed, the rest: the state brought it.
         let answered = self.state.load(Ordering::Acquire) == ANSWERED;
         answered.then(|| self.head().what())
     }
 
-    /// The reply, once it is settled; nothing if it is lost.
+    /// The reply, once it is settled. Nothing if it is lost.
     #[inline]
     pub(crate) fn take(&self) -> Option<Cell> {
         // SYNC as in `is_settled`.
@@ -320,14 +339,14 @@ mod tests {
     #[test]
     fn a_task_is_watched_for_until_its_reply_comes() {
         let linkage = Linkage::default();
-        assert_eq!((linkage.watch(), linkage.unwatch()), (None, false), "there is no call");
+        assert_eq!((linkage.watch(), linkage.unwatch()), (TaskWait::Settled, false), "there is no call");
         linkage.expect();
-        assert_eq!((linkage.watch(), linkage.watch()), (Some(true), Some(false)));
+        assert_eq!((linkage.watch(), linkage.watch()), (TaskWait::Begun, TaskWait::GoesOn));
         assert!(linkage.unwatch() && !linkage.unwatch());
-        assert_eq!(linkage.watch(), Some(true));
+        assert_eq!(linkage.watch(), TaskWait::Begun);
         assert!(matches!(deliver(&linkage, &Cell::new(0, 0)), Delivered::Watched));
         assert!(linkage.is_settled() && !linkage.unwatch());
-        assert_eq!(linkage.watch(), None);
+        assert_eq!(linkage.watch(), TaskWait::Settled);
         assert!(linkage.take().is_some());
         linkage.expect();
         linkage.watch();

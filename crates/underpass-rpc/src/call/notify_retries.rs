@@ -1,24 +1,26 @@
-//! How often a peer was called in vain for the same calls.
+//! How often the peer was woken in vain for the same calls.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Who sleeps over calls that a peer's processors may be held up from calls it again, after twice
-/// as long each time; a call that is posted since begins anew.
+/// Counts the wake-ups of a peer whose processors may be held up. A sleeper wakes such a peer again
+/// for the calls that it waits for, and doubles its patience each time. A call that is posted
+/// afterwards starts the count anew.
 #[derive(Debug, Default)]
 pub(crate) struct NotifyRetries {
-    /// How many messages were posted by the last time, and how often in a row.
+    /// High half: the number of the last message that was posted by the last wake-up. Low half: how
+    /// many wake-ups there were since that message.
     last: AtomicU64,
 }
 
-// Relaxed throughout: how long to wait, and nothing else.
+// Relaxed throughout: it decides how long to wait, and nothing else.
 impl NotifyRetries {
-    /// How often the peer was called since the message number `posted`.
+    /// How often the peer was woken since the message number `posted`.
     pub(crate) fn times(&self, posted: u32) -> u32 {
         let last = self.last.load(Ordering::Relaxed);
         if (last >> 32) as u32 == posted { last as u32 } else { 0 }
     }
 
-    /// It is called once more.
+    /// The peer is woken once more.
     pub(crate) fn again(&self, posted: u32) {
         let times = self.times(posted).saturating_add(1);
         self.last.store(u64::from(posted) << 32 | u64::from(times), Ordering::Relaxed);
@@ -31,13 +33,13 @@ mod tests {
 
     #[test]
     fn a_new_message_begins_anew() {
-        let retries = NotifyRetries::default();
-        assert_eq!(retries.times(1), 0);
-        retries.again(1);
-        retries.again(1);
-        assert_eq!(retries.times(1), 2);
-        assert_eq!(retries.times(2), 0);
-        retries.again(2);
-        assert_eq!(retries.times(2), 1);
+        let notify_retries = NotifyRetries::default();
+        assert_eq!(notify_retries.times(1), 0);
+        notify_retries.again(1);
+        notify_retries.again(1);
+        assert_eq!(notify_retries.times(1), 2);
+        assert_eq!(notify_retries.times(2), 0);
+        notify_retries.again(2);
+        assert_eq!(notify_retries.times(2), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! What a generated client stub is made of.
+//! The client stub, on which generated stubs are built.
 
 use crate::binding::import::{self, Bound};
 use crate::binding::object::Binding;
@@ -8,7 +8,7 @@ use crate::binding::registry;
 use crate::binding::resilient::{Known, Policy, Resilient, Restore};
 use crate::call::abandon::Abandon;
 use crate::call::answer::Results;
-use crate::call::client::Terms;
+use crate::call::client::CallTerms;
 use crate::call::leasing::{AllLeased, Leasing};
 use crate::control::clerk::Offer;
 use crate::counters::Counters;
@@ -26,7 +26,7 @@ use underpass_wire::{Decode, Descriptor, Encode};
 /// A binding of an interface whose implementation is an `L`, wherever that is.
 pub struct Stub<L: ?Sized> {
     to: To<L>,
-    terms: Terms,
+    terms: CallTerms,
     /// How many calls the interface expects at once.
     calls: u32,
 }
@@ -53,7 +53,7 @@ impl<L: ?Sized> Drop for Here<L> {
 }
 
 impl<L: ?Sized + Send + Sync + 'static> Here<L> {
-    /// A new binding of what is exported, if an `L` implements it.
+    /// A new binding to an implementation in this domain, if an `L` implements it.
     fn of(offer: &Offer) -> Option<Self> {
         let local = offer.service.local.downcast_ref::<Arc<L>>()?.clone();
         let binding = Binding::new(offer.name.clone(), Peer::here(), None);
@@ -63,8 +63,8 @@ impl<L: ?Sized + Send + Sync + 'static> Here<L> {
     }
 }
 
-/// The implementation in this very domain, while it is called: meanwhile the calling thread works
-/// for a call of the stub's binding.
+/// The implementation in this very domain, while it is called. Meanwhile the calling thread counts
+/// as working for a call of the stub's binding.
 pub struct Local<'a, L: ?Sized> {
     local: &'a L,
     _within: Within,
@@ -121,12 +121,12 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         })
     }
 
-    /// As [`import`](Self::import), and again whenever the server has ended, as `policy` says;
-    /// calls that were not started, or can be repeated, are made again then, if the client's state
-    /// has gone on.
+    /// Imports `name`, and imports it again whenever the server has ended, as `policy` says. Calls
+    /// that were not started, or that can be repeated, are then made again, if the client's state
+    /// has been restored.
     ///
     /// # Errors
-    /// As `import`.
+    /// As [`import`](Self::import).
     pub fn import_resilient(
         name: &str,
         descriptor: &'static Descriptor,
@@ -135,10 +135,11 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         Self::find_resilient(name, descriptor, policy, None)
     }
 
-    /// As [`import_resilient`](Self::import_resilient); `restore` restores the client's state over
-    /// a new binding, before other calls go over that, or says why it can't.
+    /// As [`import_resilient`](Self::import_resilient). In addition `restore` restores the client's
+    /// state over a new binding, before other calls go over that, or says why it can't.
     ///
     /// # Errors
+    /// As [`import`](Self::import).
     /// As `import`.
     pub fn import_resilient_with(
         name: &str,
@@ -165,7 +166,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         })
     }
 
-    /// The implementation under `name`, if it is this domain's; else what `import` gives.
+    /// The implementation under `name`, if this domain has it; else what `import` gives.
     fn find(
         name: &str,
         descriptor: &'static Descriptor,
@@ -184,13 +185,14 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     fn of(to: To<L>, descriptor: &'static Descriptor) -> Self {
         let calls = descriptor.calls();
         let leasing = Leasing::new(AllLeased::default(), calls);
-        Self { to, terms: Terms { within: None, urgent: false, abandon: None, leasing }, calls }
+        Self { to, terms: CallTerms { within: None, urgent: false, abandon: None, leasing }, calls }
     }
 
-    /// A binding that another domain passes on over `socket`, by [`share_with`](Self::share_with),
-    /// within that time. To the server this domain is a client of its own.
+    /// A binding that another domain passes on over `socket`, by [`share_with`](Self::share_with).
+    /// Waits for it for at most `within`. To the server this domain is a client of its own.
     ///
     /// # Errors
+    /// [`ImportError`], each kind with its remedy.
     /// [`ImportError`], each kind with its remedy.
     pub fn import_from(
         socket: impl AsFd,
@@ -203,8 +205,9 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         Ok(Self::of(To::There(Arc::new(import::redeem(ticket, descriptor)?)), descriptor))
     }
 
-    /// Passes this binding on to who reads from the other end of `socket`, a connected Unix socket,
-    /// with one byte. What is passed on ends with this binding, until the other has taken it.
+    /// Passes this binding on to the process that reads from the other end of `socket`, a connected
+    /// Unix socket. Sends one byte. Until the other process has taken what was passed on, it ends
+    /// with this binding.
     ///
     /// # Errors
     /// [`ShareError`], each kind with its remedy.
@@ -230,8 +233,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         }
     }
 
-    /// The same, on other terms.
-    fn with(&self, change: impl FnOnce(&mut Terms)) -> Self {
+    /// The same binding, with changed terms for its calls.
+    fn with(&self, change: impl FnOnce(&mut CallTerms)) -> Self {
         let mut other = self.clone();
         change(&mut other.terms);
         other
@@ -241,8 +244,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
     /// other. `R` is the `Result` that travels.
     ///
     /// # Errors
-    /// What the procedure returns; or a [`CallError`], each kind with its remedy, as `failed` makes
-    /// it. A stub whose implementation is local has nothing to call and says `Closed`.
+    /// What the procedure returns; or a [`CallError`], each kind with its remedy, as `failed`
+    /// converts it. A stub whose implementation is local has nothing to call and says `Closed`.
     #[inline(always)]
     pub fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         &self,
@@ -253,7 +256,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         self.call_as::<A, R>(procedure, arguments, false, failed)
     }
 
-    /// As [`call`](Self::call), of a procedure that may be executed twice.
+    /// As [`call`](Self::call), for a procedure that may be executed twice.
     ///
     /// # Errors
     /// As `call`.
@@ -285,8 +288,8 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         }
     }
 
-    /// As [`call`](Self::call), for async tasks under any executor: what it returns sends the call
-    /// when it is first polled, and abandons it if it is dropped before its end.
+    /// As [`call`](Self::call), for async tasks under any executor. The future sends the call when
+    /// it is first polled. If it is dropped before its end, it abandons the call.
     ///
     /// # Errors
     /// As `call`.
@@ -299,7 +302,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         self.call_async_as::<A, R>(procedure, arguments, false, failed).await
     }
 
-    /// As [`call_async`](Self::call_async), of a procedure that may be executed twice.
+    /// As [`call_async`](Self::call_async), for a procedure that may be executed twice.
     ///
     /// # Errors
     /// As `call`.
@@ -329,7 +332,7 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         }
     }
 
-    /// What this binding has carried so far, over all of its channels. Nothing, if the
+    /// What this binding has carried so far, over all of its channels. All zero if the
     /// implementation is in this very domain.
     pub fn counters(&self) -> Counters {
         match &self.to {
@@ -339,32 +342,34 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         }
     }
 
-    /// The same binding, whose calls end with [`CallError::Deadline`] if they take longer.
+    /// The same binding, whose calls end with [`CallError::Deadline`] if they take longer than
+    /// `within`.
     ///
-    /// Calls within this domain are direct, and take as long as they take.
+    /// Calls within this domain are direct. No deadline applies to them.
     #[must_use]
     pub fn with_deadline(&self, within: Duration) -> Self {
         self.with(|terms| terms.within = Some(within))
     }
 
-    /// After [`CallError::Restarted`]: from now on this clone makes calls over the present binding,
-    /// and has nothing any more that it was given before. Each clone says so for itself. Does
-    /// nothing where there was no restart.
+    /// Accepts a restart of the server, after [`CallError::Restarted`]. From now on this clone
+    /// makes calls over the present binding, and gives up all state that the earlier server had
+    /// given it. Each clone accepts for itself. Does nothing if there was no restart.
     pub fn acknowledge_restart(&self) {
         if let To::Anywhere(resilient, known) = &self.to {
             resilient.acknowledge(known);
         }
     }
 
-    /// The same binding, whose callers can be freed by `abandon`, before the server has replied.
+    /// The same binding, whose callers `abandon` can free before the server has replied.
     #[must_use]
     pub fn abandonable(&self, abandon: &Abandon) -> Self {
         self.with(|terms| terms.abandon = Some(abandon.clone()))
     }
 
-    /// How many calls the server may hold over each channel of this binding though nobody waits for
-    /// them any more, because they were abandoned or their deadline has passed: 48 of 64 at first.
-    /// One more, and the binding is closed, with [`CallError::Captured`].
+    /// Sets the number of calls that the server may hold over each channel of this binding although
+    /// nobody waits for them any more, because they were abandoned or their deadline has passed. At
+    /// first it is 48 of 64. If the server holds one more, the binding is closed, with
+    /// [`CallError::Captured`].
     pub fn quarantine(&self, most: u32) {
         match &self.to {
             To::There(bound) => bound.end.set_quarantine(most),
@@ -373,18 +378,19 @@ impl<L: ?Sized + Send + Sync + 'static> Stub<L> {
         }
     }
 
-    /// The same binding, whose calls force their caller's processor to a server that has none
-    /// (URPC, 3.1): other threads of this domain that are ready on it wait until it comes back. For
-    /// single-threaded callers, real-time ones, I/O of high latency, and priority.
+    /// The same binding, whose calls donate their caller's processor to a server that has none
+    /// (URPC, 3.1). Other threads of this domain that are ready on that processor wait until it
+    /// comes back. Use it for single-threaded callers, real-time ones, I/O of high latency, and
+    /// priority.
     ///
-    /// Where the server has a processor it changes nothing.
+    /// If the server has a processor, it changes nothing.
     #[must_use]
     pub fn urgent(&self) -> Self {
         self.with(|terms| terms.urgent = true)
     }
 
-    /// The same binding, whose calls do this when as many A-stacks of their channel are leased as
-    /// the interface expects calls at once (LRPC, 5.2).
+    /// The same binding, with another `choice` for calls that find as many A-stacks of their
+    /// channel leased as the interface expects calls at once (LRPC, 5.2).
     #[must_use]
     pub fn when_all_leased(&self, choice: AllLeased) -> Self {
         self.with(|terms| terms.leasing = Leasing::new(choice, self.calls))

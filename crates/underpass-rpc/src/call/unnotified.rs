@@ -1,30 +1,33 @@
-//! Whether anything was posted since the peer was last called.
+//! Whether anything was posted since the peer was last woken.
 
 use underpass_seam::atomic::{AtomicU32, Ordering};
 
-/// Nothing was posted since.
+/// Nothing was posted since then.
 const NONE: u32 = 0;
-/// Something was.
+/// Something was posted.
 const SOME: u32 = 1;
-/// The line is dormant: nobody will see to it.
+/// The line is dormant: no activation will wake the peer for later posts.
 const UNSEEN: u32 = 2;
-/// As it became dormant something was.
+/// Something had been posted when the line became dormant.
 const LEFT: u32 = 3;
 
-/// A post that rang no bell: should this side go to sleep over it, it knocks first.
+/// Remembers posts for which the peer was not woken. Before this side sleeps it wakes one of the
+/// peer's spare workers for them.
 #[derive(Debug, Default)]
 pub(crate) struct Unnotified {
     state: AtomicU32,
 }
 
-// Relaxed throughout: a hint. A knock too many costs a wake-up; one too few can't come of it, as a
-// thread that sleeps has noted its own posts before, and who puts the line away has a heavy barrier
-// between `retire` and its look at what was noted.
+// Relaxed throughout: a hint. One wake-up too many costs its time. A wake-up can't be missing:
+// 1. A thread that sleeps has noted its own posts before.
+// 2. Whoever makes the line dormant issues a heavy barrier between `retire` and its load of what
+//    was noted.
 impl Unnotified {
-    /// A post rang no bell. Says whether the poster has to knock by itself, as the line is dormant.
+    /// Notes a post for which the peer was not woken. Returns whether the poster itself has to wake
+    /// a spare worker, because the line is dormant.
     #[inline]
     pub(crate) fn note(&self) -> bool {
-        // A look first: while it is set, the line is only read.
+        // Load first: while it is set, the cache line is only read.
         self.state.load(Ordering::Relaxed) != SOME && self.note_first()
     }
 
@@ -36,7 +39,7 @@ impl Unnotified {
         )
     }
 
-    /// Whether there were any since the last time.
+    /// Takes the note: whether anything was posted since the last time.
     pub(crate) fn take(&self) -> bool {
         self.state.compare_exchange(SOME, NONE, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
@@ -48,7 +51,8 @@ impl Unnotified {
         }
     }
 
-    /// After the barrier: whether there were any as the line became dormant, once.
+    /// After the barrier: whether anything had been posted when the line became dormant. Says so
+    /// once.
     pub(crate) fn take_left(&self) -> bool {
         self.state.compare_exchange(LEFT, UNSEEN, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }

@@ -1,4 +1,4 @@
-//! How a caller waits for its reply: what this crate promises to the runtime, in one place.
+//! How a thread waits for its reply. All promises that this crate makes to the runtime are here.
 
 use crate::call::answer::{Answer, Landing};
 use std::ptr;
@@ -6,21 +6,21 @@ use underpass_processor::Line;
 use underpass_seam::atomic::{AtomicPtr, Ordering};
 use underpass_threads::{Awaited, BlocksAtOnce, Control, Opens, Wait, Wakes, Woken, wait_registered};
 
-/// Where a caller is noted that has blocked. Read and written under the lock of the client's end
-/// alone, which orders it.
+/// Holds the thread that has blocked for the reply of one slot. Read and written under the lock of
+/// the client's end alone, which orders all accesses.
 #[derive(Debug, Default)]
-pub(crate) struct Berth {
+pub(crate) struct WaiterSlot {
     who: AtomicPtr<Control>,
 }
 
-impl Berth {
+impl WaiterSlot {
     #[inline]
     fn enter(&self, who: &'static Control) {
         self.who.store(ptr::from_ref(who).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Notes the calling thread already as it posts, if it will block at once: it goes on to
-    /// [`Reply::wait_noted`], and does nothing on the way that could suspend it.
+    /// Registers the calling thread already when it posts, if it will block at once. The thread
+    /// then goes on to [`Reply::wait_noted`], and until there does nothing that could suspend it.
     #[inline(always)]
     pub(crate) fn note(&self) -> Option<Noted> {
         let caller = BlocksAtOnce::here()?;
@@ -28,55 +28,55 @@ impl Berth {
         Some(Noted(caller))
     }
 
-    /// Whether nobody is here.
+    /// Whether no thread is registered.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         self.who.load(Ordering::Relaxed).is_null()
     }
 
-    /// Who is here, and then is no longer: the caller of this wakes it, or has it give up.
+    /// Takes the registered thread out. The caller of this wakes it, or has it give up.
     #[inline]
     pub(crate) fn leave(&self) -> Option<&'static Control> {
         let who = self.who.load(Ordering::Relaxed);
         self.who.store(ptr::null_mut(), Ordering::Relaxed);
-        // SAFETY: only `enter` stores what isn't null, from a reference to a control block, which
-        // lives for ever.
+        // SAFETY: only `enter` stores a pointer that isn't null, from a reference to a control
+        // block, which lives for ever.
         unsafe { who.as_ref() }
     }
 }
 
-/// A caller that is in its berth before it waits.
+/// A caller that is registered before it waits.
 pub(crate) struct Noted(BlocksAtOnce);
 
-/// Wakes one who has left its berth, outside the lock.
+/// Wakes a thread that was taken out of its waiter slot. Outside the lock.
 #[inline]
 pub(crate) fn wake(who: &'static Control) {
-    // SAFETY: `leave` gives each that has entered out once, since it runs under the lock; only what
-    // `settle` was given comes here.
+    // SAFETY: `leave` runs under the lock, so it gives each thread that has entered out once. Only
+    // what `settle` was given comes here.
     unsafe { who.wake() };
 }
 
-/// The same, within the lock too, if it lives on the caller's activation; says whether it does.
+/// Wakes it within the lock too, if it lives on the caller's activation. Returns whether it does.
 #[inline(always)]
 pub(crate) fn wake_here(wakes: &mut Wakes, who: &'static Control) -> bool {
-    // SAFETY: as in `wake`; and who takes replies is not suspended between the beginning of its
-    // `wakes` and their end.
+    // SAFETY: as in `wake`. A thread that takes replies is not suspended between the beginning of
+    // its `wakes` and their end.
     unsafe { wakes.wake_here(who) }
 }
 
 /// The reply to one call, as something to wait for.
 pub(crate) struct Reply<'a> {
     pub(crate) answer: &'a Answer<'a>,
-    /// Where its caller may put it that finds it first.
+    /// Where the caller may put the reply if it finds it first.
     pub(crate) landing: Option<&'a Landing>,
 }
 
 impl Reply<'_> {
-    /// Waits for it, without a deadline.
+    /// Waits for the reply, without a deadline.
     #[inline(always)]
     pub(crate) fn wait_noted(&self, noted: Noted) -> Woken {
-        // SAFETY: it is in the berth, once, as `register` would have put it there, and was not
-        // suspended since, as `note` asks.
+        // SAFETY: the thread is in the waiter slot, once, as `register` would have put it there. It
+        // was not suspended since, as `note` asks.
         unsafe { wait_registered(noted.0, self) }
     }
 }
@@ -84,7 +84,7 @@ impl Reply<'_> {
 impl Wait for Reply<'_> {
     fn abandon(&self, _who: &'static Control) -> bool {
         let _inside = self.answer.end.lock();
-        self.answer.linkage().berth.leave().is_some()
+        self.answer.linkage().waiter_slot.leave().is_some()
     }
 
     fn describe(&self) -> Awaited {
@@ -92,13 +92,14 @@ impl Wait for Reply<'_> {
     }
 }
 
-// SAFETY: `register`, or `note`, notes the waiter in the berth, with the lock held, and `leave`
-// takes it out there: either who settles the call, and wakes it once, or `abandon`. Who is in the
-// berth catches nothing.
+// SAFETY: `register`, or `note`, puts the waiter into the waiter slot, with the lock held. `leave`
+// takes it out there. Its caller either settles the call, and wakes the waiter once, or is
+// `abandon`. A registered waiter never polls for its own reply.
 unsafe impl Opens for Reply<'_> {
     #[inline(always)]
     fn is_open(&self) -> bool {
-        // First what was caught: the slot may be another's by then.
+        // The landing first: if the caller has taken its own reply, the slot may belong to another
+        // call by then.
         self.landing.is_some_and(Landing::is_caught) || self.answer.linkage().is_settled()
     }
 
@@ -108,7 +109,7 @@ unsafe impl Opens for Reply<'_> {
         let _inside = self.answer.end.lock();
         let settled = linkage.is_settled();
         if !settled {
-            linkage.berth.enter(me);
+            linkage.waiter_slot.enter(me);
         }
         !settled
     }

@@ -18,7 +18,7 @@ use crate::call::client::ClientEnd;
 use crate::control::alarm;
 use crate::control::deathwatch::Deathwatch;
 use crate::counters;
-use crate::dispatch::blocked::recount;
+use crate::dispatch::blocked_handlers::recount;
 use crate::dispatch::server::ServerEnd;
 use crate::payload::file_thread::{self, FileThread};
 use std::io;
@@ -66,7 +66,7 @@ pub(crate) fn clerk() -> io::Result<&'static Clerk> {
         .name("underpass-clerk".to_owned())
         .stack_size(256 * 1024)
         .spawn(|| clerk.run())?;
-    crate::dispatch::blocked::begin(clerk);
+    crate::dispatch::blocked_handlers::begin(clerk);
     Ok(CLERK.get_or_init(|| clerk))
 }
 

@@ -14,8 +14,8 @@ use crate::control::connection::Link;
 use crate::control::deathwatch::Deathwatch;
 use crate::control::messages::{CONTROL, Control};
 use crate::control::news::{Hears, News, NoTicket};
-use crate::payload::file_thread::{self, Message};
-use crate::payload::parcel::{Came, Waiting};
+use crate::payload::file_thread::{self, ReceivedMessage};
+use crate::payload::out_of_band::{Came, PendingOutOfBand};
 use crate::payload::passed_file::{PassedFiles, Unclosed};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -67,7 +67,7 @@ struct State {
 /// Who hears what comes for a channel, and what waits there.
 struct Channel {
     heard_by: Weak<dyn Hears>,
-    waiting: Waiting,
+    waiting: PendingOutOfBand,
 }
 
 /// What a turn of reading has brought, by channel.
@@ -102,7 +102,7 @@ impl ControlSocket {
     pub(crate) fn heard_by(&self, channel: u8, end: Weak<dyn Hears>) {
         let channel = usize::from(channel);
         self.with(|state| {
-            state.channels[channel] = Some(Channel { heard_by: end, waiting: Waiting::default() });
+            state.channels[channel] = Some(Channel { heard_by: end, waiting: PendingOutOfBand::default() });
         });
     }
 
@@ -208,7 +208,7 @@ impl ControlSocket {
     }
 
     /// The next message, if it brings no files. Else a file thread is to receive it.
-    fn next(&self, state: &mut State) -> io::Result<Option<Message>> {
+    fn next(&self, state: &mut State) -> io::Result<Option<ReceivedMessage>> {
         let look = match self.link.reading().look() {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             look => look?,
@@ -223,7 +223,7 @@ impl ControlSocket {
         let mut buffer = [0u8; CONTROL];
         let received = self.link.reading().receive_plain(&mut buffer)?;
         let bytes = buffer[..received.len].to_vec();
-        Ok(Some(Message { bytes, cut: received.cut, ..Message::default() }))
+        Ok(Some(ReceivedMessage { bytes, cut: received.cut, ..ReceivedMessage::default() }))
     }
 
     /// Has the user's file thread receive the next message.
@@ -256,7 +256,7 @@ impl ControlSocket {
     }
 
     /// A file thread has received a message, or found none. On the clerk's thread.
-    fn was_received(&self, message: io::Result<Message>) {
+    fn was_received(&self, message: io::Result<ReceivedMessage>) {
         match message {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.reads_again(Ok(None)),
             // The file thread has as many files as it may: the message is where it was.
@@ -270,7 +270,7 @@ impl ControlSocket {
 
     /// No file thread receives any more. Takes in what one has received, and what came behind it,
     /// before anybody else reads.
-    fn reads_again(&self, received: io::Result<Option<Message>>) {
+    fn reads_again(&self, received: io::Result<Option<ReceivedMessage>>) {
         tell(self.with(|state| {
             (state.receiving, state.quiet) = (false, false);
             let mut news: [News; CHANNELS] = Default::default();
@@ -297,7 +297,7 @@ impl ControlSocket {
     }
 
     /// Sorts a message out; `false` if there is to be no further one.
-    fn take_in(&self, state: &mut State, message: Message, news: &mut [News; CHANNELS]) -> bool {
+    fn take_in(&self, state: &mut State, message: ReceivedMessage, news: &mut [News; CHANNELS]) -> bool {
         let (lost, files) = (message.lost_files, PassedFiles::new(message.files, &self.unclosed));
         if message.bytes.is_empty() {
             news[0].gone = true;
@@ -317,13 +317,13 @@ impl ControlSocket {
         }
         let (first, news) = (number == 0, &mut news[usize::from(number)]);
         let sound = match (control, channel) {
-            (Control::Parcel { slot, files: announced, lies, length }, Some(channel)) => {
+            (Control::OutOfBand { slot, files: announced, lies, length }, Some(channel)) => {
                 failpoint!("file-received");
                 let came = Came::of(files, lost, announced, lies, length).map(|came| self.let_in(came));
-                news.parcels |= 1u64.checked_shl(slot.into()).unwrap_or(0);
+                news.out_of_band |= 1u64.checked_shl(slot.into()).unwrap_or(0);
                 came.is_some_and(|came| channel.waiting.put(slot, came, self.most()))
             }
-            (Control::Annex { slot, number }, Some(channel)) => {
+            (Control::OverflowBuffer { slot, number }, Some(channel)) => {
                 channel.waiting.offer(slot, number, files, lost, self.most())
             }
             (Control::Ticket, Some(_)) if first => {
@@ -353,20 +353,21 @@ impl ControlSocket {
     /// What has come, or word of it where it may not stay.
     fn let_in(&self, came: Came) -> Came {
         match came {
-            Came::Parcel(parcel) if !self.admits(&parcel.files) => Came::NoFile,
+            Came::OutOfBand(out_of_band) if !self.admits(&out_of_band.files) => Came::NoFile,
             came => came,
         }
     }
 
     /// What waits for `channel`.
-    pub(crate) fn waiting<R>(&self, channel: u8, act: impl FnOnce(&mut Waiting) -> R) -> Option<R> {
+    pub(crate) fn waiting<R>(&self, channel: u8, act: impl FnOnce(&mut PendingOutOfBand) -> R) -> Option<R> {
         self.with(|state| {
             state.channels[usize::from(channel)].as_mut().map(|channel| act(&mut channel.waiting))
         })
     }
 
-    /// Takes the parcel for `slot` of `channel`, of which the message has come; nothing if none
-    /// has, which no honest peer does. The calling thread waits while a file thread receives it.
+    /// Takes the out-of-band message for `slot` of `channel`, of which the message has come;
+    /// nothing if none has, which no honest peer does. The calling thread waits while a file thread
+    /// receives it.
     pub(crate) fn take(&self, channel: u8, slot: u16) -> Option<Came> {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -375,7 +376,7 @@ impl ControlSocket {
                 return Some(came);
             }
             // Under one lock: else a file thread could have received something in between, behind
-            // which the parcel is.
+            // which the out-of-band message is.
             let (heard, came, receiving) = self.with(|state| {
                 let heard = if state.receiving { Heard::new() } else { self.sort(state) };
                 let channel = state.channels[usize::from(channel)].as_mut();
@@ -408,7 +409,7 @@ impl ControlSocket {
         true
     }
 
-    /// The message for `slot` of `channel` has come, and nobody waits for its parcel.
+    /// The message for `slot` of `channel` has come, and nobody waits for its out-of-band message.
     pub(crate) fn discard(&self, channel: u8, slot: u16) {
         let (heard, dropped) = self.with(|state| {
             let heard = if state.receiving { Heard::new() } else { self.sort(state) };

@@ -4,8 +4,8 @@ use crate::binding::limits::Seat;
 use crate::control::control_socket::ControlSocket;
 use crate::control::messages::Control;
 use crate::control::news::{Hears, NoTicket};
-use crate::payload::annexes::{Annexes, Kept, Numbered};
-use crate::payload::parcel::{Came, Lie, Parcel};
+use crate::payload::out_of_band::{BytesLocation, Came, OutOfBand};
+use crate::payload::overflow_buffers::{MappedOverflow, Numbered, OverflowBuffers};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
@@ -15,57 +15,57 @@ use underpass_os::MOST_FILES;
 use underpass_seam::atomic::{AtomicU64, Ordering};
 use underpass_wire::DecodeError;
 
-/// One end's way to the binding's socket, and its annexes.
+/// One end's way to the binding's socket, and its overflow buffers.
 ///
-/// A sender passes a parcel before it posts the message that goes with it; so whoever takes the
-/// message finds the parcel here, or in the socket.
+/// A sender passes an out-of-band message before it posts the message that goes with it; so whoever
+/// takes the message finds the out-of-band message here, or in the socket.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     control: Arc<ControlSocket>,
     /// The number of the channel.
     channel: u8,
-    annexes: Annexes,
-    /// System calls made for parcels and not yet counted.
+    overflow_buffers: OverflowBuffers,
+    /// System calls made for out-of-band messages and not yet counted.
     entries: AtomicU64,
 }
 
-/// System calls that a blob costs its sender besides: made, written, closed.
-const BLOB_OUT: u64 = 3;
-/// System calls that a blob costs its receiver besides: asked twice for its kind and once for its
-/// size, read, closed.
-const BLOB_IN: u64 = 5;
-/// System calls that a new annex costs its client besides: made, given its size, sealed, mapped,
-/// closed.
-const ANNEX_OUT: u64 = 5;
+/// System calls that a payload file costs its sender besides: made, written, closed.
+const PAYLOAD_FILE_OUT: u64 = 3;
+/// System calls that a payload file costs its receiver besides: asked twice for its kind and once
+/// for its size, read, closed.
+const PAYLOAD_FILE_IN: u64 = 5;
+/// System calls that a new overflow buffer costs its client besides: made, given its size, sealed,
+/// mapped, closed.
+const OVERFLOW_OUT: u64 = 5;
 /// System calls that one costs its server besides: asked for its size twice, its seals twice and
 /// its kind, mapped, closed.
-const ANNEX_IN: u64 = 7;
+const OVERFLOW_IN: u64 = 7;
 /// System calls that a file costs its sender besides: duplicated, closed.
 const FILE_OUT: u64 = 2;
 /// System calls that one costs its receiver besides: asked for its kind.
 const FILE_IN: u64 = 1;
 
-const _: () = assert!(MOST_FILES == FILES + 1, "a blob and all files travel in one message");
+const _: () = assert!(MOST_FILES == FILES + 1, "a payload file and all files travel in one message");
 
 impl Mailbox {
     /// That of a client's first channel.
     pub(crate) fn of_client(control: Arc<ControlSocket>) -> Self {
-        Self::beside(control, 0, Annexes::default())
+        Self::beside(control, 0, OverflowBuffers::default())
     }
 
     /// That of a server's first channel, whose client has a seat: the server maps its client's
-    /// annexes.
+    /// overflow buffers.
     pub(crate) fn of_server(control: Arc<ControlSocket>, seat: &Seat) -> Self {
-        Self::beside(control, 0, seat.annexes())
+        Self::beside(control, 0, seat.overflow_buffers())
     }
 
     /// That of the channel of this number, of the same binding.
-    pub(crate) fn another(&self, channel: u8, annexes: Annexes) -> Self {
-        Self::beside(self.control.clone(), channel, annexes)
+    pub(crate) fn another(&self, channel: u8, overflow_buffers: OverflowBuffers) -> Self {
+        Self::beside(self.control.clone(), channel, overflow_buffers)
     }
 
-    fn beside(control: Arc<ControlSocket>, channel: u8, annexes: Annexes) -> Self {
-        Self { control, channel, annexes, entries: AtomicU64::new(0) }
+    fn beside(control: Arc<ControlSocket>, channel: u8, overflow_buffers: OverflowBuffers) -> Self {
+        Self { control, channel, overflow_buffers, entries: AtomicU64::new(0) }
     }
 
     /// From now on `end` hears what comes for this channel.
@@ -91,8 +91,8 @@ impl Mailbox {
         self.control.read();
     }
 
-    pub(crate) fn annexes(&self) -> &Annexes {
-        &self.annexes
+    pub(crate) fn overflow_buffers(&self) -> &OverflowBuffers {
+        &self.overflow_buffers
     }
 
     /// Rings for a ring that the peer has put aside.
@@ -108,20 +108,21 @@ impl Mailbox {
         !sent.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Passes a parcel to the peer.
-    pub(crate) fn pass(&self, slot: u16, parcel: &Parcel) -> io::Result<()> {
-        let announcement = parcel.announcement(slot)?;
-        let (blob, spent) = match &parcel.bytes {
-            Lie::Blob(blob, _) => (Some(blob.as_fd()), BLOB_OUT),
-            Lie::NewAnnex(file, ..) => (Some(file.as_fd()), ANNEX_OUT),
-            Lie::Stack(_) | Lie::Annex(_) => (None, 0),
+    /// Passes an out-of-band message to the peer.
+    pub(crate) fn pass(&self, slot: u16, out_of_band: &OutOfBand) -> io::Result<()> {
+        let announcement = out_of_band.announcement(slot)?;
+        let (payload_file, spent) = match &out_of_band.bytes {
+            BytesLocation::PayloadFile(payload_file, _) => (Some(payload_file.as_fd()), PAYLOAD_FILE_OUT),
+            BytesLocation::NewOverflowBuffer(file, ..) => (Some(file.as_fd()), OVERFLOW_OUT),
+            BytesLocation::Stack(_) | BytesLocation::OverflowBuffer(_) => (None, 0),
         };
-        let files: Vec<_> = blob.into_iter().chain(parcel.files.iter().map(OwnedFd::as_fd)).collect();
-        self.entered(1 + spent + FILE_OUT * parcel.files.len() as u64);
+        let files: Vec<_> =
+            payload_file.into_iter().chain(out_of_band.files.iter().map(OwnedFd::as_fd)).collect();
+        self.entered(1 + spent + FILE_OUT * out_of_band.files.len() as u64);
         self.send(announcement, &files)
     }
 
-    /// System calls made for parcels since this was last asked.
+    /// System calls made for out-of-band messages since this was last asked.
     pub(crate) fn entries(&self) -> u64 {
         // Relaxed: statistics.
         self.entries.swap(0, Ordering::Relaxed)
@@ -176,17 +177,19 @@ impl Mailbox {
         self.control.hang_up();
     }
 
-    /// Takes the parcel for `slot`, of which the message has come; nothing if none has, which no
-    /// honest peer does. The calling thread may wait.
+    /// Takes the out-of-band message for `slot`, of which the message has come; nothing if none
+    /// has, which no honest peer does. The calling thread may wait.
     pub(crate) fn take(&self, slot: u16) -> Option<Came> {
         let taken = self.control.take(self.channel, slot);
         let besides = match &taken {
-            Some(Came::Parcel(Parcel { bytes: Lie::Blob(..), .. })) => BLOB_IN,
-            Some(Came::Parcel(Parcel { bytes: Lie::NewAnnex(..), .. })) => ANNEX_IN,
+            Some(Came::OutOfBand(OutOfBand { bytes: BytesLocation::PayloadFile(..), .. })) => PAYLOAD_FILE_IN,
+            Some(Came::OutOfBand(OutOfBand { bytes: BytesLocation::NewOverflowBuffer(..), .. })) => {
+                OVERFLOW_IN
+            }
             _ => 0,
         };
         let files = match &taken {
-            Some(Came::Parcel(parcel)) => parcel.files.len() as u64,
+            Some(Came::OutOfBand(out_of_band)) => out_of_band.files.len() as u64,
             _ => 0,
         };
         self.entered(1 + besides + FILE_IN * files);
@@ -198,39 +201,39 @@ impl Mailbox {
         self.entries.fetch_add(entries, Ordering::Relaxed);
     }
 
-    /// Of the client: an annex for results of `size` bytes over `slot`, which have just come in a
-    /// file of their own, is offered to the server.
+    /// Of the client: an overflow buffer for results of `size` bytes over `slot`, which have just
+    /// come in a file of their own, is offered to the server.
     pub(crate) fn offer(&self, channel: &Channel, slot: u16, size: usize) {
-        let Some((annex, file)) = self.annexes.for_results(channel, slot, size) else { return };
-        self.entered(1 + ANNEX_OUT);
+        let Some((overflow, file)) = self.overflow_buffers.for_results(channel, slot, size) else { return };
+        self.entered(1 + OVERFLOW_OUT);
         // A server that can't take it goes on without.
-        let _ = self.send(Control::Annex { slot, number: annex.number }, &[file.as_fd()]);
+        let _ = self.send(Control::OverflowBuffer { slot, number: overflow.number }, &[file.as_fd()]);
     }
 
-    /// Of the server: an annex for results of `size` bytes over `slot`.
-    pub(crate) fn annex_for_reply(&self, channel: &Channel, slot: u16, size: usize) -> Option<Numbered> {
-        self.annexes.for_reply(channel, slot, size, || {
+    /// Of the server: an overflow buffer for results of `size` bytes over `slot`.
+    pub(crate) fn overflow_for_reply(&self, channel: &Channel, slot: u16, size: usize) -> Option<Numbered> {
+        self.overflow_buffers.for_reply(channel, slot, size, || {
             let offered = self.take_offer(slot)?;
-            self.entered(1 + ANNEX_IN);
+            self.entered(1 + OVERFLOW_IN);
             Some(offered)
         })
     }
 
-    /// Of the server: the annex in `file`, which came with a call over `slot`; nothing if its user
-    /// may have no more.
+    /// Of the server: the overflow buffer in `file`, which came with a call over `slot`; nothing if
+    /// its user may have no more.
     ///
     /// # Errors
     /// No honest client makes such.
-    pub(crate) fn map_annex(
+    pub(crate) fn map_overflow(
         &self,
         channel: &Channel,
         slot: u16,
         number: u16,
         file: &OwnedFd,
-    ) -> Result<Option<Arc<Kept>>, DecodeError> {
+    ) -> Result<Option<Arc<MappedOverflow>>, DecodeError> {
         // One for results that came before is not this slot's any more.
         drop(self.take_offer(slot));
-        self.annexes.map(channel, slot, number, file)
+        self.overflow_buffers.map(channel, slot, number, file)
     }
 
     fn take_offer(&self, slot: u16) -> Option<(u16, OwnedFd)> {
@@ -254,7 +257,7 @@ impl Mailbox {
         ));
     }
 
-    /// The message of `slot` has come, and nobody waits for its parcel.
+    /// The message of `slot` has come, and nobody waits for its out-of-band message.
     pub(crate) fn discard(&self, slot: u16) {
         self.control.discard(self.channel, slot);
         self.entered(1);
@@ -263,7 +266,7 @@ impl Mailbox {
     /// Closes all that has been seen to come.
     pub(crate) fn forget_all(&self) {
         self.control.forget_all(self.channel);
-        self.annexes.forget_all();
+        self.overflow_buffers.forget_all();
     }
 }
 

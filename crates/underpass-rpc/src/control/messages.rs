@@ -4,18 +4,18 @@
 use underpass_channel::layout::CHANNELS;
 
 /// One message, 16 bytes: kind, where the bytes lie and the channel's number in one byte, slot,
-/// files, the annex's number, length.
+/// files, the overflow buffer's number, length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Control {
     /// There is a message in the ring that the receiver has put aside.
     Bell,
     /// The sender closes the binding; a hang-up follows.
     Closing,
-    /// A parcel for `slot`: its arguments or results are the first `length` bytes of what `lies`
-    /// says. So many other files belong to them.
-    Parcel { slot: u16, files: u16, lies: Lies, length: u64 },
-    /// Client to server: the file that comes along is an annex of `slot`, for results.
-    Annex { slot: u16, number: u16 },
+    /// An out-of-band message for `slot`: its arguments or results are the first `length` bytes of
+    /// what `lies` says. So many other files belong to them.
+    OutOfBand { slot: u16, files: u16, lies: Lies, length: u64 },
+    /// Client to server: the file that comes along is an overflow buffer of `slot`, for results.
+    OverflowBuffer { slot: u16, number: u16 },
     /// As `Closing`, and the client is to have no more of it: its server has revoked it, or its
     /// time is over.
     Revoked,
@@ -36,17 +36,17 @@ pub(crate) enum Control {
     Refused,
 }
 
-/// Where the bytes lie that a parcel belongs to.
+/// Where the bytes lie that an out-of-band message belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lies {
     /// In the first of the files.
-    Blob,
+    PayloadFile,
     /// In the slot's A-stack.
     Stack,
-    /// In the slot's annex.
-    Annex,
-    /// In an annex that the first of the files is, with this number.
-    NewAnnex(u16),
+    /// In the slot's overflow buffer.
+    OverflowBuffer,
+    /// In an overflow buffer that the first of the files is, with this number.
+    NewOverflowBuffer(u16),
 }
 
 /// Bytes of a message.
@@ -62,18 +62,18 @@ impl Control {
         let mut bytes = [0u8; CONTROL];
         match self {
             Self::Bell => {}
-            Self::Annex { slot, number } => {
+            Self::OverflowBuffer { slot, number } => {
                 bytes[0] = 10;
                 bytes[2..4].copy_from_slice(&slot.to_le_bytes());
                 bytes[6..8].copy_from_slice(&number.to_le_bytes());
             }
-            Self::Parcel { slot, files, lies, length } => {
+            Self::OutOfBand { slot, files, lies, length } => {
                 bytes[0] = 1;
                 let (kind, number) = match lies {
-                    Lies::Blob => (0, 0),
+                    Lies::PayloadFile => (0, 0),
                     Lies::Stack => (1, 0),
-                    Lies::Annex => (2, 0),
-                    Lies::NewAnnex(number) => (3, number),
+                    Lies::OverflowBuffer => (2, 0),
+                    Lies::NewOverflowBuffer(number) => (3, number),
                 };
                 bytes[1] = kind;
                 bytes[6..8].copy_from_slice(&number.to_le_bytes());
@@ -106,14 +106,14 @@ impl Control {
         let long = u64::from_le_bytes(bytes[8..].try_into().ok()?);
         let control = match bytes[0] {
             0 => Self::Bell,
-            1 => Self::Parcel {
+            1 => Self::OutOfBand {
                 slot,
                 files: u16::from_le_bytes([bytes[4], bytes[5]]),
                 lies: match bytes[1] & LIES {
-                    0 => Lies::Blob,
+                    0 => Lies::PayloadFile,
                     1 => Lies::Stack,
-                    2 => Lies::Annex,
-                    3 if number != 0 => Lies::NewAnnex(number),
+                    2 => Lies::OverflowBuffer,
+                    3 if number != 0 => Lies::NewOverflowBuffer(number),
                     _ => return None,
                 },
                 length: long,
@@ -126,7 +126,7 @@ impl Control {
             7 => Self::Share,
             8 => Self::Ticket,
             9 => Self::NoTicket { may: bytes[2] != 0 },
-            10 if number != 0 => Self::Annex { slot, number },
+            10 if number != 0 => Self::OverflowBuffer { slot, number },
             11 => Self::Unwanted { slots: long },
             _ => return None,
         };

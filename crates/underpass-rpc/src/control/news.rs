@@ -26,8 +26,8 @@ pub(crate) trait Hears: Send + Sync {
 pub(crate) struct News {
     /// The peer rang.
     pub(crate) bell: bool,
-    /// The slots, as bits, for which parcels came.
-    pub(crate) parcels: u64,
+    /// The slots, as bits, for which out-of-band messages came.
+    pub(crate) out_of_band: u64,
     /// The slots, as bits, whose calls nobody waits for any more, as the peer says.
     pub(crate) unwanted: u64,
     /// The peer closes the binding.
@@ -56,6 +56,6 @@ impl News {
     pub(crate) fn is_none(&self) -> bool {
         let told = self.closing | self.revoked | self.gone | self.nonsense;
         let asked = self.asked > 0 || self.shares > 0 || !self.tickets.is_empty();
-        !(self.bell | told | asked) && self.parcels | self.unwanted == 0 && self.opened.is_none()
+        !(self.bell | told | asked) && self.out_of_band | self.unwanted == 0 && self.opened.is_none()
     }
 }

@@ -1,15 +1,16 @@
-//! How long its caller wants the call that a handler is at: for the handler to see, and for the
-//! calls that it makes in turn.
+//! How long its caller wants the call that a handler serves. The handler can ask, and the calls
+//! that it makes in turn inherit the deadline.
 //!
-//! A bounded call (`client/bounded.rs`) is noted where its thread finds it, as is what a thread
-//! works for that says so; who looks for any other finds it by the thread that runs it. While
-//! nothing of that kind was ever seen, a call that this domain makes costs one look at a flag for
+//! A bounded call (`client/bounded.rs`) is noted in a thread-local, and so is a call for which a
+//! thread says that it works. Any other call is found by the thread that runs it. Until the first
+//! call of that kind has been seen, each call that this domain makes pays one load of a flag for
 //! it.
 
 use crate::call::abandon::Abandon;
 use crate::dispatch::server::{ServerEnd, served};
 use std::cell::RefCell;
 use std::fmt;
+use std::mem;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use underpass_os::clock;
@@ -17,22 +18,23 @@ use underpass_seam::atomic::{Ordering, fence};
 use underpass_threads::{apart, finish, let_calls_end, me};
 
 underpass_threads::thread_local! {
-    /// The bounded call that the thread runs, or what it works for.
+    /// The bounded call that the thread runs, or for which it works.
     static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
 }
 
-/// What a thread is at.
+/// The call that a thread serves.
 #[derive(Clone)]
 struct Current {
     wanted: Cancellation,
-    /// It works for it, and does not run it: calls that it makes are freed by themselves.
+    /// The thread works for the call, but does not run it: the calls that it makes are freed one by
+    /// one.
     works: bool,
 }
 
-/// How long somebody wants what the holder does: the view that a handler has of its caller's
-/// deadline, and of the caller's giving up. It can be passed to other threads.
+/// How long the result of some work is wanted: what a handler knows of its caller's deadline, and
+/// whether the caller has given up. It can be passed to other threads.
 ///
-/// Made by [`cancellation`]. That of no call at all never says that it is cancelled.
+/// Made by [`cancellation`]. Outside of calls it never says that it is cancelled.
 #[derive(Clone, Default)]
 pub struct Cancellation {
     call: Option<Arc<Call>>,
@@ -44,9 +46,10 @@ struct Call {
     slot: u16,
     /// How many calls over the slot had ended before it.
     number: u64,
-    /// As the client of a bounded one said when the call came; what it says later changes nothing.
+    /// The deadline of a bounded call, as the client said when the call came. What the client
+    /// writes later changes nothing.
     deadline_ns: Option<u64>,
-    /// Frees what threads call that work for it, once there is such.
+    /// Frees the calls that threads make on behalf of this one. Made with the first of them.
     nested: OnceLock<Abandon>,
 }
 
@@ -65,20 +68,21 @@ impl Call {
     fn is_given_up(&self) -> bool {
         let given_up =
             self.end.is_closed() || self.end.channel().cancel_word(self.slot).read().is_cancelled();
-        // SYNC with the store in `CancelWord::cancel`: had this call ended before that, its end is
-        // seen, and the word was another's.
+        // SYNC with the store in `CancelWord::cancel`: if this call had ended before that store,
+        // its end is seen here, and the word belonged to another call.
         fence(Ordering::Acquire);
         given_up && self.end.calls_ended(self.slot) == self.number
     }
 
-    /// What frees calls that are made for it.
+    /// Frees the calls that are made on behalf of this one.
     fn nested(&self) -> &Abandon {
         let nested = self.nested.get_or_init(|| {
             let nested = Abandon::new();
             self.end.nests(self.slot, self.number, nested.clone());
             nested
         });
-        // After `nests`, as the client says so first and is heard then.
+        // After `nests`: the client writes the word first, and its message over the socket comes
+        // later.
         if self.end.channel().cancel_word(self.slot).read().is_cancelled() && self.is_given_up() {
             nested.abandon();
         }
@@ -95,10 +99,10 @@ impl Drop for Call {
 }
 
 impl Cancellation {
-    /// Whether nobody wants the call's result any more: its deadline has passed, its caller has
-    /// given it up or has died. Some ns to ask, and no system call.
+    /// Whether nobody wants the call's result any more: its deadline has passed, or its caller has
+    /// given it up or has died. Takes a few ns, and no system call.
     ///
-    /// What the caller says is the caller's word: it can deceive nobody but itself.
+    /// The answer rests on the caller's own word: a lying caller deceives nobody but itself.
     pub fn is_cancelled(&self) -> bool {
         let passed = || self.deadline_ns().is_some_and(|deadline| deadline <= clock::now_ns());
         self.call.as_ref().is_some_and(|call| call.is_given_up() || passed())
@@ -110,7 +114,7 @@ impl Cancellation {
         Instant::now().checked_add(Duration::from_nanos(left))
     }
 
-    /// That of the call of `slot`, which the calling thread runs.
+    /// For the call of `slot`, which the calling thread runs.
     pub(crate) fn of_call(end: &Arc<ServerEnd>, slot: u16) -> Self {
         current()
             .filter(|current| !current.works)
@@ -122,10 +126,10 @@ impl Cancellation {
         self.call.as_ref()?.deadline_ns
     }
 
-    /// Runs `work` for this call: what it asks by [`is_cancelled`] and [`deadline`] is about it,
-    /// and the calls that it makes inherit its deadline, and end with
-    /// [`CallError::Cancelled`](crate::CallError::Cancelled) when its caller gives it up. For
-    /// threads that a handler has work for.
+    /// Runs `work` on behalf of this call. [`is_cancelled`] and [`deadline`] then answer for this
+    /// call. Calls that `work` makes inherit its deadline, and end with
+    /// [`CallError::Cancelled`](crate::CallError::Cancelled) when the caller gives up. Use it in
+    /// threads to which a handler gives work.
     pub fn scope<R>(&self, work: impl FnOnce() -> R) -> R {
         if self.call.is_some() {
             let_calls_end();
@@ -134,7 +138,7 @@ impl Cancellation {
         apart(work)
     }
 
-    /// As [`scope`](Self::scope), for what an executor polls: the tasks' calls that it makes.
+    /// As [`scope`](Self::scope), for the poll of a task: applies to the calls that the task makes.
     pub(crate) fn poll<R>(&self, poll: impl FnOnce() -> R) -> R {
         let _within = enter(self.clone(), true);
         poll()
@@ -150,17 +154,24 @@ impl fmt::Debug for Cancellation {
     }
 }
 
-/// What the thread was at before, until dropped.
-pub(crate) struct Within(Option<Option<Current>>);
+/// When it is dropped, the thread serves the call again that it served before.
+pub(crate) struct RestoreCurrent(Before);
 
-fn enter(wanted: Cancellation, works: bool) -> Within {
-    let before = CURRENT.try_with(|current| current.replace(Some(Current { wanted, works })));
-    Within(before.ok())
+/// What a thread served before.
+enum Before {
+    /// Unknown: the thread ends, and has no thread-local values any more.
+    ThreadEnds,
+    Served(Option<Current>),
 }
 
-impl Drop for Within {
+fn enter(wanted: Cancellation, works: bool) -> RestoreCurrent {
+    let before = CURRENT.try_with(|current| current.replace(Some(Current { wanted, works })));
+    RestoreCurrent(before.map_or(Before::ThreadEnds, Before::Served))
+}
+
+impl Drop for RestoreCurrent {
     fn drop(&mut self) {
-        if let Some(before) = self.0.take() {
+        if let Before::Served(before) = mem::replace(&mut self.0, Before::ThreadEnds) {
             let _ = CURRENT.try_with(|current| current.replace(before));
         }
     }
@@ -170,9 +181,9 @@ fn current() -> Option<Current> {
     CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
 }
 
-/// The calling thread begins with the bounded call of `slot`; it runs until what is returned is
-/// dropped.
-pub(crate) fn begin(end: Arc<ServerEnd>, slot: u16, deadline_ns: Option<u64>) -> Within {
+/// The calling thread begins with the bounded call of `slot`. It runs that call until the returned
+/// value is dropped.
+pub(crate) fn begin(end: Arc<ServerEnd>, slot: u16, deadline_ns: Option<u64>) -> RestoreCurrent {
     if deadline_ns.is_some() {
         let_calls_end();
     }
@@ -183,7 +194,7 @@ pub(crate) fn begin(end: Arc<ServerEnd>, slot: u16, deadline_ns: Option<u64>) ->
 #[derive(Default)]
 pub(crate) struct Inherited {
     pub(crate) deadline_ns: Option<u64>,
-    /// What it is made for, other than by the thread that runs that.
+    /// The call on behalf of which it is made, if the caller's thread does not run that one itself.
     works_for: Option<Arc<Call>>,
 }
 
@@ -194,26 +205,26 @@ impl Inherited {
         Self { deadline_ns, works_for: current.wanted.call.filter(|_| current.works) }
     }
 
-    /// What frees it.
+    /// What frees the call that is to be made.
     pub(crate) fn freed_by(&self) -> Option<&Abandon> {
         self.works_for.as_deref().map(Call::nested)
     }
 }
 
-/// How long the caller wants the call that the calling thread is a handler of. Elsewhere, one that
-/// is never cancelled.
+/// How long the caller wants the call that the calling thread handles. Outside of a handler: a
+/// `Cancellation` that is never cancelled.
 ///
 /// Calls that a handler makes on its own thread, or awaits as an async handler, inherit its
-/// deadline by themselves, and end with [`CallError::Cancelled`](crate::CallError::Cancelled) when
-/// its caller gives it up; so on along a chain of domains. A thread that it starts has neither,
-/// unless the handler passes it this and it works in its [`scope`](Cancellation::scope). A caller
-/// that has died is seen here and ends nothing: its handlers run on.
+/// deadline. They end with [`CallError::Cancelled`](crate::CallError::Cancelled) when the caller
+/// gives up; so on along a chain of domains. A thread that the handler starts has neither, unless
+/// the handler passes it this value and the thread works in its [`scope`](Cancellation::scope). If
+/// the caller has died, this says so, but nothing is ended: the caller's handlers run on.
 ///
 /// # Examples
 /// ```
-/// let here = underpass_rpc::cancellation(); // no handler
+/// let here = underpass::cancellation(); // no handler
 /// assert!(!here.is_cancelled() && here.deadline().is_none());
-/// let there = std::thread::spawn(move || here.scope(underpass_rpc::is_cancelled));
+/// let there = std::thread::spawn(move || here.scope(underpass::is_cancelled));
 /// assert!(!there.join().unwrap());
 /// ```
 pub fn cancellation() -> Cancellation {
@@ -223,16 +234,16 @@ pub fn cancellation() -> Cancellation {
     }
 }
 
-/// In a handler: whether nobody wants its result any more, because the deadline of its caller has
-/// passed, or the caller has given the call up or has died. For a long computation to ask now and
-/// then; a handler that does not ask runs on, and its result is discarded.
+/// In a handler: whether nobody wants its result any more, because the caller's deadline has
+/// passed, or the caller has given up or has died. A long computation should ask now and then. A
+/// handler that does not ask runs on, and its result is discarded.
 ///
 /// # Examples
 /// ```
 /// fn count(numbers: impl Iterator<Item = u64>) -> Option<u64> {
 ///     let mut sum = 0;
 ///     for (n, number) in numbers.enumerate() {
-///         if n % 1024 == 0 && underpass_rpc::is_cancelled() {
+///         if n % 1024 == 0 && underpass::is_cancelled() {
 ///             return None;
 ///         }
 ///         sum += number;
@@ -248,24 +259,24 @@ pub fn is_cancelled() -> bool {
     }
 }
 
-/// In a handler: until when its caller waits, if it waits for so long only.
+/// In a handler: until when its caller waits, if the caller has a deadline.
 ///
 /// # Examples
 /// ```
-/// assert_eq!(underpass_rpc::deadline(), None); // no handler
+/// assert_eq!(underpass::deadline(), None); // no handler
 /// ```
 pub fn deadline() -> Option<Instant> {
     cancellation().deadline()
 }
 
-/// Runs `work` apart from the call that the calling thread is a handler of, and from the thread's
-/// own cancellation: calls that it makes do not inherit the deadline, and neither the caller's
-/// giving up nor [`Thread::cancel`](underpass_threads::Thread::cancel) ends them. For what must be
-/// brought to an end whether anybody waits or not.
+/// Runs `work` detached from the call that the calling thread handles, and from the thread's own
+/// cancellation. Calls that `work` makes do not inherit the deadline. Neither the caller's giving
+/// up nor [`Thread::cancel`](underpass_threads::Thread::cancel) ends them. Use it for work that
+/// must be completed whether anybody waits or not.
 ///
 /// # Examples
 /// ```
-/// underpass_rpc::detached(|| assert_eq!(underpass_rpc::deadline(), None));
+/// underpass::detached(|| assert_eq!(underpass::deadline(), None));
 /// ```
 pub fn detached<R>(work: impl FnOnce() -> R) -> R {
     finish(|| Cancellation::default().scope(work))

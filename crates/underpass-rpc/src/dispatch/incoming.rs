@@ -1,10 +1,10 @@
 //! A call as the server stub sees it.
 
-use crate::dispatch::later::{Later, Spawn};
+use crate::dispatch::async_handler::{Later, Spawn};
 use crate::dispatch::server::ServerEnd;
 use crate::error::no_stack;
-use crate::payload::aside::Aside;
 use crate::payload::message::{Bytes, Unsent, fill};
+use crate::payload::out_of_band_value::OutOfBandSource;
 use std::sync::Arc;
 use underpass_channel::{Cell, Ids};
 use underpass_os::failpoint;
@@ -18,17 +18,17 @@ pub(crate) enum Status {
     Done,
     /// The procedure panicked; the bytes are its message.
     Panicked,
-    /// The arguments don't fit the interface, and it was not started; the bytes say why.
+    /// The arguments don't fit the interface, and the procedure was not started; the bytes say why.
     BadArguments,
-    /// No room for the arguments, and it was not started; the bytes say why.
+    /// There was no room for the arguments, and the procedure was not started; the bytes say why.
     NoResources,
-    /// The client wanted it no more, and it was not started.
+    /// The client wanted the call no more, and the procedure was not started.
     Unwanted,
-    /// The server takes no more calls, and it was not started.
+    /// The server takes no more calls, and the procedure was not started.
     Closed,
     /// The executor dropped the handler's future before it ended.
     Dropped,
-    /// It did so before it ran it for the first time.
+    /// The executor dropped the future before it ran it for the first time.
     DroppedUnstarted,
     /// The procedure has ended, and there is no room for its result; the bytes say why.
     NoRoomForResult,
@@ -86,7 +86,7 @@ impl From<DecodeError> for Refused {
 pub struct Incoming<'a> {
     end: &'a ServerEnd,
     procedure: u16,
-    /// Bytes of the message, where they lie in the A-stack.
+    /// How many bytes the message has, if they lie in the A-stack.
     pub(crate) length: usize,
     pub(crate) bytes: Bytes<'a>,
     /// The reply, if there is one.
@@ -94,26 +94,26 @@ pub struct Incoming<'a> {
     pub(crate) replied: Replied,
 }
 
-/// What became of the reply to a call when its server stub is through.
+/// Whether a call has a reply when its server stub has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Replied {
     /// There is none.
     No,
-    /// It is there, to be posted.
+    /// The reply is there, to be posted.
     Yes,
-    /// It is another's to make and post, or was.
+    /// Another thread posts the reply, or has posted it.
     Later,
 }
 
 impl<'a> Incoming<'a> {
-    /// One that is to come: what can be written of it before.
+    /// For a call that is still to come: sets all fields that don't depend on it.
     #[inline(always)]
     pub(crate) fn new(end: &'a ServerEnd) -> Self {
         let (bytes, reply) = (Bytes::Inline(&[]), Cell::new(0, 0));
         Self { end, procedure: 0, length: 0, bytes, reply, replied: Replied::No }
     }
 
-    /// It has come, over this slot and for this procedure.
+    /// The call has come, over this slot and for this procedure.
     #[inline(always)]
     pub(crate) fn comes(&mut self, ids: Ids, bytes: Bytes<'a>) {
         (self.procedure, self.bytes) = (ids.what(), bytes);
@@ -129,7 +129,7 @@ impl<'a> Incoming<'a> {
     /// The next argument, copied out of the channel and checked (LRPC, Table III: E).
     ///
     /// # Errors
-    /// What came is no `T`.
+    /// The bytes that came are no `T`.
     #[inline(always)]
     pub fn argument<T: Decode>(&mut self, argument: &mut Received<T>) -> Result<(), Refused> {
         Ok(self.bytes.read_into(argument.place())?)
@@ -146,8 +146,8 @@ impl<'a> Incoming<'a> {
         Ok(())
     }
 
-    /// The result of the procedure (LRPC, Table III: F). Says whether it is so large that its
-    /// caller is not to wait until it is dropped.
+    /// Encodes the result of the procedure (LRPC, Table III: F). Returns whether the result is so
+    /// large that its caller should not wait until it is dropped.
     ///
     /// # Errors
     /// There is no room for it.
@@ -161,19 +161,20 @@ impl<'a> Incoming<'a> {
         self.end.encode(&mut self.reply, value)
     }
 
-    /// Drops the result when the reply has been posted. A list of many parts takes long.
+    /// Drops the result after the reply has been posted. Use it for a list of many parts, which
+    /// takes long to drop.
     #[cold]
     pub fn drop_later<T: 'static>(&mut self, value: T) {
-        /// What is larger itself is moved no more.
+        /// A larger value is not worth another move.
         const MOST: usize = 1024;
         if std::mem::needs_drop::<T>() && size_of::<T>() <= MOST {
-            // All arguments were read.
-            self.bytes = Bytes::Aside(Box::new(Aside::over(value)));
+            // All arguments were read, so their place is free.
+            self.bytes = Bytes::OutOfBand(Box::new(OutOfBandSource::over(value)));
         }
     }
 
-    /// Has `spawn` run the procedure, which replies when it ends. The caller of this is free at
-    /// once.
+    /// Has `spawn` run the procedure, which replies when it ends. The caller of this can take other
+    /// calls at once.
     ///
     /// # Errors
     /// The binding is closed.
@@ -189,7 +190,7 @@ impl<'a> Incoming<'a> {
         Ok(())
     }
 
-    /// To hold on to where it has come, and the slot.
+    /// A hold on the end of the call, and the slot.
     pub(crate) fn end_of_call(&self) -> Result<(Arc<ServerEnd>, u16), Refused> {
         let closed = || Refused { status: Status::NoResources, why: "the binding is closed".to_owned() };
         Ok((self.end.own().ok_or_else(closed)?, self.reply.slot()))
@@ -207,13 +208,13 @@ impl<'a> Incoming<'a> {
 }
 
 impl ServerEnd {
-    /// Puts a result into its reply.
+    /// Encodes a result into its reply.
     #[inline(always)]
     pub(crate) fn encode<T: Encode + ?Sized>(&self, reply: &mut Cell, value: &T) -> Result<bool, Refused> {
         match fill(self.channel(), self.mailbox(), reply, value) {
-            Ok(aside) => {
+            Ok(out_of_band) => {
                 failpoint!("server-filled");
-                Ok(aside)
+                Ok(out_of_band)
             }
             Err(e) => Err(unsent(e)),
         }

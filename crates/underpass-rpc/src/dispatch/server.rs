@@ -1,12 +1,12 @@
-//! The server's end of a binding: takes calls, runs them, replies.
+//! The server's end of a channel: takes calls, runs them, replies.
 
+mod admission;
 mod bounded;
-mod large;
 mod line;
-mod refusing;
+mod overflow_count;
 mod unwanted;
 
-use self::refusing::gate;
+use self::admission::gate;
 use self::unwanted::Unwanted;
 pub(crate) use self::unwanted::served;
 use crate::binding::family::Family;
@@ -32,23 +32,23 @@ use underpass_sync::SpinLock;
 use underpass_threads::{invite, invite_or_check, lent_by, on_user_thread, panic_message, wake_all_idle};
 use underpass_wire::Descriptor;
 
-/// A number of calls that none come to at once: a new line counts as used.
+/// A position that no ring reaches at once, so that a new line counts as used.
 const FRESH: u32 = u32::MAX;
 
-/// One slot, as the server knows it: what the region says of it is an allegation.
+/// One slot, as the server knows it. What the region says of it is untrusted.
 #[derive(Debug, Default)]
 struct Served {
-    /// By whom its call is run: the number of a thread, or what [`by`] says. Under the lock, where
-    /// it passes from [`by::NOBODY`] and to it.
+    /// Which thread runs the slot's call: its number, or one of the values in [`by`]. Written under
+    /// the lock where it changes from or to [`by::NOBODY`].
     by: AtomicU64,
     count: SlotCount,
-    /// The procedure of its last call, as the client says. The thread that takes the call writes
-    /// it, for people.
+    /// The procedure of its last call, as the client says. Written by the thread that takes the
+    /// call; for display only.
     procedure: AtomicU32,
 }
 
 impl Served {
-    /// Thread `who` runs the next call, of `procedure`. Under the lock, and with no call under way.
+    /// Thread `who` runs the next call, of `procedure`. Under the lock, while no call is under way.
     #[inline(always)]
     fn begins(&self, who: u64, procedure: u16) {
         self.by.store(who, Ordering::Relaxed);
@@ -60,19 +60,19 @@ impl Served {
         !matches!(self.by.load(Ordering::Relaxed), by::NOBODY | by::WARY)
     }
 
-    /// Whether thread `who` runs its call, before which `calls` had ended.
+    /// Whether thread `who` runs the call before which `calls` had ended.
     fn is_at(&self, calls: u64, who: u64) -> bool {
         self.by.load(Ordering::Relaxed) == who && self.count.sent() == calls
     }
 }
 
-/// Who is no thread.
+/// Values that are no thread's number.
 mod by {
     /// No call is under way.
     pub(crate) const NOBODY: u64 = 0;
-    /// No call is under way; the next may be one that nobody waits for any more.
+    /// No call is under way. The next may be one for which nobody waits any more.
     pub(crate) const WARY: u64 = u64::MAX;
-    /// Some executor.
+    /// An executor runs the call.
     pub(crate) const LATER: u64 = u64::MAX - 1;
 }
 
@@ -83,11 +83,11 @@ enum Failure {
 }
 
 /// The server's end of a channel.
-#[repr(align(64))] // As the client's: where it lies among the lines is no matter of chance.
+#[repr(align(64))] // As the client's: its alignment to cache lines must not depend on chance.
 pub(crate) struct ServerEnd {
-    /// Of the channel's rings, `slots` and `under_way`.
+    /// The lock of the channel's rings, `slots` and `under_way`.
     lock: SpinLock,
-    /// What it does with calls: see [`gate`](refusing::gate).
+    /// What the server does with calls that come: see [`gate`](refusing::gate).
     gate: AtomicU32,
     /// Calls taken and not answered.
     under_way: AtomicU32,
@@ -96,27 +96,26 @@ pub(crate) struct ServerEnd {
     stub: Arc<dyn Dispatch>,
     slots: Arc<[Served]>,
     meeting: Meeting,
-    /// What it has in common with the other channels of its binding, and whether it is one beside
-    /// the first.
+    /// What all channels of the binding share, and whether this is a further one.
     family: Arc<Family>,
     further: bool,
-    /// Its user's room for it.
+    /// The room that its user's quota has for it.
     seat: Seat,
     owner: LineOwner,
     unnotified: Unnotified,
     /// Processors on loan from this client.
     lent: AtomicU32,
-    /// The CPUs, as bits, whose listeners have said in the region that they listen. Each listener's
-    /// own bit.
+    /// The CPUs, as bits, whose listeners have announced in the region that they listen. Each
+    /// listener writes its own bit.
     listening: AtomicU64,
     kernel: KernelCount,
     /// How many calls had come when `used` was last asked.
     seen: AtomicU32,
-    /// Of its interface, for people.
+    /// The descriptor of its interface; for display only.
     descriptor: &'static Descriptor,
-    /// How many calls had been taken when `call_progress` was last asked. The monitor's.
+    /// How many calls had been taken when `call_progress` was last asked. Only the monitor uses it.
     stalled: AtomicU32,
-    /// Of its calls that nobody waits for any more.
+    /// The calls for which nobody waits any more.
     unwanted: Mutex<Unwanted>,
     own: Weak<Self>,
 }
@@ -134,10 +133,10 @@ impl ServerEnd {
         Self::beside(false, channel, mailbox, service, meeting, family, seat)
     }
 
-    /// The end of one more channel of the same binding.
+    /// The end of a further channel of the same binding.
     pub(crate) fn another(&self, number: u8, channel: Channel, seat: Seat) -> Arc<Self> {
         let (service, family) = ((self.descriptor, self.stub.clone()), self.family.clone());
-        let mailbox = self.mailbox.another(number, seat.annexes());
+        let mailbox = self.mailbox.another(number, seat.overflow_buffers());
         Self::beside(true, channel, mailbox, service, self.meeting, family, seat)
     }
 
@@ -179,7 +178,7 @@ impl ServerEnd {
         })
     }
 
-    /// To hold on to it.
+    /// A hold on this end.
     pub(crate) fn own(&self) -> Option<Arc<Self>> {
         self.own.upgrade()
     }
@@ -204,16 +203,16 @@ impl ServerEnd {
         self.further
     }
 
-    /// Takes no more calls over any channel of the binding. Those under way run on; their results
-    /// go nowhere.
+    /// Takes no more calls over any channel of the binding. The calls under way run on; their
+    /// results are discarded.
     ///
-    /// Whoever tells the client does so afterwards: what it then finds untaken never will be taken
+    /// The client is told of it after this: then no call that it finds untaken will ever be taken
     /// (*Not started* in the channel's `README.md`).
     #[cold]
     pub(crate) fn close(&self) {
         if self.gate.swap(gate::CLOSED, Ordering::Relaxed) != gate::CLOSED {
-            // Who was inside has taken its call, be it one that came only now; who comes inside
-            // sees it closed.
+            // A thread that held the lock before has taken its call, even if that came only now. A
+            // thread that takes the lock later sees the channel closed.
             let idle = self.no_more_begin();
             // Files of calls that will not be served. A call that runs has its own.
             self.mailbox.forget_all();
@@ -230,8 +229,7 @@ impl ServerEnd {
 
     /// Whether thread `who` runs a call of this channel.
     pub(crate) fn runs(&self, who: u64) -> bool {
-        // Relaxed, both: a thread that is blocked has begun its call, and the monitor has told of
-        // it, long after.
+        // Relaxed, both: a blocked thread has begun its call long before the monitor reported it.
         self.under_way.load(Ordering::Relaxed) > 0
             && self.slots.iter().any(|slot| slot.by.load(Ordering::Relaxed) == who)
     }
@@ -254,7 +252,7 @@ impl ServerEnd {
         }
     }
 
-    /// The client rang over the socket: some processor has to look at this line.
+    /// The client rang the doorbell over the socket: a processor has to poll this line.
     fn heard(&self) {
         failpoint!("server-heard");
         let own = self.own.upgrade().map(|own| own as Arc<dyn Line>);
@@ -262,20 +260,19 @@ impl ServerEnd {
             true => wake_all_idle(),
             false => invite(),
         }
-        // Whoever was called may find no processor free: all may be blocked.
+        // The woken worker may find no permit free: all of them may belong to blocked workers.
         if self.pending() {
             invite_or_check();
         }
     }
 
-    /// Runs a call whose bytes lie in the cell or the A-stack, and which is not bounded, and posts
-    /// its reply.
+    /// Runs an unbounded call whose bytes lie in the cell or the A-stack, and posts its reply.
     #[inline(always)]
     fn run(&self, call: &mut Incoming<'_>, failure: &mut Option<Failure>, slot: &Served) {
         failpoint!("server-read");
         slot.count.come_in(call.bytes.left() as u64);
-        // Neither the outcome nor the reply is moved: for that, the processor would wait until what
-        // it wrote in pieces is out (decision 0021).
+        // Neither the outcome nor the reply is moved. A move would wait until the pieces that were
+        // just written have left the store buffer (decision 0021).
         let well = self.dispatch(call, failure);
         self.conclude(call, well, failure, slot);
     }
@@ -319,7 +316,8 @@ impl ServerEnd {
         }
     }
 
-    /// Has the server stub run a call; says whether that went well, or puts into `failure` why not.
+    /// Has the server stub run a call. Returns whether that succeeded; if not, puts the reason into
+    /// `failure`.
     #[inline(always)]
     fn dispatch(&self, call: &mut Incoming<'_>, failure: &mut Option<Failure>) -> bool {
         let run = || match self.stub.dispatch(call) {
@@ -356,8 +354,8 @@ impl ServerEnd {
         self.reply(reply, slot);
     }
 
-    /// Replies that are the error of a call: apart, so that there is one way of all others, and it
-    /// goes into the one that runs them.
+    /// Posts the reply to a call that failed. Out of line, so that replies are posted in one place
+    /// otherwise, which is inlined into the function that runs calls.
     #[cold]
     #[inline(never)]
     fn reply_apart(&self, reply: &Cell, slot: &Served) {
@@ -367,12 +365,12 @@ impl ServerEnd {
     #[inline(always)]
     fn reply(&self, reply: &Cell, slot: &Served) {
         let inside = self.lock.enter();
-        // Before the post, so that who has the reply finds it counted; and where `by` changes, as
-        // both say which call it is.
+        // Before the post, so that a caller that has the reply finds it counted. Next to the change
+        // of `by`, as both say which call it is.
         slot.count.out(u64::from(reply.length));
         let doorbell = self.post(reply);
-        // After the post, which waits for what is written before it (decision 0052). Relaxed: under
-        // the lock, so that nobody takes the next call over this slot before.
+        // After the post, which stores before it would delay (decision 0052). Relaxed: under the
+        // lock, so that no thread takes the next call over this slot before.
         slot.by.store(by::NOBODY, Ordering::Relaxed);
         let left = self.one_less_under_way();
         drop(inside);
@@ -380,11 +378,11 @@ impl ServerEnd {
         self.call_ended(left);
     }
 
-    /// Posts a reply, under the lock; how the client is to be called then, unless it has lent the
-    /// processor.
+    /// Posts a reply, under the lock. Returns how the client is to be woken; `None` if the client
+    /// has lent the processor.
     #[inline(always)]
     fn post(&self, reply: &Cell) -> Option<Doorbell> {
-        // Relaxed: who is lent by this line has raised it itself.
+        // Relaxed: if this line has lent the processor, the calling thread has raised it itself.
         if self.lent.load(Ordering::Relaxed) != 0 && lent_by(self) {
             self.channel.post_on_loan(reply);
             return None;
@@ -392,7 +390,7 @@ impl ServerEnd {
         Some(self.channel.post(reply))
     }
 
-    /// What else there is to do after a post, without the lock.
+    /// What remains to be done after a post, without the lock.
     #[inline(always)]
     fn posted(&self, doorbell: Option<Doorbell>) {
         failpoint!("server-replied");
@@ -403,8 +401,9 @@ impl ServerEnd {
         }
     }
 
-    /// Posts the reply to a call that was handed over, from whatever kernel thread: only the
-    /// domain's own processors knock before they sleep.
+    /// Posts the reply to a call that an executor runs. Any kernel thread may call it. Only the
+    /// domain's own processors wake a spare worker before they sleep, so other kernel threads do it
+    /// here.
     pub(crate) fn answer(&self, reply: &Cell) {
         let slot = &self.slots[usize::from(reply.slot())];
         self.send(reply, slot);
@@ -422,8 +421,8 @@ impl ServerEnd {
 
     #[cold]
     pub(crate) fn refuse(&self, slot: u16, status: Status, why: &str) -> Cell {
-        /// Enough for a message; and what fits into a cell with its length, should it need a file
-        /// that can't be had.
+        /// The first is enough for a message. The second fits into a cell together with its length;
+        /// it is used if the message needs a file and there is none.
         const MOST: [usize; 2] = [1024, INLINE - 1];
         let told = MOST.into_iter().find_map(|most| {
             let mut cell = Cell::new(slot, status as u16);
@@ -444,7 +443,7 @@ impl ServerEnd {
         self.kernel.woke();
     }
 
-    /// The client broke the rules: closes this binding, and no other.
+    /// The client broke the protocol: closes this binding, and no other.
     #[cold]
     fn violated(&self) {
         self.close();
@@ -455,8 +454,8 @@ impl ServerEnd {
 impl Hears for ServerEnd {
     fn news(&self, news: News) {
         if news.bell {
-            // The clerk's, for this line: its wait, two looks at the socket for the byte, and one
-            // for more.
+            // The clerk's system calls for this line: its wait, two reads of the socket for the
+            // byte, and one for more.
             self.kernel.entered(4);
             self.heard();
         }

@@ -1,23 +1,23 @@
 //! The kernel thread that receives, keeps and closes the files that one user's domains pass.
 //!
-//! A peer can hold the kernel locks of a file that it has passed for ever, so whoever closes or
-//! reads such a file may be lost (decision 0056). The clerk and the workers must not be. So they
-//! leave each message that brings files in its socket, and have the *file thread* of the sender's
-//! user receive it. A file thread has a descriptor table of its own: if its closer is lost, SIGKILL
-//! still closes all that the process has in common with other users. The table is copied from that
-//! of the spawner, in which no peer's file ever is.
+//! A peer can hold the kernel locks of a file that it has passed for ever. So a thread that closes
+//! or reads such a file may never return (decision 0056). The clerk and the workers must not be
+//! lost in this way. So they leave each message that brings files in its socket, and have the *file
+//! thread* of the sender's user receive it. A file thread has a descriptor table of its own: if its
+//! closer is lost, SIGKILL still closes all descriptors that the process shares with other users.
+//! The table is copied from that of the spawner, which never contains a peer's file.
 //!
 //! *The exchange.* A pair of sockets connects the two tables. The process sends a copy of a socket
-//! along with the job that needs it. The file thread sends back what the process may have: memory,
-//! and envelopes with any other file. The jobs and their outcomes themselves lie in memory, in the
-//! same order; one lock covers the queue and the sending.
+//! along with the job that needs it. The file thread sends back what the process may have: memory
+//! files, and transit sockets that contain any other file. The jobs and their outcomes themselves
+//! lie in memory, in the same order; one lock covers the queue and the sending.
 //!
 //! *Closing.* What may wait for a peer is done by a second kernel thread, the *closer*, which
-//! shares the file thread's table. So one of a user's files that is slow to close does not hold up
-//! the user's other domains: the file thread itself waits for nothing.
+//! shares the file thread's table. So if one of a user's files is slow to close, the user's other
+//! domains are not held up: the file thread itself waits for nothing.
 //!
-//! *Its life.* It is started for the first job of its user, and ends when it has kept nothing and
-//! heard nothing for a while. The clerk hears that by the end of the exchange.
+//! *Its life.* It is started for the first job of its user. It ends when it keeps nothing and has
+//! had no job for a while. The clerk notices that by the end of the exchange.
 //!
 //! What the thread does with its files is in `keeper.rs`.
 
@@ -26,7 +26,7 @@ mod keeper;
 use self::keeper::FileKeeper;
 use crate::control::alarm;
 use crate::control::clerk::clerk;
-use crate::payload::passed_file::{Counted, PassedFile};
+use crate::payload::passed_file::{CountedFile, PassedFile};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io;
@@ -41,21 +41,23 @@ use underpass_threads::critical;
 
 /// How long a file thread waits for its next job before it ends.
 const LINGER: Duration = Duration::from_millis(20);
-/// How long it waits at once, at the most, while its closer is busy, of whose end nobody tells it.
+/// How long it waits at most in one go while its closer is busy. Nobody tells it when the closer is
+/// done.
 const HELD_UP: Duration = Duration::from_secs(1);
-/// After what time it is tried again to send a descriptor, if too many are under way in all.
+/// How long to wait before a descriptor is sent again, if too many are in flight in the whole
+/// system.
 const AGAIN: Duration = Duration::from_millis(20);
-/// Descriptors that may be under way to a file thread at once. A socket's buffer has room for more.
+/// Descriptors that may be in flight to a file thread at once. A socket's buffer has room for more.
 const UNDER_WAY: usize = 64;
-/// A user who leaves so many jobs undone gets no further bindings: several bindings' worth of
-/// files.
+/// A user who leaves so many jobs undone gets no further bindings. That is several bindings' worth
+/// of files.
 const BEHIND: usize = 1024;
-/// What the clerk hears of one file thread in one go.
+/// How many outcomes of one file thread the clerk takes in one go.
 const TURN: usize = 64;
 
 /// A message as the process gets it.
 #[derive(Debug, Default)]
-pub(crate) struct Message {
+pub(crate) struct ReceivedMessage {
     pub(crate) bytes: Vec<u8>,
     pub(crate) cut: bool,
     pub(crate) lost_files: bool,
@@ -64,103 +66,103 @@ pub(crate) struct Message {
 }
 
 /// What the clerk does with a message that was received.
-type Then = Box<dyn FnOnce(io::Result<Message>) + Send>;
+type Then = Box<dyn FnOnce(io::Result<ReceivedMessage>) + Send>;
 
 /// What a file thread is to do.
 enum Job {
-    /// To receive the next message of the socket that comes over the exchange.
+    /// Receive the next message of the socket that comes over the exchange.
     Receive { room: usize, then: Then },
-    /// To close the envelope that it has kept under this number.
+    /// Close the transit socket that is kept under this number.
     Close { number: u64, was: Was },
-    /// To close what comes over the exchange.
-    CloseThis { counted: Counted },
-    /// To do what may wait for a peer, and needs no descriptor.
+    /// Close the descriptor that comes over the exchange.
+    CloseThis { counted: CountedFile },
+    /// Do what may wait for a peer, and needs no descriptor.
     Run(Box<dyn FnOnce() + Send>),
 }
 
-/// How an envelope is closed.
+/// How a transit socket is closed.
 #[derive(Debug)]
 pub(crate) enum Was {
-    /// Its file was taken out: nobody can hold it up.
+    /// Its file was taken out: the close can't be held up.
     Opened,
     /// Its file is closed with it, and counts until then.
-    Unopened(Option<Counted>),
+    Unopened(Option<CountedFile>),
 }
 
-/// How a file that was kept goes to the process.
+/// In which form a file reaches the process.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
-    /// It is memory, and was not kept.
+pub(crate) enum FileForm {
+    /// It is memory, and the file thread has not kept it.
     Memory,
-    /// An envelope, of which this is the number.
+    /// A transit socket, with this number.
     Sealed(u64),
 }
 
-/// Of a file that has arrived.
+/// What is known of a file that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Described {
-    pub(crate) kind: Kind,
-    /// It is an end of a connection such as a domain passes to be sent to.
+    pub(crate) kind: FileForm,
+    /// It is an end of a connection to which the process may send.
     pub(crate) is_connection: bool,
     pub(crate) may_keep_others: bool,
 }
 
-/// What the thread tells the clerk, one thing with each message over the exchange.
+/// What the thread tells the clerk, one outcome with each message over the exchange.
 enum Outcome {
     /// There is room for one more descriptor.
     HasRoom,
     /// It has received a message, or found none. The message's files come along.
-    Received { message: io::Result<Message>, files: Vec<Described>, then: Then },
+    Received { message: io::Result<ReceivedMessage>, files: Vec<Described>, then: Then },
 }
 
 #[derive(Default)]
-struct Queue {
-    /// Those whose descriptors are under way, or that need none.
+struct JobQueue {
+    /// Jobs whose descriptors were sent, or that need none.
     jobs: VecDeque<Job>,
-    /// Descriptors under way to the thread.
+    /// Descriptors in flight to the thread.
     under_way: usize,
-    /// Those that wait for room on the exchange.
+    /// Jobs that wait for room on the exchange, with their descriptors.
     unsent: VecDeque<(Job, OwnedFd)>,
     outcomes: VecDeque<Outcome>,
-    /// What could not be sent is tried again by an alarm.
+    /// A timer is set to send the unsent ones again.
     tries_again: bool,
-    /// It takes no more jobs.
+    /// The thread takes no more jobs.
     ended: bool,
 }
 
-/// The file thread of one user, as the process has it. No share of it goes to the thread, which
+/// The file thread of one user, as the process has it. The thread has no share of it: its table
 /// could not close the process's end of the exchange.
 pub(crate) struct FileThread {
     exchange: Socket,
-    shared: Arc<Shared>,
+    shared: Arc<SharedQueue>,
 }
 
-/// What the process and the thread have in common.
+/// What the process and the thread share.
 #[derive(Default)]
-struct Shared {
-    queue: Mutex<Queue>,
+struct SharedQueue {
+    queue: Mutex<JobQueue>,
     jobs_came: Condvar,
-    /// What the closer has to do.
+    /// How many things the closer has still to do.
     unclosed: Arc<AtomicUsize>,
 }
 
 #[derive(Default)]
 struct Threads {
     by_user: HashMap<u32, Arc<FileThread>>,
-    /// What no thread could be started for: it is closed when one can.
+    /// Jobs for which no thread could be started. They are done when one can.
     left: Vec<(u32, Job, OwnedFd)>,
 }
 
-/// The file threads that there are.
+/// All file threads.
 static THREADS: Mutex<Option<Threads>> = Mutex::new(None);
 
-/// Whoever holds it keeps its processor, since the clerk waits for it.
+/// The holder of this lock keeps its processor, since the clerk waits for it.
 fn threads() -> MutexGuard<'static, Option<Threads>> {
     THREADS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether so much of what `user`'s domains have passed waits to be received or closed that the
-/// user has to wait.
+/// Whether so many files of `user`'s domains wait to be received or closed that the user has to
+/// wait.
 pub(crate) fn is_behind(user: u32) -> bool {
     if fork::check().is_err() {
         return false;
@@ -182,7 +184,7 @@ pub(crate) fn forget(thread: &Arc<FileThread>) {
 }
 
 /// Has `user`'s file thread receive the next message of `socket`, of which `room` bytes are kept.
-/// The clerk does `then` with it.
+/// The clerk calls `then` with it.
 ///
 /// # Errors
 /// No kernel thread, or no file; `then` is dropped.
@@ -190,7 +192,7 @@ pub(crate) fn receive(
     user: u32,
     socket: impl AsFd,
     room: usize,
-    then: impl FnOnce(io::Result<Message>) + Send + 'static,
+    then: impl FnOnce(io::Result<ReceivedMessage>) + Send + 'static,
 ) -> io::Result<()> {
     fork::check()?;
     let job = Job::Receive { room, then: Box::new(then) };
@@ -200,15 +202,15 @@ pub(crate) fn receive(
         Ok(thread) => thread.push_with(job, socket.as_fd()),
         Err(e) => Err((e, job)),
     };
-    // To drop the job may want the threads.
+    // The drop of the job may need this lock.
     drop(threads);
     drop(held);
     pushed.map_err(|(e, _)| e)
 }
 
 /// Has `user`'s file thread close a socket whose queue may hold files, or that others can reach.
-pub(crate) fn close(user: u32, file: OwnedFd, counted: Counted) {
-    // In a child that was forked off it is a copy, and there are no other kernel threads.
+pub(crate) fn close(user: u32, file: OwnedFd, counted: CountedFile) {
+    // In a forked child the file is a copy, and there are no other kernel threads.
     if fork::check().is_err() {
         return;
     }
@@ -222,7 +224,7 @@ pub(crate) fn close(user: u32, file: OwnedFd, counted: Counted) {
     }
 }
 
-/// Tries again to start file threads for what was left.
+/// Tries again to start file threads for the jobs that were left.
 fn close_what_is_left() {
     let _held = critical();
     let mut threads = threads();
@@ -235,8 +237,8 @@ fn close_what_is_left() {
     }
 }
 
-/// Has `user`'s file thread do what may wait for a peer. Without a kernel thread for it, it is not
-/// done.
+/// Has `user`'s file thread do what may wait for a peer. If there can be no kernel thread for it,
+/// it is not done.
 pub(crate) fn run(user: u32, act: impl FnOnce() + Send + 'static) {
     if fork::check().is_err() {
         return;
@@ -260,7 +262,7 @@ impl Threads {
         Ok(thread)
     }
 
-    /// Keeps what there is no file thread for. It is tried again by an alarm.
+    /// Keeps a job for which there is no file thread. A timer tries it again.
     #[cold]
     fn leave(&mut self, user: u32, job: Job, file: OwnedFd) {
         if self.left.is_empty() {
@@ -273,7 +275,7 @@ impl Threads {
 impl FileThread {
     fn start() -> io::Result<Arc<Self>> {
         let (exchange, theirs) = Socket::pair()?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedQueue::default());
         let thread = Arc::new(Self { exchange, shared: shared.clone() });
         let clerk = clerk()?;
         let key = clerk.hear_exchange(&thread)?;
@@ -282,7 +284,7 @@ impl FileThread {
         Ok(thread)
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, JobQueue> {
         self.shared.queue()
     }
 
@@ -295,7 +297,7 @@ impl FileThread {
         self.shared.jobs_came.notify_one();
     }
 
-    /// A job for a copy of `file`.
+    /// Adds a job for a copy of `file`.
     fn push_with(self: &Arc<Self>, job: Job, file: BorrowedFd<'_>) -> Result<(), (io::Error, Job)> {
         let mut queue = self.queue();
         if self.send_now(&mut queue, file) {
@@ -314,23 +316,23 @@ impl FileThread {
         Ok(())
     }
 
-    /// A job for `file`, of which the process has no copy then.
+    /// Adds a job for `file`, of which the process keeps no copy.
     fn push_file(self: &Arc<Self>, job: Job, file: OwnedFd) {
         self.queue().unsent.push_back((job, file));
         self.send(&mut self.queue());
         self.shared.jobs_came.notify_one();
     }
 
-    /// Sends `file`, unless there is no room for it, or others wait for some.
-    fn send_now(&self, queue: &mut Queue, file: BorrowedFd<'_>) -> bool {
+    /// Sends `file`, unless there is no room for it, or others wait for room.
+    fn send_now(&self, queue: &mut JobQueue, file: BorrowedFd<'_>) -> bool {
         let first = queue.unsent.is_empty() && queue.under_way < UNDER_WAY;
         let sent = first && self.exchange.send(&[0], &[file]).is_ok();
         queue.under_way += usize::from(sent);
         sent
     }
 
-    /// Sends what there is room for. The thread says when there is more.
-    fn send(self: &Arc<Self>, queue: &mut Queue) {
+    /// Sends as many descriptors as there is room for. The thread reports when there is more.
+    fn send(self: &Arc<Self>, queue: &mut JobQueue) {
         while queue.under_way < UNDER_WAY
             && let Some((job, file)) = queue.unsent.pop_front()
         {
@@ -343,9 +345,9 @@ impl FileThread {
         }
     }
 
-    /// Too many files are under way in all (`ETOOMANYREFS`).
+    /// Too many files are in flight in the whole system (`ETOOMANYREFS`).
     #[cold]
-    fn try_again(self: &Arc<Self>, queue: &mut Queue) {
+    fn try_again(self: &Arc<Self>, queue: &mut JobQueue) {
         if !mem::replace(&mut queue.tries_again, true) {
             let own = self.clone();
             alarm::set(clock::deadline_ns(AGAIN), move || {
@@ -359,8 +361,8 @@ impl FileThread {
         }
     }
 
-    /// Hears what the thread has done, on the clerk's thread, or a part of it; `false` if it has
-    /// ended.
+    /// Takes the outcomes that the thread has sent, at most [`TURN`]. The clerk calls it. Returns
+    /// `false` if the thread has ended.
     pub(crate) fn hear(self: &Arc<Self>) -> bool {
         for _ in 0..TURN {
             let received = match self.exchange.receive_any(&mut [0; 1]) {
@@ -380,21 +382,26 @@ impl FileThread {
                 then(message.map(|message| self.assemble(message, files, received.files)));
             }
         }
-        // There may be more, of which the clerk is told again.
+        // There may be more. The clerk's poll will report it again.
         true
     }
 
-    /// Puts the descriptors into a message, each as what it is.
-    fn assemble(self: &Arc<Self>, message: Message, of: Vec<Described>, came: Vec<OwnedFd>) -> Message {
+    /// Puts the descriptors into a message, each in its form.
+    fn assemble(
+        self: &Arc<Self>,
+        message: ReceivedMessage,
+        of: Vec<Described>,
+        came: Vec<OwnedFd>,
+    ) -> ReceivedMessage {
         let lost_files = message.lost_files || came.len() < of.len();
         let mut came = came.into_iter();
         let files = of.into_iter().filter_map(|file| PassedFile::new(came.next(), file, self)).collect();
-        Message { lost_files, files, ..message }
+        ReceivedMessage { lost_files, files, ..message }
     }
 
-    /// The process needs the envelope that was kept under `number` no more.
+    /// The process no longer needs the transit socket that is kept under `number`.
     pub(crate) fn close_kept(&self, number: u64, was: Was) {
-        // A child that was forked off has none of it.
+        // A forked child has none of it.
         if fork::check().is_ok() {
             let _held = critical();
             self.push(Job::Close { number, was });
@@ -402,12 +409,12 @@ impl FileThread {
     }
 }
 
-impl Shared {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+impl SharedQueue {
+    fn queue(&self) -> MutexGuard<'_, JobQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the thread does.
+    /// The body of the kernel thread.
     fn run(&self, table: Table) {
         let mut keeper = FileKeeper::new(self, table);
         while let Some(job) = self.next(&mut keeper) {
@@ -415,7 +422,7 @@ impl Shared {
         }
     }
 
-    /// The next job for `keeper`; nothing once the thread is to end.
+    /// The next job for `keeper`. Nothing if the thread is to end.
     fn next(&self, keeper: &mut FileKeeper<'_>) -> Option<Job> {
         let mut queue = self.queue();
         loop {
@@ -437,8 +444,8 @@ impl Shared {
                 keeper.closer_is_held_up();
                 queue = self.queue();
             } else if span == LINGER {
-                // Nobody pushes meanwhile: whoever does, and is no holder of what this one keeps,
-                // has the lock of all threads.
+                // No job can be pushed here: a pusher holds the lock of all threads, unless it
+                // holds something that this thread keeps.
                 drop(queue);
                 let _all = threads();
                 queue = self.queue();
@@ -451,12 +458,12 @@ impl Shared {
         }
     }
 
-    /// Tells the clerk, and gives it `files`.
+    /// Tells the clerk `outcome`, and gives it `files`.
     fn tell(&self, table: &Table, outcome: Outcome, files: &[BorrowedFd<'_>]) {
         self.queue().outcomes.push_back(outcome);
         if table.give(files).is_err() {
-            // Too many files are under way: they are lost. Without any it fails only if the process
-            // ends.
+            // Too many files are in flight: they are lost. Without files it fails only if the
+            // process ends.
             let _ = table.give(&[]);
         }
     }

@@ -1,8 +1,8 @@
-//! Bytes into and out of a message, wherever they lie.
+//! Puts values into messages and reads them, wherever the bytes lie.
 
 use crate::control::mailbox::Mailbox;
-use crate::payload::aside::{Aside, fill_aside};
-use crate::payload::parcel::Came;
+use crate::payload::out_of_band::Came;
+use crate::payload::out_of_band_value::{OutOfBandSource, fill_out_of_band};
 use std::io;
 use underpass_channel::{Cell, Channel, INLINE, PayloadPlace, PayloadSink, RegionSource};
 use underpass_wire::{Decode, DecodeError, Encode, Source};
@@ -18,10 +18,11 @@ pub(crate) enum Unsent {
     NoResources(io::Error),
 }
 
-/// Writes `value` for `cell`, which is new: into it if it fits, else into the A-stack of its slot,
-/// else into its annex, or a blob that goes ahead, as do its files if it has any. Whether it has is
-/// seen when they are put: where there are none they cost nothing. Says whether it went aside, into
-/// the annex or a blob.
+/// Writes `value` for `cell`, which is new. The bytes go into the first of these that is large
+/// enough: the cell, the A-stack of its slot, its overflow buffer, a payload file that is sent
+/// ahead. The value's files, if any, are sent ahead as well. Only the encoding finds out whether
+/// there are files: a value without files costs nothing more. Returns whether the value went out of
+/// band, into the overflow buffer or a file.
 ///
 /// One copy in each case (LRPC, Table III: A).
 #[inline(always)]
@@ -38,14 +39,14 @@ pub(crate) fn fill<T: Encode + ?Sized>(
     let mut sink = PayloadSink::new(&mut cell.payload, size);
     value.encode(&mut sink);
     if sink.finish() {
-        return fill_aside(channel, mailbox, cell, value, size).map(|()| true);
+        return fill_out_of_band(channel, mailbox, cell, value, size).map(|()| true);
     }
     cell.length = size as u32;
     Ok(false)
 }
 
-/// The same into the cell alone, if that has room for all values of the type, and this one brings
-/// no files; says whether that is so.
+/// Writes `value` into the cell alone, if that has room for all values of the type. Returns whether
+/// it did so and the value has no files.
 #[inline(always)]
 pub(crate) fn fill_inline<T: Encode + ?Sized>(cell: &mut Cell, value: &T) -> bool {
     let Some(size) = T::FIXED.filter(|&size| size <= INLINE) else { return false };
@@ -67,7 +68,7 @@ fn fill_elsewhere<T: Encode + ?Sized>(
         let mut sink = channel.stack_sink(cell.slot());
         value.encode(&mut sink);
         if sink.overflowed() {
-            return fill_aside(channel, mailbox, cell, value, size).map(|()| true);
+            return fill_out_of_band(channel, mailbox, cell, value, size).map(|()| true);
         }
         sink.is_written().map_err(Unsent::NoResources)?;
         channel.demote_stack(cell.slot(), size);
@@ -75,13 +76,13 @@ fn fill_elsewhere<T: Encode + ?Sized>(
         cell.length = size as u32;
         return Ok(false);
     }
-    fill_aside(channel, mailbox, cell, value, size).map(|()| true)
+    fill_out_of_band(channel, mailbox, cell, value, size).map(|()| true)
 }
 
-/// Why there are no bytes.
+/// Why there are no bytes to read.
 #[derive(Debug)]
 pub(crate) enum Unread {
-    /// No honest peer announces such.
+    /// No honest peer announces this.
     Violation(DecodeError),
     /// This domain had no file left for them.
     NoFile,
@@ -89,10 +90,10 @@ pub(crate) enum Unread {
     Late,
 }
 
-/// What a domain without files says.
+/// The error text of a domain without free descriptors.
 pub(crate) const NO_FILE: &str = "too many open files where they should arrive";
 
-/// What a domain says whose file thread is held up.
+/// The error text of a domain whose file thread is held up.
 pub(crate) const LATE: &str =
     "the files did not arrive in time: another file that a domain of the same user has passed holds them up";
 
@@ -107,29 +108,32 @@ impl From<DecodeError> for Unread {
 pub(crate) enum Bytes<'a> {
     Inline(&'a [u8]),
     Stack(RegionSource<'a>),
-    Aside(Box<Aside<'a>>),
+    OutOfBand(Box<OutOfBandSource<'a>>),
 }
 
 impl<'a> Bytes<'a> {
-    /// The bytes that `cell` names. Where they come over the socket the calling thread may wait.
+    /// The bytes that `cell` names. If they come over the socket the calling thread may wait.
     #[inline(always)]
     pub(crate) fn of(channel: &'a Channel, mailbox: &Mailbox, cell: &'a Cell) -> Result<Self, Unread> {
         match cell.place {
             PayloadPlace::Inline => Ok(Self::Inline(cell.bytes())),
             PayloadPlace::Stack => Ok(Self::Stack(channel.stack_source(cell.slot(), cell.length as usize)?)),
             PayloadPlace::OutOfBand => Self::beside(channel, mailbox, cell.slot()),
-            PayloadPlace::OverflowBuffer => {
-                Ok(Self::Aside(Box::new(Aside::in_annex(channel, mailbox, cell.slot(), cell.length)?)))
-            }
+            PayloadPlace::OverflowBuffer => Ok(Self::OutOfBand(Box::new(OutOfBandSource::in_overflow(
+                channel,
+                mailbox,
+                cell.slot(),
+                cell.length,
+            )?))),
         }
     }
 
-    /// Those that came in a parcel.
+    /// The bytes of an out-of-band message.
     #[inline(never)]
     fn beside(channel: &'a Channel, mailbox: &Mailbox, slot: u16) -> Result<Self, Unread> {
         match mailbox.take(slot) {
-            Some(Came::Parcel(parcel)) => {
-                Ok(Self::Aside(Box::new(Aside::of(channel, mailbox, slot, parcel)?)))
+            Some(Came::OutOfBand(out_of_band)) => {
+                Ok(Self::OutOfBand(Box::new(OutOfBandSource::of(channel, mailbox, slot, out_of_band)?)))
             }
             Some(Came::NoFile) => Err(Unread::NoFile),
             Some(Came::Late) => Err(Unread::Late),
@@ -143,7 +147,7 @@ impl<'a> Bytes<'a> {
         match self {
             Self::Inline(left) => T::decode_into(place, left),
             Self::Stack(source) => T::decode_into(place, source),
-            Self::Aside(source) => T::decode_into(place, &mut **source),
+            Self::OutOfBand(source) => T::decode_into(place, &mut **source),
         }
     }
 
@@ -161,23 +165,23 @@ impl<'a> Bytes<'a> {
         match self {
             Self::Inline(left) => left.len(),
             Self::Stack(source) => source.remaining(),
-            Self::Aside(source) => source.remaining(),
+            Self::OutOfBand(source) => source.remaining(),
         }
     }
 
-    /// Checks that everything was read, and was what the peer has written.
+    /// Checks that everything was read, and that the memory is as the peer has written it.
     #[inline]
     pub(crate) fn check_end(&self) -> Result<(), DecodeError> {
         let damaged = match self {
             Self::Inline(_) => false,
             Self::Stack(source) => source.is_damaged(),
-            Self::Aside(source) => source.is_damaged(),
+            Self::OutOfBand(source) => source.is_damaged(),
         };
         if damaged {
             return Err(DecodeError::BadValue { of: "memory of which the system has refused a page" });
         }
         match (self.left(), self) {
-            (0, Self::Aside(source)) if source.files_left() > 0 => {
+            (0, Self::OutOfBand(source)) if source.files_left() > 0 => {
                 Err(DecodeError::FilesLeftOver(source.files_left()))
             }
             (0, _) => Ok(()),

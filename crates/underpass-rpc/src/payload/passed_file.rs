@@ -1,11 +1,11 @@
-//! Files that a peer has passed. Those that nobody takes are closed by their user's file thread.
+//! Files that a peer has passed. The user's file thread closes those that nobody takes out.
 //!
-//! None of them waits for its maker here: memory and envelopes can be held and let go by the clerk
-//! and the workers. Whoever takes the file itself out may have to wait for its maker from then on,
-//! in every system call (decision 0056).
+//! No operation here waits for the file's maker: the clerk and the workers can hold and release
+//! memory files and transit sockets without waiting. A thread that takes the file itself out may
+//! have to wait for its maker from then on, in every system call (decision 0056).
 
 use crate::binding::limits::{FilesOf, Place};
-use crate::payload::file_thread::{self, Described, FileThread, Kind, Was};
+use crate::payload::file_thread::{self, Described, FileForm, FileThread, Was};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,12 +15,13 @@ use underpass_channel::layout::FILES_WAITING;
 use underpass_os::Connected;
 use underpass_os::foreign::{Envelope, SendingEnd};
 
-/// What of one binding is still to be closed.
+/// The files of one binding that are still to be closed.
 #[derive(Debug)]
 pub(crate) struct Unclosed {
     user: u32,
     files: AtomicUsize,
-    /// The user's room for the binding, at a server: taken until the last file is closed.
+    /// At a server: the user's quota for the binding, which is in use until the last file is
+    /// closed.
     place: Option<Arc<Place>>,
 }
 
@@ -29,7 +30,8 @@ impl Unclosed {
         Arc::new(Self { user, files: AtomicUsize::new(0), place })
     }
 
-    /// Of the user at the other end of `socket`. All users of whom nothing is known share one.
+    /// For the user at the other end of `socket`. If nothing is known of the user, all such users
+    /// share one.
     pub(crate) fn of_peer(socket: &impl Connected) -> Arc<Self> {
         Self::new(socket.peer().map_or(u32::MAX, |peer| peer.uid), None)
     }
@@ -44,12 +46,12 @@ impl Unclosed {
         self.files.load(Ordering::Relaxed)
     }
 
-    /// Whether they are more than an honest peer's.
+    /// Whether there are more of them than an honest peer has.
     pub(crate) fn is_full(&self) -> bool {
         self.files() > FILES_WAITING
     }
 
-    /// Room for the files of one message, where the user's are counted.
+    /// Room for the files of one message, if the user's files are counted.
     ///
     /// # Errors
     /// `WouldBlock` if the user has none left.
@@ -58,7 +60,7 @@ impl Unclosed {
         room.map(|room| room.ok_or(io::ErrorKind::WouldBlock.into())).transpose()
     }
 
-    /// A file that has come, and that nobody has taken.
+    /// A file has come, and is not taken out yet.
     fn came(self: &Arc<Self>) -> Untaken {
         Untaken { unclosed: self.clone(), _of_user: self.place.as_ref().map(Place::one_file) }
     }
@@ -69,7 +71,7 @@ impl Unclosed {
     }
 }
 
-/// One file that nobody has taken.
+/// One file that is not taken out yet.
 #[derive(Debug)]
 struct Untaken {
     unclosed: Arc<Unclosed>,
@@ -77,26 +79,26 @@ struct Untaken {
 }
 
 impl Untaken {
-    /// Nobody will.
-    fn give_up(self) -> Counted {
+    /// The file will not be taken out: it is to be closed.
+    fn give_up(self) -> CountedFile {
         // Relaxed: a count.
         self.unclosed.files.fetch_add(1, Ordering::Relaxed);
-        Counted(self)
+        CountedFile(self)
     }
 }
 
 /// One file that is still to be closed.
 #[derive(Debug)]
-pub(crate) struct Counted(Untaken);
+pub(crate) struct CountedFile(Untaken);
 
-impl Drop for Counted {
+impl Drop for CountedFile {
     fn drop(&mut self) {
         // Relaxed: a count.
         self.0.unclosed.files.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// One file.
+/// One file that a peer has passed.
 #[derive(Debug)]
 pub(crate) struct PassedFile {
     held: Held,
@@ -107,20 +109,20 @@ pub(crate) struct PassedFile {
 #[derive(Debug)]
 enum Held {
     Memory(OwnedFd),
-    // What the file thread keeps is let go after this copy of the envelope.
-    Sealed(Envelope, Kept),
+    // The file thread releases its copy after this copy of the transit socket.
+    Sealed(Envelope, KeptByThread),
 }
 
-/// What a file thread keeps, until this is dropped.
+/// What the file thread keeps, until this is dropped.
 #[derive(Debug)]
-struct Kept {
+struct KeptByThread {
     number: u64,
     thread: Arc<FileThread>,
     untaken: Option<Untaken>,
     was_opened: bool,
 }
 
-impl Drop for Kept {
+impl Drop for KeptByThread {
     fn drop(&mut self) {
         let was = match self.was_opened {
             true => Was::Opened,
@@ -131,12 +133,12 @@ impl Drop for Kept {
 }
 
 impl PassedFile {
-    /// What came as `file`; nothing if this process had no room for it.
+    /// The file that came as `file`. Nothing if this process had no room for it.
     pub(crate) fn new(file: Option<OwnedFd>, described: Described, thread: &Arc<FileThread>) -> Option<Self> {
-        let kept = |number| Kept { number, thread: thread.clone(), untaken: None, was_opened: false };
+        let kept = |number| KeptByThread { number, thread: thread.clone(), untaken: None, was_opened: false };
         let held = match (described.kind, file) {
-            (Kind::Memory, file) => Held::Memory(file?),
-            (Kind::Sealed(number), file) => {
+            (FileForm::Memory, file) => Held::Memory(file?),
+            (FileForm::Sealed(number), file) => {
                 let kept = kept(number);
                 Held::Sealed(Envelope::new(file?), kept)
             }
@@ -145,7 +147,7 @@ impl PassedFile {
         Some(Self { held, is_connection, may_keep_others })
     }
 
-    /// It counts for `unclosed`.
+    /// From now on it counts for `unclosed`.
     fn counts_for(&mut self, unclosed: &Arc<Unclosed>) {
         match &mut self.held {
             Held::Memory(_) => {}
@@ -153,7 +155,7 @@ impl PassedFile {
         }
     }
 
-    /// Takes it out. Each system call with it may wait for its maker.
+    /// Takes the file out. Each system call with it may wait for its maker.
     ///
     /// # Errors
     /// Too many open files.
@@ -171,19 +173,19 @@ impl PassedFile {
     }
 }
 
-/// The end of a connection that a peer has made: this side sends over it, and does nothing else.
+/// An end of a connection that a peer has made. This side sends over it, and does nothing else.
 #[derive(Debug)]
 pub(crate) struct PassedSocket {
-    /// There until it is dropped.
+    /// `Some` until it is dropped.
     end: Option<SendingEnd>,
     unclosed: Arc<Unclosed>,
 }
 
 impl PassedSocket {
-    /// One that a program has got as a value, and hands over.
+    /// The end of a connection that a program has got as a value, and hands over.
     ///
     /// # Errors
-    /// `InvalidData` if it is none.
+    /// `InvalidData` if it is no such end.
     pub(crate) fn adopt(file: OwnedFd) -> io::Result<Self> {
         let end = SendingEnd::adopt(file)?;
         let unclosed = Unclosed::of_peer(&end);
@@ -194,7 +196,7 @@ impl PassedSocket {
         self.end.as_ref().expect("it is there until it is dropped")
     }
 
-    /// For what its files count.
+    /// The count to which its files belong.
     pub(crate) fn unclosed(&self) -> &Arc<Unclosed> {
         &self.unclosed
     }
@@ -208,7 +210,7 @@ impl Drop for PassedSocket {
     }
 }
 
-/// Files that came with one message. Those that nobody takes out are closed by the file thread.
+/// Files that came with one message. The file thread closes those that nobody takes out.
 #[derive(Debug)]
 pub(crate) struct PassedFiles {
     files: VecDeque<PassedFile>,
@@ -222,7 +224,7 @@ impl PassedFiles {
         Self { files, of: of.clone() }
     }
 
-    /// None, in place of these.
+    /// No files, in place of these.
     pub(crate) fn none(&self) -> Self {
         Self::new(Vec::new(), &self.of)
     }
@@ -236,7 +238,8 @@ impl PassedFiles {
         self.files.iter().any(|file| file.may_keep_others)
     }
 
-    /// Takes the first one out, for a procedure or a caller, who waits for its maker from then on.
+    /// Takes the first one out, for a procedure or a caller. Each system call with it may wait for
+    /// its maker from then on.
     pub(crate) fn take(&mut self) -> Option<io::Result<OwnedFd>> {
         self.files.pop_front().map(PassedFile::take)
     }
@@ -247,7 +250,7 @@ impl PassedFiles {
         memory.take().ok()
     }
 
-    /// The first, if it is an end of a connection such as a peer makes to be sent to.
+    /// The first, if it is the end of a connection to which this side may send.
     pub(crate) fn take_socket(&mut self) -> Option<PassedSocket> {
         let file = self.files.pop_front_if(|file| file.is_connection)?;
         let end = SendingEnd::adopt(file.take().ok()?).ok()?;

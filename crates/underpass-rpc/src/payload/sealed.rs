@@ -8,23 +8,25 @@ use std::sync::Arc;
 use underpass_os::{SealedMemory, Unsealed};
 use underpass_wire::{Decode, DecodeError, Encode, Schema, Sink, Source, TypeName, Types};
 
-/// Bytes that nobody can change any more, and that are passed to another domain without a copy, in
-/// the same time whatever their number.
+/// Bytes that nobody can change any more, and that are passed to another domain without a copy.
+/// Passing them takes the same time whatever their number.
 ///
-/// They lie in a memory file that is sealed when all is written. As an argument or a result the
-/// file travels; the receiver checks its seals, maps it and reads the bytes in place, as a `&[u8]`:
-/// there is no need to protect it from later changes by a copy (LRPC, section 3.5), since there are
-/// none. For large values of which the receiver reads some, or that go to several receivers. Making
-/// one takes fresh memory from the kernel, so bytes that travel once and are read whole are as well
-/// passed as a `Vec<u8>`.
+/// They lie in a memory file, which is sealed when all bytes are written. As an argument or a
+/// result the file travels. The receiver checks its seals, maps it and reads the bytes in place, as
+/// a `&[u8]`. It needs no copy to protect itself from later changes (LRPC, section 3.5), since
+/// there are none.
 ///
-/// A clone is the same memory. Each holds one open file, and counts as one in a call. The memory is
-/// freed with the last of them, in whichever domain.
+/// Use it for large values of which the receiver reads a part, or that go to several receivers.
+/// Making one takes fresh memory from the kernel. So if bytes travel once and are read whole, a
+/// `Vec<u8>` is as fast.
+///
+/// A clone is the same memory. Each clone holds one open file, and counts as one in a call. The
+/// memory is freed with the last clone, in whichever domain that is.
 ///
 /// # Examples
 /// ```
 /// use std::io::Write;
-/// use underpass_rpc::Sealed;
+/// use underpass::Sealed;
 ///
 /// let bytes = Sealed::new(b"all at once")?;
 /// assert_eq!(&bytes[4..6], b"at");
@@ -42,9 +44,9 @@ pub struct Sealed {
     memory: Arc<SealedMemory>,
 }
 
-/// Takes the bytes of a [`Sealed`], one portion after the other.
+/// Writes the bytes of a [`Sealed`], one portion after the other.
 ///
-/// Small portions are gathered. Dropping it frees what was written.
+/// Small portions are buffered. Dropping it frees what was written.
 #[derive(Debug)]
 pub struct SealedWriter {
     to: io::BufWriter<Unsealed>,
@@ -73,7 +75,7 @@ impl Sealed {
 }
 
 impl SealedWriter {
-    /// Ends the writing.
+    /// Ends the writing, and seals the memory.
     ///
     /// # Errors
     /// As [`Sealed::new`].
@@ -114,13 +116,13 @@ impl AsFd for Sealed {
     }
 }
 
-/// Such memory from elsewhere: a `memfd` with the seals `F_SEAL_WRITE` and `F_SEAL_SHRINK`, of
-/// ordinary pages that are all there.
+/// Sealed memory from elsewhere: a `memfd` with the seals `F_SEAL_WRITE` and `F_SEAL_SHRINK`, of
+/// ordinary pages that are all resident.
 ///
 /// # Examples
 /// ```
 /// use std::os::fd::{AsFd, OwnedFd};
-/// use underpass_rpc::Sealed;
+/// use underpass::Sealed;
 ///
 /// let file: OwnedFd = Sealed::new(b"hello")?.as_fd().try_clone_to_owned()?;
 /// assert_eq!(&*Sealed::try_from(file)?, b"hello");

@@ -2,8 +2,8 @@
 
 use crate::dispatch::incoming::{Incoming, Refused};
 use crate::dispatch::server::ServerEnd;
-use crate::payload::annexes::Kept;
 use crate::payload::message::Bytes;
+use crate::payload::overflow_buffers::MappedOverflow;
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
@@ -13,19 +13,19 @@ use underpass_wire::{Decode, DecodeError, Encode, Sink, decode_length};
 
 /// Bytes that are not copied for the server: an argument marked `#[underpass(shared)]`.
 ///
-/// By default a server has a copy of each argument of its own, which no client can change any more
-/// (LRPC, 3.5). A server that needs no protection from later changes, since it copies the bytes to
-/// their place anyway, or only adds them up, does without that copy. *What it reads here a client
-/// may change at any moment, even between two reads of one byte:* what was checked need not hold
-/// when it is used. So there is no slice of it; take out what is to be looked at twice.
+/// By default a server has its own copy of each argument, which no client can change any more
+/// (LRPC, 3.5). Some servers need no protection from later changes, since they copy the bytes to
+/// their place anyway, or only add them up. They do without that copy. *A client may change at any
+/// moment what the server reads here, even between two reads of one byte:* what was checked need
+/// not hold when it is used. So there is no slice of it; copy out what is to be read twice.
 ///
-/// Bytes in a file beside the channel, since there are more of them than an annex holds (64 MiB),
-/// or than the user may have, are copied for the server all the same, and so are those that fit
-/// into a cell.
+/// Bytes in a file beside the channel are copied for the server all the same. They go into a file
+/// if there are more of them than an overflow buffer holds (64 MiB), or than the user may have.
+/// Bytes that fit into a cell are copied as well.
 ///
 /// # Examples
 /// ```
-/// use underpass_rpc::Shared;
+/// use underpass::Shared;
 ///
 /// // A client makes one of its bytes.
 /// let block = Shared::from(b"a block of a file");
@@ -35,55 +35,55 @@ use underpass_wire::{Decode, DecodeError, Encode, Sink, decode_length};
 /// assert_eq!((&place, block.len(), block.get(0)), (b"block", 17, Some(b'a')));
 /// ```
 #[derive(Clone)]
-pub struct Shared<'a>(Lies<'a>);
+pub struct Shared<'a>(SharedBytes<'a>);
 
-/// Where they lie.
+/// Where the bytes lie.
 #[derive(Clone)]
-enum Lies<'a> {
+enum SharedBytes<'a> {
     /// In this process's own memory.
     Here(Cow<'a, [u8]>),
     /// In an A-stack.
     There(RegionView<'a>),
-    /// In an annex.
-    Beside(OverflowView<Kept>),
+    /// In an overflow buffer.
+    Beside(OverflowView<MappedOverflow>),
 }
 
-/// A shared argument of an async handler, which has it for as long as it runs: until then its
+/// A shared argument of an async handler, which has it for as long as it runs. Until then its
 /// caller's A-stack is leased, whether the caller waits or not.
-pub struct SharedLater(LiesLater);
+pub struct SharedLater(SharedLaterBytes);
 
-enum LiesLater {
+enum SharedLaterBytes {
     Here(Vec<u8>),
-    /// In the A-stack of `slot`, from the first to the second.
+    /// In the A-stack of `slot`, at `range`.
     There {
         end: Arc<ServerEnd>,
         slot: u16,
         range: Range<usize>,
     },
-    Beside(OverflowView<Kept>),
+    Beside(OverflowView<MappedOverflow>),
 }
 
 impl SharedLater {
-    /// What the handler reads.
+    /// The argument, for the handler to read.
     ///
     /// # Panics
-    /// Never: it was in bounds when this was made.
+    /// Never: the bounds were checked when this was made.
     pub fn lend(&self) -> Shared<'_> {
         Shared(match &self.0 {
-            LiesLater::Here(bytes) => Lies::Here(Cow::Borrowed(bytes)),
-            LiesLater::There { end, slot, range } => {
+            SharedLaterBytes::Here(bytes) => SharedBytes::Here(Cow::Borrowed(bytes)),
+            SharedLaterBytes::There { end, slot, range } => {
                 let all =
                     end.channel().stack_source(*slot, range.end).and_then(|mut all| all.view(range.end));
-                Lies::There(all.expect("it was in bounds when this was made").part(range.clone()))
+                SharedBytes::There(all.expect("it was in bounds when this was made").part(range.clone()))
             }
-            LiesLater::Beside(view) => Lies::Beside(view.clone()),
+            SharedLaterBytes::Beside(view) => SharedBytes::Beside(view.clone()),
         })
     }
 }
 
 impl<'a> From<&'a [u8]> for Shared<'a> {
     fn from(bytes: &'a [u8]) -> Self {
-        Self(Lies::Here(Cow::Borrowed(bytes)))
+        Self(SharedBytes::Here(Cow::Borrowed(bytes)))
     }
 }
 
@@ -106,73 +106,74 @@ impl<'a> From<&'a str> for Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// How many bytes they are. That stays so.
+    /// How many bytes there are. The number never changes.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Lies::Here(bytes) => bytes.len(),
-            Lies::There(view) => view.len(),
-            Lies::Beside(view) => view.bytes().len(),
+            SharedBytes::Here(bytes) => bytes.len(),
+            SharedBytes::There(view) => view.len(),
+            SharedBytes::Beside(view) => view.bytes().len(),
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What the byte at `at` is now; nothing beyond the end.
+    /// The present value of the byte at `at`. Nothing beyond the end.
     #[inline]
     pub fn get(&self, at: usize) -> Option<u8> {
         match &self.0 {
-            Lies::Here(bytes) => bytes.get(at).copied(),
-            Lies::There(view) => view.get(at),
-            Lies::Beside(view) => view.bytes().get(at),
+            SharedBytes::Here(bytes) => bytes.get(at).copied(),
+            SharedBytes::There(view) => view.get(at),
+            SharedBytes::Beside(view) => view.bytes().get(at),
         }
     }
 
-    /// The bytes, each as it is when its turn comes.
+    /// The bytes, each read when the iterator comes to it.
     pub fn iter(&self) -> impl Iterator<Item = u8> + '_ {
-        let Self(lies) = self;
-        let (here, there) = match lies {
-            Lies::Here(bytes) => (Some(bytes.iter().copied()), None),
-            Lies::There(view) => (None, Some(*view)),
-            Lies::Beside(view) => (None, Some(view.bytes())),
+        let Self(bytes) = self;
+        let (here, there) = match bytes {
+            SharedBytes::Here(bytes) => (Some(bytes.iter().copied()), None),
+            SharedBytes::There(view) => (None, Some(*view)),
+            SharedBytes::Beside(view) => (None, Some(view.bytes())),
         };
         let looks = there.into_iter().flat_map(|view| (0..view.len()).filter_map(move |at| view.get(at)));
         here.into_iter().flatten().chain(looks)
     }
 
-    /// Copies the bytes from `at` on to `out`, as many as there are and have room. Says how many.
+    /// Copies the bytes from `at` on to `out`, as many as there are and have room. Returns how
+    /// many.
     pub fn read_at(&self, at: usize, out: &mut [u8]) -> usize {
         match &self.0 {
-            Lies::Here(bytes) => {
+            SharedBytes::Here(bytes) => {
                 let from = bytes.get(at..).unwrap_or_default();
                 let len = from.len().min(out.len());
                 out[..len].copy_from_slice(&from[..len]);
                 len
             }
-            Lies::There(view) => view.copy_to(at, out),
-            Lies::Beside(view) => view.bytes().copy_to(at, out),
+            SharedBytes::There(view) => view.copy_to(at, out),
+            SharedBytes::Beside(view) => view.bytes().copy_to(at, out),
         }
     }
 
-    /// A copy of all, which nobody changes any more.
+    /// A copy of all bytes, which nobody changes any more.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut out = vec![0; self.len()];
         self.read_at(0, &mut out);
         out
     }
 
-    /// A part of them.
+    /// A part of the bytes.
     ///
     /// # Panics
-    /// If they end before it does.
+    /// If the range ends beyond them.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Shared<'_> {
         Shared(match &self.0 {
-            Lies::Here(bytes) => Lies::Here(Cow::Borrowed(&bytes[range])),
-            Lies::There(view) => Lies::There(view.part(range)),
-            Lies::Beside(view) => Lies::There(view.bytes().part(range)),
+            SharedBytes::Here(bytes) => SharedBytes::Here(Cow::Borrowed(&bytes[range])),
+            SharedBytes::There(view) => SharedBytes::There(view.part(range)),
+            SharedBytes::Beside(view) => SharedBytes::There(view.bytes().part(range)),
         })
     }
 }
@@ -189,22 +190,24 @@ impl fmt::Debug for Shared<'_> {
     }
 }
 
-/// As a slice of bytes. One that a handler passes on is copied first.
+/// Encoded as a slice of bytes. If a handler passes one on, it is copied first.
 impl Encode for Shared<'_> {
     const FIXED: Option<usize> = None;
 
     fn size(&self) -> usize {
         match &self.0 {
-            Lies::Here(bytes) => bytes.size(),
-            // Of as many bytes, whichever they are.
-            Lies::There(_) | Lies::Beside(_) => self.len() + if self.len() < 255 { 1 } else { 9 },
+            SharedBytes::Here(bytes) => bytes.size(),
+            // The size depends only on the number of bytes.
+            SharedBytes::There(_) | SharedBytes::Beside(_) => {
+                self.len() + if self.len() < 255 { 1 } else { 9 }
+            }
         }
     }
 
     fn encode<S: Sink + ?Sized>(&self, to: &mut S) {
         match &self.0 {
-            Lies::Here(bytes) => bytes.encode(to),
-            Lies::There(_) | Lies::Beside(_) => self.to_vec().encode(to),
+            SharedBytes::Here(bytes) => bytes.encode(to),
+            SharedBytes::There(_) | SharedBytes::Beside(_) => self.to_vec().encode(to),
         }
     }
 }
@@ -213,7 +216,7 @@ impl<'a> Incoming<'a> {
     /// The next argument, left where it is.
     ///
     /// # Errors
-    /// What came is none.
+    /// What came is no such argument.
     pub fn shared(&mut self) -> Result<Shared<'a>, Refused> {
         Ok(Shared(self.bytes.lend()?))
     }
@@ -221,39 +224,39 @@ impl<'a> Incoming<'a> {
     /// The next argument, left where it is for a handler that replies later.
     ///
     /// # Errors
-    /// What came is none, or the binding is closed.
+    /// What came is no such argument, or the binding is closed.
     pub fn shared_later(&mut self) -> Result<SharedLater, Refused> {
-        let lies = self.bytes.lend()?;
-        Ok(SharedLater(match lies {
-            Lies::Here(bytes) => LiesLater::Here(bytes.into_owned()),
-            Lies::Beside(view) => LiesLater::Beside(view),
-            Lies::There(view) => {
+        let bytes = self.bytes.lend()?;
+        Ok(SharedLater(match bytes {
+            SharedBytes::Here(bytes) => SharedLaterBytes::Here(bytes.into_owned()),
+            SharedBytes::Beside(view) => SharedLaterBytes::Beside(view),
+            SharedBytes::There(view) => {
                 let read = self.length - self.bytes.left();
                 let (end, slot) = self.end_of_call()?;
-                LiesLater::There { end, slot, range: read - view.len()..read }
+                SharedLaterBytes::There { end, slot, range: read - view.len()..read }
             }
         }))
     }
 }
 
 impl<'a> Bytes<'a> {
-    fn lend(&mut self) -> Result<Lies<'a>, DecodeError> {
+    fn lend(&mut self) -> Result<SharedBytes<'a>, DecodeError> {
         match self {
             Self::Inline(left) => {
                 let len = decode_length::<u8, _>(left)?;
                 let (now, later) = left.split_at_checked(len).ok_or(DecodeError::Truncated)?;
                 *left = later;
-                Ok(Lies::Here(Cow::Borrowed(now)))
+                Ok(SharedBytes::Here(Cow::Borrowed(now)))
             }
             Self::Stack(source) => {
                 let len = decode_length::<u8, _>(source)?;
-                Ok(Lies::There(source.view(len)?))
+                Ok(SharedBytes::There(source.view(len)?))
             }
-            Self::Aside(source) => match source.in_annex_left() {
-                None => Ok(Lies::Here(Cow::Owned(Vec::decode(&mut **source)?))),
+            Self::OutOfBand(source) => match source.overflow_left() {
+                None => Ok(SharedBytes::Here(Cow::Owned(Vec::decode(&mut **source)?))),
                 Some(source) => {
                     let len = decode_length::<u8, _>(source)?;
-                    Ok(Lies::Beside(source.view(len)?))
+                    Ok(SharedBytes::Beside(source.view(len)?))
                 }
             },
         }
@@ -268,7 +271,7 @@ mod tests {
     use underpass_wire::to_bytes;
 
     #[test]
-    fn here_and_there_are_the_same_to_who_reads() {
+    fn a_reader_sees_the_same_bytes_here_and_there() {
         let bytes: Vec<u8> = (0..1000).map(|n| n as u8).collect();
         let (region, _file) = Region::create(STACK).unwrap();
         region.stack_sink(5).put(&to_bytes(&(&bytes, 7u8)));

@@ -4,7 +4,7 @@ use super::next::{Ends, Found, Waiting};
 use super::{Known, Resilient};
 use crate::binding::import::Bound;
 use crate::call::abandon::{Frees, UnderWay};
-use crate::call::client::Terms;
+use crate::call::client::CallTerms;
 use crate::dispatch::deadline::Inherited;
 use crate::error::{CallError, Outcome};
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use underpass_os::clock;
 /// Where a call is.
 pub(super) struct Course<'a> {
     own: &'a Arc<Resilient>,
-    terms: &'a Terms,
+    terms: &'a CallTerms,
     /// Those of a further attempt.
-    later: Option<Terms>,
+    later: Option<CallTerms>,
     /// What the call goes over now.
     pub(super) bound: Arc<Bound>,
     /// The generation that its arguments are of.
@@ -33,7 +33,7 @@ impl<'a> Course<'a> {
     /// A call begins, of a clone that knows `known`.
     pub(super) fn begin(
         own: &'a Arc<Resilient>,
-        terms: &'a Terms,
+        terms: &'a CallTerms,
         known: &Known,
     ) -> Result<Self, Box<CallError>> {
         own.check_fork()?;
@@ -60,7 +60,7 @@ impl<'a> Course<'a> {
     }
 
     /// On what terms it is made now.
-    pub(super) fn terms(&self) -> &Terms {
+    pub(super) fn terms(&self) -> &CallTerms {
         self.later.as_ref().unwrap_or(self.terms)
     }
 
@@ -93,7 +93,7 @@ impl<'a> Course<'a> {
                 self.bound = bound;
                 self.attempts += 1;
                 let left = |deadline: u64| Duration::from_nanos(deadline.saturating_sub(clock::now_ns()));
-                self.later = Some(Terms { within: self.deadline.map(left), ..self.terms.clone() });
+                self.later = Some(CallTerms { within: self.deadline.map(left), ..self.terms.clone() });
                 Ok(true)
             }
         }

@@ -12,8 +12,8 @@
 use super::Resilient;
 use crate::binding::import::Bound;
 use crate::call::abandon::{Freed, Frees, UnderWay};
-use crate::call::queue::Who;
-use crate::call::summons::{Summons, wake_task};
+use crate::call::slot_queue::Who;
+use crate::call::task_wakeup::{TaskWakeup, wake_task};
 use crate::control::alarm::{self, Alarm};
 use crate::error::{CallError, Outcome};
 use std::future::poll_fn;
@@ -107,8 +107,8 @@ impl Waiting {
     pub(super) async fn wait_as_task(mut self) -> Found {
         let mut alarm = Ringing(None);
         poll_fn(move |cx| {
-            let summons = Summons::new(cx.waker().clone());
-            match self.look(Who::Task(Arc::new(summons))) {
+            let wakeup = TaskWakeup::new(cx.waker().clone());
+            match self.look(Who::Task(Arc::new(wakeup))) {
                 Look::Over(found) => Poll::Ready(found),
                 Look::Until(until) => {
                     let waker = cx.waker().clone();

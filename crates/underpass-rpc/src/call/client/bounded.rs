@@ -1,11 +1,11 @@
-//! Bounded calls: those whose caller says beforehand that it may cease to want them; and how any
-//! call is given up.
+//! Bounded calls, whose caller says beforehand that it may stop waiting; and how any call is given
+//! up.
 //!
-//! The slot's word in the region says until when, and one store there says that the caller has
-//! given up. A server that can't know that by the deadline is told over the socket, too. What is
-//! known of a call that was given up is proved in the channel's `README.md`, *Not started*.
+//! The slot's cancel word in the region holds the deadline, and one store there says that the
+//! caller has given up. A server that can't know that by the deadline is told over the socket, too.
+//! What is known of a call that was given up is proved in the channel's `README.md`, *Not started*.
 
-use super::{ClientEnd, Terms};
+use super::{CallTerms, ClientEnd};
 use crate::call::abandon::{Freed, Frees, UnderWay};
 use crate::call::answer::Answer;
 use crate::call::linkage::Delivered;
@@ -19,21 +19,21 @@ use underpass_os::{barrier, clock};
 use underpass_seam::atomic::Ordering;
 use underpass_threads::{Woken, calls_end, calls_may_end};
 
-/// A server whose socket is full is told again after so many ns.
+/// In ns: how long the client waits before it tells a server again whose socket is full.
 const TELL_AGAIN: u64 = 100_000_000;
 
-/// A call's own deadline in ns, and that of what it is made for.
+/// A call's own deadline in ns, and what can free its caller.
 type Bounds = (Option<u64>, Option<UnderWay>);
 
-impl Terms {
-    /// Until when the call is wanted, in ns: by its own terms, and by those of the call that it is
-    /// made for.
+impl CallTerms {
+    /// Until when the call is wanted, in ns: by its own terms, and by those of the call on behalf
+    /// of which it is made.
     pub(crate) fn deadline(&self) -> Result<Option<u64>, Box<CallError>> {
         self.earlier(&Inherited::of_caller())
     }
 
-    /// Whether anything may bound a call that a thread is about to make: these, or what it is made
-    /// for.
+    /// Whether anything may bound a call that a thread is about to make: these terms, or the call
+    /// on behalf of which it is made.
     #[inline(always)]
     pub(super) fn may_bound(&self) -> bool {
         self.within.is_some() | self.abandon.is_some() | calls_may_end()
@@ -55,9 +55,9 @@ impl Terms {
 }
 
 impl ClientEnd {
-    /// What bounds a call that a thread is about to make, of which [`may_bound`](Terms::may_bound)
-    /// is true.
-    pub(super) fn bounds_of_thread(&self, terms: &Terms) -> Result<Bounds, Box<CallError>> {
+    /// What bounds a call that a thread is about to make. To be called if
+    /// [`may_bound`](Terms::may_bound) is true.
+    pub(super) fn bounds_of_thread(&self, terms: &CallTerms) -> Result<Bounds, Box<CallError>> {
         if !calls_may_end() {
             return self.bounds_by(terms, &Inherited::default());
         }
@@ -68,18 +68,18 @@ impl ClientEnd {
     }
 
     /// What bounds a call that a task is about to make.
-    pub(super) fn bounds_of_task(&self, terms: &Terms) -> Result<Bounds, Box<CallError>> {
+    pub(super) fn bounds_of_task(&self, terms: &CallTerms) -> Result<Bounds, Box<CallError>> {
         self.bounds_by(terms, &Inherited::of_caller())
     }
 
-    fn bounds_by(&self, terms: &Terms, inherited: &Inherited) -> Result<Bounds, Box<CallError>> {
+    fn bounds_by(&self, terms: &CallTerms, inherited: &Inherited) -> Result<Bounds, Box<CallError>> {
         let deadline = terms.earlier(inherited)?;
         let own = self.own.upgrade().map(|own| own as Arc<dyn Frees>);
         Ok((deadline, UnderWay::new(own, terms.abandon.as_ref(), inherited.freed_by())?))
     }
 
-    /// Says in the region until when the call of `cell`, which is about to be posted, is wanted;
-    /// and to who may abandon it where it is.
+    /// Stores the deadline of the call of `cell`, which is about to be posted, in the region. Tells
+    /// its `Abandon` which slot it has.
     #[inline(never)]
     pub(super) fn bound(&self, cell: &mut Cell, deadline_ns: Option<u64>, under_way: Option<&UnderWay>) {
         under_way.inspect(|call| call.has(cell.slot()));
@@ -87,8 +87,9 @@ impl ClientEnd {
         self.channel.cancel_word(cell.slot()).set_deadline(deadline_ns);
     }
 
-    /// Gives up a call whose wait ended as `why`, and says what is known of it; nothing if its
-    /// reply has come. One without bounds is looked at by its handler, and by nobody before.
+    /// Gives up a call whose wait ended as `why`, and returns the error with what is known of the
+    /// call. Returns nothing if its reply has come. The server takes a call without bounds without
+    /// a check of its cancel word: only its handler can look there.
     #[cold]
     pub(super) fn give_up(
         &self,
@@ -103,7 +104,7 @@ impl ClientEnd {
             Woken::Cancelled => CallError::Cancelled,
             Woken::Late | Woken::Woken => CallError::Deadline,
         });
-        // G1: the slot is this caller's still, so the word is.
+        // G1: the slot is still this caller's, and so is its word.
         self.channel.cancel_word(number).cancel();
         // G2. Pairs with the fence of the server between T2 and T3.
         barrier::heavy();
@@ -129,35 +130,35 @@ impl ClientEnd {
         let quarantined = self.quarantined.load(Ordering::Relaxed) + 1;
         self.quarantined.store(quarantined, Ordering::Relaxed);
         drop(inside);
-        // Files that came already; for what comes later see `parcels`.
+        // Closes files that came already. For files that come later see `forget_abandoned`.
         self.mailbox.forget(number);
         if quarantined > self.quarantine.load(Ordering::Relaxed) {
-            // It may be alive, and take more of what was posted.
+            // The server may be alive, and take more of what was posted.
             self.end(CallError::Captured(Outcome::Unknown), false);
         }
-        // At a deadline the server needs nobody to tell it.
+        // At a deadline the server knows by itself.
         if freed.is_some() || why != Woken::Late {
             self.tell_unwanted(1 << number);
         }
-        // Who takes an unbounded one does not look first.
+        // The server takes an unbounded call without a check of its word.
         let outcome = if untaken && bounded { Outcome::NotStarted } else { Outcome::Unknown };
         Some(Box::new(error(outcome)))
     }
 
-    /// Has the server hear that nobody waits any more for the calls of these slots, whose words say
-    /// so: so calls end that their handlers wait for.
+    /// Tells the server that nobody waits any more for the calls of these slots, whose words say
+    /// so. So the calls end that their handlers wait for.
     #[cold]
     fn tell_unwanted(&self, slots: u64) {
-        // Relaxed, here and below: each bit is sent by who takes it.
+        // Relaxed, here and below: the thread that takes a bit sends it.
         let slots = self.untold.swap(0, Ordering::Relaxed) | slots;
         self.kernel.entered(1);
         if self.mailbox.unwanted(slots) || self.is_closed() {
             return;
         }
-        // It does not take what it is told: it is told later, if it goes on.
+        // The server does not read its socket. It is told later, if it goes on.
         self.untold.fetch_or(slots, Ordering::Relaxed);
-        // SYNC with the same swap below: whoever leaves that to an alarm has its bits seen by that.
-        // One at a time, however many give up.
+        // SYNC with the same swap below: if a thread leaves its bits to a timer, that timer's
+        // function sees them. There is one timer at a time, however many callers give up.
         if !self.tells_again.swap(true, Ordering::AcqRel) {
             let own = self.own.clone();
             let again = move || own.upgrade().iter().for_each(|own| own.tell_again());
@@ -179,15 +180,15 @@ impl ClientEnd {
         self.slots.reclaim(number);
     }
 
-    /// How many slots of each channel of the binding, of which this is the first end, the server
-    /// may hold though nobody waits for their calls.
+    /// Sets how many slots of each channel of the binding the server may hold though nobody waits
+    /// for their calls. Of the first end.
     pub(crate) fn set_quarantine(&self, most: u32) {
         // Relaxed: a number.
         self.quarantine.store(most, Ordering::Relaxed);
         self.further_ends().for_each(|end| end.quarantine.store(most, Ordering::Relaxed));
     }
 
-    /// What became of the call of `number`, of which there will be no reply.
+    /// What is known of the call of slot `number`, which will get no reply.
     #[cold]
     pub(crate) fn outcome_of(&self, number: u16) -> Outcome {
         match self.takes_no_more() && self.channel.is_untaken(number) {
@@ -198,7 +199,8 @@ impl ClientEnd {
 }
 
 impl Frees for ClientEnd {
-    /// Somebody abandons a call over this channel, which has the slot `number`, or waits for one.
+    /// Another thread abandons a call over this channel, which has the slot `number` or waits for
+    /// one.
     #[cold]
     fn free(&self, number: Option<u16>) -> Vec<Freed> {
         let Some(number) = number else {
@@ -206,7 +208,7 @@ impl Frees for ClientEnd {
         };
         let inside = self.lock();
         let freed = match self.linkage(number).free() {
-            Delivered::Watched => self.vigil.take(number).map(Freed::Task),
+            Delivered::Watched => self.waker_table.take(number).map(Freed::Task),
             Delivered::Taken(who) => who.map(Freed::Thread),
             _ => None,
         };
@@ -229,7 +231,7 @@ mod tests {
     use underpass_channel::{Channel, Fence};
     use underpass_os::Socket;
 
-    /// One, and its peer's socket.
+    /// A client's end, and its peer's socket.
     fn end() -> (Arc<ClientEnd>, OwnedFd) {
         let (channel, _file) = Channel::create(Fence::Full, STACK).unwrap();
         let (ours, theirs) = Socket::pair().unwrap();
@@ -239,13 +241,13 @@ mod tests {
     }
 
     #[test]
-    fn who_abandons_a_call_that_is_over_frees_no_other_over_its_slot() {
+    fn abandoning_a_finished_call_frees_no_later_call_of_its_slot() {
         let ((end, _theirs), abandon) = (end(), Abandon::new());
         let lease = || end.slots.lease(SLOTS).expect("one is free");
         let under_way = UnderWay::new(Some(end.clone() as Arc<dyn Frees>), Some(&abandon), None)
             .unwrap()
             .expect("a choice");
-        // However the first ends, it is still in the caller's hands.
+        // However the first call ends, its caller still holds it.
         let first = Answer::new(&end, lease(), Some(&under_way));
         let number = first.number;
         under_way.has(number);
@@ -259,11 +261,11 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_takes_nothing_is_told_again_by_one_alarm() {
+    fn a_server_that_takes_nothing_is_told_again_by_one_timer() {
         let (end, theirs) = end();
         while end.mailbox.unwanted(1 << 40) {}
-        // Two weak holds are the end's own and its socket's, one is that of an alarm; and there may
-        // be one that rings just now.
+        // Two weak holds are the end's own and its socket's, one is that of a timer. There may be
+        // one more of a timer that fires just now.
         for slot in 0..32 {
             end.tell_unwanted(1 << slot);
             assert!(Arc::weak_count(&end) <= 4);

@@ -1,6 +1,6 @@
 //! A call, from the lease of its slot to the wait for its reply.
 
-use super::{ClientEnd, Terms};
+use super::{CallTerms, ClientEnd};
 use crate::call::abandon::UnderWay;
 use crate::call::answer::{Answer, Landing, Results};
 use crate::call::leasing::Leasing;
@@ -19,23 +19,30 @@ use underpass_wire::{Decode, Encode};
 /// A call that is under way.
 pub(super) struct Sent {
     pub(super) slot: Slot,
-    /// Its caller, if it is in its berth already.
+    /// The caller's registration, if it is in its waiter slot already.
     noted: Option<Noted>,
 }
 
+/// What came of a caller's turn in the queue for slots.
+enum TurnInQueue {
+    Leased(Slot),
+    /// The binding is closed, or the caller is freed.
+    Void,
+}
+
 impl ClientEnd {
-    /// Calls a procedure over the caller's channel of this binding, and waits for its result; one
-    /// that never came is `failed`.
+    /// Calls a procedure over the caller's channel of this binding, and waits for its result. If
+    /// there is none, `failed` makes the error.
     #[inline(always)]
     pub(crate) fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode>>(
         &self,
         procedure: u16,
         arguments: &A,
-        terms: &Terms,
+        terms: &CallTerms,
         failed: impl FnOnce(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
         let end = self.nearest();
-        // Apart from each other, so that the way of a call without bounds has nothing of them.
+        // Two separate branches, so that a call without bounds executes nothing of the other.
         if terms.may_bound() {
             return match end.exchange_bounded(procedure, arguments, terms) {
                 Ok(mut answer) => answer.result::<R>(&mut Landing::new(), failed),
@@ -46,7 +53,7 @@ impl ClientEnd {
             Ok(sent) => sent,
             Err(error) => return Err(failed(*error)),
         };
-        // Made only now, as what is written before a post holds that up (decision 0052).
+        // Constructed only after the post: stores before it would delay it (decision 0052).
         let (mut answer, mut landing) = (Answer::new(end, slot, None), Landing::new());
         match end.wait(&mut answer, Some(&landing), noted, terms, None, None) {
             Ok(()) => answer.result::<R>(&mut landing, failed),
@@ -59,7 +66,7 @@ impl ClientEnd {
         &self,
         procedure: u16,
         arguments: &A,
-        terms: &Terms,
+        terms: &CallTerms,
     ) -> Result<Answer<'_>, Box<CallError>> {
         let (deadline, under_way) = self.bounds_of_thread(terms)?;
         let under_way = under_way.as_ref();
@@ -76,7 +83,7 @@ impl ClientEnd {
         &self,
         procedure: u16,
         arguments: &A,
-        terms: &Terms,
+        terms: &CallTerms,
         deadline: Option<u64>,
         under_way: Option<&UnderWay>,
     ) -> Result<Sent, Box<CallError>> {
@@ -96,26 +103,27 @@ impl ClientEnd {
         Ok(Sent { slot, noted: None })
     }
 
-    /// Waits for the answer to a call that was sent, which its caller may put into `landing`: that
-    /// of a call without bounds.
+    /// Waits for the answer to a call that was sent. The caller of a call without bounds may put
+    /// the reply into `landing`.
     #[inline(always)]
     fn wait(
         &self,
         answer: &mut Answer<'_>,
         landing: Option<&Landing>,
         noted: Option<Noted>,
-        terms: &Terms,
+        terms: &CallTerms,
         deadline: Option<u64>,
         under_way: Option<&UnderWay>,
     ) -> Result<(), Box<CallError>> {
         let bounded = deadline.is_some() | under_way.is_some();
         let reply = Reply { answer, landing };
-        // Who has lent its processor can't be freed.
+        // A caller that has lent its processor can't be freed.
         if terms.urgent && under_way.is_none() && self.owed() {
             force(&reply, self, deadline);
         }
         failpoint!("client-waiting");
-        // After `expect`, as whoever abandons says so first and then looks who expects a reply.
+        // After `expect`: the abandoning thread marks the call first, and then looks for callers
+        // that expect a reply.
         let waits = under_way.is_none_or(|call| !call.is_freed());
         let ended = match noted {
             Some(noted) => reply.wait_noted(noted),
@@ -129,7 +137,7 @@ impl ClientEnd {
         Ok(())
     }
 
-    /// Sends a call over a leased slot, and gives that to whom the answer belongs.
+    /// Sends a call over a leased slot, and returns the slot to the owner of the answer.
     #[inline(always)]
     pub(super) fn send<A: Encode + ?Sized>(
         &self,
@@ -165,14 +173,14 @@ impl ClientEnd {
         Ok(answer.into_slot())
     }
 
-    /// The same where all bytes have room in the cell, as is known of their type, and a slot is
-    /// free: leased and posted under one lock. Nothing, if that is not so.
+    /// Sends a call all of whose bytes fit into the cell, as its type tells. Leases the slot and
+    /// posts under one lock. Returns nothing if the bytes don't fit, or no slot is free.
     #[inline(always)]
     fn send_inline<A: Encode + ?Sized>(
         &self,
         procedure: u16,
         arguments: &A,
-        terms: &Terms,
+        terms: &CallTerms,
         server_is_away: impl FnOnce(),
     ) -> Option<Sent> {
         let mut cell = Cell::new(0, procedure);
@@ -188,15 +196,15 @@ impl ClientEnd {
         let linkage = self.linkage(number);
         linkage.expect();
         failpoint!("client-linked");
-        // Who forces a donation waits otherwise.
-        let at_ease = || if terms.urgent { None } else { linkage.berth.note() };
+        // A caller that forces a donation waits in another way.
+        let at_ease = || if terms.urgent { None } else { linkage.waiter_slot.note() };
         let noted = self.post(inside, &cell, server_is_away, at_ease).flatten();
         linkage.count.out(u64::from(cell.length));
         Some(Sent { slot, noted })
     }
 
-    /// Posts a call of which the linkage record knows, and leaves the lock; before that `at_ease`,
-    /// unless there is more to do after it than to wait.
+    /// Posts a call whose linkage record is set, and leaves the lock. Before it leaves it calls
+    /// `at_ease`, if there is nothing to do after the post but to wait.
     #[inline(always)]
     fn post<T>(
         &self,
@@ -205,13 +213,13 @@ impl ClientEnd {
         server_is_away: impl FnOnce(),
         at_ease: impl FnOnce() -> T,
     ) -> Option<T> {
-        // Once the end is closed, slots come back whose requests may be untaken: see `lose_all`,
-        // which follows on the store, under the lock.
+        // Once the end is closed, slots may come back whose requests were not taken: see
+        // `lose_all`, which runs under the lock after the store.
         let others = if self.closed.load(Ordering::Relaxed) { u32::MAX } else { self.slots.leased() - 1 };
         let away = self.channel.post_and_look(cell, others);
         let alone = inside.is_biased();
-        // After the post, so that either this sees the close or the close sees the call (see
-        // `close`); and likewise with `put_away` of the lines.
+        // After the post, so that either this load sees the close, or the close sees the call (see
+        // `close_alone`). The same holds for a line that is made dormant.
         let settled = !(self.closed.load(Ordering::Relaxed) | self.dormant.load(Ordering::Relaxed));
         let eased = (!away & alone & settled).then(at_ease);
         drop(inside);
@@ -225,12 +233,12 @@ impl ClientEnd {
         eased
     }
 
-    /// What else there is to do after a post.
+    /// Whatever remains to be done after a post.
     #[cold]
     #[inline(never)]
     fn after_post(&self, away: Option<impl FnOnce()>, alone: bool, settled: bool) {
         if !alone {
-            self.crowded();
+            self.contended();
         }
         if let Some(server_is_away) = away {
             server_is_away();
@@ -257,7 +265,7 @@ impl ClientEnd {
         self.slots.lease(leasing.most)
     }
 
-    /// All slots are leased: the caller waits its turn, if it will.
+    /// All slots are leased: the caller waits in the queue, if its terms say so.
     #[cold]
     fn lease_later(
         &self,
@@ -270,18 +278,18 @@ impl ClientEnd {
         }
         let freed = || under_way.and_then(UnderWay::freed);
         let attempt = || match self.closed.load(Ordering::Relaxed) || freed().is_some() {
-            true => Some(None),
-            false => self.try_lease(leasing).map(Some),
+            true => Some(TurnInQueue::Void),
+            false => self.try_lease(leasing).map(TurnInQueue::Leased),
         };
         let slot = self.queue.wait(deadline, self, leasing.most, || self.slots.leased(), attempt);
-        // This thread slept on the line without a call of its own: a bell that it took may have
-        // been another's.
+        // This thread slept on the line without a call of its own: a doorbell that it took may have
+        // been for another caller.
         if self.slots.leased() > 0 {
             self.rearm();
         }
         match slot {
-            Ok(Some(slot)) => Ok(slot),
-            Ok(None) => Err(match freed() {
+            Ok(TurnInQueue::Leased(slot)) => Ok(slot),
+            Ok(TurnInQueue::Void) => Err(match freed() {
                 Some(error) => Box::new(error(Outcome::NotStarted)),
                 None => self.reason(Outcome::NotStarted),
             }),
@@ -290,9 +298,9 @@ impl ClientEnd {
         }
     }
 
-    /// The server has no processor that looks. If this thread's has nothing else to do, or the call
-    /// is urgent, it will be donated; else the server is called onto one of its own, unless that
-    /// would only take this one away.
+    /// The server has no processor that polls. If this thread's processor has nothing else to do,
+    /// or the call is urgent, it will be donated. Else the server is woken on a processor of its
+    /// own, unless that would only take this one away.
     #[cold]
     fn server_is_away(&self, urgent: bool) {
         if urgent || self.meeting.defers || alone() {
@@ -302,7 +310,7 @@ impl ClientEnd {
         }
     }
 
-    /// The call was not posted.
+    /// The error of a call that was not posted.
     #[cold]
     fn unsent(&self, e: Unsent) -> Box<CallError> {
         match e {
@@ -311,7 +319,7 @@ impl ClientEnd {
                 Box::new(CallError::Decode(Outcome::NotStarted, what.to_owned()))
             }
             Unsent::NoPeer => {
-                // Perhaps it said that it closes, and the clerk has not heard yet.
+                // Perhaps the server has said that it closes, and the clerk has not read it yet.
                 self.mailbox.read();
                 self.reason(Outcome::NotStarted)
             }

@@ -1,9 +1,9 @@
-//! The end of a binding as its client sees it: who finds it out, and what becomes of the calls.
+//! How a binding ends at its client: which event closes it, and what becomes of the calls.
 
 use super::ClientEnd;
 use crate::call::linkage::Delivered;
-use crate::call::queue::Who;
-use crate::call::summons::wake_task;
+use crate::call::slot_queue::Who;
+use crate::call::task_wakeup::wake_task;
 use crate::call::waiting::wake;
 use crate::control::news::{Hears, News};
 use crate::error::{CallError, Outcome};
@@ -16,19 +16,19 @@ use underpass_seam::atomic::Ordering;
 #[derive(Clone, Debug)]
 pub(super) struct Ending {
     why: CallError,
-    /// The server takes no more calls, for sure: it has said so, or is dead.
+    /// It is certain that the server takes no more calls: it has said so, or is dead.
     takes_no_more: bool,
 }
 
 impl Hears for ClientEnd {
     fn news(&self, news: News) {
-        self.parcels(news.parcels);
+        self.forget_abandoned(news.out_of_band);
         if news.bell || news.gone {
             // What the server answered before it died counts.
             self.poll_all();
         }
         if news.bell && self.slots.leased() > 0 {
-            // The bell was for one of those that wait; the others need theirs again.
+            // The doorbell was for one of the waiters. The others need theirs again.
             self.rearm();
         }
         if let Some((number, files)) = news.opened {
@@ -55,7 +55,7 @@ impl Hears for ClientEnd {
 }
 
 impl ClientEnd {
-    /// The peer broke the rules: closes the binding.
+    /// The peer broke the protocol: closes the binding.
     #[cold]
     pub(crate) fn violated(&self, what: &str) -> CallError {
         let why = CallError::ProtocolViolation(what.to_owned());
@@ -63,8 +63,8 @@ impl ClientEnd {
         why
     }
 
-    /// Closes the binding, all of its channels: every call under way is lost, and none begins any
-    /// more.
+    /// Closes the binding with all of its channels. Every call under way is lost, and no new one
+    /// begins.
     pub(super) fn end(&self, why: CallError, takes_no_more: bool) {
         let ending = Ending { why, takes_no_more };
         if !self.close_alone(ending.clone()) {
@@ -79,11 +79,14 @@ impl ClientEnd {
         }
     }
 
-    /// Closes this channel; `false` if it was closed.
+    /// Closes this channel. Returns `false` if it was closed already.
     ///
-    /// A caller stores that it expects a reply, posts, and looks at `closed`; we set `closed` and
-    /// look at who expects one. The barrier between reaches the caller's processor, or the caller
-    /// fences at each post (`Fence`): one sees the other.
+    /// 1. A caller stores that it expects a reply, posts, and loads `closed`.
+    /// 2. This function sets `closed`, and then looks which callers expect a reply.
+    /// 3. The barrier in between reaches the caller's processor, or the caller fences at each post
+    ///    (`Fence`).
+    ///
+    /// So the caller sees `closed`, or this function sees the caller.
     pub(super) fn close_alone(&self, ending: Ending) -> bool {
         self.why.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(ending);
         if self.closed.swap(true, Ordering::SeqCst) {
@@ -98,8 +101,8 @@ impl ClientEnd {
         true
     }
 
-    /// Closes the files of replies that nobody takes any more; those that were answered are left to
-    /// their callers.
+    /// Closes the files of replies that nobody takes any more. Files of calls that were answered
+    /// are left to their callers.
     fn close_files(&self) {
         self.mailbox.read();
         for (number, linkage) in (0..).zip(&self.linkage) {
@@ -108,21 +111,20 @@ impl ClientEnd {
             drop(inside);
             if unwanted {
                 self.mailbox.forget(number);
-                self.mailbox.annexes().forget(number);
+                self.mailbox.overflow_buffers().forget(number);
             }
         }
     }
 
-    /// The server has turned a call away, because it drains: what its caller is told.
+    /// The server has turned a call away, because it drains: the error that its caller gets.
     #[cold]
     pub(crate) fn turned_away(&self) -> CallError {
-        // Relaxed, here and below: whoever asks comes after the calls that it asks about.
+        // Relaxed, here and below: the thread that asks comes after the calls about which it asks.
         self.turns_away.store(true, Ordering::Relaxed);
         CallError::Closed(Outcome::NotStarted)
     }
 
-    /// Whether the binding, of which this is the first end, has ended, or its server turns calls
-    /// away.
+    /// Whether the binding has ended, or its server turns calls away. Of the first end.
     pub(crate) fn turns_away(&self) -> bool {
         let mut ends = iter::once(self).chain(self.further_ends());
         ends.any(|end| end.is_closed() || end.turns_away.load(Ordering::Relaxed))
@@ -140,7 +142,8 @@ impl ClientEnd {
             if let Delivered::Abandoned = lost {
                 self.back_from_quarantine(number as u16);
             }
-            let task = matches!(lost, Delivered::Watched).then(|| self.vigil.take(number as u16)).flatten();
+            let task =
+                matches!(lost, Delivered::Watched).then(|| self.waker_table.take(number as u16)).flatten();
             drop(inside);
             if let Some(waker) = task {
                 wake_task(waker);
@@ -151,17 +154,17 @@ impl ClientEnd {
         }
     }
 
-    /// Whether the server takes no more calls, for sure.
+    /// Whether it is certain that the server takes no more calls.
     pub(super) fn takes_no_more(&self) -> bool {
         self.ending().is_some_and(|ending| ending.takes_no_more)
     }
 
-    /// Why it is closed, once it is.
+    /// Why the channel is closed, once it is.
     pub(super) fn ending(&self) -> Option<Ending> {
         self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Why the binding is closed, for a call of which `outcome` is known.
+    /// Why the binding is closed, as the error of a call of which `outcome` is known.
     #[cold]
     pub(crate) fn reason(&self, outcome: Outcome) -> Box<CallError> {
         // Before the lock, which another kernel thread of the parent's may have held.

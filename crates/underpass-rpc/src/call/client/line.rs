@@ -1,4 +1,4 @@
-//! What idle activations ask the client's end of a binding: to poll, to sleep, to donate.
+//! What idle activations ask of the client's end of a channel: to poll, to sleep, to donate.
 
 use super::ClientEnd;
 use underpass_channel::{Donee, Doorbell};
@@ -6,22 +6,22 @@ use underpass_os::{WakeTimestamp, cpu, failpoint};
 use underpass_processor::{Line, patience, prompt_patience};
 use underpass_seam::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// A busy processor insists after twice as many looks each time, up to so many times: after 8 s at
-/// the most.
+/// A busy processor wakes the server again after twice as many polls each time. Doubling stops
+/// after this many times: that is at most 8 s.
 const MOST_TIMES: u32 = 11;
 
-/// For how many looks in a row the peer has taken no call.
+/// For how many polls in a row the peer has taken no call.
 #[derive(Debug, Default)]
 pub(super) struct Lag {
-    /// How many it had taken, and the looks since.
+    /// How many calls it had taken, and the polls since.
     seen: AtomicU64,
 }
 
 impl Lag {
-    /// Looks once more, when `taken` calls have been; whether that makes `most` looks since the
-    /// count changed or this was so before.
+    /// Counts one more poll, at which the peer has taken `taken` calls. Returns whether `most`
+    /// polls have passed since `taken` changed or since this last returned `true`.
     fn is_late(&self, taken: u32, most: u32) -> bool {
-        // Relaxed, both: how long to wait, and nothing else.
+        // Relaxed, both: it decides how long to wait, and nothing else.
         let seen = self.seen.load(Ordering::Relaxed);
         let looks = if (seen >> 32) as u32 == taken { seen as u32 + 1 } else { 0 };
         let late = looks >= most;
@@ -36,7 +36,7 @@ impl ClientEnd {
         self.channel.taken().count() != self.channel.posted()
     }
 
-    /// A processor of this domain is the server's for a while.
+    /// A processor of this domain is lent to the server.
     fn lends(&self) {
         if !self.lent.load(Ordering::Relaxed) {
             self.lent.store(true, Ordering::Relaxed);
@@ -64,12 +64,12 @@ impl Line for ClientEnd {
     }
 
     fn park(&self, others: bool) -> Option<u32> {
-        self.watch.rest();
+        self.channel_owner.rest();
         (self.slots.leased() > 0).then(|| self.channel.own_attention().park(others))
     }
 
     fn spare(&self) -> Option<u32> {
-        self.watch.rest();
+        self.channel_owner.rest();
         (self.slots.leased() > 0).then(|| self.channel.own_attention().spare())
     }
 
@@ -86,18 +86,18 @@ impl Line for ClientEnd {
     }
 
     fn look(&self) {
-        self.watch.resume();
+        self.channel_owner.resume();
         self.channel.own_attention().look();
-        // A kernel thread that sleeps, or announced its sleep in between, must not lose its bell;
-        // nor a task that waits.
+        // A kernel thread that sleeps, or that announced its sleep in between, must not lose its
+        // doorbell; nor must a task that waits.
         fence(Ordering::SeqCst);
-        if self.sleepers.load(Ordering::SeqCst) > 0 || self.vigil.is_kept() {
+        if self.sleepers.load(Ordering::SeqCst) > 0 || self.waker_table.has_tasks() {
             self.rearm();
         }
     }
 
     fn set_unpolled(&self) {
-        self.aside.store(true, Ordering::Relaxed);
+        self.unpolled.store(true, Ordering::Relaxed);
         self.channel.own_attention().set_unpolled();
     }
 
@@ -107,31 +107,34 @@ impl Line for ClientEnd {
     }
 
     fn leave(&self, own: u32) {
-        self.watch.resume();
+        self.channel_owner.resume();
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
         self.channel.own_attention().look();
-        // Whoever waits besides this thread, and may sleep, must not lose its bell; it said so
-        // before it slept.
+        // Another waiter, which may sleep, must not lose its doorbell. It registered before it
+        // slept.
         fence(Ordering::SeqCst);
-        if self.sleepers.load(Ordering::SeqCst) > 0 || self.vigil.is_kept() || self.slots.leased() > own {
+        if self.sleepers.load(Ordering::SeqCst) > 0
+            || self.waker_table.has_tasks()
+            || self.slots.leased() > own
+        {
             self.rearm();
         }
     }
 
     fn notify_again_after(&self, donated: bool) -> Option<u64> {
         let awaits = self.slots.leased() > 0;
-        let times = || self.retries.times(self.channel.posted());
+        let times = || self.notify_retries.times(self.channel.posted());
         if !donated && awaits && self.has_untaken() {
             return Some(prompt_patience(times()));
         }
-        // Relaxed, here and in `lends`: whoever lends looks at it later by itself.
+        // Relaxed, here and in `lends`: a thread that lends its processor checks this itself later.
         let lent = || self.meeting.defers || self.lent.load(Ordering::Relaxed);
         (donated || (awaits && lent())).then(|| patience(times()))
     }
 
     fn notify_again(&self) {
         Line::call(self);
-        // Where none of the server's processors looks or sleeps, its clerk does.
+        // If no processor of the server polls or sleeps, its clerk wakes one.
         if self.has_untaken() {
             self.ring(Doorbell::Socket);
         }
@@ -141,7 +144,7 @@ impl Line for ClientEnd {
         if self.slots.leased() == 0 || !self.has_untaken() {
             return;
         }
-        let times = self.retries.times(self.channel.posted());
+        let times = self.notify_retries.times(self.channel.posted());
         if self.lag.is_late(self.channel.taken().count(), 1 << times.min(MOST_TIMES)) {
             Line::notify_again(self);
         }
@@ -164,7 +167,7 @@ impl Line for ClientEnd {
     }
 
     fn retire(&self) {
-        // Relaxed: the barrier of who puts the line away orders it.
+        // Relaxed: the barrier that follows when a line is made dormant orders it.
         self.dormant.store(true, Ordering::Relaxed);
     }
 
@@ -177,7 +180,7 @@ impl Line for ClientEnd {
             return false;
         }
         self.dormant.store(false, Ordering::Relaxed);
-        // Its next sweep finds it used.
+        // The next sweep shall find the line used.
         self.seen.store(self.channel.receiving().position().wrapping_sub(1), Ordering::Relaxed);
         true
     }
@@ -207,8 +210,8 @@ impl Line for ClientEnd {
         self.owed.settle();
         let cpu = cpu::current();
         let Some(donee) = self.channel.give_way(cpu) else {
-            // D5. To note it again would leave it to whoever looks next; those who have looked in
-            // between sleep (N1).
+            // D5. To note it again would leave it to the next thread that polls. But all threads
+            // that have polled in between may sleep (N1).
             Line::call(self);
             return None;
         };
@@ -229,9 +232,8 @@ impl Line for ClientEnd {
     fn call(&self) {
         self.owed.settle();
         self.lent.store(false, Ordering::Relaxed);
-        self.retries.again(self.channel.posted());
-        // Where the server has no other processor it shares this one, which is the kernel's to
-        // divide.
+        self.notify_retries.again(self.channel.posted());
+        // If the server has no other processor it shares this one, and the kernel divides it.
         if !(self.meeting.defers && self.donate()) {
             self.ring(self.channel.claim());
         }

@@ -1,10 +1,9 @@
-//! What comes back over a binding: replies are taken, delivered to their callers, and not lost on a
-//! sleeper.
+//! Takes replies, delivers them to their callers, and makes sure that no sleeper misses one.
 
 use super::ClientEnd;
 use crate::call::answer::{Answer, Landing};
 use crate::call::linkage::{Delivered, Linkage};
-use crate::call::summons::wake_task;
+use crate::call::task_wakeup::wake_task;
 use crate::call::waiting::{Reply, wake, wake_here};
 use crate::dispatch::incoming::Status;
 use std::task::Waker;
@@ -16,29 +15,30 @@ use underpass_seam::atomic::Ordering;
 use underpass_sync::SpinGuard;
 use underpass_threads::{Control, Opens, Wakes};
 
-/// Replies that are taken under the lock at once.
+/// How many replies are taken under the lock at once.
 const BATCH: u32 = 16;
 
-/// Why the lock is left.
+/// Why a batch of replies ends, and the lock is left.
 enum BatchEnd {
     /// There are no more replies.
     Over,
-    /// There may be.
+    /// There may be more.
     Full,
-    /// The last was for a thread of another activation, or of the kernel's.
+    /// The last reply was for a thread of another activation, or for a plain kernel thread.
     Elsewhere(&'static Control),
-    /// The last was a task's, which has this waker.
+    /// The last reply was for a task, which has this waker.
     Task(Option<Waker>),
-    /// The last, with this head, was nobody's any more.
+    /// Nobody wants the last reply, with this head, any more.
     Abandoned(Head),
-    /// No honest server writes such.
+    /// No honest server writes this.
     Malformed(&'static str),
 }
 
 impl ClientEnd {
-    /// Parcels have come for the slots that are bits of `slots`. Those of calls that were given up
-    /// are closed at once: it may be long until somebody looks for their replies.
-    pub(super) fn parcels(&self, mut slots: u64) {
+    /// Out-of-band messages have come for the slots that are bits of `slots`. If their calls were
+    /// given up, their files are closed at once: it may take long until a thread polls for these
+    /// replies.
+    pub(super) fn forget_abandoned(&self, mut slots: u64) {
         while slots != 0 {
             let number = slots.trailing_zeros() as u16;
             slots &= slots - 1;
@@ -46,20 +46,20 @@ impl ClientEnd {
         }
     }
 
-    /// Takes all that has come, also if another thread is about to stop taking.
+    /// Takes all replies that have come, even if another thread is about to stop taking.
     pub(super) fn poll_all(&self) {
         self.take_replies(|| Some(self.lock()));
     }
 
-    /// Takes all that has come, unless another thread does. Apart, so that a look that finds
-    /// nothing has little to set up.
+    /// Takes all replies that have come, unless another thread does. Out of line, so that a poll
+    /// that finds nothing has little to set up.
     #[inline(never)]
     pub(super) fn take_what_came(&self) -> bool {
         self.take_replies(|| self.lock.try_enter())
     }
 
-    /// Looks for the reply to a call of the calling thread, and takes what else has come; says
-    /// whether that reply has.
+    /// Polls for the reply to a call of the calling thread, and takes any other reply that has
+    /// come. Returns whether that reply has come.
     #[inline(always)]
     pub(crate) fn look_for(&self, reply: &Reply<'_>) -> bool {
         if self.is_left() || !self.channel.receiving().pending() {
@@ -71,8 +71,8 @@ impl ClientEnd {
         }
     }
 
-    /// The same, [`Spin::ROW`] times in a row, and inside the lock for so long. Nothing if others
-    /// come there too, or another's reply may be the next.
+    /// Polls likewise [`Spin::ROW`] times in a row, under one hold of the lock. Returns nothing if
+    /// other threads use the channel too, or another caller's reply may be the next.
     #[inline(always)]
     pub(crate) fn watch_for(&self, reply: &Reply<'_>) -> Option<bool> {
         let landing = self.is_next(reply).filter(|_| !self.is_left())?;
@@ -80,23 +80,23 @@ impl ClientEnd {
         Some(self.look_inside(inside, reply, landing, Spin::row()))
     }
 
-    /// Where it may be put, if no other call is under way. Of several, another's is as likely to be
-    /// the next.
+    /// The landing for the reply, if no other call is under way. If several are, the next reply may
+    /// as well be for another caller.
     #[inline(always)]
     fn is_next<'a>(&self, reply: &Reply<'a>) -> Option<&'a Landing> {
         reply.landing.filter(|_| self.slots.leased() == 1)
     }
 
-    /// So many looks, until something has come.
+    /// Polls `looks` times, or until a reply has come.
     #[inline(always)]
     fn look_inside(&self, inside: SpinGuard<'_>, reply: &Reply<'_>, landing: &Landing, looks: u32) -> bool {
         if looks > 1 {
-            // What was posted a moment ago takes two lines to be answered, and who looks now takes
-            // the second from its writer (decision 0050).
+            // The answer to a call that was posted a moment ago takes two cache-line transfers. A
+            // poll now would take the second line from its writer (decision 0050).
             std::hint::spin_loop();
         }
-        // Whether the caller's own reply is its to take, and where to count it, before anything
-        // comes: the lock keeps it so.
+        // Computed before any reply comes: whether the caller may take its own reply, and where to
+        // count it. The lock keeps both true.
         let linkage = reply.answer.linkage();
         let (number, is_its) = (reply.answer.number, linkage.is_polled_for());
         for _ in 0..looks {
@@ -119,8 +119,8 @@ impl ClientEnd {
         self.take_what_came() && reply.is_open()
     }
 
-    /// Takes the reply to the caller's own call, who looks for it. If it is brief its slot is given
-    /// back too: what is done for others by a delivery, a wake-up and another lock, at once.
+    /// Takes the reply to a call of the polling caller itself. If the reply is inline, its slot is
+    /// given back too. For another caller the same takes a delivery, a wake-up and another lock.
     #[inline(always)]
     fn catch(
         &self,
@@ -156,7 +156,7 @@ impl ClientEnd {
         }
     }
 
-    /// Takes replies as long as there are some and `enter` gives the lock; says whether any came.
+    /// Takes replies as long as there are any and `enter` gives the lock. Returns whether any came.
     #[inline]
     pub(super) fn take_replies<'a>(&'a self, enter: impl Fn() -> Option<SpinGuard<'a>>) -> bool {
         if self.is_closed() {
@@ -164,7 +164,7 @@ impl ClientEnd {
         }
         let mut taken = 0;
         let receiving = self.channel.receiving();
-        // An honest server has no more to say than there are slots.
+        // An honest server has no more replies than there are slots.
         while taken < SLOTS {
             let Some(inside) = enter() else { break };
             let mut wakes = Wakes::begin();
@@ -206,11 +206,11 @@ impl ClientEnd {
         taken > 0
     }
 
-    /// A reply that no thread waits for. Under the lock.
+    /// A reply for which no thread waits. Under the lock.
     #[cold]
     fn odd(&self, head: Head, delivered: Option<Delivered>) -> BatchEnd {
         match delivered {
-            Some(Delivered::Watched) => BatchEnd::Task(self.vigil.take(head.slot())),
+            Some(Delivered::Watched) => BatchEnd::Task(self.waker_table.take(head.slot())),
             Some(Delivered::Abandoned) => BatchEnd::Abandoned(head),
             Some(Delivered::Taken(_) | Delivered::Unexpected) | None => {
                 BatchEnd::Malformed("a reply to no call")
@@ -246,10 +246,10 @@ impl ClientEnd {
         self.queue.next(|| self.slots.leased());
     }
 
-    /// Announces a sleep on behalf of those that sleep already, after a bell of theirs may have
-    /// gone elsewhere.
+    /// Announces a sleep on behalf of the threads that sleep already, because a doorbell for them
+    /// may have gone to another.
     pub(super) fn rearm(&self) {
-        if self.aside.load(Ordering::Relaxed) || self.vigil.is_kept() {
+        if self.unpolled.load(Ordering::Relaxed) || self.waker_table.has_tasks() {
             self.channel.own_attention().set_unpolled();
         }
         self.channel.own_attention().park(false);
@@ -259,9 +259,9 @@ impl ClientEnd {
     }
 }
 
-/// Apart, and of a copy, so that a brief reply is never written down whole.
+/// Out of line, and with a copy, so that an inline reply is never stored whole.
 #[inline(never)]
 fn deliver_out_of_line(linkage: &Linkage, coming: PeekedCell<'_>) {
-    // Nobody is in its berth.
+    // The caller is not in its waiter slot.
     let _ = linkage.deliver(&coming);
 }

@@ -13,7 +13,7 @@ use underpass_threads::critical;
 /// How long a server may take to answer. A fuzzed one answers at once or never.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(fuzzing) { 5 } else { 5_000 });
 
-/// Who waits for tickets, first come first.
+/// The callers that wait for tickets, first come, first served.
 #[derive(Debug, Default)]
 pub(super) struct Sharing(Mutex<VecDeque<Sender<Ticket>>>);
 
@@ -30,16 +30,16 @@ impl Sharing {
 }
 
 impl ClientEnd {
-    /// Of the first end: a ticket to a binding of whoever uses it.
+    /// Asks the server for a ticket, which gives its user a binding of its own. Of the first end.
     pub(crate) fn share(&self) -> Result<OwnedFd, ShareError> {
         let (asker, answer) = channel();
         let closed = || ShareError::Call(*self.reason(Outcome::NotStarted));
-        // In the order of the questions. Whoever closes the binding says so before it looks who
-        // waits.
+        // Queued in the order of the questions. A thread that closes the binding sets `closed`
+        // before it looks for askers.
         let asked = self.sharing.with(|askers| {
             (!self.is_closed()).then(|| {
                 self.mailbox.share()?;
-                // The answer comes after this, as the clerk needs what is held here.
+                // The answer comes after this, as the clerk needs the lock that is held here.
                 askers.push_back(asker);
                 Ok(())
             })
@@ -54,11 +54,11 @@ impl ClientEnd {
         }
     }
 
-    /// The server has answered; `false` if nobody has asked.
+    /// The server has answered. Returns `false` if nobody has asked.
     pub(super) fn handed(&self, tickets: Vec<Ticket>) -> bool {
         tickets.into_iter().all(|ticket| {
             let asker = self.sharing.with(|askers| askers.pop_front());
-            // Who asked may have lost patience.
+            // The asker may have stopped waiting.
             asker.is_some_and(|asker| {
                 let _ = asker.send(ticket);
                 true

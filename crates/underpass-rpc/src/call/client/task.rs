@@ -1,14 +1,14 @@
-//! A call by an async task, under whatever executor.
+//! A call by an async task, under any executor.
 //!
-//! It is sent at the first poll. While the task is polled it looks for its reply itself, and for
-//! those of others; it lets other tasks of its executor run a few times before it relies on being
-//! woken (see `vigil.rs`). To drop it abandons the call.
+//! The call is sent at the first poll. While the task is polled it looks for its own reply, and
+//! takes those of others. It lets other tasks of its executor run a few times before it relies on
+//! being woken (see `waker_table.rs`). Dropping the future abandons the call.
 
-use super::turn::Turn;
-use super::{ClientEnd, Terms};
+use super::lease_future::LeaseFuture;
+use super::{CallTerms, ClientEnd};
 use crate::call::abandon::UnderWay;
 use crate::call::answer::{Answer, Landing, Results};
-use crate::call::summons::wake_task;
+use crate::call::task_wakeup::wake_task;
 use crate::control::alarm::{self, Alarm};
 use crate::error::CallError;
 use std::pin::Pin;
@@ -19,9 +19,9 @@ use underpass_processor::Line;
 use underpass_threads::Woken;
 use underpass_wire::{Decode, Encode};
 
-/// Looks for a reply in a row, some 2 µs, where no other call is under way.
+/// How often a task looks for its reply in a row if no other call is under way: about 2 µs.
 const LOOKS: u32 = 64;
-/// How often a task is polled again at once before it is woken only.
+/// How often a task has itself polled again at once before it waits to be woken.
 const ROUNDS: u8 = 2;
 
 impl ClientEnd {
@@ -30,7 +30,7 @@ impl ClientEnd {
         &self,
         procedure: u16,
         arguments: &A,
-        terms: &Terms,
+        terms: &CallTerms,
         failed: impl FnOnce(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
         let end = self.nearest();
@@ -45,7 +45,7 @@ impl ClientEnd {
         };
         let slot = match slot {
             Some(slot) => slot,
-            None => match Turn::new(end, terms.leasing, deadline, under_way).await {
+            None => match LeaseFuture::new(end, terms.leasing, deadline, under_way).await {
                 Ok(slot) => slot,
                 Err(error) => return Err(failed(*error)),
             },
@@ -61,7 +61,7 @@ impl ClientEnd {
         }
     }
 
-    /// The server has no processor that looks, and a task has none to give.
+    /// The server has no processor that polls, and a task has none to donate.
     #[cold]
     fn call_server(&self) {
         match self.meeting.defers {
@@ -70,15 +70,15 @@ impl ClientEnd {
         }
     }
 
-    /// Takes what has come, for whomever.
+    /// Takes all replies that have come.
     fn maintain(&self) -> bool {
         self.channel.receiving().pending() && self.take_what_came()
     }
 }
 
-/// A call that was sent. Becomes its answer, or why there is none.
+/// A call that was sent. Its output is the answer, or the reason why there is none.
 struct Pending<'a> {
-    /// Until it is settled.
+    /// `None` once the call is settled.
     answer: Option<Answer<'a>>,
     deadline: Option<u64>,
     under_way: Option<&'a UnderWay>,
@@ -91,8 +91,11 @@ impl<'a> Pending<'a> {
     fn look(&self, answer: &Answer<'_>) -> bool {
         let (end, linkage) = (answer.end, answer.linkage());
         let alone = end.slots.leased() == 1;
-        let looks =
-            if alone && self.rounds == 0 && end.meeting.elsewhere && end.vigil.trusts() { LOOKS } else { 1 };
+        let looks = if alone && self.rounds == 0 && end.meeting.elsewhere && end.waker_table.trusts() {
+            LOOKS
+        } else {
+            1
+        };
         (0..looks).any(|look| {
             if look > 0 {
                 std::hint::spin_loop();
@@ -112,12 +115,13 @@ impl<'a> Pending<'a> {
         Poll::Ready(Ok(self.answer.take().expect("a future is not polled after its end")))
     }
 
-    /// Whether somebody has abandoned the call, and its reply has not come.
+    /// Whether the call was abandoned before its reply came.
     fn is_freed(&self) -> bool {
         self.under_way.is_some() && self.answer.as_ref().is_some_and(|answer| answer.linkage().is_freed())
     }
 
-    /// Gives the call up, and says what is known of it; or gives its answer, which has come.
+    /// Gives the call up, and returns what is known of it. If its reply has come, returns the
+    /// answer.
     fn give_up(&mut self, why: Woken) -> Option<Result<Answer<'a>, Box<CallError>>> {
         if let Some(alarm) = self.alarm.take() {
             alarm.cancel();
@@ -141,26 +145,27 @@ impl<'a> Future for Pending<'a> {
         let (end, number) = (answer.end, answer.number);
         if self.look(answer) {
             if self.rounds <= ROUNDS {
-                end.vigil.found(true);
+                end.waker_table.found(true);
             }
             return self.settled();
         }
         if self.deadline.is_some_and(|deadline| deadline <= clock::now_ns()) {
             return Poll::Ready(self.give_up(Woken::Late).expect("it has an answer or the want of one"));
         }
-        // After `expect`, as whoever abandons says so first and then looks who expects a reply.
+        // After `expect`: the abandoning thread marks the call first, and then looks for callers
+        // that expect a reply.
         if self.rounds == 0 && self.under_way.is_some_and(UnderWay::is_freed) {
             return Poll::Ready(self.give_up(Woken::Cancelled).expect("it has an answer or the want of one"));
         }
         if self.rounds < ROUNDS {
             self.rounds += 1;
-            // Others go first, who may have calls to send, and look for all.
+            // Other tasks run first. They may have calls to send, and they take all replies.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         if self.rounds == ROUNDS {
             self.rounds += 1;
-            end.vigil.found(false);
+            end.waker_table.found(false);
         }
         if !end.watch(number, cx.waker()) {
             return self.settled();
@@ -182,8 +187,8 @@ impl<'a> Future for Pending<'a> {
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        // The reply was here, and nobody reads it: what came along with it must not wait for
-        // another call.
+        // The reply has come, and nobody reads it. Files that came along must not wait for another
+        // call.
         if let Some(Ok(answer)) = self.give_up(Woken::Cancelled)
             && let Some(reply) = answer.linkage().take()
             && reply.place == PayloadPlace::OutOfBand

@@ -19,7 +19,7 @@ use crate::binding::limits::Seat;
 use crate::control::connection::{Connection, Link};
 use crate::control::news::NoTicket;
 use crate::dispatch::server::ServerEnd;
-use crate::payload::file_thread::{self, Message};
+use crate::payload::file_thread::{self, ReceivedMessage};
 use crate::payload::passed_file::{PassedFiles, Unclosed};
 use std::io;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Clerk {
         let Ok(hello) = ticket.look() else { return };
         let (true, Some(sender)) = (hello.with_files, hello.sender) else { return };
         let held = (ticket.clone(), seat);
-        let then = move |message: io::Result<Message>| {
+        let then = move |message: io::Result<ReceivedMessage>| {
             // Before the third domain gets a seat of its own.
             drop(held);
             if let (Ok(clerk), Ok(message)) = (clerk(), message) {
@@ -65,7 +65,7 @@ impl Clerk {
     }
 
     /// The hello of whoever uses a ticket has been received.
-    fn hear_ticket(&self, message: Message, by: &Family) {
+    fn hear_ticket(&self, message: ReceivedMessage, by: &Family) {
         let Some(sender) = message.sender.filter(|sender| sender.pid != 0) else { return };
         let mut files = PassedFiles::new(message.files, &Unclosed::new(sender.uid, None));
         let Some(sending) = files.take_socket() else { return };

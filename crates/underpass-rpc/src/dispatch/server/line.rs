@@ -1,4 +1,4 @@
-//! What idle activations ask the server's end of a binding: to serve, to sleep, to listen for
+//! What idle activations ask of the server's end of a channel: to serve, to sleep, to listen for
 //! donations.
 
 use super::{Served, ServerEnd, by};
@@ -14,15 +14,15 @@ use underpass_sync::SpinGuard;
 use underpass_threads::short_of_e_stacks;
 
 impl ServerEnd {
-    /// Runs the next call, if one has come by the last of so many looks; says whether one had.
+    /// Runs the next call, if one has come by the last of `looks` polls. Returns whether one had.
     #[inline(always)]
     fn serve_inside(&self, inside: SpinGuard<'_>, by: u64, looks: u32) -> bool {
-        // Inside: see `close`.
+        // Under the lock: see `close`.
         if !self.may_begin() {
             drop(inside);
             return self.does_not_begin();
         }
-        // All that can be written before it comes (decision 0052).
+        // All that can be written before the call comes (decision 0052).
         let (mut payload, mut call, mut failure) = (Payload::new(), Incoming::new(self), None);
         let mut left = looks;
         let head = loop {
@@ -86,7 +86,7 @@ impl Line for ServerEnd {
 
     fn call_progress(&self) -> CallProgress {
         let position = self.taken();
-        // Relaxed: the monitor's alone.
+        // Relaxed: only the monitor uses it.
         let same = self.stalled.swap(position, Ordering::Relaxed) == position;
         match self.pending() {
             false => CallProgress::NoneWait,
@@ -103,8 +103,8 @@ impl Line for ServerEnd {
     }
 
     fn serve_soon(&self, by: u64) -> Option<bool> {
-        // Several that are served so soon have their next lines taken away before they are written
-        // (decision 0049).
+        // If several calls wait, this poll would take the next cache lines away from their writer
+        // before they are written (decision 0049).
         let alone = self.channel.untaken() <= 1 && self.begins_freely();
         let inside = alone.then(|| self.lock.try_enter_biased()).flatten()?;
         Some(self.serve_inside(inside, by, Spin::row()))
@@ -124,7 +124,7 @@ impl Line for ServerEnd {
     }
 
     fn quiet(&self) -> bool {
-        // Who gives an E-stack back calls who sleeps.
+        // A worker that gives an E-stack back wakes the sleepers.
         short_of_e_stacks() || self.has_none()
     }
 
@@ -145,7 +145,7 @@ impl Line for ServerEnd {
     }
 
     fn wake_spare(&self) {
-        // One processor of the client's may be busy with a thread, while another sleeps whose
+        // One of the client's processors may be busy with a thread, while another sleeps whose
         // threads wait for replies.
         if self.unnotified.take() {
             self.wake_spare_now();
@@ -176,7 +176,7 @@ impl Line for ServerEnd {
         }
         self.channel.own_attention().revive();
         self.unnotified.revive();
-        // Its next sweep finds it used.
+        // The next sweep shall find the line used.
         self.seen.store(self.channel.receiving().position().wrapping_sub(1), Ordering::Relaxed);
         true
     }
@@ -211,7 +211,7 @@ impl Line for ServerEnd {
 
     fn borrow(&self) {
         self.kernel.borrowed();
-        // Relaxed, here and below: whom it concerns is the listener itself.
+        // Relaxed, here and below: it concerns the listener itself.
         self.lent.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -236,7 +236,7 @@ impl Line for ServerEnd {
 
     fn runs(&self, by: u64) -> Option<(&'static str, &'static str)> {
         let slot = &self.slots[usize::from(self.slot_of(by)?)];
-        // Relaxed: `by` has stored it itself.
+        // Relaxed: thread `by` has stored it itself.
         let procedure = self.descriptor.procedures.get(slot.procedure.load(Ordering::Relaxed) as usize)?;
         Some((self.descriptor.name, procedure.name))
     }

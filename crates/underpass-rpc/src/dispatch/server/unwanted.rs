@@ -1,10 +1,10 @@
-//! Calls for which nobody waits any more, as their client says: the handler learns of it, and calls
-//! of its own that it waits for end.
+//! Calls for which nobody waits any more, as their client says. Their handlers are told, and calls
+//! that these handlers make and wait for are ended.
 //!
-//! The client has said so in the slot's word before it tells over the socket. The thread that runs
-//! the call is asked at its home to end its waits; calls that are made for this one by other
-//! threads, or by an async handler, are in `nested`. A call that has not been taken yet is refused
-//! when it is.
+//! The client has written this into the slot's cancel word before it tells over the socket. The
+//! thread that runs the call is asked, on its own activation, to end its waits. Calls that other
+//! threads or an async handler make on behalf of this call are in `nested`. A call that has not
+//! been taken yet is refused when it is taken.
 
 use super::{ServerEnd, by};
 use crate::call::abandon::Abandon;
@@ -14,7 +14,7 @@ use underpass_seam::atomic::Ordering;
 use underpass_sync::SpinGuard;
 use underpass_threads::critical;
 
-/// What frees the calls that are made for the call of `slot`, the `number`th over it.
+/// Frees the calls that are made on behalf of the `number`th call over `slot`.
 #[derive(Debug)]
 struct Nested {
     slot: u16,
@@ -22,19 +22,19 @@ struct Nested {
     by: Abandon,
 }
 
-/// What there is to do for calls that nobody waits for any more.
+/// What the server keeps for calls for which nobody waits any more.
 #[derive(Debug, Default)]
 pub(super) struct Unwanted {
-    /// Calls that are made for calls, other than by the threads that run these.
+    /// Calls made on behalf of other calls, by other threads than the ones that run these.
     nested: Vec<Nested>,
-    /// Of each slot for whose call the thread was asked that ran it, how many calls had ended
-    /// before that one.
+    /// For each slot whose thread was asked to end its call's waits: how many calls over the slot
+    /// had ended before that call.
     asked: Vec<(u16, u64)>,
 }
 
 impl Unwanted {
-    /// Whether to ask for this call: once, however often its client says it, as the thread's home
-    /// may be long in coming to it.
+    /// Whether to ask the thread of this call: once only, however often the client says it, because
+    /// it may take long until the thread's activation does it.
     fn asks(&mut self, slot: u16, number: u64) -> bool {
         match self.asked.iter_mut().find(|asked| asked.0 == slot) {
             Some(asked) => std::mem::replace(&mut asked.1, number) != number,
@@ -65,7 +65,7 @@ impl ServerEnd {
         let slot = &self.slots[usize::from(number)];
         let inside = self.lock.enter();
         if !self.channel.cancel_word(number).read().is_cancelled() {
-            // It has had its reply meanwhile, and the slot is another's.
+            // The client has its reply by now, and the slot belongs to another call.
             return;
         }
         let (who, calls) = (slot.by.load(Ordering::Relaxed), slot.count.sent());
@@ -80,10 +80,10 @@ impl ServerEnd {
         let asks = who != by::LATER && self.told().asks(number, calls);
         drop(held);
         if asks {
-            // Without a hold on the binding: what is done there runs on no thread, where nothing of
-            // the user's may come to its end.
+            // The closure has no hold on the binding: it runs outside of any thread, where the
+            // user's values must not be dropped.
             let slots = self.slots.clone();
-            // Where that thread runs no other call can have begun since, if this one has not ended.
+            // If this call has not ended, the thread can have begun no other one since.
             underpass_threads::unwanted(who, move || slots[usize::from(number)].is_at(calls, who));
         }
         let held = critical();
@@ -98,7 +98,8 @@ impl ServerEnd {
         nested.iter().for_each(Abandon::abandon);
     }
 
-    /// A cell has come that no honest client writes. Leaves the lock; says that nothing was served.
+    /// A cell has come that no honest client writes. Leaves the lock. Returns that nothing was
+    /// served.
     #[cold]
     pub(super) fn takes_nonsense(&self, inside: SpinGuard<'_>) -> bool {
         self.began_nothing(inside);
@@ -110,28 +111,28 @@ impl ServerEnd {
     #[cold]
     pub(super) fn takes_odd(&self, inside: SpinGuard<'_>, head: Head, payload: Payload, by: u64) -> bool {
         let Some(slot) = self.slots.get(usize::from(head.slot())).filter(|slot| !slot.is_busy()) else {
-            // A slot that there isn't, or that has a call under way.
+            // There is no such slot, or it has a call under way.
             return self.takes_nonsense(inside);
         };
         slot.begins(by, head.ids().what());
         self.one_more_under_way();
         drop(inside);
         let mut cell = Cell::from_parts(head, payload);
-        // Refused like a bounded one, once what came along with it is taken.
+        // Refused like a bounded call, after what came along with it is taken.
         cell.bounded |= self.channel.cancel_word(cell.slot()).read().is_cancelled();
         self.run_other(&cell, slot);
         true
     }
 
-    /// The call of `number` is an executor's to run, from now on.
+    /// From now on an executor runs the call of `number`.
     pub(crate) fn runs_later(&self, number: u16) {
-        // Relaxed: the slot is this call's, until the executor answers.
+        // Relaxed: the slot belongs to this call, until the executor replies.
         self.slots[usize::from(number)].by.store(by::LATER, Ordering::Relaxed);
     }
 
-    /// The slot whose call the thread `who` runs.
+    /// The slot whose call thread `who` runs.
     pub(crate) fn slot_of(&self, who: u64) -> Option<u16> {
-        // Relaxed: it has stored its number itself.
+        // Relaxed: the thread has stored its number itself.
         let place = self.slots.iter().position(|slot| slot.by.load(Ordering::Relaxed) == who)?;
         Some(place as u16)
     }
@@ -141,19 +142,19 @@ impl ServerEnd {
         self.slots[usize::from(number)].count.sent()
     }
 
-    /// Whoever holds it keeps its processor.
+    /// The holder of this lock keeps its processor.
     fn told(&self) -> MutexGuard<'_, Unwanted> {
         self.unwanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls are made for the call of `slot`, the `number`th over it, that are freed `by` this when
-    /// nobody waits for that any more.
+    /// Calls are made on behalf of the `number`th call over `slot`. `by` frees them when nobody
+    /// waits for that call any more.
     pub(crate) fn nests(&self, slot: u16, number: u64, by: Abandon) {
         let _held = critical();
         self.told().nested.push(Nested { slot, number, by });
     }
 
-    /// No more are.
+    /// No more such calls are made.
     pub(crate) fn nests_no_more(&self, by: &Abandon) {
         let held = critical();
         let mut told = self.told();
@@ -211,10 +212,10 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_says_it_again_and_again_leaves_one_errand_for_each_call() {
+    fn repeated_cancellations_leave_one_injected_task_for_each_call() {
         let end = end();
         let ((tell, told), (release, released)) = (channel(), channel::<()>());
-        // A handler that its processor does not get away from.
+        // A handler that keeps its processor.
         let handler = underpass_threads::spawn(move || {
             let _held = critical();
             tell.send(underpass_threads::me().id()).unwrap();
@@ -225,8 +226,8 @@ mod tests {
         end.channel.cancel_word(3).cancel();
         for call in 1..=2 {
             (0..1000).for_each(|_| end.unwanted(1 << 3));
-            assert_eq!(Arc::strong_count(&end.slots), 1 + call, "errands that wait hold on to the slots");
-            assert_eq!((Arc::strong_count(&end), Arc::weak_count(&end)), (1, 2), "and to nothing else");
+            assert_eq!(Arc::strong_count(&end.slots), 1 + call, "tasks that wait hold the slots");
+            assert_eq!((Arc::strong_count(&end), Arc::weak_count(&end)), (1, 2), "and nothing else");
             slot.count.out(0);
         }
         release.send(()).unwrap();

@@ -1,7 +1,8 @@
-//! What a file thread does: it receives, keeps and closes, and leaves to its closer what may wait.
+//! What a file thread does: it receives, keeps and closes files, and leaves to its closer what may
+//! wait.
 
-use super::{Described, HELD_UP, Job, Kind, LINGER, Message, Outcome, Shared, Then, Was};
-use crate::payload::passed_file::Counted;
+use super::{Described, FileForm, HELD_UP, Job, LINGER, Outcome, ReceivedMessage, SharedQueue, Then, Was};
+use crate::payload::passed_file::CountedFile;
 use std::collections::HashMap;
 use std::io;
 use std::mem;
@@ -9,29 +10,29 @@ use std::time::Duration;
 use underpass_os::dump::NoDump;
 use underpass_os::foreign::{Arrived, Closer, ForeignFile, Table};
 
-/// What a file thread has, none of which leaves it.
+/// The files of a file thread, none of which leaves its table.
 pub(super) struct FileKeeper<'a> {
-    of: &'a Shared,
+    of: &'a SharedQueue,
     table: Table,
     closer: Option<Closer>,
-    /// How long it waits next while that is busy.
+    /// How long it waits next while the closer is busy.
     held_up: Duration,
-    /// There while the closer may be lost.
+    /// Set while the closer may be lost.
     no_dump: Option<NoDump>,
     kept: HashMap<u64, ForeignFile>,
     last: u64,
 }
 
 impl<'a> FileKeeper<'a> {
-    pub(super) fn new(of: &'a Shared, table: Table) -> Self {
+    pub(super) fn new(of: &'a SharedQueue, table: Table) -> Self {
         Self { of, table, closer: None, held_up: LINGER, no_dump: None, kept: HashMap::new(), last: 0 }
     }
 
     pub(super) fn work(&mut self, job: Job) {
         match job {
             Job::Receive { room, then } => {
-                // The copy of the socket goes at once: while it is here, a lost closer would keep
-                // it open.
+                // The copy of the socket is closed at once. A lost closer would keep a copy in this
+                // table open.
                 let received = self.taken().and_then(|socket| self.table.receive(&socket, room));
                 match received {
                     Ok(arrived) => self.pass_on(arrived, then),
@@ -63,7 +64,7 @@ impl<'a> FileKeeper<'a> {
         }
     }
 
-    /// How long to wait for a job: for ever while it keeps something, as only a job changes that.
+    /// How long to wait for a job. For ever while it keeps something, as only a job changes that.
     pub(super) fn patience(&mut self) -> Option<Duration> {
         if !self.closer_is_idle() {
             let longer = (2 * self.held_up).min(HELD_UP);
@@ -79,12 +80,12 @@ impl<'a> FileKeeper<'a> {
     }
 
     /// The closer has been busy for a while. If it is lost, a core dump would never be written, and
-    /// the process would never end.
+    /// the process would never end. So core dumps are turned off.
     pub(super) fn closer_is_held_up(&mut self) {
         self.no_dump.get_or_insert_with(NoDump::begin);
     }
 
-    /// The thread that may be lost. Where none can be started, it is this one.
+    /// The thread that may be lost. If none can be started, this thread does its work.
     fn closer(&mut self) -> Option<&Closer> {
         if self.closer.is_none() {
             self.closer = Closer::start(&self.table, self.of.unclosed.clone()).ok();
@@ -92,8 +93,8 @@ impl<'a> FileKeeper<'a> {
         self.closer.as_ref()
     }
 
-    /// Has `file` closed, which counts until then.
-    fn close(&mut self, file: ForeignFile, counted: Option<Counted>) {
+    /// Closes `file`, which counts as unclosed until then.
+    fn close(&mut self, file: ForeignFile, counted: Option<CountedFile>) {
         match self.closer() {
             Some(closer) => closer.close(file, counted),
             None => {
@@ -103,7 +104,7 @@ impl<'a> FileKeeper<'a> {
         }
     }
 
-    /// What came next over the exchange.
+    /// The descriptor that came next over the exchange.
     fn taken(&self) -> io::Result<ForeignFile> {
         let taken = self.table.take();
         let mut queue = self.of.queue();
@@ -113,21 +114,21 @@ impl<'a> FileKeeper<'a> {
         if others_wait {
             self.of.tell(&self.table, Outcome::HasRoom, &[]);
         }
-        // Nothing comes if there was no room for it in this thread's table.
+        // No descriptor comes if there was no room for it in this thread's table.
         taken?.ok_or(io::Error::from_raw_os_error(24))
     }
 
-    /// Gives the process what it may have of a message.
+    /// Gives the process the parts of a message that it may have.
     fn pass_on(&mut self, arrived: Arrived, then: Then) {
         let Arrived { bytes, cut, lost_files, sender, files } = arrived;
         let (mut described, mut given, mut lost_files) = (Vec::new(), Vec::new(), lost_files);
         for file in files {
             let (is_connection, may_keep_others) = (file.is_connection(), file.may_keep_others());
             let (kind, file) = if file.is_memory() {
-                (Kind::Memory, Given::Away(file))
+                (FileForm::Memory, Given::Away(file))
             } else {
                 let sealed = self.table.seal(&file);
-                // A copy lies in the envelope. If it does not, this may be the last.
+                // The transit socket holds a copy. If it does not, this may be the last.
                 match sealed.is_ok() && file.copies_close_at_once() {
                     true => drop(file),
                     false => self.close(file, None),
@@ -148,19 +149,19 @@ impl<'a> FileKeeper<'a> {
                 Given::Kept(number) => self.table.reach(&self.kept[number]),
             })
             .collect();
-        let message = Message { bytes, cut, lost_files, sender, files: Vec::new() };
+        let message = ReceivedMessage { bytes, cut, lost_files, sender, files: Vec::new() };
         let outcome = Outcome::Received { message: Ok(message), files: described, then };
         self.of.tell(&self.table, outcome, &given);
     }
 
-    fn keep(&mut self, envelope: ForeignFile) -> (Kind, Given) {
+    fn keep(&mut self, envelope: ForeignFile) -> (FileForm, Given) {
         self.last += 1;
         self.kept.insert(self.last, envelope);
-        (Kind::Sealed(self.last), Given::Kept(self.last))
+        (FileForm::Sealed(self.last), Given::Kept(self.last))
     }
 }
 
-/// What the process gets a copy of.
+/// A descriptor of which the process gets a copy.
 enum Given {
     Away(ForeignFile),
     Kept(u64),

@@ -1,52 +1,56 @@
-//! What goes over the socket beside a message, and who it is for: the bytes that found no room
-//! elsewhere, and open files.
+//! Out-of-band messages: what goes over the socket ahead of a message in the ring. They carry open
+//! files, and the bytes for which there was no room elsewhere.
 
 use crate::control::messages::{Control, Lies};
 use crate::payload::passed_file::PassedFiles;
 use std::io;
 use std::os::fd::OwnedFd;
 use underpass_channel::layout::{FILES, SLOTS};
-use underpass_os::Blob;
+use underpass_os::PayloadFile;
 
-/// Files, and where the bytes lie that they go with.
+/// The files of a message, and where its bytes lie.
 #[derive(Debug)]
-pub(crate) struct Parcel<Files = Vec<OwnedFd>> {
-    pub(crate) bytes: Lie,
+pub(crate) struct OutOfBand<Files = Vec<OwnedFd>> {
+    pub(crate) bytes: BytesLocation,
     pub(crate) files: Files,
 }
 
-/// Where the bytes of a parcel's message lie.
+/// Where the bytes of the message lie, and how many there are.
 #[derive(Debug)]
-pub(crate) enum Lie {
-    /// In the slot's A-stack, so many.
+pub(crate) enum BytesLocation {
+    /// In the slot's A-stack.
     Stack(u64),
-    /// In a blob, so many.
-    Blob(Blob, u64),
-    /// In the slot's annex, so many.
-    Annex(u64),
-    /// In an annex with this number, so many.
-    NewAnnex(OwnedFd, u16, u64),
+    /// In a payload file.
+    PayloadFile(PayloadFile, u64),
+    /// In the slot's overflow buffer.
+    OverflowBuffer(u64),
+    /// In a new overflow buffer: its file, its number and the number of bytes.
+    NewOverflowBuffer(OwnedFd, u16, u64),
 }
 
-/// What came for a slot.
+/// What came out of band for a slot.
 #[derive(Debug)]
 pub(crate) enum Came {
-    Parcel(Parcel<PassedFiles>),
-    /// The word of a parcel, for whose files this domain had no room.
+    OutOfBand(OutOfBand<PassedFiles>),
+    /// An announcement came, but this domain had no room for its files.
     NoFile,
     /// It did not come in time: another file of the same user holds up the thread that receives it.
     Late,
 }
 
-impl Parcel<PassedFiles> {
-    /// Open files in it.
+impl OutOfBand<PassedFiles> {
+    /// How many open files it holds.
     pub(crate) fn count(&self) -> usize {
-        self.files.len() + usize::from(matches!(self.bytes, Lie::Blob(..) | Lie::NewAnnex(..)))
+        self.files.len()
+            + usize::from(matches!(
+                self.bytes,
+                BytesLocation::PayloadFile(..) | BytesLocation::NewOverflowBuffer(..)
+            ))
     }
 }
 
-impl Parcel {
-    /// What announces it.
+impl OutOfBand {
+    /// The announcement to send with it.
     pub(crate) fn announcement(&self, slot: u16) -> io::Result<Control> {
         let files = self.files.len();
         if files > FILES {
@@ -54,26 +58,28 @@ impl Parcel {
             return Err(io::Error::other(why));
         }
         let (lies, length) = match &self.bytes {
-            Lie::Stack(length) => (Lies::Stack, *length),
-            Lie::Blob(_, length) => (Lies::Blob, *length),
-            Lie::Annex(length) => (Lies::Annex, *length),
-            Lie::NewAnnex(_, number, length) => (Lies::NewAnnex(*number), *length),
+            BytesLocation::Stack(length) => (Lies::Stack, *length),
+            BytesLocation::PayloadFile(_, length) => (Lies::PayloadFile, *length),
+            BytesLocation::OverflowBuffer(length) => (Lies::OverflowBuffer, *length),
+            BytesLocation::NewOverflowBuffer(_, number, length) => {
+                (Lies::NewOverflowBuffer(*number), *length)
+            }
         };
-        Ok(Control::Parcel { slot, files: files as u16, lies, length })
+        Ok(Control::OutOfBand { slot, files: files as u16, lies, length })
     }
 }
 
 impl Came {
-    /// Open files that it holds here.
+    /// How many open files it holds here.
     pub(crate) fn held(&self) -> usize {
         match self {
-            Self::Parcel(parcel) => parcel.count(),
+            Self::OutOfBand(out_of_band) => out_of_band.count(),
             Self::NoFile | Self::Late => 0,
         }
     }
 
-    /// The parcel that `announced` files beside that of the bytes make, of which these have come,
-    /// or some have been `lost`; nothing if no honest peer sends such.
+    /// Assembles the message from `files`, where `announced` were announced in addition to the file
+    /// of the bytes, and some may have been `lost`. Nothing if no honest peer sends this.
     pub(crate) fn of(
         mut files: PassedFiles,
         lost: bool,
@@ -81,7 +87,7 @@ impl Came {
         lies: Lies,
         length: u64,
     ) -> Option<Self> {
-        let beside = matches!(lies, Lies::Blob | Lies::NewAnnex(_));
+        let beside = matches!(lies, Lies::PayloadFile | Lies::NewOverflowBuffer(_));
         let announced = usize::from(announced) + usize::from(beside);
         match lost {
             true if files.len() < announced && announced <= FILES + 1 => return Some(Self::NoFile),
@@ -89,42 +95,46 @@ impl Came {
             _ => return None,
         }
         let bytes = match lies {
-            Lies::Blob => Lie::Blob(Blob::adopt(files.take_memory()?).ok()?, length),
-            Lies::Stack => Lie::Stack(length),
-            Lies::Annex => Lie::Annex(length),
-            Lies::NewAnnex(number) => Lie::NewAnnex(files.take_memory()?, number, length),
+            Lies::PayloadFile => {
+                BytesLocation::PayloadFile(PayloadFile::adopt(files.take_memory()?).ok()?, length)
+            }
+            Lies::Stack => BytesLocation::Stack(length),
+            Lies::OverflowBuffer => BytesLocation::OverflowBuffer(length),
+            Lies::NewOverflowBuffer(number) => {
+                BytesLocation::NewOverflowBuffer(files.take_memory()?, number, length)
+            }
         };
-        Some(Self::Parcel(Parcel { bytes, files }))
+        Some(Self::OutOfBand(OutOfBand { bytes, files }))
     }
 }
 
-/// What has come for the slots of one channel and waits for its message: one parcel for each slot
-/// at the most, and one annex.
+/// Out-of-band messages and overflow buffers that have come for the slots of one channel and wait
+/// for their message in the ring: at most one of each for a slot.
 ///
-/// A peer passes a parcel before it posts the message that goes with it. So the parcels and the
-/// messages of a slot come in the same order, each over its own way, and are counted: the parcel of
-/// a message that nobody waits for is not mistaken for that of the next.
+/// A peer sends an out-of-band message before it posts the message to which it belongs. So for each
+/// slot both kinds come in the same order, each over its own way, and both are counted. If nobody
+/// waits for a message, its out-of-band part is thus not mistaken for that of the next message.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingOutOfBand {
     places: Box<[Place]>,
-    /// Annexes for results, and the slots that they are of.
+    /// Overflow buffers that were offered for results: slot, number and file.
     offered: Vec<(u16, u16, OwnedFd)>,
 }
 
-/// Of one slot.
+/// The state of one slot.
 #[derive(Debug, Default)]
 struct Place {
     came: Option<Came>,
-    /// Parcels that have come.
+    /// Out-of-band messages that have come.
     arrived: u32,
-    /// Parcels that were taken, or that nobody waits for.
+    /// Those that were taken, or for which nobody waits.
     consumed: u32,
-    /// The last was dropped before its message was seen.
+    /// The last one was dropped before its message in the ring was seen.
     forgotten: bool,
 }
 
 impl Place {
-    /// Takes out the parcel that came, which is that of the next message.
+    /// Takes out the one that came, which belongs to the next message.
     fn take(&mut self) -> Option<Came> {
         let came = self.came.take()?;
         self.consumed = self.arrived;
@@ -132,21 +142,21 @@ impl Place {
     }
 }
 
-impl Default for Waiting {
+impl Default for PendingOutOfBand {
     fn default() -> Self {
         Self { places: (0..SLOTS).map(|_| Place::default()).collect(), offered: Vec::new() }
     }
 }
 
-impl Waiting {
-    /// Keeps what came for `slot`, in place of what came before; `false` if there is no such slot.
-    /// Where more files than `most` would wait then, they are closed.
+impl PendingOutOfBand {
+    /// Stores what came for `slot`, in place of what came before. Returns `false` if there is no
+    /// such slot. If more than `most` files would wait then, the new files are closed.
     pub(crate) fn put(&mut self, slot: u16, came: Came, most: usize) -> bool {
         let Some(place) = self.places.get_mut(usize::from(slot)) else { return false };
         place.came = None;
         place.forgotten = false;
         place.arrived = place.arrived.wrapping_add(1);
-        // Its message came first, and nobody waits for it.
+        // Its message in the ring came first, and nobody waits for it.
         if place.consumed.wrapping_sub(place.arrived).cast_signed() >= 0 {
             return true;
         }
@@ -155,15 +165,15 @@ impl Waiting {
         true
     }
 
-    /// Files that wait.
+    /// How many files wait.
     fn held(&self) -> usize {
         self.places.iter().filter_map(|place| place.came.as_ref()).map(Came::held).sum::<usize>()
             + self.offered.len()
     }
 
-    /// Keeps an annex of `slot` that came with one file, in place of the one before; `false` if no
-    /// honest client sends such. Where more files than `most` would wait then, it is closed, and so
-    /// is one that is no memory.
+    /// Stores an overflow buffer of `slot` that came with one file, in place of the one before.
+    /// Returns `false` if no honest client sends this. The file is closed if more than `most` files
+    /// would wait then, or if it is no memory.
     pub(crate) fn offer(
         &mut self,
         slot: u16,
@@ -181,21 +191,21 @@ impl Waiting {
                     self.offered.push((slot, number, file));
                 }
             }
-            // There was no room for it.
+            // There was no room for the file.
             0 if lost => {}
             _ => return false,
         }
         u32::from(slot) < SLOTS
     }
 
-    /// Takes out the annex that came for `slot`, and its number.
+    /// Takes out the overflow buffer that came for `slot`, and its number.
     pub(crate) fn take_offer(&mut self, slot: u16) -> Option<(u16, OwnedFd)> {
         let place = self.offered.iter().position(|(of, ..)| *of == slot)?;
         let (_, number, file) = self.offered.swap_remove(place);
         Some((number, file))
     }
 
-    /// Takes out the parcel of the message of `slot` that has come.
+    /// Takes out the out-of-band part of the message of `slot` that has come.
     ///
     /// # Panics
     /// If there is no such slot.
@@ -203,8 +213,8 @@ impl Waiting {
         self.places[usize::from(slot)].take()
     }
 
-    /// The parcel of `slot` that has come is dropped: nobody waits for its message any more, which
-    /// has not been seen yet.
+    /// Drops the out-of-band part that has come for `slot`. Nobody waits for its message any more,
+    /// and that has not been seen yet.
     ///
     /// # Panics
     /// If there is no such slot.
@@ -215,8 +225,8 @@ impl Waiting {
         came
     }
 
-    /// The message of `slot` was seen, and nobody waits for its parcel, which may still come if
-    /// `more` does.
+    /// The message of `slot` was seen, and nobody waits for its out-of-band part. That may still
+    /// come if `more` messages of the socket do.
     ///
     /// # Panics
     /// If there is no such slot.
@@ -235,7 +245,7 @@ mod tests {
     use super::*;
 
     fn memory_file() -> OwnedFd {
-        Blob::create("test").unwrap().as_fd().try_clone_to_owned().unwrap()
+        PayloadFile::create("test").unwrap().as_fd().try_clone_to_owned().unwrap()
     }
 
     fn files(count: usize) -> PassedFiles {
@@ -246,12 +256,12 @@ mod tests {
         files(1)
     }
 
-    fn parcel(count: usize) -> Came {
+    fn out_of_band(count: usize) -> Came {
         Came::of(files(count), false, count as u16, Lies::Stack, 0).unwrap()
     }
 
     #[test]
-    fn what_is_not_as_announced_is_no_parcel() {
+    fn what_is_not_as_announced_is_no_out_of_band_message() {
         for (announced, came, lost) in
             [(0, 1, false), (2, 1, false), (1, 2, false), (0, 0, true), (1, 1, true)]
         {
@@ -260,48 +270,50 @@ mod tests {
                 "{announced} {came} {lost}"
             );
         }
-        assert!(Came::of(memory(), false, 0, Lies::NewAnnex(1), 0).is_some_and(|came| came.held() == 1));
+        assert!(
+            Came::of(memory(), false, 0, Lies::NewOverflowBuffer(1), 0).is_some_and(|came| came.held() == 1)
+        );
         assert!(Came::of(files(FILES + 1), false, FILES as u16 + 1, Lies::Stack, 0).is_none(), "too many");
         assert!(Came::of(files(0), true, u16::MAX, Lies::Stack, 0).is_none(), "far too many");
         assert!(matches!(Came::of(files(1), true, 2, Lies::Stack, 0), Some(Came::NoFile)));
-        assert_eq!(parcel(FILES).held(), FILES);
+        assert_eq!(out_of_band(FILES).held(), FILES);
     }
 
     #[test]
     fn files_that_wait_are_bounded() {
-        let mut waiting = Waiting::default();
-        assert!(!waiting.put(SLOTS as u16, parcel(0), 8));
-        assert!(waiting.put(0, parcel(4), 8) && waiting.put(1, parcel(4), 8));
-        assert!(waiting.put(2, parcel(1), 8));
+        let mut waiting = PendingOutOfBand::default();
+        assert!(!waiting.put(SLOTS as u16, out_of_band(0), 8));
+        assert!(waiting.put(0, out_of_band(4), 8) && waiting.put(1, out_of_band(4), 8));
+        assert!(waiting.put(2, out_of_band(1), 8));
         assert!(matches!(waiting.take(2), Some(Came::NoFile)), "closed, and its call told");
-        // In place of others, which go.
-        assert!(waiting.put(1, parcel(3), 8) && waiting.put(2, parcel(1), 8));
-        assert!(matches!(waiting.take(2), Some(Came::Parcel(_))));
+        // In place of others, which are closed.
+        assert!(waiting.put(1, out_of_band(3), 8) && waiting.put(2, out_of_band(1), 8));
+        assert!(matches!(waiting.take(2), Some(Came::OutOfBand(_))));
         assert!(waiting.take(2).is_none());
     }
 
     #[test]
-    fn a_parcel_that_nobody_waits_for_is_not_that_of_the_next_message() {
-        let mut waiting = Waiting::default();
+    fn an_out_of_band_message_that_nobody_waits_for_is_not_that_of_the_next_message() {
+        let mut waiting = PendingOutOfBand::default();
         let held = |came: Option<Came>| came.map(|came| came.held());
-        // Its message is seen first, while something is under way.
+        // Its message is seen first, while more may still come over the socket.
         assert!(waiting.discard(1, true).is_none());
-        assert!(waiting.put(1, parcel(1), 8) && waiting.take(1).is_none());
-        assert!(waiting.put(1, parcel(2), 8));
+        assert!(waiting.put(1, out_of_band(1), 8) && waiting.take(1).is_none());
+        assert!(waiting.put(1, out_of_band(2), 8));
         assert_eq!(held(waiting.take(1)), Some(2));
         // It is forgotten before its message is seen.
-        assert!(waiting.put(1, parcel(3), 8));
+        assert!(waiting.put(1, out_of_band(3), 8));
         assert_eq!((held(waiting.forget(1)), held(waiting.discard(1, true))), (Some(3), None));
-        assert!(waiting.put(1, parcel(4), 8));
+        assert!(waiting.put(1, out_of_band(4), 8));
         assert_eq!(held(waiting.take(1)), Some(4));
-        // Nothing is under way: a liar's, and not waited for.
-        assert!(waiting.discard(1, false).is_none() && waiting.put(1, parcel(5), 8));
+        // Nothing more comes over the socket: a liar's message, for which nobody waits.
+        assert!(waiting.discard(1, false).is_none() && waiting.put(1, out_of_band(5), 8));
         assert_eq!(held(waiting.discard(1, false)), Some(5));
     }
 
     #[test]
-    fn the_last_annex_that_was_offered_waits() {
-        let mut waiting = Waiting::default();
+    fn the_last_overflow_buffer_that_was_offered_waits() {
+        let mut waiting = PendingOutOfBand::default();
         assert!(waiting.offer(3, 1, memory(), false, 8) && waiting.offer(3, 2, memory(), false, 8));
         assert!(waiting.offer(4, 1, memory(), false, 1), "closed");
         assert!(waiting.take_offer(4).is_none());

@@ -1,11 +1,11 @@
-//! For whose calls activations work that are blocked in the kernel without having said so; and
-//! users for whom so many do that no more of their calls are begun.
+//! Counts, for each user, the activations that are blocked in the kernel unannounced while they
+//! serve his calls. If there are too many, no more of his calls are started.
 //!
-//! The monitor finds such activations and may take no lock, so it tells the clerk. The clerk counts
+//! The monitor finds such activations. It may take no lock, so it tells the clerk. The clerk counts
 //! them anew after each change, by the slots whose calls these threads run, and shuts or opens the
-//! channels of the users concerned. Until it has done so the monitor starts nobody for calls that
-//! wait (`settled`). So beyond its bound a user has at most one more for each processor: those that
-//! took a call of his before his channels were shut.
+//! channels of the users concerned. Until it has done so the monitor starts no worker for calls
+//! that wait (`settled`). So a user exceeds his bound by at most one activation for each processor:
+//! those that took a call of his before his channels were shut.
 
 use crate::binding::limits::Account;
 use crate::control::clerk::Clerk;
@@ -15,11 +15,11 @@ use std::sync::{Arc, OnceLock};
 use underpass_processor::Pool;
 use underpass_threads::{BlockedWatcher, blocked, watch_blocked};
 
-/// What the monitor has told of blocked activations.
+/// The changes of blocked activations that the monitor has reported.
 struct Changes {
     /// How many changes there were.
     told: AtomicU32,
-    /// How many of them the clerk has seen to. The clerk's.
+    /// How many of them the clerk has processed. Only the clerk writes it.
     seen: AtomicU32,
     clerk: OnceLock<&'static Clerk>,
 }
@@ -42,7 +42,7 @@ impl BlockedWatcher for Changes {
     }
 }
 
-/// Has `clerk` told of blocked activations from now on.
+/// From now on the monitor tells `clerk` of blocked activations.
 pub(crate) fn begin(clerk: &'static Clerk) {
     if CHANGES.clerk.set(clerk).is_ok() {
         watch_blocked(&CHANGES);
@@ -52,8 +52,8 @@ pub(crate) fn begin(clerk: &'static Clerk) {
 /// A user, and how many activations are blocked in his calls.
 type Count = (Arc<Account>, usize);
 
-/// Counts the blocked activations anew, by the clerk, if any change was told. `known` are the users
-/// that had some.
+/// Counts the blocked activations anew if any change was reported. The clerk calls it. `known` are
+/// the users that had some.
 pub(crate) fn recount(clerk: &Clerk, known: &mut Vec<Arc<Account>>) {
     // SYNC with `told` fetch_add in `changed`.
     let told = CHANGES.told.load(Ordering::Acquire);
@@ -83,7 +83,7 @@ pub(crate) fn recount(clerk: &Clerk, known: &mut Vec<Arc<Account>>) {
     CHANGES.seen.store(told, Ordering::Release);
 }
 
-/// So many activations are blocked in this user's calls.
+/// Stores that `count` activations are blocked in this user's calls.
 fn set(account: &Arc<Account>, count: usize, most: usize, ends: &[Arc<ServerEnd>]) {
     let own = || ends.iter().filter(|end| Arc::ptr_eq(end.seat().shared(), account));
     match account.set_blocked(count, most) {

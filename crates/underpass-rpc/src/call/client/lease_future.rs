@@ -1,9 +1,9 @@
-//! A task's turn for a slot, where all are leased.
+//! Waits, as a task, for a slot when all are leased.
 
 use super::ClientEnd;
 use crate::call::abandon::UnderWay;
 use crate::call::leasing::Leasing;
-use crate::call::summons::{Summons, wake_task};
+use crate::call::task_wakeup::{TaskWakeup, wake_task};
 use crate::control::alarm::Alarm;
 use crate::error::{CallError, Outcome};
 use std::pin::Pin;
@@ -12,18 +12,19 @@ use std::task::{Context, Poll};
 use underpass_channel::Slot;
 use underpass_os::clock;
 
-/// Becomes a slot, or why there is none. Dropped before, it gives its turn to the next.
-pub(super) struct Turn<'a> {
+/// Its output is a slot, or the reason why there is none. If it is dropped before its end, the next
+/// waiter is served.
+pub(super) struct LeaseFuture<'a> {
     end: &'a ClientEnd,
     leasing: Leasing,
     deadline: Option<u64>,
     under_way: Option<&'a UnderWay>,
     /// Its place in the queue, once it has had one.
-    place: Option<Arc<Summons>>,
+    place: Option<Arc<TaskWakeup>>,
     alarm: Option<Alarm>,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> LeaseFuture<'a> {
     pub(super) fn new(
         end: &'a ClientEnd,
         leasing: Leasing,
@@ -43,7 +44,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Takes a place in the queue, and tries, in this order (see [`Queue`](crate::call::queue::Queue)).
+    /// Enters the queue and then tries to lease. This order matters: see
+    /// [`SlotQueue`](crate::call::slot_queue::SlotQueue).
     fn enter(&mut self, cx: &Context<'_>) -> Option<Slot> {
         let called = self.place.take().is_some();
         self.place = Some(self.end.queue.enter_task(called, self.leasing.most, cx.waker()));
@@ -62,7 +64,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-impl Future for Turn<'_> {
+impl Future for LeaseFuture<'_> {
     type Output = Result<Slot, Box<CallError>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -89,7 +91,7 @@ impl Future for Turn<'_> {
                 }
             }
             self.ring_in_time(cx);
-            // Slots may be leased by calls that nobody waits for any more.
+            // Slots may be leased by calls for which nobody waits any more.
             self.end.arm();
             if self.place.as_ref().is_some_and(|place| place.waits(cx.waker())) {
                 return Poll::Pending;
@@ -98,7 +100,7 @@ impl Future for Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for LeaseFuture<'_> {
     fn drop(&mut self) {
         self.leave();
     }

@@ -1,17 +1,17 @@
-//! The further channels of a binding, so that each activation that calls over it has one of its
-//! own.
+//! The further channels of a binding, so that each activation that calls over it can have one of
+//! its own.
 //!
-//! A binding begins with one channel, and most stay so. Where activations contend for it, the
-//! client asks the server for another over the first channel's socket, and the clerk hears the
-//! answer; meanwhile all go on as before. Each channel has a region and an end on each side of its
-//! own, which are looked at, put away, and donate as if they were a binding's only ones. They have
-//! the binding's socket, and their end, in common.
+//! A binding begins with one channel, and most bindings stay so. If activations contend for it, the
+//! client asks the server for another channel over the first one's socket. The clerk receives the
+//! answer; meanwhile all callers go on as before. Each channel has a region of its own, and an end
+//! of its own on each side. Each is polled, made dormant and donates as if it were a binding's only
+//! channel. All channels of a binding share its socket and its end.
 
 use super::ClientEnd;
-use crate::call::desk::{DESKS, desk};
+use crate::call::thread_index::{THREAD_INDEXES, thread_index};
 use crate::control::clerk::clerk;
 use crate::counters::{Counted, Counters};
-use crate::payload::annexes::Annexes;
+use crate::payload::overflow_buffers::OverflowBuffers;
 use crate::payload::passed_file::PassedFiles;
 use std::io;
 use std::os::fd::AsFd;
@@ -21,24 +21,25 @@ use underpass_channel::layout::CHANNELS;
 use underpass_seam::atomic::{AtomicU32, Ordering, fence};
 use underpass_threads::critical;
 
-/// The channels beside the first, and who uses which.
+/// The channels beside the first, and which activation uses which.
 pub(super) struct Further {
-    /// For each desk the channel that it uses, 1 for the first; 0 if it has never been seen to
-    /// contend: then it uses the first.
-    places: [AtomicU32; DESKS],
+    /// For each thread index the channel that it uses, 1 for the first. It is 0 if the thread has
+    /// never been seen to contend: then it uses the first.
+    places: [AtomicU32; THREAD_INDEXES],
     ends: [OnceLock<Arc<ClientEnd>>; CHANNELS - 1],
     plan: Mutex<Plan>,
 }
 
 #[derive(Debug)]
 struct Plan {
-    /// How many desks have a place in each channel.
+    /// How many threads have a place in each channel.
     users: [usize; CHANNELS],
-    /// How many channels there are, the first among them.
+    /// How many channels there are, with the first.
     open: usize,
     /// The keys of the further ones, for the clerk.
     keys: Vec<u64>,
-    /// The desk for which one more was asked for. It stays so where the server can't give any.
+    /// The thread for which another channel was asked for. It stays set if the server can't give
+    /// any.
     asker: Option<usize>,
     /// Nobody wants the binding any more.
     ended: bool,
@@ -47,7 +48,7 @@ struct Plan {
 impl Further {
     fn new() -> Self {
         Self {
-            places: [const { AtomicU32::new(0) }; DESKS],
+            places: [const { AtomicU32::new(0) }; THREAD_INDEXES],
             ends: [const { OnceLock::new() }; CHANNELS - 1],
             plan: Mutex::new(Plan {
                 users: [0; CHANNELS],
@@ -59,53 +60,53 @@ impl Further {
         }
     }
 
-    /// Whoever holds it keeps its processor, since the clerk waits for it.
+    /// The holder of this lock keeps its processor, since the clerk waits for it.
     fn plan(&self) -> MutexGuard<'_, Plan> {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn place(&self, desk: usize) -> usize {
+    fn place(&self, thread_index: usize) -> usize {
         // Relaxed: which channel a caller uses is a matter of speed.
-        self.places[desk].load(Ordering::Relaxed) as usize
+        self.places[thread_index].load(Ordering::Relaxed) as usize
     }
 
-    /// The channel that the caller's activation has beside the first, if it has one.
+    /// The further channel of the caller's activation, if it has one.
     #[inline(never)]
     fn of_caller(&self) -> Option<&ClientEnd> {
-        self.end(self.place(desk()))
+        self.end(self.place(thread_index()))
     }
 
     fn end(&self, place: usize) -> Option<&ClientEnd> {
         self.ends.get(place.checked_sub(2)?)?.get().map(|end| &**end)
     }
 
-    /// Gives `desk`, which contends with `other`, a channel that fewer use, if there is one.
-    /// Whether another is to be asked for.
-    fn divide(&self, plan: &mut Plan, desk: usize, other: usize) -> bool {
-        for desk in [desk, other] {
-            if self.place(desk) == 0 {
-                self.places[desk].store(1, Ordering::Relaxed);
+    /// Moves thread `thread_index`, which contends with `other`, to the channel with the fewest
+    /// users, if that helps. Returns whether another channel is to be asked for.
+    fn divide(&self, plan: &mut Plan, thread_index: usize, other: usize) -> bool {
+        for thread_index in [thread_index, other] {
+            if self.place(thread_index) == 0 {
+                self.places[thread_index].store(1, Ordering::Relaxed);
                 plan.users[0] += 1;
             }
         }
-        let from = self.place(desk) - 1;
+        let from = self.place(thread_index) - 1;
         let to = (0..plan.open).min_by_key(|&channel| plan.users[channel]).unwrap_or(from);
         if plan.users[to] + 1 < plan.users[from] {
             plan.users[from] -= 1;
             plan.users[to] += 1;
-            self.places[desk].store(to as u32 + 1, Ordering::Relaxed);
+            self.places[thread_index].store(to as u32 + 1, Ordering::Relaxed);
             return false;
         }
         let wanted = plan.users[from] > 1 && plan.open < CHANNELS && plan.asker.is_none() && !plan.ended;
         if wanted {
-            plan.asker = Some(desk);
+            plan.asker = Some(thread_index);
         }
         wanted
     }
 
-    /// The desks with a place in `channel`, 0 for the first.
+    /// The threads with a place in `channel`, 0 for the first.
     fn users(&self, channel: usize) -> impl Iterator<Item = usize> {
-        (0..DESKS).filter(move |&desk| self.place(desk) == channel + 1)
+        (0..THREAD_INDEXES).filter(move |&thread_index| self.place(thread_index) == channel + 1)
     }
 }
 
@@ -119,12 +120,12 @@ impl ClientEnd {
         }
     }
 
-    /// Whether the activation of `desk` may call over this channel though it is not known to.
-    pub(super) fn may_be_used_by(&self, desk: usize) -> bool {
-        self.further.get().is_some_and(|further| further.place(desk) == 0)
+    /// Whether thread `thread_index` may call over this channel although it has no place in any.
+    pub(super) fn may_be_used_by(&self, thread_index: usize) -> bool {
+        self.further.get().is_some_and(|further| further.place(thread_index) == 0)
     }
 
-    /// Of the first end: the others.
+    /// The further ends. Of the first end.
     pub(super) fn further_ends(&self) -> impl Iterator<Item = &Self> {
         self.further
             .get()
@@ -133,18 +134,18 @@ impl ClientEnd {
             .filter_map(|end| end.get().map(|end| &**end))
     }
 
-    /// What this binding has carried, of which this is the first end.
+    /// What this binding has carried, over all of its channels. Of the first end.
     pub(crate) fn counters_of_all(&self) -> Counters {
         self.further_ends().fold(Counted::counters(self), |sum, end| sum.plus(&Counted::counters(end)))
     }
 
-    /// Of the first end: `desk` and `other` contend for a channel.
-    pub(super) fn relieve(&self, desk: usize, other: usize) {
+    /// Threads `thread_index` and `other` contend for a channel. Of the first end.
+    pub(super) fn relieve(&self, thread_index: usize, other: usize) {
         let further = self.further.get_or_init(|| Box::new(Further::new()));
         let held = critical();
-        // Somebody else is at it.
+        // Another thread divides the channels already.
         let Ok(mut plan) = further.plan.try_lock() else { return };
-        let ask = further.divide(&mut plan, desk, other);
+        let ask = further.divide(&mut plan, thread_index, other);
         self.settle(further, &plan);
         drop(plan);
         drop(held);
@@ -154,16 +155,17 @@ impl ClientEnd {
         }
     }
 
-    /// Tells the channels who uses them.
+    /// Tells the channels which threads use them.
     fn settle(&self, further: &Further, plan: &Plan) {
         for channel in 0..plan.open {
             let end = further.end(channel + 1).unwrap_or(self);
-            end.watch.appoint(further.users(channel));
-            end.crowd.reset();
+            end.channel_owner.appoint(further.users(channel));
+            end.contention.reset();
         }
     }
 
-    /// The server has answered, with the region of a channel of this number, or with nothing.
+    /// The server has answered the question for a channel: with the region of channel `number`, or
+    /// with nothing.
     #[cold]
     pub(super) fn opened(&self, number: u8, mut files: PassedFiles) {
         let asked = self.further.get().filter(|further| {
@@ -175,7 +177,7 @@ impl ClientEnd {
             return;
         };
         if files.len() != 1 {
-            // Files have run out, there or here: the binding stays as it is.
+            // One side has no file left: the binding stays as it is.
             return;
         }
         match self.adopt(&mut files) {
@@ -194,7 +196,7 @@ impl ClientEnd {
     }
 
     fn add(&self, further: &Further, number: u8, channel: Channel) {
-        let mailbox = self.mailbox.another(number, Annexes::default());
+        let mailbox = self.mailbox.another(number, OverflowBuffers::default());
         let end = Self::beside(Some(self.own.clone()), channel, mailbox, self.meeting);
         end.quarantine.store(self.quarantine.load(Ordering::Relaxed), Ordering::Relaxed);
         let Ok(clerk) = clerk() else { return };
@@ -211,13 +213,13 @@ impl ClientEnd {
         };
         plan.keys.push(key);
         plan.open += 1;
-        if let Some(desk) = asker {
-            further.divide(&mut plan, desk, desk);
+        if let Some(thread_index) = asker {
+            further.divide(&mut plan, thread_index, thread_index);
         }
         self.settle(further, &plan);
         drop(plan);
         drop(held);
-        // SYNC with `closed` swap in `close_alone`: that one sees this end, or this sees that.
+        // SYNC with `closed` swap in `close_alone`: that one sees this end, or this one sees that.
         fence(Ordering::SeqCst);
         if self.is_closed()
             && let Some(ending) = self.ending()
@@ -232,7 +234,7 @@ impl ClientEnd {
         self.relieve(0, 1);
     }
 
-    /// Nobody wants the binding any more: gives the clerk's keys of its further channels.
+    /// Nobody wants the binding any more: returns the clerk's keys of its further channels.
     pub(crate) fn end_further(&self) -> Vec<u64> {
         let Some(further) = self.further.get() else { return Vec::new() };
         let _held = critical();
@@ -253,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn who_contends_gets_a_channel_of_its_own() {
+    fn a_contending_thread_gets_a_channel_of_its_own() {
         let further = Further::new();
         let mut plan = open(&further, 1);
         assert!(further.divide(&mut plan, 3, 5), "another is asked for");
@@ -263,7 +265,7 @@ mod tests {
         assert!(!further.divide(&mut plan, 3, 3));
         assert_eq!((further.place(3), further.place(5)), (2, 1));
         assert!(!further.divide(&mut plan, 5, 3), "both have one");
-        // A third comes, who asks for a third.
+        // A third one comes, and asks for a third channel.
         assert!(further.divide(&mut plan, 7, 5));
         plan.open = 3;
         assert!(!further.divide(&mut plan, 7, 5));
@@ -275,8 +277,8 @@ mod tests {
         let further = Further::new();
         let mut plan = open(&further, CHANNELS);
         for _ in 0..4 {
-            for desk in 0..2 * CHANNELS {
-                assert!(!further.divide(&mut plan, desk, (desk + 1) % (2 * CHANNELS)));
+            for thread_index in 0..2 * CHANNELS {
+                assert!(!further.divide(&mut plan, thread_index, (thread_index + 1) % (2 * CHANNELS)));
             }
         }
         assert!(plan.users.iter().all(|&users| users == 2), "{plan:?}");

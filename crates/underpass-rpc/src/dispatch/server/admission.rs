@@ -1,5 +1,5 @@
-//! Calls that are not begun: those of a binding that ends, and those of a user who has as many
-//! under way as he may.
+//! Decides whether a call may start. A binding that ends starts none. A user who has as many calls
+//! under way as he may has to wait.
 
 use super::{Served, ServerEnd, by};
 use crate::dispatch::incoming::Status;
@@ -7,51 +7,54 @@ use underpass_channel::{Cell, Payload};
 use underpass_seam::atomic::{Ordering, fence};
 use underpass_sync::SpinGuard;
 
-/// What the server does with calls that come. Who drains never opens again, and who is closed does
-/// nothing else any more.
+/// What the server does with calls that come. `DRAINS` never changes back to `OPEN`, and `CLOSED`
+/// never changes.
 pub(super) mod gate {
     /// It runs them.
     pub(crate) const OPEN: u32 = 0;
     /// It turns them away.
     pub(crate) const DRAINS: u32 = 1;
-    /// It leaves them where they are, until others of the same user have ended.
+    /// It leaves them where they are, until other calls of the same user have ended.
     pub(crate) const HELD: u32 = 2;
-    /// It looks at them no more.
+    /// It takes none of them.
     pub(crate) const CLOSED: u32 = 3;
 }
 
-/// Calls under way over a channel that are not counted for its user. So a call that nothing else of
-/// its client overlaps is counted by nobody.
+/// How many calls under way over a channel are not counted for its user. So if a call overlaps no
+/// other call of its channel, no shared count is written for it.
 const FREE: u32 = 1;
-/// Beside their number, once the channel is closed. So each call that ends then ends apart, as one
-/// that is counted for its user does, and nothing is asked where calls end as usual.
+/// This bit is added to their number once the channel is closed. Then each call that ends takes the
+/// cold path, as a counted call does, and the hot path needs no check of its own.
 const CLOSED: u32 = 1 << 31;
 
-// The gate changes, and is looked at, under the lock where what was begun before matters; relaxed
-// everywhere, since the lock orders it.
+// The gate changes, and is loaded, under the lock wherever it matters which calls began before.
+// Relaxed everywhere, since the lock orders it.
 impl ServerEnd {
-    /// Whether calls that have come are seen to, one way or the other.
+    /// Whether calls that have come are processed: run, or turned away.
     #[inline]
     pub(super) fn takes_calls(&self) -> bool {
         self.gate.load(Ordering::Relaxed) < gate::HELD
     }
 
-    /// Whether no call waits that is to be seen to. `false` if that can't be told now.
+    /// Whether no call waits that is to be processed. `false` if the lock is taken and this can't
+    /// be told now.
     pub(super) fn has_none(&self) -> bool {
         !self.takes_calls()
             || self.lock.try_enter().is_some_and(|_inside| !self.channel.receiving().pending())
     }
 
-    /// Whether a call may begin. Under the lock; if so, `one_more_under_way` or `began_nothing`
-    /// follows there.
+    /// Whether a call may begin. Under the lock. If it returns `true`, `one_more_under_way` or
+    /// `began_nothing` must follow there.
     #[inline]
     pub(super) fn may_begin(&self) -> bool {
-        // One load: a gate that opens between two would have a call counted that is none of those counted.
+        // One load: if the gate opened between two loads, an uncounted call would be taken for a
+        // counted one.
         let free = || self.under_way.load(Ordering::Relaxed) < FREE;
         self.gate.load(Ordering::Relaxed) == gate::OPEN && (free() || self.is_counted())
     }
 
-    /// Whether the next call may begin and is counted for nobody: without the lock, a hint.
+    /// Whether the next call may begin without being counted for the user. Without the lock, so it
+    /// is a hint.
     #[inline]
     pub(super) fn begins_freely(&self) -> bool {
         self.gate.load(Ordering::Relaxed) == gate::OPEN && self.under_way.load(Ordering::Relaxed) < FREE
@@ -67,7 +70,7 @@ impl ServerEnd {
         self.under_way.store(self.under_way.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// None has begun. Leaves the lock first.
+    /// No call has begun. Leaves the lock first.
     #[cold]
     pub(super) fn began_nothing(&self, inside: SpinGuard<'_>) {
         let counted = self.under_way.load(Ordering::Relaxed) >= FREE;
@@ -77,8 +80,8 @@ impl ServerEnd {
         }
     }
 
-    /// A call has ended. Under the lock; what is returned goes to [`call_ended`](Self::call_ended)
-    /// afterwards.
+    /// A call has ended. Under the lock. The returned value is passed to
+    /// [`call_ended`](Self::call_ended) afterwards.
     #[inline]
     pub(super) fn one_less_under_way(&self) -> u32 {
         let left = self.under_way.load(Ordering::Relaxed) - 1;
@@ -86,7 +89,7 @@ impl ServerEnd {
         left
     }
 
-    /// A call has ended, and so many are left.
+    /// A call has ended, and `left` calls are left.
     #[inline]
     pub(super) fn call_ended(&self, left: u32) {
         if left >= FREE {
@@ -94,7 +97,7 @@ impl ServerEnd {
         }
     }
 
-    /// It was counted for its user, or the channel is closed.
+    /// The call was counted for its user, or the channel is closed.
     #[cold]
     fn call_ended_apart(&self, left: u32) {
         if left & !CLOSED >= FREE {
@@ -105,8 +108,8 @@ impl ServerEnd {
         }
     }
 
-    /// The gate is closed, and the lock has been free since: no call begins any more. Says whether
-    /// none is under way; if not, the last one says so when it ends.
+    /// The gate is closed, and this takes the lock after that: no call begins any more. Returns
+    /// whether no call is under way; if one is, the last to end reports it.
     pub(super) fn no_more_begin(&self) -> bool {
         let _inside = self.lock.enter();
         let left = self.under_way.load(Ordering::Relaxed);
@@ -114,7 +117,7 @@ impl ServerEnd {
         left == 0
     }
 
-    /// A call that had come ends without a reply, as the client broke the rules.
+    /// A call that had come ends without a reply, as the client broke the protocol.
     #[cold]
     pub(super) fn ends_unanswered(&self, slot: &Served) {
         let inside = self.lock.enter();
@@ -124,12 +127,13 @@ impl ServerEnd {
         self.call_ended(left);
     }
 
-    /// No call may begin, and one has come, or may have; says whether something was done about it.
+    /// No call may begin, and one has come, or may have. Returns whether something was done about
+    /// it.
     #[cold]
     pub(super) fn does_not_begin(&self) -> bool {
         match self.gate.load(Ordering::Relaxed) {
             gate::OPEN => {
-                // It had too many. What else has come since does no harm.
+                // The user has too many under way. It does no harm if calls have come since.
                 self.seat.account().hold(self.own.clone(), || self.pass(gate::OPEN, gate::HELD));
                 false
             }
@@ -139,15 +143,17 @@ impl ServerEnd {
     }
 
     fn pass(&self, from: u32, to: u32) {
-        // One that is further on stays there.
+        // If the gate has moved further, it stays there.
         let _ = self.gate.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Holds calls back if too many of its user's block, else lets them go. Others may do so at the
-    /// same time, and the user's account may change.
+    /// Holds calls back if too many of the user's calls block; else lets them go. Other threads may
+    /// do so at the same time, and the user's account may change meanwhile.
     ///
-    /// This moves the gate and then looks at the account again; whoever changes the account does so
-    /// before this. So the last move is the one that the account says.
+    /// 1. This function moves the gate, and then loads the account again.
+    /// 2. A thread that changes the account does so before it calls this function.
+    ///
+    /// So the last move of the gate agrees with the account.
     pub(crate) fn follow(&self) {
         loop {
             let shut = self.seat.account().is_shut();
@@ -155,8 +161,8 @@ impl ServerEnd {
                 true => self.pass(gate::OPEN, gate::HELD),
                 false => self.pass(gate::HELD, gate::OPEN),
             }
-            // SYNC with `shut` swap in `set_blocked`: the account's change, or our move, is seen by
-            // the other.
+            // SYNC with `shut` swap in `set_blocked`: either this load sees the account's change,
+            // or that thread sees our move.
             fence(Ordering::SeqCst);
             if self.seat.account().is_shut() == shut {
                 return;
@@ -164,19 +170,19 @@ impl ServerEnd {
         }
     }
 
-    /// Its user has fewer calls under way than he may, or fewer of them block.
+    /// The user has fewer calls under way than he may, or fewer of them block.
     pub(crate) fn let_go(&self) {
         self.follow();
         self.heard();
     }
 
-    /// From now on calls that come are turned away; those under way go on.
+    /// From now on calls that come are turned away. Those under way go on.
     pub(crate) fn drain(&self) {
         let inside = self.lock.enter();
         let further = |now| (now != gate::CLOSED).then_some(gate::DRAINS);
         let _ = self.gate.fetch_update(Ordering::Relaxed, Ordering::Relaxed, further);
         drop(inside);
-        // Some may have waited.
+        // Some calls may have been held back.
         self.heard();
     }
 
@@ -186,7 +192,7 @@ impl ServerEnd {
         self.under_way.load(Ordering::Relaxed) & !CLOSED
     }
 
-    /// Answers the next call, if one has come, without having begun it.
+    /// Turns the next call away, if one has come.
     fn turn_one_away(&self) -> bool {
         let inside = self.lock.enter();
         let number = match self.channel.take(&mut Payload::new()) {
@@ -200,9 +206,9 @@ impl ServerEnd {
             self.violated();
             return false;
         };
-        let bell = self.post(&Cell::new(number, Status::Closed as u16));
+        let doorbell = self.post(&Cell::new(number, Status::Closed as u16));
         drop(inside);
-        self.posted(bell);
+        self.posted(doorbell);
         true
     }
 }

@@ -1,29 +1,29 @@
-//! A task's place in a queue.
+//! One wake-up of a task that waits in a queue.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use underpass_threads::critical;
 
-/// What one task waits for that another calls, once.
+/// Wakes one task, once.
 #[derive(Debug)]
-pub(crate) struct Summons {
-    /// The task's, until it is called.
+pub(crate) struct TaskWakeup {
+    /// The task's waker, until it is woken.
     waker: Mutex<Option<Waker>>,
 }
 
-impl Summons {
-    /// It has not been called yet.
+impl TaskWakeup {
+    /// The task has not been woken yet.
     pub(crate) fn new(waker: Waker) -> Self {
         Self { waker: Mutex::new(Some(waker)) }
     }
 
-    /// Whoever holds it keeps its processor, and does nothing else.
+    /// The holder of this lock keeps its processor, and does nothing else meanwhile.
     fn waker(&self) -> MutexGuard<'_, Option<Waker>> {
         self.waker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has `waker` woken by the call from now on; `false` if that has come.
+    /// Replaces the waker that is to be woken. Returns `false` if the wake-up has happened already.
     pub(crate) fn waits(&self, waker: &Waker) -> bool {
         let mut waker = Some(waker.clone());
         let held = critical();
@@ -37,7 +37,7 @@ impl Summons {
         waits
     }
 
-    /// Calls the task.
+    /// Wakes the task.
     pub(crate) fn call(&self) {
         let held = critical();
         let waker = self.waker().take();
@@ -48,11 +48,11 @@ impl Summons {
     }
 }
 
-/// Wakes a task, outside all locks.
+/// Wakes a task. The caller holds no lock.
 #[cold]
 pub(crate) fn wake_task(waker: Waker) {
-    // What an executor does there is its own affair: the clerk, and who polls for others, goes on
-    // in any case.
+    // A panic in the executor's waker stops here: the clerk, or the thread that polls for others,
+    // must go on.
     let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }
 
@@ -74,17 +74,17 @@ mod tests {
     #[test]
     fn the_last_waker_is_woken_once() {
         let [first, last] = [0, 0].map(|n| Arc::new(Count(AtomicU32::new(n))));
-        let summons = Summons::new(first.clone().into());
-        assert!(summons.waits(&last.clone().into()));
-        summons.call();
-        assert!(!summons.waits(&first.clone().into()));
-        summons.call();
+        let wakeup = TaskWakeup::new(first.clone().into());
+        assert!(wakeup.waits(&last.clone().into()));
+        wakeup.call();
+        assert!(!wakeup.waits(&first.clone().into()));
+        wakeup.call();
         assert_eq!([&first, &last].map(|count| count.0.load(Ordering::Relaxed)), [0, 1]);
         assert_eq!([first, last].map(|count| Arc::strong_count(&count)), [1, 1], "no waker is left");
     }
 
     #[test]
-    fn a_waker_that_panics_is_its_own_affair() {
+    fn a_panic_of_a_waker_goes_no_further() {
         struct Rude;
         impl Wake for Rude {
             fn wake(self: Arc<Self>) {

@@ -1,14 +1,14 @@
-//! Which annexes an end has, one for each slot at the most: the client makes them and the server
-//! maps them, both keep them.
+//! The overflow buffers of one end: memory for values that are too large for an A-stack, at most
+//! one for each slot. The client makes them, the server maps them, and both keep them.
 //!
-//! The client numbers those of a slot as it makes them. A server that has mapped one says its
-//! number in the slot's kept word, before the reply of the call that brought it; so between two
-//! calls over a slot both know which annex is its. All of this is on the way of large arguments and
-//! results alone.
+//! The client numbers the buffers of a slot as it makes them. When a server has mapped one, it
+//! writes its number into the slot's word, before it replies to the call that brought the buffer.
+//! So between two calls over a slot both sides know which buffer it has. Only large arguments and
+//! results come here.
 //!
-//! A client that drops an annex between two calls clears the kept word; the server sees that before
-//! it uses the annex again, or when it counts. Nobody gives pages back in place: the peer could
-//! hold the file's lock for ever (decision 0056).
+//! A client that drops a buffer between two calls clears the word. The server sees that before it
+//! uses the buffer again, or when it counts. Neither side frees pages in place: the peer could hold
+//! the file's lock for ever (decision 0056).
 
 use crate::binding::room::Room;
 use crate::payload::file_thread;
@@ -21,31 +21,31 @@ use underpass_channel::{Channel, OverflowBuffer};
 use underpass_threads::critical;
 use underpass_wire::DecodeError;
 
-/// The number of no annex.
+/// The number that stands for "no buffer".
 const NONE: u16 = 0;
 
-/// An annex, and its bytes of the budget.
+/// A mapped overflow buffer, and its bytes of the budget.
 #[derive(Debug)]
-pub(crate) struct Kept {
-    /// There until it is dropped.
+pub(crate) struct MappedOverflow {
+    /// `Some` until it is dropped.
     held: Option<(OverflowBuffer, Room)>,
     /// The peer's user.
     user: u32,
-    /// Of the server: there is no room for it any more, or another is in its place, and it goes
-    /// when its call has been read.
+    /// At the server: the buffer goes when its call has been read, because there is no room for it
+    /// any more, or another has replaced it.
     last_time: AtomicBool,
 }
 
-impl Kept {
-    fn new(annex: OverflowBuffer, room: Room, user: u32) -> Self {
-        Self { held: Some((annex, room)), user, last_time: AtomicBool::new(false) }
+impl MappedOverflow {
+    fn new(overflow: OverflowBuffer, room: Room, user: u32) -> Self {
+        Self { held: Some((overflow, room)), user, last_time: AtomicBool::new(false) }
     }
 
     fn held(&self) -> &(OverflowBuffer, Room) {
         self.held.as_ref().expect("it is there until it is dropped")
     }
 
-    fn annex(&self) -> &OverflowBuffer {
+    fn overflow(&self) -> &OverflowBuffer {
         &self.held().0
     }
 
@@ -53,91 +53,92 @@ impl Kept {
         &self.held().1
     }
 
-    /// Of the server: nobody has use for it once it has been read here.
+    /// At the server: the buffer is not needed once it has been read here.
     fn goes_when_read(&self) {
-        // Relaxed: for who drops the last share.
+        // Relaxed: read by the thread that drops the last share.
         self.last_time.store(true, Ordering::Relaxed);
     }
 
-    /// Of the server: counts the pages that are there, between two calls.
+    /// At the server: counts the pages that are there, between two calls.
     fn count(&self) {
-        let resident = self.annex().resident().unwrap_or(self.annex().room());
+        let resident = self.overflow().resident().unwrap_or(self.overflow().room());
         let counted = resident.max(*OVERFLOW_SIZES.start());
         self.room().set(counted as u64);
     }
 
-    /// Of the server: counts all of it, for a call that may touch all of it; `false` if there is no
-    /// room.
+    /// At the server: counts the whole buffer, for a call that may touch all of it. Returns `false`
+    /// if there is no room.
     fn count_all(&self) -> bool {
-        self.room().set(self.annex().room() as u64)
+        self.room().set(self.overflow().room() as u64)
     }
 }
 
-impl Drop for Kept {
+impl Drop for MappedOverflow {
     fn drop(&mut self) {
-        // Relaxed: who has the last share of it was told by who set it.
+        // Relaxed: the thread that drops the last share has synchronized, through the reference
+        // count, with the thread that set it.
         if self.last_time.load(Ordering::Relaxed)
-            && let Some((annex, room)) = self.held.take()
+            && let Some((overflow, room)) = self.held.take()
         {
-            // Pages that the reading has taken would be this domain's for as long as the client
-            // likes. The client can hold the lock that this takes: the annex counts until it is
-            // done.
+            // The reading may have made pages resident. They would count for this domain for as
+            // long as the client likes, so they are freed. The client can hold the lock that this
+            // takes, so another thread does it. The buffer counts until it is done.
             file_thread::run(self.user, move || {
-                annex.give_back();
+                overflow.give_back();
                 drop(room);
             });
         }
     }
 }
 
-impl AsRef<OverflowBuffer> for Kept {
+impl AsRef<OverflowBuffer> for MappedOverflow {
     fn as_ref(&self) -> &OverflowBuffer {
-        self.annex()
+        self.overflow()
     }
 }
 
-/// One with its number.
+/// A buffer with its number.
 #[derive(Clone, Debug)]
 pub(crate) struct Numbered {
-    pub(crate) kept: Arc<Kept>,
+    pub(crate) mapped: Arc<MappedOverflow>,
     pub(crate) number: u16,
 }
 
-/// What an end knows of one slot.
+/// What an end knows of the buffers of one slot.
 #[derive(Debug, Default)]
 struct Place {
     /// The one that both sides have.
     common: Option<Numbered>,
-    /// Of the client: one that it has made, of which it doesn't know whether the server has it.
+    /// At the client: one that it has made, while it doesn't know whether the server has it.
     offered: Option<Numbered>,
-    /// It went out with arguments: a server that didn't map it then never will.
+    /// `offered` went out with arguments. If the server didn't map it then, it never will.
     with_arguments: bool,
     /// The server has no room for it.
     refused: bool,
     /// The number of the last one made.
     last: u16,
-    /// It was used since it was looked at; of the client, and there is one.
+    /// A buffer was used since the last sweep.
     used: bool,
     filled: bool,
 }
 
 impl Place {
-    /// The server says that it has this.
+    /// Takes note of the number that the server has written.
     fn learn(&mut self, number: u16) {
         if self.offered.as_ref().is_some_and(|offered| offered.number == number) {
             self.common = self.offered.take();
         }
     }
 
-    /// Of the server: lets go of the one that its client has dropped, which the slot's word says.
+    /// At the server: releases the buffer if the slot's word says that the client has dropped it.
     fn is_dropped(&mut self, channel: &Channel, slot: u16) {
         if self.common.as_ref().is_some_and(|common| common.number != channel.mapped_overflow(slot)) {
             self.common = None;
         }
     }
 
-    /// Of the client: lets go of those that the server has, or has refused. An annex that was
-    /// offered for results stays: the server may use it yet.
+    /// At the client: releases the buffers that the server has, or has refused. A buffer that was
+    /// offered for results stays, as the server may still use it.
     fn drop_unused(&mut self, channel: &Channel, slot: u16) {
         self.learn(channel.mapped_overflow(slot));
         if self.common.take().is_some() {
@@ -153,28 +154,28 @@ impl Place {
         self.common.as_ref().filter(|common| common.number == number)
     }
 
-    fn use_now(&mut self, annex: &Numbered) -> Numbered {
+    fn use_now(&mut self, overflow: &Numbered) -> Numbered {
         (self.used, self.filled) = (true, true);
-        annex.clone()
+        overflow.clone()
     }
 }
 
-/// Those of an end.
-pub(crate) struct Annexes {
-    /// It is the server's.
+/// The overflow buffers of one end.
+pub(crate) struct OverflowBuffers {
+    /// This is the server's end.
     maps: bool,
-    /// Bytes that they take, of `most`: of the client's user, at the server; of this channel, at
-    /// the client.
+    /// The bytes that all buffers of this budget take, at most `most`. At the server the budget is
+    /// that of the client's user, at the client that of this channel.
     budget: Arc<AtomicU64>,
     most: u64,
     /// The client's user, at the server.
     user: u32,
     places: OnceLock<Box<[Mutex<Place>]>>,
-    /// Somebody will look for such as nobody uses.
+    /// A timer is set for the next sweep or count.
     watched: AtomicBool,
 }
 
-impl Default for Annexes {
+impl Default for OverflowBuffers {
     /// Those of a client.
     fn default() -> Self {
         Self {
@@ -188,13 +189,13 @@ impl Default for Annexes {
     }
 }
 
-impl Annexes {
-    /// Those of a server for a client of `user`, who may have so many bytes of them.
+impl OverflowBuffers {
+    /// Those of a server for a client of `user`, who may have `most` bytes of them.
     pub(crate) fn of_server(user: u32, budget: Arc<AtomicU64>, most: u64) -> Self {
         Self { maps: true, budget, most, user, ..Self::default() }
     }
 
-    /// Whether it is the server's end that has them.
+    /// Whether this is the server's end.
     pub(crate) fn maps(&self) -> bool {
         self.maps
     }
@@ -203,15 +204,15 @@ impl Annexes {
         self.places.get_or_init(|| (0..SLOTS).map(|_| Mutex::default()).collect())
     }
 
-    /// Does something with what is known of `slot`. Whoever does keeps its processor, since the
-    /// clerk may wait for it.
+    /// Runs `act` with what is known of `slot`. The thread keeps its processor meanwhile, since the
+    /// clerk may wait for this lock.
     fn at<R>(&self, slot: u16, act: impl FnOnce(&mut Place) -> R) -> R {
         let _held = critical();
         act(&mut lock(&self.places()[usize::from(slot)]))
     }
 
-    /// The annex of `slot` in which the bytes of a message lie that has come.
-    pub(crate) fn named(&self, channel: &Channel, slot: u16) -> Option<Arc<Kept>> {
+    /// The buffer of `slot` that holds the bytes of a message that has come.
+    pub(crate) fn named(&self, channel: &Channel, slot: u16) -> Option<Arc<MappedOverflow>> {
         self.at(slot, |place| {
             let common = if self.maps {
                 self.for_call(place, channel, slot)
@@ -220,25 +221,25 @@ impl Annexes {
                 place.learn(number);
                 place.common(number).cloned()
             };
-            common.map(|common| place.use_now(&common).kept)
+            common.map(|common| place.use_now(&common).mapped)
         })
     }
 
-    /// Of the server: the one of a slot over which a call has come. Where there is no room for all
-    /// of it any more this is the last time, of which its client is told.
+    /// At the server: the buffer of a slot over which a call has come. If there is no room any more
+    /// for all of it, this is its last use, and the client is told.
     fn for_call(&self, place: &mut Place, channel: &Channel, slot: u16) -> Option<Numbered> {
         place.is_dropped(channel, slot);
         let common = place.common.clone()?;
-        if !common.kept.count_all() {
-            common.kept.goes_when_read();
+        if !common.mapped.count_all() {
+            common.mapped.goes_when_read();
             place.common = None;
             channel.set_mapped_overflow(slot, NONE);
         }
         Some(common)
     }
 
-    /// Of the client: one of `slot` for arguments of `size` bytes, and its file if it is to go
-    /// along, since the server doesn't have it; nothing if they are to go in a file of their own.
+    /// At the client: a buffer of `slot` for arguments of `size` bytes. Its file comes along if the
+    /// server doesn't have it. Nothing if the arguments are to go in a file of their own.
     pub(crate) fn for_arguments(
         &self,
         channel: &Channel,
@@ -249,7 +250,7 @@ impl Annexes {
         self.at(slot, |place| {
             place.learn(number);
             if let Some(common) =
-                place.common(number).filter(|common| common.kept.annex().room() >= size).cloned()
+                place.common(number).filter(|common| common.mapped.overflow().room() >= size).cloned()
             {
                 return Some((place.use_now(&common), None));
             }
@@ -265,8 +266,9 @@ impl Annexes {
         })
     }
 
-    /// Of the client: one of `slot` for results of `size` bytes, such as have just come in a file
-    /// of their own, with its file to pass.
+    /// At the client: a buffer of `slot` for results of `size` bytes, with its file to pass. Called
+    /// when such results have come in a file of their own. Nothing if there is a suitable one
+    /// already.
     pub(crate) fn for_results(
         &self,
         channel: &Channel,
@@ -276,9 +278,9 @@ impl Annexes {
         let number = channel.mapped_overflow(slot);
         self.at(slot, |place| {
             place.learn(number);
-            // One at a time: the server may take it whenever it has results for it.
+            // One at a time: the server may use the offered one whenever it has results for it.
             if place.offered.is_some()
-                || place.common(number).is_some_and(|annex| annex.kept.annex().room() >= size)
+                || place.common(number).is_some_and(|overflow| overflow.mapped.overflow().room() >= size)
             {
                 return None;
             }
@@ -288,54 +290,57 @@ impl Annexes {
         })
     }
 
-    /// Makes one and offers it in place of what was offered before.
+    /// Makes a buffer and offers it, in place of what was offered before.
     fn make(&self, place: &mut Place, size: usize) -> Option<(Numbered, OwnedFd)> {
         place.offered = None;
-        // Without memory or files for it there is a way of which the caller is told.
-        let (annex, file) = OverflowBuffer::create(size).ok()??;
-        let room = Room::take(&self.budget, annex.room() as u64, self.most)?;
+        // If there is no memory or file for it, the value goes another way, and an error there
+        // reaches the caller.
+        let (overflow, file) = OverflowBuffer::create(size).ok()??;
+        let room = Room::take(&self.budget, overflow.room() as u64, self.most)?;
         place.last = place.last.checked_add(1).unwrap_or(1);
-        let made = Numbered { kept: Arc::new(Kept::new(annex, room, self.user)), number: place.last };
+        let made =
+            Numbered { mapped: Arc::new(MappedOverflow::new(overflow, room, self.user)), number: place.last };
         place.offered = Some(made.clone());
         Some((made, file))
     }
 
-    /// Of the server: the one in `file`, which came with a call over `slot`; nothing if its user
-    /// may have no more.
+    /// At the server: maps the buffer in `file`, which came with a call over `slot`. Nothing if the
+    /// user may have no more.
     ///
     /// # Errors
-    /// No honest client makes such.
+    /// No honest client makes such a file.
     pub(crate) fn map(
         &self,
         channel: &Channel,
         slot: u16,
         number: u16,
         file: &OwnedFd,
-    ) -> Result<Option<Arc<Kept>>, DecodeError> {
+    ) -> Result<Option<Arc<MappedOverflow>>, DecodeError> {
         let room = OverflowBuffer::room_in(file.as_fd()).map_err(|_| DecodeError::Truncated)?;
         let Some(taken) = Room::take(&self.budget, room as u64, self.most) else { return Ok(None) };
-        let annex = match OverflowBuffer::adopt(file.as_fd(), room) {
-            Ok(annex) => annex,
+        let overflow = match OverflowBuffer::adopt(file.as_fd(), room) {
+            Ok(overflow) => overflow,
             Err(e) if e.kind() == std::io::ErrorKind::InvalidData => return Err(DecodeError::Truncated),
-            // No memory to map it: the bytes can be read from it all the same.
+            // There is no memory to map it. The bytes can still be read from the file.
             Err(_) => return Ok(None),
         };
-        let kept = Arc::new(Kept::new(annex, taken, self.user));
+        let mapped = Arc::new(MappedOverflow::new(overflow, taken, self.user));
         let before = self.at(slot, |place| {
             (place.used, place.filled) = (true, true);
-            place.common.replace(Numbered { kept: kept.clone(), number })
+            place.common.replace(Numbered { mapped: mapped.clone(), number })
         });
-        // Its client has read what it had for it: this call came after. Else a client could have
-        // any number of files filled by being read here, and keep them.
+        // The client has read all results in the earlier buffer, as this call came after them. The
+        // earlier one is released: else a client could have any number of files filled by being
+        // read here, and keep them.
         if let Some(before) = before {
-            before.kept.goes_when_read();
+            before.mapped.goes_when_read();
         }
         channel.set_mapped_overflow(slot, number);
-        Ok(Some(kept))
+        Ok(Some(mapped))
     }
 
-    /// Of the server: the one of `slot` for results of `size` bytes, which it has, or was
-    /// `offered`.
+    /// At the server: a buffer of `slot` for results of `size` bytes. It is the one that the server
+    /// has, or one that was `offered`.
     pub(crate) fn for_reply(
         &self,
         channel: &Channel,
@@ -345,34 +350,34 @@ impl Annexes {
     ) -> Option<Numbered> {
         let common = self.at(slot, |place| {
             place.is_dropped(channel, slot);
-            let common = place.common.clone().filter(|common| common.kept.annex().room() >= size)?;
-            common.kept.count_all().then(|| place.use_now(&common))
+            let common = place.common.clone().filter(|common| common.mapped.overflow().room() >= size)?;
+            common.mapped.count_all().then(|| place.use_now(&common))
         });
         if common.is_some() {
             return common;
         }
         let (number, file) = offered()?;
-        // One that no honest client makes is as good as none.
-        let kept = self.map(channel, slot, number, &file).ok()??;
-        (kept.annex().room() >= size).then_some(Numbered { kept, number })
+        // A file that no honest client makes is treated as none.
+        let mapped = self.map(channel, slot, number, &file).ok()??;
+        (mapped.overflow().room() >= size).then_some(Numbered { mapped, number })
     }
 
-    /// Whether somebody is to look after them from now on, who was not before.
+    /// Returns `true` if no timer was set: then the caller sets one.
     pub(crate) fn begin_watch(&self) -> bool {
-        // Relaxed: who begins is the caller itself, or the clerk.
+        // Relaxed: the caller itself sets the timer, or the clerk does.
         !self.watched.swap(true, Ordering::Relaxed)
     }
 
-    /// Of the client: drops those that were not used since this was last asked, and whose slots are
-    /// free; says whether others are left.
+    /// At the client: drops the buffers that were not used since the last sweep, and whose slots
+    /// are free. Returns whether others are left.
     pub(crate) fn sweep(&self, channel: &Channel, is_free: impl Fn(u16) -> bool) -> bool {
         self.watched.store(false, Ordering::Relaxed);
         let mut more = false;
         for slot in 0..SLOTS as u16 {
             more |= self.at(slot, |place| {
                 place.refused = false;
-                // A call over the slot from now on waits for this place before it looks for an
-                // annex.
+                // A call that begins over the slot from now on waits for this lock before it looks
+                // for a buffer.
                 if place.filled && !std::mem::take(&mut place.used) && is_free(slot) {
                     place.drop_unused(channel, slot);
                 }
@@ -382,18 +387,19 @@ impl Annexes {
         more
     }
 
-    /// Of the server: of those that no call has used since this was last asked, and whose slots are
-    /// free, lets go of the ones that the client has dropped. Of the others it counts the pages
-    /// that are there for their user, instead of all that could be. Says whether any are left.
+    /// At the server: looks at the buffers that no call has used since the last count, and whose
+    /// slots are free. Releases those that the client has dropped. Of the others only the resident
+    /// pages are counted for the user from now on, instead of the whole buffer. Returns whether any
+    /// buffers are left.
     pub(crate) fn count(&self, channel: &Channel, is_free: impl Fn(u16) -> bool) -> bool {
         self.watched.store(false, Ordering::Relaxed);
         let mut more = false;
         for slot in 0..SLOTS as u16 {
             more |= self.at(slot, |place| {
-                // A call that begins from now on waits for this place, and counts all.
+                // A call that begins from now on waits for this lock, and counts the whole buffer.
                 if place.common.is_some() && !std::mem::take(&mut place.used) && is_free(slot) {
                     place.is_dropped(channel, slot);
-                    place.common.iter().for_each(|common| common.kept.count());
+                    place.common.iter().for_each(|common| common.mapped.count());
                 }
                 place.common.is_some()
             });
@@ -401,14 +407,14 @@ impl Annexes {
         more
     }
 
-    /// Lets go of that of `slot`.
+    /// Releases the buffers of `slot`.
     pub(crate) fn forget(&self, slot: u16) {
         if self.places.get().is_some() {
             drop(self.at(slot, std::mem::take));
         }
     }
 
-    /// Lets go of all; those in use live as long as that.
+    /// Releases all buffers. Those in use live until they are not.
     pub(crate) fn forget_all(&self) {
         (0..SLOTS as u16).for_each(|slot| self.forget(slot));
     }
@@ -418,9 +424,9 @@ fn lock(place: &Mutex<Place>) -> MutexGuard<'_, Place> {
     place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl fmt::Debug for Annexes {
+impl fmt::Debug for OverflowBuffers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Annexes").field("bytes", &self.budget).finish_non_exhaustive()
+        f.debug_struct("OverflowBuffers").field("bytes", &self.budget).finish_non_exhaustive()
     }
 }
 
@@ -430,16 +436,16 @@ mod tests {
     use std::sync::mpsc::channel;
 
     #[test]
-    fn an_annex_counts_until_its_pages_were_given_back() {
+    fn an_overflow_buffer_counts_until_its_pages_were_given_back() {
         const USER: u32 = 4_000_000_001;
-        // The user's closer hangs, as over a lock that a peer holds.
+        // The user's closer hangs, as if over a lock that a peer holds.
         let (free, locked) = channel::<()>();
         file_thread::run(USER, move || _ = locked.recv());
-        let (annex, _file) = OverflowBuffer::create(1).unwrap().unwrap();
-        let (budget, bytes) = (Arc::default(), annex.room() as u64);
-        let kept = Kept::new(annex, Room::take(&budget, bytes, bytes).unwrap(), USER);
-        kept.goes_when_read();
-        drop(kept);
+        let (overflow, _file) = OverflowBuffer::create(1).unwrap().unwrap();
+        let (budget, bytes) = (Arc::default(), overflow.room() as u64);
+        let mapped = MappedOverflow::new(overflow, Room::take(&budget, bytes, bytes).unwrap(), USER);
+        mapped.goes_when_read();
+        drop(mapped);
         assert!(Room::take(&budget, bytes, bytes).is_none(), "its mapping is there still");
         drop(free);
         while Room::take(&budget, bytes, bytes).is_none() {

@@ -1,24 +1,25 @@
-//! What a client does beside its large calls: it gives memory back that nobody uses.
+//! Frees the pages of overflow buffers that the client no longer uses.
 
 use super::ClientEnd;
 use crate::control::alarm;
 use std::time::Duration;
 use underpass_os::clock;
 
-/// How long an annex keeps the pages that nobody uses, at the least; twice as long at the most.
+/// How long an overflow buffer keeps pages that nobody uses: at least so long, and at most twice as
+/// long.
 const IDLE: Duration = Duration::from_secs(1);
 
 impl ClientEnd {
-    /// A call has gone out whose arguments lie in no cell and no A-stack.
+    /// A call was sent whose arguments lie in neither cell nor A-stack.
     #[cold]
     pub(super) fn was_large(&self) {
         self.kernel.entered(self.mailbox.entries());
-        self.watch_annexes();
+        self.watch_overflow_buffers();
     }
 
-    /// Has the clerk look after the annexes' pages, if it doesn't yet.
-    pub(crate) fn watch_annexes(&self) {
-        if self.mailbox.annexes().begin_watch() {
+    /// Sets a timer for the next sweep of the overflow buffers, unless one is set.
+    pub(crate) fn watch_overflow_buffers(&self) {
+        if self.mailbox.overflow_buffers().begin_watch() {
             let own = self.own.clone();
             alarm::set(clock::deadline_ns(IDLE), move || {
                 if let Some(end) = own.upgrade() {
@@ -28,7 +29,7 @@ impl ClientEnd {
         }
     }
 
-    /// Of the first end: all channels' annexes, at once.
+    /// Sweeps the overflow buffers of all channels at once. Of the first end.
     #[cfg(fuzzing)]
     pub(crate) fn sweep_all(&self) {
         self.sweep();
@@ -40,8 +41,8 @@ impl ClientEnd {
             let _inside = self.lock();
             self.slots.is_free(slot)
         };
-        if self.mailbox.annexes().sweep(&self.channel, free) {
-            self.watch_annexes();
+        if self.mailbox.overflow_buffers().sweep(&self.channel, free) {
+            self.watch_overflow_buffers();
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Callers that wait for a slot, first come, first served, of those for whom there is one.
+//! The queue of callers that wait for a free slot: first come, first served, among those that may
+//! lease it.
 
-use crate::call::summons::Summons;
+use crate::call::task_wakeup::TaskWakeup;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
@@ -8,33 +9,34 @@ use underpass_processor::Line;
 use underpass_seam::atomic::{AtomicU32, Ordering};
 use underpass_threads::{Latch, Woken, wait_on};
 
-/// Waiters for what others give back.
+/// Callers that wait until a slot is given back.
 ///
-/// No give-back is missed: a waiter enters (`waiting`) before it tries, under the lock of the
-/// slots; who gives back does so under that lock before it looks at `waiting`. So either the try
-/// finds the thing, or the look finds the waiter.
+/// No give-back is missed. A waiter increments `waiting` before it tries to lease under the lock of
+/// the slots. A caller that gives a slot back does so under that lock before it loads `waiting`. So
+/// either the waiter's try finds the slot, or the giver's load finds the waiter.
 ///
-/// Some want a slot only while fewer than so many are leased. Who gives back passes over those for
-/// whom too many still are: it looks at the number after it has given back, so if it finds too
-/// many, somebody has leased since, who will give back in turn.
+/// Some callers want a slot only while fewer than `most` are leased. A giver passes over those for
+/// whom still too many are leased. It loads the number of leased slots after it has given its own
+/// back. So if it finds too many, another caller has leased since, and that caller will give back
+/// in turn.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
+pub(crate) struct SlotQueue {
     waiting: AtomicU32,
     latches: Mutex<VecDeque<Waiter>>,
 }
 
-/// Who waits, and how many leased slots are too many for it.
+/// A caller that waits, and the number of leased slots that is too many for it.
 #[derive(Debug)]
 struct Waiter {
     who: Who,
     most: u32,
 }
 
-/// A thread or a task that waits, to be called once.
+/// A thread or a task that waits, to be woken once.
 #[derive(Clone, Debug)]
 pub(crate) enum Who {
     Thread(Arc<Latch>),
-    Task(Arc<Summons>),
+    Task(Arc<TaskWakeup>),
 }
 
 impl Who {
@@ -49,15 +51,15 @@ impl Who {
     pub(crate) fn call(&self) {
         match self {
             Self::Thread(latch) => latch.open(),
-            Self::Task(summons) => summons.call(),
+            Self::Task(wakeup) => wakeup.call(),
         }
     }
 }
 
-impl Queue {
-    /// Tries until `attempt` gives something; or says why not, if `deadline` passes first or the
-    /// caller's calls are to end. Polls `line` meanwhile. It wants a slot while fewer than `most`
-    /// are leased, which `leased` tells.
+impl SlotQueue {
+    /// Calls `attempt` until it gives something, and sleeps in between. Fails if `deadline` passes
+    /// first, or if the caller's calls are to end. Polls `line` while it waits. The caller wants a
+    /// slot while fewer than `most` are leased, which `leased` tells.
     pub(crate) fn wait<T>(
         &self,
         deadline: Option<u64>,
@@ -84,17 +86,18 @@ impl Queue {
         }
     }
 
-    /// A task waits, before all others if it has been called once and found nothing. It attempts
-    /// now, and whenever it is woken. `most` as for [`wait`](Self::wait).
-    pub(crate) fn enter_task(&self, first: bool, most: u32, waker: &Waker) -> Arc<Summons> {
-        let summons = Arc::new(Summons::new(waker.clone()));
-        self.enter(first, Waiter { who: Who::Task(summons.clone()), most });
-        summons
+    /// A task enters the queue. It tries to lease after this, and whenever it is woken. If it was
+    /// woken once and found nothing, it is `first`: it goes before all others. `most` as for
+    /// [`wait`](Self::wait).
+    pub(crate) fn enter_task(&self, first: bool, most: u32, waker: &Waker) -> Arc<TaskWakeup> {
+        let wakeup = Arc::new(TaskWakeup::new(waker.clone()));
+        self.enter(first, Waiter { who: Who::Task(wakeup.clone()), most });
+        wakeup
     }
 
-    /// It waits no more.
-    pub(crate) fn leave_task(&self, summons: Arc<Summons>, leased: impl Fn() -> u32) {
-        self.leave(&Who::Task(summons), leased);
+    /// The task waits no more.
+    pub(crate) fn leave_task(&self, wakeup: Arc<TaskWakeup>, leased: impl Fn() -> u32) {
+        self.leave(&Who::Task(wakeup), leased);
     }
 
     fn enter(&self, first: bool, waiter: Waiter) {
@@ -107,8 +110,8 @@ impl Queue {
         self.waiting.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// A waiter goes without having been called; if it was called all the same, the call is passed
-    /// on.
+    /// A waiter leaves without having been woken. If it was woken all the same, the next waiter is
+    /// woken instead.
     fn leave(&self, who: &Who, leased: impl Fn() -> u32) {
         let mut latches = self.latches.lock().unwrap_or_else(PoisonError::into_inner);
         match latches.iter().position(|waiter| waiter.who.is(who)) {
@@ -123,8 +126,8 @@ impl Queue {
         }
     }
 
-    /// Something was given back, so that now so many are leased: calls the first waiter that this
-    /// is for.
+    /// A slot was given back, so that now `leased` are leased: wakes the first waiter that may
+    /// lease it.
     #[inline]
     pub(crate) fn next(&self, leased: impl Fn() -> u32) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
@@ -145,7 +148,7 @@ impl Queue {
         }
     }
 
-    /// Takes every waiter out. The caller of this calls them.
+    /// Takes every waiter out. The caller of this wakes them.
     pub(crate) fn take_all(&self) -> Vec<Who> {
         let mut latches = self.latches.lock().unwrap_or_else(PoisonError::into_inner);
         let waiters = std::mem::take(&mut *latches);

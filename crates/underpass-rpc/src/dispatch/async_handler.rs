@@ -1,10 +1,10 @@
-//! Calls whose handlers are futures: they run on an executor that the user gives, and the reply is
+//! Calls whose handlers are futures. They run on an executor that the user gives, and the reply is
 //! posted when they end.
 //!
-//! A call that was handed over has one [`Later`], which goes with its handler wherever the executor
-//! takes that: it answers when the handler has ended, and says so if the handler panicked or was
-//! dropped. So each call has one reply, whatever the executor does; one that keeps a handler for
-//! ever without polling it keeps its caller waiting.
+//! Each such call has one [`Later`], which goes with its handler wherever the executor takes that.
+//! It replies when the handler has ended, and also if the handler panicked or was dropped. So each
+//! call has one reply, whatever the executor does. If an executor keeps a handler for ever without
+//! polling it, the caller waits for ever.
 
 use crate::binding::peer::within;
 use crate::dispatch::deadline::Cancellation;
@@ -19,37 +19,37 @@ use underpass_channel::Cell;
 use underpass_threads::panic_message;
 use underpass_wire::Encode;
 
-/// The handler of one call, for an executor to run: what [`Spawn`] is given.
+/// The handler of one call, for an executor to run. It is the argument of [`Spawn`].
 pub type Handler = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Starts handlers on an executor.
 pub type Spawn = dyn Fn(Handler) + Send + Sync;
 
-/// The right and the duty to answer one call.
+/// The right and the duty to reply to one call.
 #[derive(Debug)]
 pub(crate) struct Later {
     end: Arc<ServerEnd>,
     slot: u16,
-    /// The view of its caller that the handler has.
+    /// What the handler knows of its caller's deadline and cancellation.
     cancellation: Cancellation,
     started: bool,
     answered: bool,
 }
 
 impl Later {
-    /// That of a call which the calling thread dispatches.
+    /// For a call that the calling thread dispatches.
     pub(crate) fn new(end: Arc<ServerEnd>, slot: u16) -> Self {
         let cancellation = Cancellation::of_call(&end, slot);
         Self { end, slot, cancellation, started: false, answered: false }
     }
 
-    /// Runs `handler`, and answers the call.
+    /// Runs `handler`, and replies to the call.
     pub(crate) async fn run<R: Encode>(mut self, handler: impl Future<Output = R> + Send) {
         let mut handler = pin!(handler);
         let record = self.end.family().record().clone();
         let outcome = poll_fn(|cx| {
             self.started = true;
-            // A panic stops here: the executor is not to be harmed by it.
+            // A panic stops here: it must not harm the executor.
             let poll = || {
                 let _within = within(&record);
                 self.cancellation.poll(|| handler.as_mut().poll(cx))
@@ -62,7 +62,7 @@ impl Later {
         })
         .await;
         let reply = match self.end.is_closed() {
-            // Nobody wants the result; that the call has ended is counted.
+            // Nobody wants the result. The end of the call is counted.
             true => Cell::new(self.slot, Status::Dropped as u16),
             false => self.encoded(outcome),
         };
