@@ -1,9 +1,10 @@
-//! Bindings: how they come to be, what they are limited to, and how they end.
+//! Bindings: how they are made, what limits them, and how they end.
 //!
-//! [`export`] and [`import`] are the two ways in, and [`handshake`] is what they say to each other.
-//! [`object`] is the binding as its server sees it, [`family`] what its channels share, [`record`]
-//! what the server's code attaches to it, [`limits`] what a user may have. [`resilient`] imports
-//! again when a server has ended. [`running`] and [`replaced`] are the end of an export.
+//! [`export`] and [`import`] are the two ways in, and [`handshake`] has the messages that they
+//! exchange. [`object`] is the binding as its server sees it. [`family`] is what the binding's
+//! channels share, and [`record`] is what the server's code attaches to the binding. [`limits`]
+//! says what one user may have. [`resilient`] imports again when a server has ended. [`running`]
+//! and [`replaced`] are the end of an export.
 
 pub(crate) mod changes;
 pub(crate) mod clocks;

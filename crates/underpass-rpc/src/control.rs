@@ -1,9 +1,9 @@
-//! What happens beside calls: the clerk, and the sockets that it watches.
+//! What happens outside of calls: the clerk, and the sockets that it watches.
 //!
-//! [`clerk`] is the kernel thread that answers importers and hears what comes over sockets.
-//! [`control_socket`] is the socket of one binding, [`mailbox`] a channel's way to it, and
-//! [`messages`] what is said there. [`deathwatch`] finds the death of a peer that its socket hides.
-//! [`alarm`] does what is to be done at a time.
+//! [`clerk`] is the kernel thread that answers importers and reads the sockets. [`control_socket`]
+//! is the socket of one binding, [`mailbox`] is how a channel uses that socket, and [`messages`]
+//! has the messages that travel over it. [`deathwatch`] detects the death of a peer whose socket
+//! stays open. [`alarm`] runs closures at a given time.
 
 pub(crate) mod alarm;
 pub(crate) mod clerk;

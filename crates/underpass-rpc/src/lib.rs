@@ -1,14 +1,13 @@
-//! The room where data transfer, threads and processors meet: bindings, calls, their dispatch and
+//! The layer where data transfer, threads and processors meet: bindings, calls, their dispatch and
 //! their end.
 //!
-//! *Decides:* what a call is, from the client's lease of a slot to its taking of the reply
+//! *Decides:* what a call is, from the client's lease of a slot to the client taking the reply
 //! (`call/`), how the server runs it (`dispatch/`), where arguments and results lie (`payload/`),
-//! how a binding comes to be and how it ends (`binding/`), and what is said beside calls
+//! how a binding is made and how it ends (`binding/`), and which messages travel outside of calls
 //! (`control/`).
-//!
 //! *Must not know:* Linux (it has sockets and directories from `underpass-os`), the layout of a
-//! region, what a thread's stack is.
-//!
+//! *Must not know:* Linux (`underpass-os` gives it sockets and directories), the layout of a
+//! region, how a thread's stack is made.
 //! *Read first:* `call/client.rs`, then `dispatch/server.rs`.
 #![deny(unsafe_code)]
 

@@ -1,14 +1,14 @@
-//! Waiting for a change in this process's surroundings: another domain has taken a name over, or a
-//! signal has come.
+//! Waiting for an event that may end a server: another domain has taken over its names, or a signal
+//! has come.
 //!
-//! The clerk hears of it and wakes the waiters. Each waiter then looks whether its own change has
-//! come.
+//! The clerk learns of the event and wakes all waiters. Each waiter then checks whether its own
+//! event has happened.
 
 use std::sync::PoisonError;
 use std::time::Duration;
 use underpass_sync::{Condvar, Mutex, MutexGuard};
 
-/// How many hints have come.
+/// How many hints the clerk has given.
 static HINTS: Mutex<u64> = Mutex::new(0);
 static CAME: Condvar = Condvar::new();
 
@@ -16,16 +16,16 @@ fn hints() -> MutexGuard<'static, u64> {
     HINTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Something may have changed: has every waiter look.
+/// Something may have changed: wakes every waiter, so that it checks.
 pub(crate) fn hint() {
     *hints() += 1;
     CAME.notify_all();
 }
 
-/// Waits until `change` finds something, and gives that. It looks after each hint, and after each
-/// `glance` without one.
+/// Waits until `change` returns a value, and returns that value. Calls `change` once for each hint,
+/// and after each `glance` without a hint.
 ///
-/// A hint that comes during a look is counted, so the next wait ends at once.
+/// A hint that comes while `change` runs is counted, so the next wait ends at once.
 pub(crate) fn wait_for<T>(glance: Duration, mut change: impl FnMut() -> Option<T>) -> T {
     loop {
         let seen = *hints();

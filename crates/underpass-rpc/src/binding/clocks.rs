@@ -1,27 +1,29 @@
-//! Two domains' clocks. A deadline in a region is a time of its client's monotonic clock, which is
-//! the same for all processes, but for those in time namespaces: there it is ahead or behind,
-//! always by as much. Each client says by how much in its hello, and the server works out once for
-//! a binding what to add. See decision 0038.
+//! The offset between the clocks of two domains.
+//!
+//! A deadline in a region is a time of the client's monotonic clock. All processes have the same
+//! monotonic clock, except those in time namespaces. There the clock differs by a constant. Each
+//! client sends its constant in its hello, and the server computes the offset once for each
+//! binding. See decision 0038.
 
 use underpass_os::clock;
 
-/// Clocks that are further apart than this, in ns, when a hello is heard, and don't say so, are of
-/// two time namespaces.
+/// In ns. If two clocks differ by more than this when a hello is read, and the hello does not
+/// announce the difference, the two domains are in different time namespaces.
 const APART: u64 = 60_000_000_000;
 
-/// What a domain says of its clock.
+/// A domain's clock, as the domain describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Clock {
-    /// By how much it is ahead of the system's, in ns.
+    /// How far it is ahead of the system's monotonic clock, in ns.
     ahead_ns: i64,
     now_ns: u64,
 }
 
-/// A clock as it travels.
+/// A clock in the form in which it is encoded.
 pub(crate) type Parts = (i64, u64);
 
 impl Clock {
-    /// This domain's.
+    /// The clock of this domain.
     pub(crate) fn own() -> Self {
         Self { ahead_ns: clock::ahead_ns(), now_ns: clock::now_ns() }
     }
@@ -34,10 +36,12 @@ impl Clock {
         Self { ahead_ns, now_ns }
     }
 
-    /// What makes times of this clock out of those of `theirs`, which has been heard of just now.
+    /// The offset that turns times of `theirs` into times of this clock. `theirs` must have been
+    /// received just now.
     ///
     /// # Errors
-    /// What to tell a peer whose clock is another than it says, or than this one says of itself.
+    /// A text for the peer, if the two clocks differ by another amount than the two domains
+    /// announced.
     pub(crate) fn shift_from(self, theirs: Self) -> Result<Shift, String> {
         let shift = Shift(self.ahead_ns.saturating_sub(theirs.ahead_ns));
         let apart = shift.here(theirs.now_ns).abs_diff(self.now_ns);
@@ -51,13 +55,13 @@ impl Clock {
     }
 }
 
-/// By how much this domain's clock is ahead of a peer's, in ns. As the peer says: it can move
-/// nothing but the deadlines of its own calls.
+/// How far this domain's clock is ahead of a peer's, in ns. The peer's part of it is untrusted: a
+/// wrong value moves only the deadlines of the peer's own calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shift(i64);
 
 impl Shift {
-    /// A time of the peer's clock, by this domain's.
+    /// Converts a time of the peer's clock into one of this domain's clock.
     pub(crate) fn here(self, theirs_ns: u64) -> u64 {
         theirs_ns.saturating_add_signed(self.0)
     }
@@ -92,7 +96,7 @@ mod tests {
         let liar = Clock { ahead_ns: 0, ..clock(HOUR) };
         assert!(clock(0).shift_from(liar).unwrap_err().contains("3600 s apart"));
         assert!(liar.shift_from(clock(0)).is_err());
-        // A message may take its time.
+        // A message may arrive late.
         let late = Clock { now_ns: clock(0).now_ns - APART, ..clock(0) };
         assert_eq!(clock(0).shift_from(late), Ok(Shift(0)));
         for ahead_ns in [i64::MIN, i64::MAX] {

@@ -1,5 +1,5 @@
-//! What is said of a name that nobody exports: where it was looked up and why, and where else it
-//! is.
+//! The error text for a name that no server exports: where the name was looked up and why, and
+//! where else a file of that name exists.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use underpass_os::{Directory, process};
 
-/// What is said of the missing `path`.
+/// The error text for the missing `path`.
 pub(crate) fn missing(path: &Path) -> String {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
         return format!("nobody exports {}", path.display());
@@ -27,7 +27,8 @@ pub(crate) fn missing(path: &Path) -> String {
     )
 }
 
-/// What is said of the `name` if it stands in `directory`, which is not the one that counts.
+/// The hint to give if `name` exists in `directory`, which is not the directory that this process
+/// uses.
 fn found(directory: &Path, name: &OsStr) -> Option<String> {
     let path = directory.join(name);
     fs::symlink_metadata(&path).ok()?;
@@ -42,7 +43,7 @@ fn found(directory: &Path, name: &OsStr) -> Option<String> {
     })
 }
 
-/// Where other users and other environments put their names, as far as this user can see.
+/// The directories that other users and other environments use, as far as this user can see them.
 fn others(own: &Path) -> Vec<PathBuf> {
     let entries =
         |directory| fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());

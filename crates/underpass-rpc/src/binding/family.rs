@@ -1,5 +1,4 @@
-//! What the channels of one binding have in common on the server's side: they are served, and
-//! closed, as one.
+//! The channels of one binding, on the server's side: they are served, and closed, together.
 
 use crate::binding::clocks::Shift;
 use crate::binding::object::Binding;
@@ -16,9 +15,9 @@ pub(crate) struct Family {
     /// The clerk's key of the export.
     export: u64,
     record: Arc<Record>,
-    /// Whether the client may pass it on.
+    /// Whether the client may pass the binding on.
     shareable: bool,
-    /// From its client's clock.
+    /// Turns times of the client's clock into times of this domain's clock.
     shift: Shift,
     members: Mutex<Members>,
 }
@@ -26,29 +25,29 @@ pub(crate) struct Family {
 #[derive(Debug, Default)]
 struct Members {
     ends: Vec<Weak<ServerEnd>>,
-    /// The clerk's keys of the further channels.
+    /// The clerk's keys of the channels beside the first.
     keys: Vec<u64>,
-    /// Those by which it may be passed on, while it lasts.
+    /// The tickets of this binding that may still be used.
     tickets: Vec<Weak<Connection>>,
-    /// Channels that were asked for beside the first, whether they are there or not.
+    /// Channels beside the first that the client asked for, whether they were made or not.
     asked: usize,
     closed: bool,
-    /// Channels that are not closed, or have a call under way; and one more while the binding is
-    /// given to its client.
+    /// Channels that are open or have a call under way. One more while the clerk hands the binding
+    /// to its client.
     active: usize,
     /// The binding has ended for good.
     over: bool,
 }
 
 impl Members {
-    /// Whether the binding ends for good just now.
+    /// Whether this call ends the binding for good.
     fn end_for_good(&mut self) -> bool {
         self.closed && self.active == 0 && !std::mem::replace(&mut self.over, true)
     }
 }
 
 impl Family {
-    /// That of a binding of `export`, without ends.
+    /// The group of a binding of `export`, without channels.
     pub(crate) fn new(export: u64, record: Arc<Record>, shareable: bool, shift: Shift) -> Arc<Self> {
         Arc::new(Self { export, record, shareable, shift, members: Mutex::default() })
     }
@@ -57,7 +56,7 @@ impl Family {
         self.shareable
     }
 
-    /// What makes times of this domain's clock out of the client's.
+    /// The offset that turns times of the client's clock into times of this domain's clock.
     pub(crate) fn shift(&self) -> Shift {
         self.shift
     }
@@ -70,17 +69,17 @@ impl Family {
         &self.record
     }
 
-    /// An end of one of its channels is made, or the binding is about to be given to its client.
+    /// A channel's end is made, or the clerk begins to hand the binding to its client.
     pub(crate) fn begins(&self) {
         let _held = critical();
         self.members().active += 1;
     }
 
-    /// One that is closed has no call under way any more, or it is known whether the client got the
-    /// binding. Once for each [`begins`](Self::begins).
+    /// A closed channel has no call under way any more, or it is known whether the client got the
+    /// binding. Called once for each [`begins`](Self::begins).
     ///
-    /// That may be before the family is told that it is closed. The second of this call and
-    /// [`disband`](Self::disband) finds that the binding has ended.
+    /// That may happen before [`disband`](Self::disband) marks the group as closed. Whichever of
+    /// the two calls comes second finds that the binding has ended.
     pub(crate) fn rests(&self) {
         let held = critical();
         let mut members = self.members();
@@ -101,8 +100,8 @@ impl Family {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The client asks for one more channel: its number. Nothing if no honest client asks for so
-    /// many; those that failed count too.
+    /// The number of the further channel that the client asks for. `None` if the client has asked
+    /// for more channels than an honest client does; requests that failed count too.
     pub(crate) fn grants(&self) -> Option<u8> {
         let _held = critical();
         let mut members = self.members();
@@ -110,7 +109,7 @@ impl Family {
         u8::try_from(members.asked).ok().filter(|&number| usize::from(number) < CHANNELS)
     }
 
-    /// One more end; `false` if the binding is closed.
+    /// Adds an end. Returns `false` if the binding is closed.
     pub(crate) fn join(&self, end: &Arc<ServerEnd>) -> bool {
         let _held = critical();
         let mut members = self.members();
@@ -120,19 +119,19 @@ impl Family {
         !members.closed
     }
 
-    /// The clerk has this key for one of its further channels.
+    /// The clerk has this key for one of the further channels.
     pub(crate) fn has_key(&self, key: u64) {
         let _held = critical();
         self.members().keys.push(key);
     }
 
-    /// The clerk's keys of its further channels, which end.
+    /// Takes the clerk's keys of the further channels, which the clerk then ends.
     pub(crate) fn take_keys(&self) -> Vec<u64> {
         let _held = critical();
         std::mem::take(&mut self.members().keys)
     }
 
-    /// It may be passed on by `ticket` as well, which ends with it.
+    /// Adds a ticket, which ends when the binding ends.
     pub(crate) fn shared(&self, ticket: Weak<Connection>) {
         let _held = critical();
         let mut members = self.members();
@@ -148,7 +147,7 @@ impl Family {
         self.members().closed
     }
 
-    /// Takes the ends out for good: no more join.
+    /// Closes the group for good and takes the ends out: no further end can join.
     fn disband(&self) -> Vec<Arc<ServerEnd>> {
         let held = critical();
         let mut members = self.members();
@@ -164,27 +163,28 @@ impl Family {
         ends
     }
 
-    /// Ends all of it; `tell` tells the client, over each channel.
+    /// Ends all channels. `tell` notifies the client, over each channel. Returns `false` if no
+    /// channel was open.
     fn end(&self, tell: impl Fn(&ServerEnd)) -> bool {
         let ends: Vec<_> = self.disband().into_iter().filter(|end| !end.is_closed()).collect();
-        // All, before the client is told over any.
+        // Close all ends before the client is notified over any of them.
         ends.iter().for_each(|end| end.close());
         ends.iter().for_each(|end| tell(end));
         !ends.is_empty()
     }
 
-    /// One end is closed: so are all. The clerk hears of it by their sockets.
+    /// One end is closed, so this closes all. The clerk learns of it by their sockets.
     pub(crate) fn close(&self) {
         self.end(|end| end.mailbox().close());
     }
 
-    /// As [`close`](Self::close), and the client is to have no more of it; `false` if it was
-    /// closed.
+    /// The same as [`close`](Self::close), and tells the client that the binding is revoked.
+    /// Returns `false` if it was closed.
     pub(crate) fn revoke(&self) -> bool {
         self.end(|end| end.mailbox().revoke())
     }
 
-    /// Begins no more calls: all that come are turned away.
+    /// Begins no more calls: refuses all that come.
     pub(crate) fn drain(&self) {
         self.ends().iter().for_each(|end| end.drain());
     }
@@ -200,7 +200,7 @@ impl Family {
     }
 }
 
-/// The clerk hears of it, and clears them away.
+/// Hangs up tickets. The clerk sees the hang-ups and removes the tickets from its table.
 fn hang_up(tickets: &[Weak<Connection>]) {
     tickets.iter().filter_map(Weak::upgrade).for_each(|ticket| ticket.hang_up());
 }

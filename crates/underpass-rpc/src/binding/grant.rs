@@ -1,23 +1,26 @@
-//! What a server answers to who wants a binding.
+//! A server's decision about a client that wants a binding.
 
 use std::time::Duration;
 
-/// Whether a client gets a binding, for how long, and whether it may pass it on: the answer of
-/// [`authorize`](crate::Service::authorize). `true` and `false` are answers too.
+/// A server's answer to a client that wants a binding:
+/// [`Service::authorize`](crate::Service::authorize) returns it.
+///
+/// It says whether the client gets the binding, how long the binding lasts, and whether the client
+/// may pass it on. Return `true` or `false` instead if no option is needed.
 ///
 /// # Examples
 /// ```
 /// use std::time::Duration;
-/// use underpass_rpc::{Grant, Peer};
+/// use underpass::{Grant, Peer};
 ///
-/// fn who_may(peer: &Peer) -> Grant {
+/// fn decide(peer: &Peer) -> Grant {
 ///     match peer.uid() {
 ///         0 => Grant::allow(),
 ///         1000..2000 => Grant::allow().expires_in(Duration::from_secs(3600)),
-///         _ => Grant::deny("people only"),
+///         _ => Grant::deny("only users 1000 to 1999 may import"),
 ///     }
 /// }
-/// # let _ = who_may;
+/// # let _ = decide;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
@@ -27,23 +30,24 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// It gets one, on the terms of the export.
+    /// Gives the client a binding, with the options of the export.
     pub fn allow() -> Self {
         Self { refusal: None, expires: None, shareable: None }
     }
 
-    /// It gets none, and is told `why`.
+    /// Refuses the client. Its import fails with
+    /// [`ImportError::NotAuthorized`](crate::ImportError::NotAuthorized), which shows `why`.
     pub fn deny(why: impl Into<String>) -> Self {
         Self { refusal: Some(why.into()), ..Self::allow() }
     }
 
-    /// The binding is revoked after that time, if not before.
+    /// Revokes the binding after `time`, whatever the export says.
     #[must_use]
     pub fn expires_in(self, time: Duration) -> Self {
         Self { expires: Some(time), ..self }
     }
 
-    /// Whether the client may pass the binding on to a third domain, whatever the export says.
+    /// Says whether the client may pass the binding on to a third domain, whatever the export says.
     #[must_use]
     pub fn shareable(self, may: bool) -> Self {
         Self { shareable: Some(may), ..self }

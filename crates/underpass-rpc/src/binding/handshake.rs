@@ -1,4 +1,5 @@
-//! The three messages by which a binding is made. Both sides doubt what the other says.
+//! The messages that make a binding: hello, reply, and what a ticket adds. Each side checks what
+//! the other sent.
 
 use crate::binding::clocks::{self, Clock};
 use std::io;
@@ -10,28 +11,28 @@ use underpass_wire::{Decode, Encode};
 
 const MAGIC: u32 = 0x5552_5043;
 
-/// The longest of the messages: a descriptor's text is cut to fit.
+/// Bytes of the longest message. The text of a descriptor is cut to fit.
 pub(crate) const LONGEST: usize = 64 * 1024;
-/// The longest hello that is listened to, with room for what a later version may say.
+/// Bytes of the longest hello that a server accepts. Leaves space for fields of later versions.
 pub(crate) const LONGEST_HELLO: usize = 1024;
 const MOST_TEXT: usize = LONGEST - 256;
 
-/// How a domain runs, as far as its peers want to know.
+/// The facts about a domain that its peers need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Manner {
-    /// It has registered for barriers from others.
+    /// The domain has registered for memory barriers that other processes request (membarrier).
     barriers: bool,
-    /// The only CPU that it may use, if there is but one.
+    /// The only CPU that the domain may use, if there is only one.
     only_cpu: Option<u32>,
-    /// It serves calls on donated processors alone.
+    /// The domain serves calls on donated processors alone.
     donated_only: bool,
 }
 
-/// A manner as it travels.
+/// Capabilities in the form in which they are encoded.
 type Parts = (bool, Option<u32>, bool);
 
 impl Manner {
-    /// This domain's.
+    /// The capabilities of this domain.
     pub(crate) fn own() -> Self {
         let only_cpu = match cpu::allowed().as_deref() {
             Ok(&[only]) => Some(only as u32),
@@ -48,15 +49,15 @@ impl Manner {
         Self { barriers, only_cpu, donated_only }
     }
 
-    /// The fence that both can do with.
+    /// The cheapest fence that is correct for both sides.
     pub(crate) fn fence(self, theirs: Self) -> Fence {
         if self.barriers && theirs.barriers { Fence::Light } else { Fence::Full }
     }
 
-    /// Where the two may meet.
+    /// On which CPUs the two domains may run.
     pub(crate) fn meeting(self, theirs: Self) -> Meeting {
         let both = self.only_cpu.zip(theirs.only_cpu);
-        // Who serves on donated processors alone runs where its client has stopped.
+        // A server that runs on donated processors alone runs where its client has stopped.
         let by_turns = self.donated_only || theirs.donated_only;
         let elsewhere = !by_turns && both.is_none_or(|(a, b)| a != b);
         Meeting {
@@ -67,18 +68,18 @@ impl Manner {
     }
 }
 
-/// Where two domains may run, seen from either.
+/// On which CPUs two domains may run. The value is the same seen from either side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Meeting {
-    /// Perhaps at the same time, on different CPUs.
+    /// The two may run at the same time, on different CPUs.
     pub(crate) elsewhere: bool,
-    /// Perhaps on the same CPU, one after the other.
+    /// The two may run on the same CPU, one after the other.
     pub(crate) shares: bool,
-    /// Never otherwise: a processor of the peer's own would be this one.
+    /// Both have the same only CPU, so a processor of the peer's own would be this one.
     pub(crate) defers: bool,
 }
 
-/// Client to server: what it wants.
+/// Client to server: the interface that the client wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub(crate) hash: u64,
@@ -86,12 +87,12 @@ pub(crate) struct Hello {
     pub(crate) clock: Clock,
 }
 
-/// Server to client: what it gets. The region's file comes along with `Welcome`.
+/// Server to client: the binding, or why there is none. The region's file comes with `Welcome`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Welcome {
         manner: Manner,
-        /// Names the state that the export serves, if its server says that.
+        /// Names the state that the export serves, if the server named it.
         state: Option<u128>,
     },
     OtherVersion {
@@ -125,7 +126,7 @@ fn written(value: &impl Encode) -> Vec<u8> {
 }
 
 fn read<T: Decode>(mut bytes: &[u8]) -> Option<T> {
-    // Bytes left over are a later version's business.
+    // A later version may append fields: ignore bytes that are left over.
     T::decode(&mut bytes).ok()
 }
 
@@ -134,7 +135,7 @@ impl Hello {
         written(&(head(), self.hash, self.manner.parts(), self.clock.parts()))
     }
 
-    /// The hello, or the answer to give instead.
+    /// Decodes a hello. The error is the answer that the server sends instead.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Answer> {
         let spoken: Head = read(bytes)
             .filter(|head: &Head| head.0 == MAGIC)

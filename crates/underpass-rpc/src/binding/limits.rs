@@ -1,4 +1,4 @@
-//! How much of a server one user may have.
+//! Quotas: how much of a server one user may have.
 
 use crate::dispatch::server::ServerEnd;
 use crate::payload::annexes::Annexes;
@@ -9,63 +9,76 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use underpass_os::{MOST_FILES, process};
 use underpass_threads::critical;
 
-/// What the clients of one user may have of a server, all together.
+/// Limits on what the clients of one user may have of a server, all together.
 ///
-/// Users are told apart by the kernel. All clients of a user share what it may have, so that to
-/// open a thousand bindings, from one process or from many, takes nothing from other users.
+/// The kernel says to which user a client belongs. All clients of a user share one set of limits.
+/// So a user that opens a thousand bindings, from one process or from many, takes nothing from
+/// other users.
 ///
 /// # Examples
 /// ```
-/// use underpass_rpc::Limits;
+/// use underpass::Limits;
 /// let few = Limits { bindings: 16, ..Limits::default() };
 /// assert!(few.calls > 1000);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bindings at once. Each takes an open file, and another once a socket or a device has come
-    /// over it, by which its client's process is watched. It counts until the last file is closed
-    /// that came over it and that no call has taken. A further channel, which a binding asks for
-    /// where several activations of its client contend for it, counts as one more; a binding that
-    /// gets none goes on without.
+    /// Bindings at once.
+    ///
+    /// Each takes one open file. It takes a second one once a socket or a device has come over it,
+    /// because the server then watches the client's process. The binding counts until the last file
+    /// is closed that came over it and that no call has taken.
+    ///
+    /// A client asks for a further channel if several of its activations contend for the binding. A
+    /// further channel counts as one binding. If the limit allows none, the binding goes on without
+    /// it.
     pub bindings: usize,
-    /// Bytes that the regions of these bindings can take once every A-stack was used: some 2 MiB
-    /// each for A-stacks of 32 KiB, else as the interface needs.
+    /// Bytes that the regions of these bindings can take once every A-stack has been used. A region
+    /// takes about 2 MiB if A-stacks have 32 KiB, and otherwise what the interface needs.
     pub memory: u64,
-    /// Calls under way at once, beside one for each channel. More of them wait in their bindings'
+    /// Calls under way at once, beside one for each channel. Further calls wait in their bindings'
     /// slots.
     pub calls: usize,
-    /// Bytes of the annexes in which these bindings pass what their A-stacks have no room for: from
-    /// 64 KiB to 64 MiB for a call under way. Kept between calls, and counted then by the pages
-    /// that are there, or at 64 KiB where these are fewer: the client gives back what it has not
-    /// used for a second or two. Where there is no room for one more, the call goes on without, by
-    /// a file that is written and read: that takes several times as long.
+    /// Bytes of overflow buffers, in which these bindings pass what their A-stacks have no space
+    /// for.
+    ///
+    /// A buffer takes 64 KiB to 64 MiB for a call under way. Between calls it is kept and counts by
+    /// the pages that are in memory, but at least 64 KiB. The client gives back what it has not
+    /// used for 1 to 2 s. If the limit allows no further buffer, the call uses a file instead,
+    /// which it writes and reads. That takes several times as long.
     pub annexes: u64,
-    /// Activations at once that are blocked in the kernel in calls of this user, without a
-    /// [`blocking`](underpass_threads::blocking) around what blocks. Once there are so many, at
-    /// least one, none of the user's calls is begun until one of them goes on: the calls wait in
-    /// their bindings' slots. Calls that were begun at that moment may block besides, one for each
-    /// processor. Handlers that block until another call of the same user comes need a bound that
-    /// leaves room for it. Calls that run on a processor which the user's own client has donated
-    /// are not counted. Never more than half of the activations that the domain may have, whatever
-    /// this says: the others are for other users.
+    /// Activations at once that calls of this user block in the kernel without
+    /// [`thread::blocking`](underpass_threads::blocking). At least 1.
+    ///
+    /// At this limit the server begins no further call of the user until one of the activations
+    /// goes on. The calls wait in their bindings' slots. Calls that begin at the same moment may
+    /// block in addition, one for each processor. Handlers that block until another call of the
+    /// same user comes need a limit that leaves space for that call.
+    ///
+    /// Calls on a processor that the user's own client has donated do not count. Whatever this
+    /// limit says, a user never gets more than half of the activations that the domain may have, so
+    /// the others stay free for other users.
     pub blocked: usize,
     /// Open files at once that came over these bindings and that no call has taken yet, or that are
-    /// still to be closed. Room for one whole message, 65 files, is taken while the message is
-    /// received. Where there is none left, messages with files wait in their sockets: their calls
-    /// get [`NoResources`](crate::CallError::NoResources) after two seconds. Never more than a
-    /// quarter of the files that this process may open, whatever this says.
+    /// still to be closed.
+    ///
+    /// While the server receives a message with files, it reserves 65 files. If the limit does not
+    /// allow that, messages with files wait in their sockets, and after 2 s their calls fail with
+    /// [`NoResources`](crate::CallError::NoResources). Whatever this limit says, a user never gets
+    /// more than a quarter of the files that this process may open.
     pub files: usize,
 }
 
 impl Default for Limits {
-    /// 256 bindings, 1 GiB, 4096 calls, 256 MiB of annexes, 16 blocked activations, 4096 files.
+    /// 256 bindings, 1 GiB of regions, 4096 calls, 256 MiB of overflow buffers, 16 blocked
+    /// activations, 4096 files.
     fn default() -> Self {
         Self { bindings: 256, memory: 1 << 30, calls: 4096, annexes: 256 << 20, blocked: 16, files: 4096 }
     }
 }
 
 impl Limits {
-    /// None at all, but for half of the activations.
+    /// No limits, except those that [`blocked`](Self::blocked) and [`files`](Self::files) name.
     pub const NONE: Self = Self {
         bindings: usize::MAX,
         memory: u64::MAX,
@@ -75,8 +88,8 @@ impl Limits {
         files: usize::MAX,
     };
 
-    /// Root's, unless a server says otherwise: all but an eighth of the files that this process may
-    /// open, since root could end it as well.
+    /// The limits of root, unless a server sets others. Its bindings may take 7/8 of the files that
+    /// this process may open: root could end the process anyway.
     pub(crate) fn of_root() -> Self {
         let files = process::files() as usize;
         Self { bindings: files - files / 8, ..Self::NONE }
@@ -103,13 +116,13 @@ impl Quotas {
         if let Some(account) = users.get(&uid) {
             return account.clone();
         }
-        // Those that nobody holds have nothing.
+        // An account that nobody holds is empty.
         users.retain(|_, account| Arc::strong_count(account) > 1);
         let limits = self.of.get(&uid).copied().unwrap_or(self.usual);
         users.entry(uid).or_insert(Arc::new(Account::new(uid, limits))).clone()
     }
 
-    /// Room for a binding of `uid`; or why there is none.
+    /// Charges a binding to `uid`. The error is a text for the client.
     pub(crate) fn admit(&self, uid: u32, region: u64) -> Result<Seat, String> {
         Seat::of(self.account(uid), region)
     }
@@ -124,12 +137,13 @@ pub(crate) struct Account {
     memory: AtomicU64,
     calls: AtomicUsize,
     annexes: Arc<AtomicU64>,
-    /// Files that no call has taken, and room for such.
+    /// Files that no call has taken, and files reserved for messages that are being received.
     files: AtomicUsize,
-    /// Whether some wait.
+    /// Whether channels wait because the user has as many calls under way as it may.
     waiting: AtomicBool,
     held: Mutex<Vec<Weak<ServerEnd>>>,
-    /// As many activations are blocked in its calls as may be. The clerk's; others read it.
+    /// Whether as many activations are blocked in the user's calls as may be. The clerk writes it;
+    /// others read it.
     shut: AtomicBool,
 }
 
@@ -153,21 +167,22 @@ impl Account {
         self.uid
     }
 
-    /// So many activations are blocked in its calls, and `most` may be whatever its limits say. If
-    /// that changes whether its calls are begun: whether its channels are to be shut now. By the
-    /// clerk.
+    /// Records that `count` activations are blocked in the user's calls, where `most` are allowed
+    /// whatever the limits say. Says whether that changes if the user's calls may begin. Called by
+    /// the clerk.
     pub(crate) fn set_blocked(&self, count: usize, most: usize) -> Option<bool> {
         let shut = count >= self.limits.blocked.min(most).max(1);
         // SYNC with `shut` load in `is_shut`: see `ServerEnd::follow`.
         (self.shut.swap(shut, Ordering::SeqCst) != shut).then_some(shut)
     }
 
-    /// Whether none of its calls is to be begun, since too many of them block.
+    /// Whether no call of the user may begin, because too many of them block.
     pub(crate) fn is_shut(&self) -> bool {
         self.shut.load(Ordering::SeqCst)
     }
 
-    /// Whether one more call may run; then whoever runs it [`leaves`](Self::leaves) afterwards.
+    /// Whether one more call may run. If so, the caller must call [`leaves`](Self::leaves) when the
+    /// call has ended.
     pub(crate) fn enters(&self) -> bool {
         let one_more = |calls| (calls < self.limits.calls).then_some(calls + 1);
         // SYNC with `hold`: see there.
@@ -184,8 +199,9 @@ impl Account {
 
     /// No call may enter: `end` serves no more until one can.
     ///
-    /// This says that somebody waits and then looks at the calls; who leaves takes one off and then
-    /// looks whether somebody waits. So one of them releases.
+    /// No wake-up is lost. This sets `waiting` and then reads `calls`. [`leaves`](Self::leaves)
+    /// decrements `calls` and then reads `waiting`. Both are sequentially consistent, so at least
+    /// one of them sees the other's write, and releases the end.
     pub(crate) fn hold(&self, end: Weak<ServerEnd>, shut: impl FnOnce()) {
         let held = critical();
         let mut waiting = self.held();
@@ -215,7 +231,7 @@ impl Account {
     }
 }
 
-/// What of a user's room for files is taken, until dropped.
+/// A part of a user's file quota, until dropped.
 #[derive(Debug)]
 pub(crate) struct FilesOf {
     place: Arc<Place>,
@@ -223,7 +239,7 @@ pub(crate) struct FilesOf {
 }
 
 impl Place {
-    /// Room for the files of one message, if there is so much.
+    /// Reserves files for one message, if the quota allows it.
     pub(crate) fn room_for_message(self: &Arc<Self>) -> Option<FilesOf> {
         let most = self.account.limits.files.min(process::files() as usize / 4).max(MOST_FILES);
         let more = |files: usize| (files + MOST_FILES <= most).then_some(files + MOST_FILES);
@@ -232,7 +248,7 @@ impl Place {
         Some(FilesOf { place: self.clone(), count: MOST_FILES })
     }
 
-    /// One file that came with such a message.
+    /// Charges one file that came with such a message.
     pub(crate) fn one_file(self: &Arc<Self>) -> FilesOf {
         self.account.files.fetch_add(1, Ordering::Relaxed);
         FilesOf { place: self.clone(), count: 1 }
@@ -245,15 +261,15 @@ impl Drop for FilesOf {
     }
 }
 
-/// Room for one channel of a user's, until dropped, and until the last file is closed that came
-/// over the channel.
+/// The charge for one channel of a user. It lasts until this value is dropped and the last file is
+/// closed that came over the channel.
 #[derive(Debug)]
 pub(crate) struct Seat {
     account: Arc<Account>,
     place: Arc<Place>,
 }
 
-/// What it counts for.
+/// The charge itself, which passed files share.
 #[derive(Debug)]
 pub(crate) struct Place {
     account: Arc<Account>,
@@ -281,7 +297,7 @@ impl Seat {
         Ok(Self { place: Arc::new(Place { account: account.clone(), region }), account })
     }
 
-    /// Room for one more channel of the same user.
+    /// Charges one more channel to the same user.
     pub(crate) fn another(&self) -> Result<Self, String> {
         Self::of(self.account.clone(), self.place.region)
     }
@@ -290,17 +306,17 @@ impl Seat {
         &self.account
     }
 
-    /// The same, to hold on to it.
+    /// The same account, to keep.
     pub(crate) fn shared(&self) -> &Arc<Account> {
         &self.account
     }
 
-    /// What of the binding is still to be closed.
+    /// The count of this channel's files that are still to be closed.
     pub(crate) fn unclosed(&self) -> Arc<Unclosed> {
         Unclosed::new(self.account.uid, Some(self.place.clone()))
     }
 
-    /// The annexes of a channel of this user's.
+    /// The overflow buffers of a channel of this user.
     pub(crate) fn annexes(&self) -> Annexes {
         Annexes::of_server(self.account.uid, self.account.annexes.clone(), self.account.limits.annexes)
     }
