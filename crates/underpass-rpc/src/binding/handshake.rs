@@ -1,4 +1,5 @@
-//! The messages that make a binding: hello, reply, and what a ticket adds. Each side checks what
+//! The messages that make a binding: the client's hello and the server's answer. Each side checks
+//! what the other has sent.
 //! the other sent.
 
 use crate::binding::clocks::{self, Clock};

@@ -1,9 +1,9 @@
-//! Bytes of a budget that several share.
+//! A budget of bytes that several holders share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// So many bytes of a budget, until dropped. Who changes how many is one at a time.
+/// A share of a budget, until dropped. Only one thread at a time may change its size.
 #[derive(Debug)]
 pub(crate) struct Room {
     of: Arc<AtomicU64>,
@@ -13,13 +13,13 @@ pub(crate) struct Room {
 
 // Relaxed throughout: counts.
 impl Room {
-    /// `bytes` of a budget of `most`, if so many are left.
+    /// Takes `bytes` of a budget of `most`, if that many are left.
     pub(crate) fn take(of: &Arc<AtomicU64>, bytes: u64, most: u64) -> Option<Self> {
         let room = Self { of: of.clone(), bytes: AtomicU64::new(0), most };
         room.set(bytes).then_some(room)
     }
 
-    /// Takes more, or gives some back; `false` if there is no room for more: then it is as before.
+    /// Takes more, or gives some back. Returns `false`, and changes nothing, if too few are left.
     pub(crate) fn set(&self, bytes: u64) -> bool {
         let before = self.bytes.load(Ordering::Relaxed);
         let more = |taken: u64| taken.checked_add(bytes - before).filter(|&taken| taken <= self.most);

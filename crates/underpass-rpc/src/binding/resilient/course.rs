@@ -1,4 +1,4 @@
-//! One call on its way over one binding after the other.
+//! One call that is made over one binding after another.
 
 use super::next::{Ends, Found, Waiting};
 use super::{Known, Resilient};
@@ -11,26 +11,26 @@ use std::sync::Arc;
 use std::time::Duration;
 use underpass_os::clock;
 
-/// Where a call is.
+/// The progress of a call.
 pub(super) struct Course<'a> {
     own: &'a Arc<Resilient>,
     terms: &'a Terms,
-    /// Those of a further attempt.
+    /// The terms of a later attempt.
     later: Option<Terms>,
-    /// What the call goes over now.
+    /// The binding that the call uses now.
     pub(super) bound: Arc<Bound>,
-    /// The generation that its arguments are of.
+    /// The generation in which its arguments are valid.
     generation: u64,
     attempts: u32,
     deadline: Option<u64>,
-    /// Until when it waits for the next server, once it has had to.
+    /// Until when it waits for the next server. `None` until it has to wait.
     patience: Option<u64>,
-    /// What is known of all attempts so far together.
+    /// The combined outcome of all attempts so far.
     pub(super) earlier: Outcome,
 }
 
 impl<'a> Course<'a> {
-    /// A call begins, of a clone that knows `known`.
+    /// Begins a call of a clone that knows `known`.
     pub(super) fn begin(
         own: &'a Arc<Resilient>,
         terms: &'a Terms,
@@ -59,13 +59,13 @@ impl<'a> Course<'a> {
         })
     }
 
-    /// On what terms it is made now.
+    /// The terms of the current attempt.
     pub(super) fn terms(&self) -> &Terms {
         self.later.as_ref().unwrap_or(self.terms)
     }
 
-    /// Its attempt over this binding ended as `error`: what it waits for now; nothing if there is
-    /// to be no other attempt.
+    /// The attempt over this binding ended with `error`. Returns the wait for the next binding, or
+    /// `None` if there is to be no other attempt.
     pub(super) fn next_after(&mut self, error: &CallError) -> Result<Option<Waiting>, CallError> {
         self.earlier = error.outcome();
         let policy = &self.own.policy;
@@ -81,7 +81,7 @@ impl<'a> Course<'a> {
         Ok(Some(Waiting::new(self.own.clone(), self.bound.clone(), pause, ends)))
     }
 
-    /// Whether it goes on, with what was found.
+    /// Whether to make another attempt, after the wait has `found` this.
     pub(super) fn goes_on(&mut self, found: Option<Found>) -> Result<bool, CallError> {
         match found {
             None | Some(Found::Nothing) => Ok(false),

@@ -3,11 +3,15 @@
 //! Each wait has one end: the call's deadline or the end of its patience, whichever comes first. It
 //! ends earlier if the call is abandoned, its thread is cancelled, or the task is dropped.
 //!
-//! A waiter enters the list of the present binding and looks for the next one under one lock, and
-//! only then asks whether it is freed. The attempt puts the next binding there under the lock, and
-//! calls all waiters. `Abandon` says first that a call is freed, then copies the list under the same
-//! lock, and calls all waiters of the copy without it. So the waiter either sees the change, or is
-//! called.
+//! No wake-up is lost:
+//!
+//! 1. The waiter enters the list of the present binding and looks for the next binding under one
+//!    lock. Afterwards it checks whether it is freed.
+//! 2. The attempt stores the next binding under that lock, and wakes all waiters. So the waiter
+//!    sees the binding, or is in the list and is woken.
+//! 3. `Abandon` first marks the call as freed, then copies the list under the same lock, and then
+//!    wakes all waiters of the copy without the lock. If the waiter entered the list after the
+//!    copy, it checks after the mark, and sees it. Otherwise it is in the copy, and is woken.
 
 use super::Resilient;
 use crate::binding::import::Bound;
@@ -25,12 +29,12 @@ use underpass_threads::{Latch, Woken, wait_on};
 /// A caller that waits for the next binding.
 pub(super) struct Waiter {
     number: u64,
-    /// Until when, in ns; 0 if it only pauses before it does.
+    /// Until when it waits, in ns; 0 while it only pauses.
     pub(super) until: u64,
     pub(super) who: Who,
 }
 
-/// What ends a wait in any case.
+/// The limits of a wait.
 pub(super) struct Ends {
     pub(super) deadline: Option<u64>,
     pub(super) patience: u64,
@@ -54,24 +58,25 @@ impl Ends {
     }
 }
 
-/// How a wait ended.
+/// The result of a wait.
 pub(super) enum Found {
-    /// There is another binding, of this generation, and why that is none before it.
+    /// There is another binding, of this generation. `why` says why the state of the generation
+    /// before did not go on.
     Next { bound: Arc<Bound>, generation: u64, why: Arc<str> },
     /// There is none, or the caller's patience has ended.
     Nothing,
-    /// The caller is to wait no more.
+    /// The caller must stop waiting.
     Ended(fn(Outcome) -> CallError),
 }
 
-/// What a waiter has seen.
+/// The result of one look.
 enum Look {
     Over(Found),
-    /// It is in the list, and is to look again at this time, in ns, if it is not called before.
+    /// It is in the list, and must look again at this time, in ns, unless it is woken before.
     Until(u64),
 }
 
-/// A wait for another binding than one that has failed.
+/// The wait for a binding that replaces one that has failed.
 pub(super) struct Waiting {
     own: Arc<Resilient>,
     failed: Arc<Bound>,
@@ -89,7 +94,7 @@ impl Waiting {
         Self { own, failed, pause, ends, failures: None, number: None }
     }
 
-    /// Waits, as a thread.
+    /// Waits as a thread.
     pub(super) fn wait(mut self) -> Found {
         loop {
             let latch = Arc::new(Latch::default());
@@ -103,7 +108,7 @@ impl Waiting {
         }
     }
 
-    /// Waits, as a task. To drop it ends the wait.
+    /// Waits as a task. Dropping the future ends the wait.
     pub(super) async fn wait_as_task(mut self) -> Found {
         let mut alarm = Ringing(None);
         poll_fn(move |cx| {
@@ -126,8 +131,8 @@ impl Waiting {
         let pauses = now < self.pause;
         let until = if pauses { 0 } else { end };
         let (number, failed, failures) = (self.number, &self.failed, &mut self.failures);
-        // What is not kept is dropped without the lock: a waker may be an executor's last hold on a
-        // task.
+        // Everything that is not kept is dropped without the lock: a waker may be an executor's
+        // last reference to a task.
         let mut who = Some(who);
         let (gone, begins, found) = self.own.with(|present| {
             let gone = number.and_then(|number| present.leave(number));
@@ -156,7 +161,8 @@ impl Waiting {
             self.own.begin_attempt();
         }
         match found {
-            // An attempt fails also because the last end has come: that is told as what it is.
+            // An attempt also fails because the last waiter's time is over. Then report that
+            // instead.
             Err(Found::Nothing) => Look::Over(self.ends.reached(clock::now_ns()).unwrap_or(Found::Nothing)),
             Err(found) => Look::Over(found),
             Ok(_) => match self.ends.reached(now) {
@@ -177,7 +183,7 @@ impl Drop for Waiting {
             (gone, present.restoring.clone().filter(|_| !wanted))
         });
         drop(gone);
-        // Nobody waits any more for what the hook restores.
+        // No caller waits any more for what the hook restores.
         unwanted.iter().for_each(crate::call::abandon::Abandon::abandon);
     }
 }
@@ -188,7 +194,7 @@ impl super::Present {
         Some(self.waiters.swap_remove(place))
     }
 
-    /// Until when somebody waits for the next binding, in ns; 0 if nobody does.
+    /// Until when a caller waits for the next binding, in ns; 0 if none does.
     pub(super) fn wanted_until(&self) -> u64 {
         self.waiters.iter().map(|waiter| waiter.until).max().unwrap_or(0)
     }
@@ -196,13 +202,13 @@ impl super::Present {
 
 impl Frees for Resilient {
     fn free(&self, _: Option<u16>) -> Vec<Freed> {
-        // They stay in the list until they have looked.
+        // The waiters stay in the list until they have looked.
         let who = |waiter: &Waiter| Freed::Waiter(waiter.who.clone());
         self.with(|present| present.waiters.iter().map(who).collect())
     }
 }
 
-/// An alarm that rings no more once this is dropped.
+/// A timer that is cancelled when this is dropped.
 struct Ringing(Option<Alarm>);
 
 impl Ringing {
