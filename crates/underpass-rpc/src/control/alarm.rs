@@ -1,5 +1,5 @@
-//! What is to happen at a time, though no thread of this domain sleeps until then: the clerk sees
-//! to it.
+//! Timers: closures that the clerk runs at a given time, so that no thread of this domain has to
+//! sleep until then.
 
 use crate::control::clerk::clerk;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use underpass_threads::critical;
 
 type Act = Box<dyn FnOnce() + Send>;
 
-/// By time, in ns of the clock, and number.
+/// The closures by time, in ns of the clock, and number.
 #[derive(Default)]
 struct Alarms {
     next: u64,
@@ -17,16 +17,17 @@ struct Alarms {
 
 static ALARMS: Mutex<Alarms> = Mutex::new(Alarms { next: 0, acts: BTreeMap::new() });
 
-/// Whoever holds it keeps its processor, since the clerk waits for it.
+/// The holder must be critical, so that it keeps its processor, because the clerk waits for this
+/// lock.
 fn alarms() -> MutexGuard<'static, Alarms> {
     ALARMS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One that was set.
+/// A timer that was set.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Alarm(u64, u64);
 
-/// Has the clerk do `act`, which is short, at `when_ns` or soon after.
+/// Makes the clerk run `act` at `when_ns` or soon after. `act` must be short.
 pub(crate) fn set(when_ns: u64, act: impl FnOnce() + Send + 'static) -> Alarm {
     let act = Box::new(act);
     let held = critical();
@@ -44,7 +45,7 @@ pub(crate) fn set(when_ns: u64, act: impl FnOnce() + Send + 'static) -> Alarm {
 }
 
 impl Alarm {
-    /// It is wanted no more; its time may have come already.
+    /// Cancels the timer. It may have run already.
     pub(crate) fn cancel(self) {
         let held = critical();
         let act = alarms().acts.remove(&(self.0, self.1));
@@ -53,13 +54,13 @@ impl Alarm {
     }
 }
 
-/// When the clerk has to ring next.
+/// The time of the next timer.
 pub(crate) fn next() -> Option<u64> {
     let _held = critical();
     alarms().acts.first_key_value().map(|((when, _), _)| *when)
 }
 
-/// Does what is due.
+/// Runs the timers that are due.
 pub(crate) fn ring(now_ns: u64) {
     loop {
         let held = critical();

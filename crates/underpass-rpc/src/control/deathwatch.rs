@@ -1,12 +1,13 @@
-//! A peer's process, watched beside the sockets of its binding once something has come that could
-//! hide from them that it has died. See decision 0044.
+//! Detects the death of a peer whose sockets stay open, by watching its process. See decision 0044.
 //!
-//! The kernel closes a socket when nobody has it any more, and files under way count as had: a peer
-//! that passes its own end as a file, or hides it in the queue of a socket that it passes, leaves
-//! it open when it dies, for as long as who got it keeps it. So before such a file is let in, the
-//! clerk begins to watch the process. When that has ended, all that it did is done, and what it
-//! sent lies in the sockets' queues. They are hung up on from this side then, which ends them as
-//! the kernel would have: what is in the queues comes first.
+//! The kernel closes a socket when no process has it any more, and a file that is under way counts
+//! as held. If a peer passes its own end as a file, or hides it in the queue of a socket that it
+//! passes, the receiver keeps the socket open when the peer dies. So before such a file is let in,
+//! the clerk begins to watch the peer's process.
+//!
+//! When the process has ended, everything that it did is done, and everything that it sent lies in
+//! the sockets' queues. Then this side hangs up. That ends the sockets as the kernel would have:
+//! the contents of the queues come first.
 
 use crate::control::clerk::clerk;
 use crate::control::control_socket::ControlSocket;
@@ -16,10 +17,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use underpass_os::Other;
 use underpass_threads::critical;
 
-/// That of one binding.
+/// The watch of one binding.
 #[derive(Debug)]
 pub(crate) struct Deathwatch {
-    /// The binding's, of which the kernel knows who is at its other end.
+    /// The binding's socket. The kernel knows the process at its other end.
     control: Weak<ControlSocket>,
     stage: Mutex<Stage>,
     own: Weak<Self>,
@@ -27,29 +28,30 @@ pub(crate) struct Deathwatch {
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// Nothing has come that could hide a death.
+    /// No file has come that could hide a death.
     Idle,
-    /// The clerk watches, under this key.
+    /// The clerk watches the process, under this key.
     Watched(u64),
-    /// There is no such process, or none that this kernel names.
+    /// There is no such process, or this kernel can't name it.
     Unknown,
     /// The binding has ended.
     Over,
 }
 
 impl Deathwatch {
-    /// That of the binding whose socket `control` is.
+    /// The watch of the binding whose socket is `control`.
     pub(crate) fn new(control: Weak<ControlSocket>) -> Arc<Self> {
         Arc::new_cyclic(|own| Self { control, stage: Mutex::new(Stage::Idle), own: own.clone() })
     }
 
-    /// Whoever holds it keeps its processor, since the clerk waits for it.
+    /// The holder must be critical, so that it keeps its processor, because the clerk waits for
+    /// this lock.
     fn stage(&self) -> MutexGuard<'_, Stage> {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something has come that could hide the peer's death; `false` if it must not be let in, since
-    /// that would not be heard of for want of files or memory.
+    /// A file has come that could hide the peer's death. Returns `false` if the file must not be
+    /// let in: for want of files or memory the death would go unnoticed.
     pub(crate) fn begin(&self) -> bool {
         let _held = critical();
         let mut stage = self.stage();

@@ -1,4 +1,4 @@
-//! Where clients come in: from a connection to a binding.
+//! Admission of clients: from a connection to a binding.
 
 use super::table::{Exported, Offer, Table, Watched};
 use super::{Clerk, clerk};
@@ -25,15 +25,15 @@ use underpass_channel::layout::{region, stack_of};
 use underpass_os::{Connected, clock, failpoint};
 use underpass_threads::panic_message;
 
-/// How long to wait for files to come free before accepting again, in ns.
+/// How long to wait for files to be closed before accepting again, in ns.
 const PAUSE: u64 = 20_000_000;
-/// Clients that may be about to say hello, at once.
+/// The most connections that may be pending: connected, but without a hello.
 const NEWCOMERS: usize = 256;
-/// Clients that are accepted at an export before the clerk does something else. The kernel tells of
-/// the others again.
+/// The most clients that are accepted at an export before the clerk does something else. The kernel
+/// reports the others again.
 const TURN: usize = 8;
 
-/// A client that has said hello and wants a binding that there is.
+/// A client that has sent its hello, for an interface that is exported.
 struct Visitor {
     link: Arc<Link>,
     manner: Manner,
@@ -42,18 +42,18 @@ struct Visitor {
     seat: Seat,
     export: u64,
     offer: Arc<Offer>,
-    /// When the binding ends that was passed on to it, if that is to end.
+    /// When the binding must end that the client gets by a ticket, if it must.
     until: Option<u64>,
 }
 
 impl Clerk {
-    /// Takes in those who wait at an export: a few of them, so that clients that connect in a loop
-    /// delay nothing else.
+    /// Accepts clients that wait at an export, but only a few, so that clients that connect in a
+    /// loop delay nothing else.
     pub(super) fn accept(&self, key: u64, exported: &Exported) {
         for _ in 0..TURN {
             self.make_room();
             match exported.listening.accept() {
-                // Most have said hello by now, and need not be waited for.
+                // Most clients have sent their hello by now, so read it at once.
                 Ok(socket) => self.greet(Connection::new(socket), key),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -62,8 +62,8 @@ impl Clerk {
         }
     }
 
-    /// Sends one silent newcomer off, if there are as many as may be: silence must not keep others
-    /// out. It is one of the user who has the most.
+    /// Closes one pending connection if there are as many as may be, so that silent clients do not
+    /// keep others out. It is one of the user who has the most.
     fn make_room(&self) {
         self.send_off(|table| match table.count_newcomers() >= NEWCOMERS {
             true => table.dismiss_of_most(),
@@ -71,9 +71,9 @@ impl Clerk {
         });
     }
 
-    /// Sends off the newcomer that `choose` takes out; says whether there was one.
+    /// Closes the pending connection that `choose` takes out. Returns whether there was one.
     pub(super) fn send_off(&self, choose: impl FnOnce(&mut Table) -> Option<Watched>) -> bool {
-        // The lock is free again before the newcomer is dropped, which may want the table.
+        // Release the lock before the connection is dropped, because the drop may need the table.
         let gone = choose(&mut self.table());
         gone.inspect(|row| self.ignore(row)).is_some()
     }
@@ -84,14 +84,14 @@ impl Clerk {
         self.table().paused.push((key, clock::now_ns() + PAUSE));
     }
 
-    /// A newcomer has said hello, or is about to, or has gone again.
+    /// Reads the hello of a pending connection, if it has come.
     pub(super) fn greet(&self, socket: Arc<Connection>, export: u64) {
         let mut buffer = [0; LONGEST_HELLO];
         match socket.look() {
-            // No honest client brings files: they are left where they are.
+            // No honest client sends files with its hello. Leave them in the queue.
             Ok(hello) if hello.with_files => return,
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                // A newcomer that can't be watched is sent off.
+                // A connection that can't be watched is closed.
                 if let Ok(peer) = socket.peer() {
                     let newcomer = Watched::Newcomer { socket, export, user: peer.uid };
                     let _ = self.watch(newcomer, Some(export));
@@ -104,14 +104,14 @@ impl Clerk {
             Ok(received) if received.len > 0 && !received.cut => {
                 self.hear(Link::new(socket), export, &buffer[..received.len], None);
             }
-            // It has gone without a word, as a domain does that has taken the name over.
+            // The connection was closed without a message. A domain that has taken the name over
+            // does that.
             Ok(received) if received.len == 0 => hint(),
             _ => {}
         }
     }
 
-    /// Whoever is at the other end of `link` has said `hello`, and is to have nothing longer than
-    /// `until`.
+    /// The client at the other end of `link` has sent `hello`. Its binding must end at `until`.
     pub(super) fn hear(&self, link: Arc<Link>, export: u64, hello: &[u8], until: Option<u64>) {
         let offer = match self.table().row(export) {
             Some(Watched::Export(exported)) => exported.offer.clone(),
@@ -126,7 +126,7 @@ impl Clerk {
         }
     }
 
-    /// Has it decided whether `visitor` gets a binding.
+    /// Decides whether `visitor` gets a binding: asks `authorize` if the export has it.
     fn decide(&self, visitor: Visitor) {
         let Some(authorize) = visitor.offer.service.options.authorize.clone() else {
             return self.welcome(visitor, &Grant::allow());
@@ -146,7 +146,7 @@ impl Clerk {
         }
     }
 
-    /// Makes the binding, or tells the visitor why there is none.
+    /// Makes the binding, or tells the client why there is none.
     fn welcome(&self, visitor: Visitor, grant: &Grant) {
         let Visitor { link, manner, shift, peer, seat, export, offer, until } = visitor;
         let made = match &grant.refusal {
@@ -166,8 +166,8 @@ impl Clerk {
         let family = Family::new(export, record, shareable, shift);
         link.reading().admit_files(offer.service.descriptor.client_may_pass_files());
         let mailbox = Mailbox::of_server(ControlSocket::new(link.clone(), Some(&seat)), &seat);
-        // The end of the binding is not found before it is known whether the client got it: the
-        // client may die, and the binding be revoked, at any time.
+        // The binding can't end for good before it is known whether the client got it. The client
+        // may die, and the binding be revoked, at any time.
         family.begins();
         let end = ServerEnd::new(channel, mailbox, &offer.service, meeting, family.clone(), seat);
         let welcome = Answer::Welcome { manner: Manner::own(), state: offer.service.options.state };
@@ -177,9 +177,9 @@ impl Clerk {
         family.rests();
     }
 
-    /// Gives the binding of `end` to the client and serves it; `false` if that can't be.
+    /// Gives the binding of `end` to the client and serves it. Returns `false` if that fails.
     fn give(&self, end: &Arc<ServerEnd>, link: &Link, file: OwnedFd, welcome: &Answer) -> bool {
-        // Before the client can have it: what is revoked from then on may be this.
+        // Enrol it before the client can have it, because the binding may be revoked from then on.
         if !self.enrol(end) {
             return false;
         }
@@ -187,12 +187,12 @@ impl Clerk {
         let files: Vec<_> = [&file].into_iter().chain(&own_end).map(AsFd::as_fd).collect();
         let sent = link.send(&welcome.to_bytes(), &files).is_ok();
         failpoint!("greet-welcomed");
-        // Before the first call: then what is open is the binding's own.
+        // Close them before the first call. Then every open file is one of the binding's own.
         drop((file, own_end));
         if sent {
             self.serve(end);
         } else {
-            // The clerk hears of it.
+            // The clerk sees the hang-up.
             end.close();
             end.mailbox().hang_up();
         }
@@ -206,10 +206,11 @@ impl Clerk {
             Ok((seat, channel, region))
         });
         let Ok((seat, channel, region)) = made else { return end.mailbox().refuse() };
-        // Before the client knows of it: what it says of the channel comes after that.
+        // Enrol it before the client knows of it. So everything that the client sends about the
+        // channel comes later.
         let further = end.another(number, channel, seat);
         if self.enrol(&further) {
-            // A client that can't take it goes on without.
+            // If this fails, the client goes on without the channel.
             let _ = end.mailbox().open(number, &region);
             self.serve(&further);
         }
@@ -217,7 +218,7 @@ impl Clerk {
 }
 
 impl Visitor {
-    /// Somebody who says `hello`; or the answer to give instead.
+    /// A client that sent `hello`. The error is the answer to send instead of a binding.
     fn new(
         link: Arc<Link>,
         hello: Hello,
@@ -244,9 +245,9 @@ impl Visitor {
     }
 }
 
-/// Answers who gets no binding.
+/// Sends an answer to a client that gets no binding.
 fn tell(link: &Link, answer: &Answer) {
-    // A client that can't take the answer is gone.
+    // If this fails, the client is gone.
     let _ = link.send(&answer.to_bytes(), &[]);
 }
 
@@ -296,7 +297,7 @@ mod tests {
         let offer = Arc::new(offer("turns", |service| service));
         let listening = Listening::bind(&directory, "turns", 0o600).unwrap();
         let exported = Arc::new(Exported { listening, offer });
-        // Not watched: the turns are the test's.
+        // Not watched: the test calls `accept` itself.
         let clerk = clerk().unwrap();
         let key = clerk.table().next_key();
         clerk.table().insert(key, Watched::Export(exported.clone()), 0);

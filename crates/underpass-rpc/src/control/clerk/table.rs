@@ -1,4 +1,4 @@
-//! What the clerk watches.
+//! The table of what the clerk watches.
 
 use crate::binding::family::Family;
 use crate::binding::limits::{Quotas, Seat};
@@ -22,7 +22,7 @@ pub(crate) struct Exported {
     pub(crate) offer: Arc<Offer>,
 }
 
-/// What clients get, and on what terms.
+/// What clients get, and with which options.
 #[derive(Debug)]
 pub(crate) struct Offer {
     pub(crate) name: Arc<str>,
@@ -39,8 +39,8 @@ pub(super) enum Watched {
         export: u64,
         user: u32,
     },
-    /// A binding for whoever has the other end: a client, which counts as having it, has asked for
-    /// it to pass its own on.
+    /// A client has asked for a ticket, to pass its binding on. The process that has the other end
+    /// gets a binding. The ticket counts as a binding of that client's user.
     Ticket {
         socket: Arc<Connection>,
         by: Arc<Family>,
@@ -55,11 +55,11 @@ pub(super) enum Watched {
         line: Arc<dyn Line>,
         export: u64,
     },
-    /// What one user's domains pass.
+    /// Receives the files that the domains of one user pass.
     FileThread(Arc<FileThread>),
-    /// What a signal rings that asks this process to end.
+    /// Becomes readable when a signal asks this process to end.
     EndSignal(BorrowedFd<'static>),
-    /// The process of a binding's peer: see there.
+    /// The process of a binding's peer: see `Deathwatch`.
     Process {
         process: OwnedFd,
         of: Weak<Deathwatch>,
@@ -67,7 +67,8 @@ pub(super) enum Watched {
 }
 
 impl Watched {
-    /// What there is to hear of it. A further channel has the socket of its binding's first.
+    /// The descriptor to poll. A further channel has none, because it shares the socket of its
+    /// binding's first channel.
     pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
         Some(match self {
             Self::Export(exported) => exported.listening.as_fd(),
@@ -83,7 +84,7 @@ impl Watched {
         })
     }
 
-    /// Whether it is a binding of `of`, or on the way to one.
+    /// Whether it is a binding of the export `of`, or may become one.
     pub(super) fn is_of(&self, of: u64) -> bool {
         match self {
             Self::Newcomer { export, .. } | Self::Server { export, .. } => *export == of,
@@ -101,12 +102,12 @@ impl Watched {
 pub(super) struct Table {
     next: u64,
     rows: HashMap<u64, Watched>,
-    /// The keys of the newcomers among them, since when they are silent, and of which user they
-    /// are. Keys grow, so the first is the oldest.
+    /// The keys of the pending connections. For each, since when it is silent, and its user. Keys
+    /// grow, so the first is the oldest.
     newcomers: BTreeMap<u64, (u64, u32)>,
-    /// Exports that accept nobody until then, because files ran out.
+    /// Exports that accept nobody until the given time, because files ran out.
     pub(super) paused: Vec<(u64, u64)>,
-    /// Bindings whose time ends, by when and by their number.
+    /// The bindings that expire, by time and by number.
     expiries: BTreeMap<(u64, u64), Weak<Family>>,
 }
 
@@ -125,7 +126,7 @@ impl Table {
         self.rows.values()
     }
 
-    /// Puts a row in, at the time `now`.
+    /// Inserts a row at the time `now`.
     pub(super) fn insert(&mut self, key: u64, row: Watched, now: u64) {
         match &row {
             Watched::Newcomer { user, .. } => {
@@ -158,7 +159,7 @@ impl Table {
         Some(row)
     }
 
-    /// The keys of those that `which` chooses.
+    /// The keys of the rows that `which` chooses.
     pub(super) fn keys(&self, which: impl Fn(u64, &Watched) -> bool) -> Vec<u64> {
         self.rows.iter().filter(|(key, row)| which(**key, row)).map(|(key, _)| *key).collect()
     }
@@ -172,11 +173,11 @@ impl Table {
         self.rows.values().filter_map(end).collect()
     }
 
-    /// The bindings of these exports, by their first channels.
+    /// The bindings of these exports, found by their first channels.
     pub(super) fn families(&self, exports: &[u64]) -> Vec<Arc<Family>> {
         let family = |row: &Watched| match row {
             Watched::Server { end, export, .. } if !end.is_further() && exports.contains(export) => {
-                // One that is closed is only still to be cleared away.
+                // A closed binding only waits to be cleared away.
                 (!end.is_closed()).then(|| end.family().clone())
             }
             _ => None,
@@ -188,18 +189,18 @@ impl Table {
         self.newcomers.len()
     }
 
-    /// Since when the newcomer is silent who has been so the longest.
+    /// Since when the oldest pending connection is silent.
     pub(super) fn oldest_newcomer(&self) -> Option<u64> {
         self.newcomers.first_key_value().map(|(_, (since, _))| *since)
     }
 
-    /// Takes that one out.
+    /// Takes the oldest pending connection out.
     pub(super) fn dismiss_oldest(&mut self) -> Option<Watched> {
         let (key, _) = self.newcomers.first_key_value()?;
         self.remove(*key)
     }
 
-    /// Takes the newcomer out that is silent the longest, of the user who has the most.
+    /// Takes out the oldest pending connection of the user who has the most.
     pub(super) fn dismiss_of_most(&mut self) -> Option<Watched> {
         let mut counts = HashMap::<u32, usize>::new();
         self.newcomers.values().for_each(|(_, user)| *counts.entry(*user).or_default() += 1);
@@ -208,12 +209,12 @@ impl Table {
         self.remove(*key)
     }
 
-    /// When the next binding's time ends.
+    /// When the next binding expires.
     pub(super) fn next_expiry(&self) -> Option<u64> {
         self.expiries.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Takes out the bindings whose time has ended by `now`.
+    /// Takes out the bindings that have expired by `now`.
     pub(super) fn take_expired(&mut self, now: u64) -> Vec<Arc<Family>> {
         let later = self.expiries.split_off(&(now + 1, 0));
         let ended = std::mem::replace(&mut self.expiries, later);
@@ -221,7 +222,7 @@ impl Table {
     }
 }
 
-/// Under what an expiry is listed.
+/// The key of a binding in `expiries`.
 fn expiry(family: &Family) -> Option<(u64, u64)> {
     let binding = family.binding();
     binding.expires.map(|at| (at, binding.id()))
