@@ -1,8 +1,8 @@
-//! Doors for the fuzz targets in `fuzz/`, which are built with `--cfg fuzzing`. No part of the
-//! library.
+//! Entry points for the fuzz targets in `fuzz/`, which are built with `--cfg fuzzing`. They are no
+//! part of the library.
 //!
-//! What is private decodes their bytes. Ends of channels without a clerk do what they are told, on
-//! the calling thread. A [`BindingDoor`] is a client's binding with all that belongs to it.
+//! Private code decodes the targets' bytes. Ends of channels without a clerk run on the calling
+//! thread. A [`BindingDoor`] is a client's binding with everything that belongs to it.
 
 use crate::binding::clocks::Shift;
 use crate::binding::family::Family;
@@ -35,13 +35,13 @@ use underpass_os::Socket;
 use underpass_processor::Line;
 use underpass_wire::{Decode, Descriptor, Encode};
 
-/// Nobody polls: what doesn't come at once does not come.
+/// Nobody polls: a message that is not there at once does not come.
 const MEETING: Meeting = Meeting { elsewhere: false, shares: false, defers: false };
 
-/// Reads what a stranger says: in the handshake, and over a channel's socket.
+/// Reads untrusted bytes as messages of the handshake and of a channel's socket.
 ///
 /// # Panics
-/// If something that was read does not survive being written.
+/// If a message that was read changes when it is written and read again.
 pub fn messages(bytes: &[u8]) {
     if let Ok(hello) = Hello::from_bytes(bytes) {
         assert_eq!(Hello::from_bytes(&hello.to_bytes()), Ok(hello));
@@ -61,10 +61,10 @@ pub struct ServerDoor {
 }
 
 impl ServerDoor {
-    /// One of `service`, and what its client has: region and socket.
+    /// A server's end of `service`, and what its client has: region and socket.
     ///
     /// # Errors
-    /// No memory, or no file.
+    /// Memory or files have run out.
     pub fn new(service: &Service) -> io::Result<(Self, OwnedFd, OwnedFd)> {
         let stack = stack_of(service.descriptor.astack());
         let (channel, file) = Channel::create(Fence::Full, stack)?;
@@ -81,12 +81,12 @@ impl ServerDoor {
         Ok((Self { end }, file, theirs))
     }
 
-    /// As activations see it.
+    /// The end as activations see it.
     pub fn line(&self) -> &dyn Line {
         &*self.end
     }
 
-    /// Hears what came over the socket, as the clerk does, with the files.
+    /// Reads the socket as the clerk does, including files.
     pub fn hear(&self) {
         self.end.mailbox().read();
         self.end.mailbox().control().settle();
@@ -98,7 +98,7 @@ impl ServerDoor {
     }
 }
 
-/// Waits until the clerk has attended to what it was told of before.
+/// Waits until the clerk has handled what it was told before.
 ///
 /// # Panics
 /// If there is no clerk.
@@ -108,8 +108,8 @@ pub fn settle() {
     told.recv().expect("the clerk lives as long as the process");
 }
 
-/// Counts what memory the clients of all exports have a server keep, as the clerk does after a
-/// while.
+/// Counts the memory that the clients of all exports make the server keep. The clerk does that
+/// periodically.
 ///
 /// # Errors
 /// There is no clerk.
@@ -118,7 +118,7 @@ pub fn count_annexes() -> io::Result<()> {
     Ok(())
 }
 
-/// A client's binding that the clerk looks after.
+/// A client's binding that the clerk watches.
 #[derive(Debug)]
 pub struct BindingDoor {
     bound: Bound,
@@ -126,10 +126,10 @@ pub struct BindingDoor {
 }
 
 impl BindingDoor {
-    /// The binding of `descriptor` that comes of a hello over `socket`.
+    /// The binding of `descriptor` that results from a hello over `socket`.
     ///
     /// # Errors
-    /// As every import.
+    /// The same as of every import.
     pub fn import(socket: OwnedFd, descriptor: &Descriptor) -> Result<Self, ImportError> {
         let system = |e| ImportError::System("no socket", e);
         let socket = Socket::adopt(socket).map_err(system)?;
@@ -138,22 +138,22 @@ impl BindingDoor {
         Ok(Self { bound, end })
     }
 
-    /// Its first end.
+    /// The end of its first channel.
     pub fn end(&self) -> &ClientDoor {
         &self.end
     }
 
-    /// Two activations contend for the first channel: another may be asked for.
+    /// Two activations contend for the first channel, so the client may ask for another.
     pub fn contend(&self) {
         self.bound.end.contend();
     }
 
-    /// Asks for a ticket; whether one came.
+    /// Asks for a ticket. Returns whether one came.
     pub fn share(&self) -> bool {
         self.bound.end.share().is_ok()
     }
 
-    /// Gives back what annexes hold that nobody uses, as the clerk does after a while.
+    /// Gives back unused overflow buffers. The clerk does that periodically.
     pub fn sweep(&self) {
         self.bound.end.sweep_all();
     }
@@ -166,11 +166,11 @@ pub struct ClientDoor {
 }
 
 impl ClientDoor {
-    /// That of the channel, with A-stacks of the default size, of which the server gave `region`
+    /// The client's end of a channel with A-stacks of the default size. The server gave `region`
     /// and `socket`.
     ///
     /// # Errors
-    /// They are none.
+    /// They are not valid.
     pub fn new(region: BorrowedFd<'_>, socket: OwnedFd) -> io::Result<Self> {
         let channel = Channel::adopt(region, Fence::Full, STACK)?;
         let link = Link::new(Connection::new(Socket::adopt(socket)?));
@@ -178,10 +178,10 @@ impl ClientDoor {
         Ok(Self { end: ClientEnd::new(channel, mailbox, MEETING) })
     }
 
-    /// A call, as a client stub makes it, that waits for no moment.
+    /// A call as a client stub makes it, without waiting.
     ///
     /// # Errors
-    /// As every call.
+    /// The same as of every call.
     pub fn call<A: Encode + ?Sized, R: Decode + Results<Value: Decode, Error = CallError>>(
         &self,
         procedure: u16,
@@ -193,12 +193,12 @@ impl ClientDoor {
         self.end.call::<A, R>(procedure, arguments, &terms, |e| e)
     }
 
-    /// As activations see it.
+    /// The end as activations see it.
     pub fn line(&self) -> &dyn Line {
         &*self.end
     }
 
-    /// Hears what came over the socket, as the clerk does, with the files.
+    /// Reads the socket as the clerk does, including files.
     pub fn hear(&self) {
         self.end.mailbox().read();
         self.end.mailbox().control().settle();
