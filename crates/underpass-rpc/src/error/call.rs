@@ -42,6 +42,7 @@ pub enum Outcome {
 /// assert!(!may_repeat(&CallError::Closed(Outcome::Unknown), false));
 /// ```
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CallError {
     /// The server's process has ended. *Repeat:* if the [`Outcome`] allows, over a new binding.
     /// *Remedy:* import again. A stub of `import_resilient` does both by itself.
