@@ -80,8 +80,9 @@ impl fmt::Display for ImportError {
                 path.display()
             ),
             Self::Lapsed => f.write_str(
-                "what was passed on gives no binding: it was used before, or its giver's binding has ended, or its server has (or runs on a Linux before 6.5); have it passed on \
-                 again, and the giver keep its binding until then",
+                "the ticket gives no binding: it was used before, or the binding of the client that passed it on \
+                 has ended, or the server has ended or runs on Linux before 6.5; have the binding passed on again, by \
+                 a client that keeps its own until then",
             ),
             Self::PermissionDenied(path) => write!(
                 f,
@@ -90,11 +91,11 @@ impl fmt::Display for ImportError {
                 path.display()
             ),
             Self::NotAuthorized(path, why) => {
-                write!(f, "the server of {} does not let this client in: {why}", path.display())
+                write!(f, "the server of {} refused this client: {why}; ask its operator for access", path.display())
             }
             Self::Limit(path, why) => write!(
                 f,
-                "no more bindings to {}: {why}; drop some, or have the server raise Server::limits",
+                "no more bindings to {}: {why}; drop some bindings, or have the server raise Server::limits",
                 path.display()
             ),
             Self::Mismatch { path, ours, theirs, differences } => write!(
@@ -105,11 +106,11 @@ impl fmt::Display for ImportError {
             ),
             Self::Version(what) => write!(f, "{what}; build both sides with the same version of Underpass"),
             Self::Cancelled => f.write_str(
-                "the thread that imports was cancelled, or works for somebody who wants it no more; import \
-                 in underpass::detached what is wanted all the same",
+                "the importing thread was cancelled, or its own caller gave up; import inside of underpass::detached \
+                 if the binding is needed nevertheless",
             ),
             Self::NoAnswer(path, after) => {
-                write!(f, "the server of {} did not answer within {after:?}; is it stopped?", path.display())
+                write!(f, "the server of {} did not answer within {after:?}; check whether it is stopped or overloaded", path.display())
             }
             Self::Refused(path, why) => write!(f, "the server of {} refused: {why}", path.display()),
             Self::Directory(path, e) => write!(f, "names can't be looked up in {}: {e}", path.display()),
@@ -146,9 +147,9 @@ impl fmt::Display for ShareError {
                 "the server does not let this binding be passed on; have it export the interface with Service::shareable",
             ),
             Self::NoRoom => {
-                f.write_str("no room for another binding at the server, or no files; drop some, or raise Server::limits")
+                f.write_str("the server allows no further binding, or files have run out; drop some bindings, or raise Server::limits or `ulimit -n`")
             }
-            Self::Here => f.write_str("the implementation is in this process; let the other import it by its name"),
+            Self::Here => f.write_str("the implementation is in this process; let the other process import it by its name"),
             Self::Call(e) => e.fmt(f),
             Self::System(e) => write!(f, "the binding can't be passed on: {e}{}", remedy(e)),
         }

@@ -47,7 +47,8 @@ impl Clock {
         let apart = shift.here(theirs.now_ns).abs_diff(self.now_ns);
         if apart > APART {
             return Err(format!(
-                "your clock and the server's are {} s apart: one of the two is in a time namespace and can't read by how much; it needs `/proc`",
+                "your clock and the server's are {} s apart: one of the two processes is in a time namespace and can't read its \
+                 offset; give it `/proc`",
                 apart / 1_000_000_000
             ));
         }

@@ -10,7 +10,7 @@ use underpass_os::{Directory, process};
 /// The error text for the missing `path`.
 pub(crate) fn missing(path: &Path) -> String {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
-        return format!("nobody exports {}", path.display());
+        return format!("no server exports {}", path.display());
     };
     let why = Directory::at(directory).why();
     let remedy = "start its server, or wait for it with import_within";
@@ -21,7 +21,7 @@ pub(crate) fn missing(path: &Path) -> String {
         }
     };
     format!(
-        "nobody exports {}: names were looked up in {} and nowhere else ({why}); {remedy}; {hint}",
+        "no server exports {}: names were looked up only in {} ({why}); {remedy}; {hint}",
         path.display(),
         directory.display()
     )
@@ -35,10 +35,10 @@ fn found(directory: &Path, name: &OsStr) -> Option<String> {
     let owner = fs::symlink_metadata(directory).ok()?.uid();
     let (path, directory) = (path.display(), directory.display());
     Some(match owner == process::user() || owner == 0 {
-        true => format!("{path} is exported: if that is the one, set UNDERPASS_DIR={directory}"),
+        true => format!("{path} exists: if that is the server, set UNDERPASS_DIR={directory}"),
         false => format!(
-            "user {owner} exports {path}: run as that user, or set $UNDERPASS_DIR on both sides to a directory of \
-             root's"
+            "user {owner} exports {path}: run as that user, or set $UNDERPASS_DIR on both sides to a directory \
+             of root's"
         ),
     })
 }

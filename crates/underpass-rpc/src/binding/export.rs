@@ -151,7 +151,7 @@ impl Server {
         let quotas = Arc::new(Quotas::new(self.limits, self.limits_of));
         for (_, service) in &self.exports {
             underpass_threads::provide_e_stacks(service.options.stack).map_err(|e| {
-                ExportError::System("there is no room for a stack as large as `Service::stack_size` says", e)
+                ExportError::System("there is no address space for a stack of `Service::stack_size`", e)
             })?;
         }
         for (name, service) in self.exports {
@@ -165,7 +165,9 @@ impl Server {
             if service.options.authorize.is_some() {
                 // Start it now: the domain may enter a sandbox later.
                 let asks = clerk().and_then(|clerk| clerk.porter().start());
-                asks.map_err(|e| ExportError::System("who asks `authorize` can't be started", e))?;
+                asks.map_err(|e| {
+                    ExportError::System("the thread that calls `authorize` can't be started", e)
+                })?;
             }
             let (quotas, endings) = (quotas.clone(), running.endings.clone());
             let offer = Arc::new(Offer { name: name.into(), service, quotas, endings });

@@ -58,7 +58,7 @@ impl From<bool> for Grant {
     fn from(allowed: bool) -> Self {
         match allowed {
             true => Self::allow(),
-            false => Self::deny("the server does not let you"),
+            false => Self::deny("its `authorize` returned false"),
         }
     }
 }

@@ -140,12 +140,12 @@ impl Hello {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Answer> {
         let spoken: Head = read(bytes)
             .filter(|head: &Head| head.0 == MAGIC)
-            .ok_or_else(|| Answer::Failed { why: "that was no hello".to_owned() })?;
+            .ok_or_else(|| Answer::Failed { why: "the first message is no hello".to_owned() })?;
         if spoken != head() {
             return Err(Answer::OtherVersion { version: VERSION });
         }
         let (_, hash, manner, clock): (Head, u64, Parts, clocks::Parts) =
-            read(bytes).ok_or_else(|| Answer::Failed { why: "a damaged hello".to_owned() })?;
+            read(bytes).ok_or_else(|| Answer::Failed { why: "the hello is malformed".to_owned() })?;
         Ok(Self { hash, manner: Manner::of(manner), clock: Clock::of(clock) })
     }
 }
@@ -163,7 +163,7 @@ impl Answer {
     }
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> io::Result<Self> {
-        let nonsense = || io::Error::new(io::ErrorKind::InvalidData, "an answer that no server gives");
+        let nonsense = || io::Error::new(io::ErrorKind::InvalidData, "the server's answer is malformed");
         let (found, kind): (Head, u8) =
             read(bytes).filter(|(head, _): &(Head, u8)| head.0 == MAGIC).ok_or_else(nonsense)?;
         match kind {

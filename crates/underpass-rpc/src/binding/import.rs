@@ -155,15 +155,15 @@ fn attempt(
     })?;
     failpoint!("import-connected");
     if socket.peer().is_ok_and(|peer| is_behind(peer.uid)) {
-        let why = "what its user has passed before is still being closed";
-        return Err(ImportError::System("nothing more is imported from there now", io::Error::other(why)));
+        let why = "files that its user has passed before are still being closed; try again later";
+        return Err(ImportError::System("this server can't be imported from now", io::Error::other(why)));
     }
     introduce(socket, None, path, descriptor, until)
 }
 
 /// Makes a binding from one that a client has passed on. `ticket` comes from [`ClientEnd::share`].
 pub(crate) fn redeem(ticket: OwnedFd, descriptor: &Descriptor) -> Result<Bound, ImportError> {
-    let system = |e| ImportError::System("what was passed on is no binding, or can't be used", e);
+    let system = |e| ImportError::System("the ticket can't be used", e);
     fork::check().map_err(system)?;
     let ticket = PassedSocket::adopt(ticket).map_err(system)?;
     let (socket, theirs) = Socket::pair().map_err(system)?;
@@ -199,7 +199,7 @@ pub(crate) fn introduce(
     let by_ticket = by.is_some();
     // Close our copy of the end that the server now has.
     drop(by);
-    said.map_err(unheard(path, "the server can't be spoken to"))?;
+    said.map_err(unheard(path, "the hello can't be sent"))?;
     failpoint!("import-said");
     let received = hear(&socket, path, until)?;
     if received.bytes.is_empty() {
@@ -235,7 +235,7 @@ pub(crate) fn introduce(
 fn hear(socket: &Connection, path: &Path, until: Until<'_>) -> Result<Message, ImportError> {
     let (patience, waits_until) = (left_until(until()).min(PATIENCE), clock::deadline_ns(PATIENCE));
     let until = || until().min(waits_until);
-    if !answered(socket, &until).map_err(unheard(path, "the server can't be heard"))? {
+    if !answered(socket, &until).map_err(unheard(path, "the server's answer can't be awaited"))? {
         return Err(match calls_end() {
             true => ImportError::Cancelled,
             false => ImportError::NoAnswer(path.into(), patience),
@@ -244,7 +244,7 @@ fn hear(socket: &Connection, path: &Path, until: Until<'_>) -> Result<Message, I
     receive_answer(socket, &until).map_err(|e| match e.kind() {
         io::ErrorKind::TimedOut if calls_end() => ImportError::Cancelled,
         io::ErrorKind::TimedOut => ImportError::NoAnswer(path.into(), patience),
-        _ => unheard(path, "the server's answer can't be had")(e),
+        _ => unheard(path, "the server's answer can't be received")(e),
     })
 }
 

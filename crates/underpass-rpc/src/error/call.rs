@@ -186,46 +186,59 @@ impl fmt::Display for CallError {
                 write!(f, "{what}; {outcome}; import the interface again if you may")
             }
             Self::Deadline(outcome) => {
-                write!(f, "the deadline passed before the reply came; {outcome}; allow it more time")
+                write!(f, "the deadline passed before the reply came; {outcome}; set a later deadline")
             }
             Self::Abandoned(outcome) => write!(f, "the call was abandoned before the reply came; {outcome}"),
             Self::Cancelled(outcome) => {
-                let who = "who waited was cancelled, or works for somebody who wants it no more";
-                write!(f, "{who}; {outcome}; do in underpass::detached what is to be done all the same")
+                let why = "the waiting thread was cancelled, or its own caller gave up";
+                write!(
+                    f,
+                    "{why}; {outcome}; call inside of underpass::detached if the call must be made nevertheless"
+                )
             }
             Self::Captured(outcome) => write!(
                 f,
-                "the server did not give back calls that nobody waits for, and the binding is closed; {outcome}; see what the server does, and import \
-                 again"
+                "too many abandoned calls still run in the server, so the binding is closed; {outcome}; find out why \
+                 its handlers do not return, and import the interface again"
             ),
             Self::Restarted(outcome, why) => write!(
                 f,
                 "the server was restarted and has no state of this client ({why}); {outcome}; call \
-                 acknowledge_restart on the stub and get anew what the old server gave"
+                 acknowledge_restart on the stub and get everything anew that the old server gave"
             ),
             Self::Forked => write!(
                 f,
                 "this process was forked off the one that has the binding; the call was not started; import in a program that it executes, or fork before the first import"
             ),
             Self::Overloaded => {
-                write!(f, "too many calls at once over this binding; the call was not started")
+                write!(
+                    f,
+                    "too many calls at once over this binding; the call was not started; make fewer at once, or \
+                     choose another AllLeased"
+                )
             }
-            Self::Panicked(message) => write!(f, "the procedure panicked: {message}"),
+            Self::Panicked(message) => write!(f, "the procedure panicked: {message}; see the server's log"),
             Self::Dropped(outcome) => {
                 write!(
                     f,
-                    "the server's executor dropped the handler before its end; {outcome}; see why it ended"
+                    "the server's executor dropped the handler before it finished; {outcome}; find out why the executor ended"
                 )
             }
             Self::ProtocolViolation(what) => {
-                write!(f, "the peer broke the channel's rules ({what}); the binding is closed")
+                write!(
+                    f,
+                    "the peer broke the channel's rules ({what}); the binding is closed; the peer has a fault"
+                )
             }
             Self::Decode(outcome, what) => write!(
                 f,
-                "what came does not fit the interface: {what}; {outcome}; build both sides from the same one"
+                "a value does not fit the interface: {what}; {outcome}; build both sides from the same source"
             ),
             Self::NoResources(outcome, what) => {
-                write!(f, "no room for arguments or results: {what}; {outcome}; see `ulimit -n` and `free`")
+                write!(
+                    f,
+                    "memory or files ran out for arguments or results: {what}; {outcome}; see `ulimit -n` and `free`"
+                )
             }
         }
     }
@@ -237,8 +250,8 @@ impl std::error::Error for CallError {}
 #[cold]
 pub(crate) fn no_stack(e: &DecodeError) -> String {
     format!(
-        "{e}; a server has larger ones for an interface by `Service::stack_size`, a calling thread by `Builder::stack_size` or \
-         `thread::with_stack`"
+        "{e}; give the server larger stacks by `Service::stack_size`, or the calling thread a larger one by \
+         `Builder::stack_size` or `thread::with_stack`"
     )
 }
 

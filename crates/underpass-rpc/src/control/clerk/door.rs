@@ -142,7 +142,12 @@ impl Clerk {
             }
         };
         if !self.porter.ask(user, Box::new(ask)) {
-            tell(&link, &Answer::Failed { why: format!("too many clients of user {user} ask to be let in") });
+            tell(
+                &link,
+                &Answer::Failed {
+                    why: format!("too many clients of user {user} wait for `authorize`; try again later"),
+                },
+            );
         }
     }
 
@@ -234,7 +239,7 @@ impl Visitor {
         let peer = Peer::of(&link)
             .map_err(|e| Answer::Failed { why: format!("the server can't learn who you are: {e}") })?;
         if is_behind(peer.uid()) {
-            let why = format!("what user {} has passed before is still to be closed", peer.uid());
+            let why = format!("files that user {} has passed before are still being closed", peer.uid());
             return Err(Answer::Limit { why });
         }
         let seat = offer
