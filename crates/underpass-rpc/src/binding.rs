@@ -6,9 +6,9 @@
 //! says what one user may have. [`resilient`] imports again when a server has ended. [`running`]
 //! and [`replaced`] are the end of an export.
 
-pub(crate) mod changes;
-pub(crate) mod clocks;
-pub(crate) mod elsewhere;
+pub(crate) mod budget;
+pub(crate) mod clock_offset;
+pub(crate) mod exit_events;
 pub(crate) mod export;
 pub(crate) mod family;
 pub(crate) mod forked;
@@ -17,13 +17,13 @@ pub(crate) mod handshake;
 pub(crate) mod hang_up;
 pub(crate) mod import;
 pub(crate) mod limits;
+pub(crate) mod local_exports;
 pub(crate) mod name;
+pub(crate) mod not_exported;
 pub(crate) mod object;
 pub(crate) mod peer;
 pub(crate) mod record;
-pub(crate) mod registry;
 pub(crate) mod replaced;
 pub(crate) mod resilient;
-pub(crate) mod room;
 pub(crate) mod running;
 pub(crate) mod service;

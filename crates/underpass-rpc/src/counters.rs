@@ -207,7 +207,7 @@ impl KernelCount {
 }
 
 /// An end of a channel whose counters are part of the domain's.
-pub(crate) trait Counted: Send + Sync {
+pub(crate) trait CountedEnd: Send + Sync {
     fn counters(&self) -> Counters;
 
     /// This process is a forked child: the end must not be used any more. Takes no lock and
@@ -217,16 +217,16 @@ pub(crate) trait Counted: Send + Sync {
 
 /// All ends of this domain.
 #[derive(Default)]
-pub(crate) struct Ends {
-    living: Vec<Weak<dyn Counted>>,
+pub(crate) struct CountedEnds {
+    living: Vec<Weak<dyn CountedEnd>>,
     /// The length of the list at which ends that are gone are removed from it.
     full: usize,
     gone: Counters,
 }
 
-static ENDS: Mutex<Option<Ends>> = Mutex::new(None);
+static ENDS: Mutex<Option<CountedEnds>> = Mutex::new(None);
 
-impl Ends {
+impl CountedEnds {
     /// This process is a forked child: cuts off all ends.
     pub(crate) fn cut_off(&self) {
         self.living.iter().filter_map(Weak::upgrade).for_each(|end| end.cut_off());
@@ -234,12 +234,12 @@ impl Ends {
 }
 
 /// Locks the list of ends.
-pub(crate) fn hold() -> MutexGuard<'static, Option<Ends>> {
+pub(crate) fn hold() -> MutexGuard<'static, Option<CountedEnds>> {
     ENDS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Adds a channel's end, whose counters are part of the domain's from now on.
-pub(crate) fn enlist(end: Weak<dyn Counted>) {
+pub(crate) fn add_end(end: Weak<dyn CountedEnd>) {
     let mut ends = hold();
     let ends = ends.get_or_insert_default();
     if ends.living.len() >= ends.full {
@@ -250,7 +250,7 @@ pub(crate) fn enlist(end: Weak<dyn Counted>) {
 }
 
 /// A channel's end is gone. Its counters stay part of the domain's.
-pub(crate) fn bequeath(counted: &Counters) {
+pub(crate) fn retire_end(counted: &Counters) {
     let mut ends = hold();
     let ends = ends.get_or_insert_default();
     ends.gone = ends.gone.plus(counted);

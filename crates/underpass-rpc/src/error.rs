@@ -5,7 +5,7 @@ mod call;
 pub(crate) use self::call::no_stack;
 pub use self::call::{CallError, FromCallError, Outcome};
 
-use crate::binding::elsewhere;
+use crate::binding::not_exported;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -73,7 +73,7 @@ impl fmt::Display for ImportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BadName(why) => f.write_str(why),
-            Self::NotExported(path) => f.write_str(&elsewhere::missing(path)),
+            Self::NotExported(path) => f.write_str(&not_exported::explain(path)),
             Self::Dead(path) => write!(
                 f,
                 "the server that exported {} is dead; start it again, or wait for the next one with import_within",

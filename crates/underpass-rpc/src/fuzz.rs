@@ -2,11 +2,11 @@
 //! part of the library.
 //!
 //! Private code decodes the targets' bytes. Ends of channels without a clerk run on the calling
-//! thread. A [`BindingDoor`] is a client's binding with everything that belongs to it.
+//! thread. A [`FuzzBinding`] is a client's binding with everything that belongs to it.
 
-use crate::binding::clocks::Shift;
+use crate::binding::clock_offset::ClockOffset;
 use crate::binding::family::Family;
-use crate::binding::handshake::{Answer, Hello, LONGEST, Meeting};
+use crate::binding::handshake::{CpuPlacement, Hello, HelloReply, LONGEST};
 use crate::binding::import::{self, Bound};
 use crate::binding::limits::{Limits, Quotas};
 use crate::binding::object::Binding;
@@ -15,12 +15,12 @@ use crate::binding::service::Service;
 use crate::call::answer::Results;
 use crate::call::client::{ClientEnd, Terms};
 use crate::call::leasing::{AllLeased, Leasing};
-use crate::control::alarm;
 use crate::control::clerk::clerk;
-use crate::control::connection::{Connection, Link};
+use crate::control::connection::{BindingLink, Connection};
 use crate::control::control_socket::ControlSocket;
-use crate::control::mailbox::Mailbox;
-use crate::control::messages::{CONTROL, Control};
+use crate::control::mailbox::ChannelMailbox;
+use crate::control::messages::{CONTROL, ControlMessage};
+use crate::control::timer;
 use crate::dispatch::server::ServerEnd;
 use crate::error::{CallError, ImportError};
 use std::collections::HashMap;
@@ -36,7 +36,8 @@ use underpass_processor::Line;
 use underpass_wire::{Decode, Descriptor, Encode};
 
 /// Nobody polls: a message that is not there at once does not come.
-const MEETING: Meeting = Meeting { elsewhere: false, shares: false, defers: false };
+const PLACEMENT: CpuPlacement =
+    CpuPlacement { may_overlap: false, may_share_cpu: false, same_cpu_only: false };
 
 /// Reads untrusted bytes as messages of the handshake and of a channel's socket.
 ///
@@ -46,21 +47,21 @@ pub fn messages(bytes: &[u8]) {
     if let Ok(hello) = Hello::from_bytes(bytes) {
         assert_eq!(Hello::from_bytes(&hello.to_bytes()), Ok(hello));
     }
-    if let Ok(answer) = Answer::from_bytes(bytes) {
+    if let Ok(answer) = HelloReply::from_bytes(bytes) {
         let again = answer.to_bytes();
         assert!(again.len() <= LONGEST);
-        assert!(Answer::from_bytes(&again).is_ok());
+        assert!(HelloReply::from_bytes(&again).is_ok());
     }
-    assert!(Control::read(bytes).is_none() || bytes.len() == CONTROL);
+    assert!(ControlMessage::read(bytes).is_none() || bytes.len() == CONTROL);
 }
 
 /// A server's end.
 #[derive(Debug)]
-pub struct ServerDoor {
+pub struct FuzzServer {
     end: Arc<ServerEnd>,
 }
 
-impl ServerDoor {
+impl FuzzServer {
     /// A server's end of `service`, and what its client has: region and socket.
     ///
     /// # Errors
@@ -69,14 +70,14 @@ impl ServerDoor {
         let stack = stack_of(service.descriptor.astack());
         let (channel, file) = Channel::create(Fence::Full, stack)?;
         let (ours, theirs) = Socket::pair()?;
-        let ours = Link::new(Connection::new(ours));
+        let ours = BindingLink::new(Connection::new(ours));
         let binding = Binding::new("fuzz".into(), Peer::of(&ours)?, None);
         let quotas = Quotas::new(Limits::NONE, HashMap::new());
-        let seat = quotas.admit(0, region(stack) as u64).map_err(io::Error::other)?;
-        let record = crate::binding::record::Record::new(binding, None, Arc::default());
-        let family = Family::new(0, record, false, Shift::default());
-        let mailbox = Mailbox::of_server(ControlSocket::new(ours, Some(&seat)), &seat);
-        let end = ServerEnd::new(channel, mailbox, service, MEETING, family.clone(), seat);
+        let quota = quotas.admit(0, region(stack) as u64).map_err(io::Error::other)?;
+        let record = crate::binding::record::BindingRecord::new(binding, None, Arc::default());
+        let family = Family::new(0, record, false, ClockOffset::default());
+        let mailbox = ChannelMailbox::of_server(ControlSocket::new(ours, Some(&quota)), &quota);
+        let end = ServerEnd::new(channel, mailbox, service, PLACEMENT, family.clone(), quota);
         family.join(&end);
         Ok((Self { end }, file, theirs))
     }
@@ -104,7 +105,7 @@ impl ServerDoor {
 /// If there is no clerk.
 pub fn settle() {
     let (tell, told) = mpsc::channel();
-    alarm::set(0, move || tell.send(()).unwrap_or(()));
+    timer::set(0, move || tell.send(()).unwrap_or(()));
     told.recv().expect("the clerk lives as long as the process");
 }
 
@@ -120,12 +121,12 @@ pub fn count_annexes() -> io::Result<()> {
 
 /// A client's binding that the clerk watches.
 #[derive(Debug)]
-pub struct BindingDoor {
+pub struct FuzzBinding {
     bound: Bound,
-    end: ClientDoor,
+    end: FuzzClient,
 }
 
-impl BindingDoor {
+impl FuzzBinding {
     /// The binding of `descriptor` that results from a hello over `socket`.
     ///
     /// # Errors
@@ -134,12 +135,12 @@ impl BindingDoor {
         let system = |e| ImportError::System("no socket", e);
         let socket = Socket::adopt(socket).map_err(system)?;
         let bound = import::introduce(socket, None, Path::new("fuzz"), descriptor, &|| u64::MAX)?;
-        let end = ClientDoor { end: bound.end.clone() };
+        let end = FuzzClient { end: bound.end.clone() };
         Ok(Self { bound, end })
     }
 
     /// The end of its first channel.
-    pub fn end(&self) -> &ClientDoor {
+    pub fn end(&self) -> &FuzzClient {
         &self.end
     }
 
@@ -161,11 +162,11 @@ impl BindingDoor {
 
 /// A client's end.
 #[derive(Debug)]
-pub struct ClientDoor {
+pub struct FuzzClient {
     end: Arc<ClientEnd>,
 }
 
-impl ClientDoor {
+impl FuzzClient {
     /// The client's end of a channel with A-stacks of the default size. The server gave `region`
     /// and `socket`.
     ///
@@ -173,9 +174,9 @@ impl ClientDoor {
     /// They are not valid.
     pub fn new(region: BorrowedFd<'_>, socket: OwnedFd) -> io::Result<Self> {
         let channel = Channel::adopt(region, Fence::Full, STACK)?;
-        let link = Link::new(Connection::new(Socket::adopt(socket)?));
-        let mailbox = Mailbox::of_client(ControlSocket::new(link, None));
-        Ok(Self { end: ClientEnd::new(channel, mailbox, MEETING) })
+        let link = BindingLink::new(Connection::new(Socket::adopt(socket)?));
+        let mailbox = ChannelMailbox::of_client(ControlSocket::new(link, None));
+        Ok(Self { end: ClientEnd::new(channel, mailbox, PLACEMENT) })
     }
 
     /// A call as a client stub makes it, without waiting.

@@ -1,6 +1,6 @@
 //! Exporting interfaces: the server builder.
 
-use crate::binding::changes;
+use crate::binding::exit_events;
 use crate::binding::limits::{Limits, Quotas};
 use crate::binding::name;
 use crate::binding::replaced::GLANCE;
@@ -164,7 +164,7 @@ impl Server {
             let standing = listening.standing().clone();
             if service.options.authorize.is_some() {
                 // Start it now: the domain may enter a sandbox later.
-                let asks = clerk().and_then(|clerk| clerk.porter().start());
+                let asks = clerk().and_then(|clerk| clerk.authorizer().start());
                 asks.map_err(|e| {
                     ExportError::System("the thread that calls `authorize` can't be started", e)
                 })?;
@@ -258,7 +258,7 @@ impl Server {
             heard.inspect_err(|_| end_signal::release()).map_err(refused)?;
         }
         let signal = || signals.and_then(|_| end_signal::came());
-        changes::wait_for(GLANCE, || (signal().is_some() || running.is_replaced()).then_some(()));
+        exit_events::wait_for(GLANCE, || (signal().is_some() || running.is_replaced()).then_some(()));
         let latest = if signal().is_some() { u64::MAX } else { clock::deadline_ns(DRAIN) };
         let mut told = None;
         running.drain(|| match (signals, signal()) {

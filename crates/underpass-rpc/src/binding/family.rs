@@ -1,8 +1,8 @@
 //! The channels of one binding, on the server's side: they are served, and closed, together.
 
-use crate::binding::clocks::Shift;
+use crate::binding::clock_offset::ClockOffset;
 use crate::binding::object::Binding;
-use crate::binding::record::Record;
+use crate::binding::record::BindingRecord;
 use crate::control::connection::Connection;
 use crate::dispatch::server::ServerEnd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -14,11 +14,11 @@ use underpass_threads::critical;
 pub(crate) struct Family {
     /// The clerk's key of the export.
     export: u64,
-    record: Arc<Record>,
+    record: Arc<BindingRecord>,
     /// Whether the client may pass the binding on.
     shareable: bool,
     /// Turns times of the client's clock into times of this domain's clock.
-    shift: Shift,
+    clock_offset: ClockOffset,
     members: Mutex<Members>,
 }
 
@@ -48,8 +48,13 @@ impl Members {
 
 impl Family {
     /// The group of a binding of `export`, without channels.
-    pub(crate) fn new(export: u64, record: Arc<Record>, shareable: bool, shift: Shift) -> Arc<Self> {
-        Arc::new(Self { export, record, shareable, shift, members: Mutex::default() })
+    pub(crate) fn new(
+        export: u64,
+        record: Arc<BindingRecord>,
+        shareable: bool,
+        clock_offset: ClockOffset,
+    ) -> Arc<Self> {
+        Arc::new(Self { export, record, shareable, clock_offset, members: Mutex::default() })
     }
 
     pub(crate) fn is_shareable(&self) -> bool {
@@ -57,15 +62,15 @@ impl Family {
     }
 
     /// The offset that turns times of the client's clock into times of this domain's clock.
-    pub(crate) fn shift(&self) -> Shift {
-        self.shift
+    pub(crate) fn clock_offset(&self) -> ClockOffset {
+        self.clock_offset
     }
 
     pub(crate) fn binding(&self) -> &Binding {
         self.record.binding()
     }
 
-    pub(crate) fn record(&self) -> &Arc<Record> {
+    pub(crate) fn record(&self) -> &Arc<BindingRecord> {
         &self.record
     }
 
@@ -210,16 +215,16 @@ mod tests {
     use super::*;
     use crate::binding::peer::Peer;
     use crate::binding::record::{Endings, OnEnd};
-    use crate::control::connection::Link;
+    use crate::control::connection::BindingLink;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use underpass_os::Socket;
 
     #[test]
     fn so_many_channels_are_granted() {
         let (ours, _theirs) = Socket::pair().unwrap();
-        let peer = Peer::of(&Link::new(Connection::new(ours))).unwrap();
-        let record = Record::new(Binding::new("name".into(), peer, None), None, Arc::default());
-        let family = Family::new(0, record, false, Shift::default());
+        let peer = Peer::of(&BindingLink::new(Connection::new(ours))).unwrap();
+        let record = BindingRecord::new(Binding::new("name".into(), peer, None), None, Arc::default());
+        let family = Family::new(0, record, false, ClockOffset::default());
         assert!((1..CHANNELS).all(|number| family.grants() == Some(number as u8)));
         assert!(family.grants().is_none() && family.grants().is_none());
     }
@@ -233,8 +238,8 @@ mod tests {
         });
         for (on_end, expected) in [(Some(on_end), 1), (None, 1)] {
             let binding = Binding::new("name".into(), Peer::here(), None);
-            let record = Record::new(binding, on_end, endings.clone());
-            let family = Family::new(0, record, false, Shift::default());
+            let record = BindingRecord::new(binding, on_end, endings.clone());
+            let family = Family::new(0, record, false, ClockOffset::default());
             // A channel with a call under way.
             family.begins();
             assert!(!endings.are_over(), "an open binding has its end before it");

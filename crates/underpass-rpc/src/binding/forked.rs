@@ -5,7 +5,7 @@
 //! regions are not copied into the child. The child finds all bindings closed before it can touch a
 //! region, because `fork` closes them in the child.
 
-use crate::counters::{self, Ends};
+use crate::counters::{self, CountedEnds};
 use std::cell::Cell;
 use std::io;
 use std::sync::MutexGuard;
@@ -15,7 +15,7 @@ use underpass_threads::{Critical, critical};
 
 /// The locks that the forking thread holds during the fork, so that the child finds consistent
 /// state.
-type Held = (MutexGuard<'static, Option<Ends>>, lines::Held, Critical);
+type Held = (MutexGuard<'static, Option<CountedEnds>>, lines::Held, Critical);
 
 thread_local! {
     static HELD: Cell<Option<Held>> = const { Cell::new(None) };
@@ -37,7 +37,7 @@ extern "C" fn parent() {
 
 extern "C" fn child() {
     if let Some((ends, lines, _critical)) = HELD.take() {
-        ends.iter().for_each(Ends::cut_off);
+        ends.iter().for_each(CountedEnds::cut_off);
         lines.cut_off();
     }
 }

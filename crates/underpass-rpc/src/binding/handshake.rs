@@ -2,7 +2,7 @@
 //! what the other has sent.
 //! the other sent.
 
-use crate::binding::clocks::{self, Clock};
+use crate::binding::clock_offset::{self, Clock};
 use std::io;
 use underpass_channel::Fence;
 use underpass_channel::layout::{REGION, VERSION};
@@ -20,7 +20,7 @@ const MOST_TEXT: usize = LONGEST - 256;
 
 /// The facts about a domain that its peers need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Manner {
+pub(crate) struct Capabilities {
     /// The domain has registered for memory barriers that other processes request (membarrier).
     barriers: bool,
     /// The only CPU that the domain may use, if there is only one.
@@ -30,9 +30,9 @@ pub(crate) struct Manner {
 }
 
 /// Capabilities in the form in which they are encoded.
-type Parts = (bool, Option<u32>, bool);
+type EncodedCapabilities = (bool, Option<u32>, bool);
 
-impl Manner {
+impl Capabilities {
     /// The capabilities of this domain.
     pub(crate) fn own() -> Self {
         let only_cpu = match cpu::allowed().as_deref() {
@@ -42,11 +42,11 @@ impl Manner {
         Self { barriers: barrier::register(), only_cpu, donated_only: Pool::donated_only() }
     }
 
-    fn parts(self) -> Parts {
+    fn parts(self) -> EncodedCapabilities {
         (self.barriers, self.only_cpu, self.donated_only)
     }
 
-    fn of((barriers, only_cpu, donated_only): Parts) -> Self {
+    fn of((barriers, only_cpu, donated_only): EncodedCapabilities) -> Self {
         Self { barriers, only_cpu, donated_only }
     }
 
@@ -56,43 +56,43 @@ impl Manner {
     }
 
     /// On which CPUs the two domains may run.
-    pub(crate) fn meeting(self, theirs: Self) -> Meeting {
+    pub(crate) fn placement(self, theirs: Self) -> CpuPlacement {
         let both = self.only_cpu.zip(theirs.only_cpu);
         // A server that runs on donated processors alone runs where its client has stopped.
         let by_turns = self.donated_only || theirs.donated_only;
-        let elsewhere = !by_turns && both.is_none_or(|(a, b)| a != b);
-        Meeting {
-            elsewhere,
-            shares: both.is_none_or(|(a, b)| a == b),
-            defers: !elsewhere && both.is_none_or(|(a, b)| a == b),
+        let may_overlap = !by_turns && both.is_none_or(|(a, b)| a != b);
+        CpuPlacement {
+            may_overlap,
+            may_share_cpu: both.is_none_or(|(a, b)| a == b),
+            same_cpu_only: !may_overlap && both.is_none_or(|(a, b)| a == b),
         }
     }
 }
 
 /// On which CPUs two domains may run. The value is the same seen from either side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Meeting {
+pub(crate) struct CpuPlacement {
     /// The two may run at the same time, on different CPUs.
-    pub(crate) elsewhere: bool,
+    pub(crate) may_overlap: bool,
     /// The two may run on the same CPU, one after the other.
-    pub(crate) shares: bool,
+    pub(crate) may_share_cpu: bool,
     /// Both have the same only CPU, so a processor of the peer's own would be this one.
-    pub(crate) defers: bool,
+    pub(crate) same_cpu_only: bool,
 }
 
 /// Client to server: the interface that the client wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub(crate) hash: u64,
-    pub(crate) manner: Manner,
+    pub(crate) capabilities: Capabilities,
     pub(crate) clock: Clock,
 }
 
 /// Server to client: the binding, or why there is none. The region's file comes with `Welcome`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum HelloReply {
     Welcome {
-        manner: Manner,
+        capabilities: Capabilities,
         /// Names the state that the export serves, if the server named it.
         state: Option<u128>,
     },
@@ -133,27 +133,27 @@ fn read<T: Decode>(mut bytes: &[u8]) -> Option<T> {
 
 impl Hello {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        written(&(head(), self.hash, self.manner.parts(), self.clock.parts()))
+        written(&(head(), self.hash, self.capabilities.parts(), self.clock.parts()))
     }
 
     /// Decodes a hello. The error is the answer that the server sends instead.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Answer> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, HelloReply> {
         let spoken: Head = read(bytes)
             .filter(|head: &Head| head.0 == MAGIC)
-            .ok_or_else(|| Answer::Failed { why: "the first message is no hello".to_owned() })?;
+            .ok_or_else(|| HelloReply::Failed { why: "the first message is no hello".to_owned() })?;
         if spoken != head() {
-            return Err(Answer::OtherVersion { version: VERSION });
+            return Err(HelloReply::OtherVersion { version: VERSION });
         }
-        let (_, hash, manner, clock): (Head, u64, Parts, clocks::Parts) =
-            read(bytes).ok_or_else(|| Answer::Failed { why: "the hello is malformed".to_owned() })?;
-        Ok(Self { hash, manner: Manner::of(manner), clock: Clock::of(clock) })
+        let (_, hash, capabilities, clock): (Head, u64, EncodedCapabilities, clock_offset::EncodedClock) =
+            read(bytes).ok_or_else(|| HelloReply::Failed { why: "the hello is malformed".to_owned() })?;
+        Ok(Self { hash, capabilities: Capabilities::of(capabilities), clock: Clock::of(clock) })
     }
 }
 
-impl Answer {
+impl HelloReply {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         match self {
-            Self::Welcome { manner, state } => written(&(head(), 0u8, manner.parts(), *state)),
+            Self::Welcome { capabilities, state } => written(&(head(), 0u8, capabilities.parts(), *state)),
             Self::OtherVersion { version } => written(&(head(), 1u8, *version)),
             Self::OtherInterface { hash, text } => written(&(head(), 2u8, *hash, cut(text))),
             Self::Failed { why } => written(&(head(), 3u8, cut(why))),
@@ -168,10 +168,12 @@ impl Answer {
             read(bytes).filter(|(head, _): &(Head, u8)| head.0 == MAGIC).ok_or_else(nonsense)?;
         match kind {
             _ if found.1 != VERSION => Some(Self::OtherVersion { version: found.1 }),
-            0 => read(bytes).map(|(_, _, manner, state): (Head, u8, Parts, Option<u128>)| Self::Welcome {
-                manner: Manner::of(manner),
-                state,
-            }),
+            0 => read(bytes).map(
+                |(_, _, capabilities, state): (Head, u8, EncodedCapabilities, Option<u128>)| Self::Welcome {
+                    capabilities: Capabilities::of(capabilities),
+                    state,
+                },
+            ),
             1 => read(bytes).map(|(_, _, version): (Head, u8, u32)| Self::OtherVersion { version }),
             2 => read(bytes)
                 .map(|(_, _, hash, text): (Head, u8, u64, String)| Self::OtherInterface { hash, text }),
@@ -198,52 +200,56 @@ mod tests {
 
     #[test]
     fn messages_survive_the_socket() {
-        let manner = Manner { barriers: true, only_cpu: Some(1), donated_only: true };
-        let hello = Hello { hash: 7, manner, clock: Clock::of((-5, 6)) };
+        let capabilities = Capabilities { barriers: true, only_cpu: Some(1), donated_only: true };
+        let hello = Hello { hash: 7, capabilities, clock: Clock::of((-5, 6)) };
         assert_eq!(Hello::from_bytes(&hello.to_bytes()), Ok(hello));
         for answer in [
-            Answer::Welcome { manner, state: None },
-            Answer::Welcome { manner, state: Some(u128::MAX - 1) },
-            Answer::OtherVersion { version: 9 },
-            Answer::OtherInterface { hash: 3, text: "text".to_owned() },
-            Answer::Failed { why: "no".to_owned() },
-            Answer::Denied { why: "no".to_owned() },
-            Answer::Limit { why: "no".to_owned() },
+            HelloReply::Welcome { capabilities, state: None },
+            HelloReply::Welcome { capabilities, state: Some(u128::MAX - 1) },
+            HelloReply::OtherVersion { version: 9 },
+            HelloReply::OtherInterface { hash: 3, text: "text".to_owned() },
+            HelloReply::Failed { why: "no".to_owned() },
+            HelloReply::Denied { why: "no".to_owned() },
+            HelloReply::Limit { why: "no".to_owned() },
         ] {
-            assert_eq!(Answer::from_bytes(&answer.to_bytes()).unwrap(), answer);
+            assert_eq!(HelloReply::from_bytes(&answer.to_bytes()).unwrap(), answer);
         }
     }
 
     #[test]
     fn damaged_messages_are_told() {
-        let manner = Manner { barriers: true, only_cpu: None, donated_only: false };
-        let bytes = Hello { hash: 7, manner, clock: Clock::own() }.to_bytes();
+        let capabilities = Capabilities { barriers: true, only_cpu: None, donated_only: false };
+        let bytes = Hello { hash: 7, capabilities, clock: Clock::own() }.to_bytes();
         for end in 0..bytes.len() {
             assert!(Hello::from_bytes(&bytes[..end]).is_err());
         }
         let mut other = bytes.clone();
         other[4] += 1;
-        assert_eq!(Hello::from_bytes(&other), Err(Answer::OtherVersion { version: VERSION }));
-        assert!(Answer::from_bytes(&bytes[..3]).is_err());
+        assert_eq!(Hello::from_bytes(&other), Err(HelloReply::OtherVersion { version: VERSION }));
+        assert!(HelloReply::from_bytes(&bytes[..3]).is_err());
     }
 
     #[test]
     fn a_long_text_is_cut_between_characters() {
-        let answer = Answer::Failed { why: "ä".repeat(LONGEST) };
+        let answer = HelloReply::Failed { why: "ä".repeat(LONGEST) };
         assert!(answer.to_bytes().len() <= LONGEST);
-        assert!(Answer::from_bytes(&answer.to_bytes()).is_ok());
+        assert!(HelloReply::from_bytes(&answer.to_bytes()).is_ok());
     }
 
     #[test]
     fn polling_pays_unless_both_have_the_same_only_cpu() {
-        let on = |only_cpu| Manner { barriers: false, only_cpu, donated_only: false };
-        let at = |elsewhere, shares| Meeting { elsewhere, shares, defers: !elsewhere };
-        assert_eq!(on(Some(1)).meeting(on(Some(1))), at(false, true));
-        assert_eq!(on(Some(1)).meeting(on(Some(0))), at(true, false));
-        assert_eq!(on(None).meeting(on(None)), at(true, true));
-        assert_eq!(on(Some(1)).meeting(on(None)), at(true, true));
-        let donated = Manner { donated_only: true, ..on(None) };
-        assert_eq!(on(Some(1)).meeting(donated), at(false, true));
-        assert_eq!(donated.meeting(on(None)), at(false, true));
+        let on = |only_cpu| Capabilities { barriers: false, only_cpu, donated_only: false };
+        let at = |may_overlap, may_share_cpu| CpuPlacement {
+            may_overlap,
+            may_share_cpu,
+            same_cpu_only: !may_overlap,
+        };
+        assert_eq!(on(Some(1)).placement(on(Some(1))), at(false, true));
+        assert_eq!(on(Some(1)).placement(on(Some(0))), at(true, false));
+        assert_eq!(on(None).placement(on(None)), at(true, true));
+        assert_eq!(on(Some(1)).placement(on(None)), at(true, true));
+        let donated = Capabilities { donated_only: true, ..on(None) };
+        assert_eq!(on(Some(1)).placement(donated), at(false, true));
+        assert_eq!(donated.placement(on(None)), at(false, true));
     }
 }

@@ -1,13 +1,13 @@
 //! Importing an interface: how a client gets its binding.
 
-use crate::binding::clocks::Clock;
-use crate::binding::handshake::{Answer, Hello, LONGEST, Manner};
+use crate::binding::clock_offset::Clock;
+use crate::binding::handshake::{Capabilities, Hello, HelloReply, LONGEST};
 use crate::binding::name;
 use crate::call::client::ClientEnd;
 use crate::control::clerk::clerk;
-use crate::control::connection::{Connection, Link};
+use crate::control::connection::{BindingLink, Connection};
 use crate::control::control_socket::ControlSocket;
-use crate::control::mailbox::Mailbox;
+use crate::control::mailbox::ChannelMailbox;
 use crate::error::ImportError;
 use crate::payload::file_thread::{self, Message, is_behind};
 use crate::payload::passed_file::{PassedFiles, PassedSocket};
@@ -186,8 +186,8 @@ pub(crate) fn introduce(
     descriptor: &Descriptor,
     until: Until<'_>,
 ) -> Result<Bound, ImportError> {
-    let own = Manner::own();
-    let hello = Hello { hash: descriptor.hash, manner: own, clock: Clock::own() };
+    let own = Capabilities::own();
+    let hello = Hello { hash: descriptor.hash, capabilities: own, clock: Clock::own() };
     let socket = Connection::new(socket);
     let said = match &by {
         None => socket.send(&hello.to_bytes(), &[]),
@@ -207,27 +207,27 @@ pub(crate) fn introduce(
         // late.
         return Err(ImportError::Dead(path.into()));
     }
-    let answer = Answer::from_bytes(&received.bytes);
+    let answer = HelloReply::from_bytes(&received.bytes);
     match answer.map_err(|e| ImportError::Refused(path.into(), e.to_string()))? {
-        Answer::Welcome { manner, state } => {
+        HelloReply::Welcome { capabilities, state } => {
             let files = PassedFiles::new(received.files, &socket.unclosed());
-            let (end, key) = bound(socket, by_ticket, files, own, manner, descriptor)?;
+            let (end, key) = bound(socket, by_ticket, files, own, capabilities, descriptor)?;
             Ok(Bound { end, state, key })
         }
-        Answer::OtherVersion { version } => Err(ImportError::Version(format!(
+        HelloReply::OtherVersion { version } => Err(ImportError::Version(format!(
             "{} speaks version {version} of the channel, this domain speaks {}",
             path.display(),
             underpass_channel::layout::VERSION
         ))),
-        Answer::OtherInterface { hash, text } => Err(ImportError::Mismatch {
+        HelloReply::OtherInterface { hash, text } => Err(ImportError::Mismatch {
             path: path.into(),
             ours: descriptor.hash,
             theirs: hash,
             differences: descriptor.differences(&text),
         }),
-        Answer::Failed { why } => Err(ImportError::Refused(path.into(), why)),
-        Answer::Denied { why } => Err(ImportError::NotAuthorized(path.into(), why)),
-        Answer::Limit { why } => Err(ImportError::Limit(path.into(), why)),
+        HelloReply::Failed { why } => Err(ImportError::Refused(path.into(), why)),
+        HelloReply::Denied { why } => Err(ImportError::NotAuthorized(path.into(), why)),
+        HelloReply::Limit { why } => Err(ImportError::Limit(path.into(), why)),
     }
 }
 
@@ -263,8 +263,8 @@ fn bound(
     socket: Arc<Connection>,
     by_ticket: bool,
     mut files: PassedFiles,
-    own: Manner,
-    theirs: Manner,
+    own: Capabilities,
+    theirs: Capabilities,
     descriptor: &Descriptor,
 ) -> Result<(Arc<ClientEnd>, u64), ImportError> {
     let system = |what| move |e| ImportError::System(what, e);
@@ -273,14 +273,14 @@ fn bound(
         || ImportError::System("the server's memory did not arrive", io::Error::from_raw_os_error(24));
     let file = files.take_memory().ok_or_else(missing)?;
     let link = match by_ticket {
-        false => Link::new(socket),
-        true => Link::of_two(socket, files.take_socket().ok_or_else(missing)?, None),
+        false => BindingLink::new(socket),
+        true => BindingLink::of_two(socket, files.take_socket().ok_or_else(missing)?, None),
     };
     let channel = Channel::adopt(file.as_fd(), own.fence(theirs), stack_of(descriptor.astack()))
         .map_err(system("the server's memory can't be used"))?;
     failpoint!("import-mapped");
     let control = ControlSocket::new(link, None);
-    let end = ClientEnd::new(channel, Mailbox::of_client(control), own.meeting(theirs));
+    let end = ClientEnd::new(channel, ChannelMailbox::of_client(control), own.placement(theirs));
     let key = clerk().and_then(|clerk| clerk.bound(&end)).map_err(system("the binding can't be watched"))?;
     Ok((end, key))
 }

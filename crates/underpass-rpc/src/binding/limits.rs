@@ -123,8 +123,8 @@ impl Quotas {
     }
 
     /// Charges a binding to `uid`. The error is a text for the client.
-    pub(crate) fn admit(&self, uid: u32, region: u64) -> Result<Seat, String> {
-        Seat::of(self.account(uid), region)
+    pub(crate) fn admit(&self, uid: u32, region: u64) -> Result<ChannelQuota, String> {
+        ChannelQuota::of(self.account(uid), region)
     }
 }
 
@@ -233,51 +233,51 @@ impl Account {
 
 /// A part of a user's file quota, until dropped.
 #[derive(Debug)]
-pub(crate) struct FilesOf {
-    place: Arc<Place>,
+pub(crate) struct FileQuota {
+    charge: Arc<ChannelCharge>,
     count: usize,
 }
 
-impl Place {
+impl ChannelCharge {
     /// Reserves files for one message, if the quota allows it.
-    pub(crate) fn room_for_message(self: &Arc<Self>) -> Option<FilesOf> {
+    pub(crate) fn room_for_message(self: &Arc<Self>) -> Option<FileQuota> {
         let most = self.account.limits.files.min(process::files() as usize / 4).max(MOST_FILES);
         let more = |files: usize| (files + MOST_FILES <= most).then_some(files + MOST_FILES);
         // Relaxed: a count.
         self.account.files.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(FilesOf { place: self.clone(), count: MOST_FILES })
+        Some(FileQuota { charge: self.clone(), count: MOST_FILES })
     }
 
     /// Charges one file that came with such a message.
-    pub(crate) fn one_file(self: &Arc<Self>) -> FilesOf {
+    pub(crate) fn one_file(self: &Arc<Self>) -> FileQuota {
         self.account.files.fetch_add(1, Ordering::Relaxed);
-        FilesOf { place: self.clone(), count: 1 }
+        FileQuota { charge: self.clone(), count: 1 }
     }
 }
 
-impl Drop for FilesOf {
+impl Drop for FileQuota {
     fn drop(&mut self) {
-        self.place.account.files.fetch_sub(self.count, Ordering::Relaxed);
+        self.charge.account.files.fetch_sub(self.count, Ordering::Relaxed);
     }
 }
 
 /// The charge for one channel of a user. It lasts until this value is dropped and the last file is
 /// closed that came over the channel.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct ChannelQuota {
     account: Arc<Account>,
-    place: Arc<Place>,
+    charge: Arc<ChannelCharge>,
 }
 
 /// The charge itself, which passed files share.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ChannelCharge {
     account: Arc<Account>,
     /// Bytes of the channel's region.
     region: u64,
 }
 
-impl Seat {
+impl ChannelQuota {
     fn of(account: Arc<Account>, region: u64) -> Result<Self, String> {
         let Account { uid, limits, .. } = *account;
         // Relaxed, here and below: counts.
@@ -294,12 +294,12 @@ impl Seat {
                 "the bindings of user {uid} there take all of the {most} bytes that they may"
             ));
         }
-        Ok(Self { place: Arc::new(Place { account: account.clone(), region }), account })
+        Ok(Self { charge: Arc::new(ChannelCharge { account: account.clone(), region }), account })
     }
 
     /// Charges one more channel to the same user.
     pub(crate) fn another(&self) -> Result<Self, String> {
-        Self::of(self.account.clone(), self.place.region)
+        Self::of(self.account.clone(), self.charge.region)
     }
 
     pub(crate) fn account(&self) -> &Account {
@@ -313,7 +313,7 @@ impl Seat {
 
     /// The count of this channel's files that are still to be closed.
     pub(crate) fn unclosed(&self) -> Arc<Unclosed> {
-        Unclosed::new(self.account.uid, Some(self.place.clone()))
+        Unclosed::new(self.account.uid, Some(self.charge.clone()))
     }
 
     /// The overflow buffers of a channel of this user.
@@ -322,7 +322,7 @@ impl Seat {
     }
 }
 
-impl Drop for Place {
+impl Drop for ChannelCharge {
     fn drop(&mut self) {
         self.account.memory.fetch_sub(self.region, Ordering::Relaxed);
         self.account.channels.fetch_sub(1, Ordering::Relaxed);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_has_so_many_seats_and_they_come_back() {
+    fn a_user_has_a_quota_of_channels_and_they_come_back() {
         let quotas = quotas(Limits { bindings: 2, ..Limits::default() });
         let (first, _second) = (quotas.admit(7, BYTES).unwrap(), quotas.admit(7, BYTES).unwrap());
         assert!(quotas.admit(7, BYTES).unwrap_err().contains("user 7 has 2 bindings"));
@@ -372,8 +372,8 @@ mod tests {
 
     #[test]
     fn a_user_is_shut_at_its_bound_of_blocked_activations() {
-        let seat = quotas(Limits { blocked: 3, ..Limits::default() }).admit(7, BYTES).unwrap();
-        let account = seat.account();
+        let quota = quotas(Limits { blocked: 3, ..Limits::default() }).admit(7, BYTES).unwrap();
+        let account = quota.account();
         assert_eq!(account.set_blocked(2, 9), None);
         assert_eq!(account.set_blocked(3, 9), Some(true));
         assert!(account.is_shut());
@@ -387,22 +387,22 @@ mod tests {
     fn so_many_files_wait_and_room_for_a_message_is_taken_ahead() {
         let quotas = quotas(Limits { files: 2 * MOST_FILES, ..Limits::default() });
         let (one, other) = (quotas.admit(7, BYTES).unwrap(), quotas.admit(7, BYTES).unwrap());
-        let message = one.place.room_for_message().unwrap();
-        let more = other.place.room_for_message();
-        assert!(more.is_some() && one.place.room_for_message().is_none());
-        let came = one.place.one_file();
+        let message = one.charge.room_for_message().unwrap();
+        let more = other.charge.room_for_message();
+        assert!(more.is_some() && one.charge.room_for_message().is_none());
+        let came = one.charge.one_file();
         drop((message, more));
-        assert!(one.place.room_for_message().is_some(), "one beside");
-        let room = one.place.room_for_message();
-        assert!(room.is_some() && other.place.room_for_message().is_none());
+        assert!(one.charge.room_for_message().is_some(), "one beside");
+        let room = one.charge.room_for_message();
+        assert!(room.is_some() && other.charge.room_for_message().is_none());
         drop(came);
-        assert!(other.place.room_for_message().is_some());
+        assert!(other.charge.room_for_message().is_some());
     }
 
     #[test]
     fn so_many_calls_enter() {
-        let seat = quotas(Limits { calls: 1, ..Limits::default() }).admit(7, BYTES).unwrap();
-        let account = seat.account();
+        let quota = quotas(Limits { calls: 1, ..Limits::default() }).admit(7, BYTES).unwrap();
+        let account = quota.account();
         assert!(account.enters() && !account.enters());
         account.leaves();
         assert!(account.enters());

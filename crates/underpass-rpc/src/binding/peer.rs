@@ -1,7 +1,7 @@
 //! Which process a client is. Everything here comes from the kernel, and nothing from the client.
 
-use crate::binding::record::Record;
-use crate::control::connection::Link;
+use crate::binding::record::BindingRecord;
+use crate::control::connection::BindingLink;
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
@@ -26,16 +26,16 @@ use underpass_os::{Credentials, process};
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Peer(Arc<Known>);
+pub struct Peer(Arc<PeerFacts>);
 
 /// The facts about the peer.
-pub(crate) struct Known {
+pub(crate) struct PeerFacts {
     who: Credentials,
     groups: Vec<u32>,
     label: Option<String>,
     /// The link of the binding. It is gone when the binding is gone. `None` if the peer is this
     /// very process.
-    link: Option<Weak<Link>>,
+    link: Option<Weak<BindingLink>>,
     binding: u64,
 }
 
@@ -48,8 +48,8 @@ fn next_binding() -> u64 {
 
 impl Peer {
     /// The peer at the other end of `link`.
-    pub(crate) fn of(link: &Arc<Link>) -> io::Result<Self> {
-        Ok(Self(Arc::new(Known {
+    pub(crate) fn of(link: &Arc<BindingLink>) -> io::Result<Self> {
+        Ok(Self(Arc::new(PeerFacts {
             who: link.peer()?,
             groups: link.peer_groups()?,
             label: link.peer_label()?,
@@ -61,7 +61,7 @@ impl Peer {
     /// This very process, as it is now.
     pub(crate) fn here() -> Self {
         let (who, groups) = (Credentials::own(), process::groups());
-        Self(Arc::new(Known { who, groups, label: None, link: None, binding: next_binding() }))
+        Self(Arc::new(PeerFacts { who, groups, label: None, link: None, binding: next_binding() }))
     }
 
     /// The number of the peer's binding, the same as [`Binding::id`](crate::Binding::id).
@@ -136,20 +136,20 @@ impl fmt::Debug for Peer {
 underpass_threads::thread_local! {
     /// The binding whose async handler the thread polls, or over which the thread calls within this
     /// domain.
-    static WITHIN: RefCell<Option<Arc<Record>>> = const { RefCell::new(None) };
+    static WITHIN: RefCell<Option<Arc<BindingRecord>>> = const { RefCell::new(None) };
 }
 
 /// Until it is dropped, the calling thread works for a call of a binding. Afterwards it works for
 /// the previous one again, if there was one.
-pub(crate) struct Within(Option<Option<Arc<Record>>>);
+pub(crate) struct WithinBinding(Option<Option<Arc<BindingRecord>>>);
 
 /// From now on the calling thread works for a call of this binding.
-pub(crate) fn within(record: &Arc<Record>) -> Within {
+pub(crate) fn within_binding(record: &Arc<BindingRecord>) -> WithinBinding {
     // The thread's variables may be gone already.
-    Within(WITHIN.try_with(|within| within.replace(Some(record.clone()))).ok())
+    WithinBinding(WITHIN.try_with(|within| within.replace(Some(record.clone()))).ok())
 }
 
-impl Drop for Within {
+impl Drop for WithinBinding {
     fn drop(&mut self) {
         if let Some(before) = self.0.take() {
             let _ = WITHIN.try_with(|within| within.replace(before));
@@ -158,7 +158,7 @@ impl Drop for Within {
 }
 
 /// The binding over which the call came that the calling thread runs.
-fn current() -> Option<Arc<Record>> {
+fn current() -> Option<Arc<BindingRecord>> {
     // Take the innermost one. A procedure may poll handlers of other calls and call within its
     // domain, and neither runs a procedure for another domain.
     let inner = WITHIN.try_with(|within| within.borrow().clone()).ok().flatten();

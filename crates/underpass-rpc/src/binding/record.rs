@@ -8,7 +8,7 @@
 //! binding.
 
 use crate::binding::object::Binding;
-use crate::binding::peer::within;
+use crate::binding::peer::within_binding;
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,7 +56,7 @@ impl Drop for Ending {
     }
 }
 
-pub(crate) struct Record {
+pub(crate) struct BindingRecord {
     binding: Binding,
     states: Mutex<States>,
     on_end: Option<Arc<OnEnd>>,
@@ -65,7 +65,7 @@ pub(crate) struct Record {
     endings: Arc<Endings>,
 }
 
-impl Record {
+impl BindingRecord {
     /// The record of a new binding. Its owner must call [`end`](Self::end).
     pub(crate) fn new(binding: Binding, on_end: Option<Arc<OnEnd>>, endings: Arc<Endings>) -> Arc<Self> {
         // Relaxed: a count. The lock of the clerk's table orders it before the load of a shutdown.
@@ -132,7 +132,7 @@ impl Record {
 
     /// Calls the hook and drops the state, even if one of them panics.
     fn run_end(self: Arc<Self>, _ending: Ending) {
-        let within = within(&self);
+        let within = within_binding(&self);
         if let Some(on_end) = &self.on_end {
             // The panic hook has reported the panic.
             let _ = catch_unwind(AssertUnwindSafe(|| on_end(&self.binding)));
@@ -158,7 +158,7 @@ fn find_in<T: Send + Sync + 'static>(states: &States) -> Option<Arc<T>> {
     states.iter().find_map(|state| state.clone().downcast().ok())
 }
 
-impl fmt::Debug for Record {
+impl fmt::Debug for BindingRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.binding.fmt(f)
     }
@@ -170,12 +170,12 @@ mod tests {
     use crate::binding::peer::{Peer, binding_state, caller};
     use std::sync::mpsc::{Sender, channel};
 
-    fn record(on_end: Option<Arc<OnEnd>>) -> Arc<Record> {
-        Record::new(Binding::new("record".into(), Peer::here(), None), on_end, Arc::default())
+    fn record(on_end: Option<Arc<OnEnd>>) -> Arc<BindingRecord> {
+        BindingRecord::new(Binding::new("record".into(), Peer::here(), None), on_end, Arc::default())
     }
 
     /// Returns when the hook has run and the state is dropped.
-    fn ends(record: &Arc<Record>) {
+    fn ends(record: &Arc<BindingRecord>) {
         record.end();
         while !record.endings.are_over() {
             std::thread::yield_now();

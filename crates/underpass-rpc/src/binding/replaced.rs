@@ -5,7 +5,7 @@
 //! connection and gives a hint, and the waiter checks the names. So anybody who may connect can
 //! make the waiter check, and nobody can deceive it.
 
-use crate::binding::changes;
+use crate::binding::exit_events;
 use crate::binding::running::Running;
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl Running {
     /// # }
     /// ```
     pub fn until_replaced(&self) {
-        changes::wait_for(GLANCE, || self.is_replaced().then_some(()));
+        exit_events::wait_for(GLANCE, || self.is_replaced().then_some(()));
     }
 
     /// Whether other domains have taken over all names of these exports.

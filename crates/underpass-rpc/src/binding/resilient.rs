@@ -8,15 +8,15 @@
 //! began, and each clone of a stub makes calls only in the generation that it knows. See decision
 //! 0057.
 
-mod attempt;
-mod course;
-mod next;
+mod next_binding;
 mod policy;
+mod reimport;
+mod repeated_call;
 
 pub use self::policy::Policy;
 
-use self::course::Course;
-use self::next::Waiter;
+use self::next_binding::Waiter;
+use self::repeated_call::RepeatedCall;
 use crate::binding::import::{self, Bound};
 use crate::call::abandon::Abandon;
 use crate::call::answer::Results;
@@ -68,16 +68,16 @@ struct Present {
 
 /// The generation that a clone of a stub knows.
 #[derive(Debug, Default)]
-pub(crate) struct Known(AtomicU64);
+pub(crate) struct KnownGeneration(AtomicU64);
 
-impl Known {
+impl KnownGeneration {
     fn get(&self) -> u64 {
         // Relaxed, here and in `acknowledge`: threads that share a clone synchronise by themselves.
         self.0.load(Ordering::Relaxed)
     }
 }
 
-impl Clone for Known {
+impl Clone for KnownGeneration {
     fn clone(&self) -> Self {
         Self(self.get().into())
     }
@@ -138,7 +138,7 @@ impl Resilient {
 
     /// The owner of the clone that knows `known` has discarded everything that it was given before
     /// this.
-    pub(crate) fn acknowledge(&self, known: &Known) {
+    pub(crate) fn acknowledge(&self, known: &KnownGeneration) {
         known.0.store(self.with(|present| present.generation), Ordering::Relaxed);
     }
 
@@ -150,28 +150,28 @@ impl Resilient {
         procedure: u16,
         arguments: &A,
         terms: &Terms,
-        known: &Known,
+        known: &KnownGeneration,
         idempotent: bool,
         failed: impl Fn(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
-        let mut course = match Course::begin(self, terms, known) {
-            Ok(course) => course,
+        let mut repeated = match RepeatedCall::begin(self, terms, known) {
+            Ok(repeated) => repeated,
             Err(error) => return Err(failed(*error)),
         };
         loop {
             let mut told = None;
-            let end = &course.bound.end;
-            let result = end.call::<A, R>(procedure, arguments, course.terms(), |error| {
-                let error = error.after(course.earlier);
+            let end = &repeated.bound.end;
+            let result = end.call::<A, R>(procedure, arguments, repeated.terms(), |error| {
+                let error = error.after(repeated.earlier);
                 told = Some(error.clone());
                 failed(error)
             });
             let Some(error) = told.filter(|error| may_be_repeated(error, idempotent)) else { return result };
-            let next = course.next_after(&error).map(|next| next.map(|waiting| waiting.wait()));
-            match next.and_then(|found| course.goes_on(found)) {
+            let next = repeated.next_after(&error).map(|next| next.map(|waiting| waiting.wait()));
+            match next.and_then(|found| repeated.goes_on(found)) {
                 Ok(true) => {}
                 Ok(false) => return result,
-                Err(error) => return Err(failed(error.after(course.earlier))),
+                Err(error) => return Err(failed(error.after(repeated.earlier))),
             }
         }
     }
@@ -182,34 +182,34 @@ impl Resilient {
         procedure: u16,
         arguments: &A,
         terms: &Terms,
-        known: &Known,
+        known: &KnownGeneration,
         idempotent: bool,
         failed: impl Fn(CallError) -> R::Error,
     ) -> Result<R::Value, R::Error> {
-        let mut course = match Course::begin(self, terms, known) {
-            Ok(course) => course,
+        let mut repeated = match RepeatedCall::begin(self, terms, known) {
+            Ok(repeated) => repeated,
             Err(error) => return Err(failed(*error)),
         };
         loop {
             let mut told = None;
-            let end = &course.bound.end;
-            let earlier = course.earlier;
+            let end = &repeated.bound.end;
+            let earlier = repeated.earlier;
             let told_of = |error: CallError| {
                 let error = error.after(earlier);
                 told = Some(error.clone());
                 failed(error)
             };
-            let result = end.call_from_task::<A, R>(procedure, arguments, course.terms(), told_of).await;
+            let result = end.call_from_task::<A, R>(procedure, arguments, repeated.terms(), told_of).await;
             let Some(error) = told.filter(|error| may_be_repeated(error, idempotent)) else { return result };
-            let found = match course.next_after(&error) {
+            let found = match repeated.next_after(&error) {
                 Ok(Some(waiting)) => Ok(Some(waiting.wait_as_task().await)),
                 Ok(None) => Ok(None),
                 Err(error) => Err(error),
             };
-            match found.and_then(|found| course.goes_on(found)) {
+            match found.and_then(|found| repeated.goes_on(found)) {
                 Ok(true) => {}
                 Ok(false) => return result,
-                Err(error) => return Err(failed(error.after(course.earlier))),
+                Err(error) => return Err(failed(error.after(repeated.earlier))),
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Exports that are being served, and their end.
 
+use crate::binding::local_exports;
 use crate::binding::object::Bindings;
 use crate::binding::record::Endings;
-use crate::binding::registry;
 use crate::control::clerk::{Clerk, Offer, clerk};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl BoundServer {
     pub fn serve(self) -> Running {
         let Self { running, offers } = self;
         for ((key, path), offer) in running.names.iter().zip(offers) {
-            registry::add(path.clone(), offer);
+            local_exports::add(path.clone(), offer);
             // The clerk exists, because it has given out the key.
             if let Ok(clerk) = clerk() {
                 clerk.admit(*key);
@@ -130,7 +130,7 @@ impl Running {
     fn withdraw(&self) -> Option<&'static Clerk> {
         let clerk = clerk().ok()?;
         for (key, path) in &self.names {
-            registry::remove(path);
+            local_exports::remove(path);
             clerk.withdraw(*key);
         }
         Some(clerk)

@@ -3,20 +3,20 @@
 //!
 //! It sleeps in the kernel while none of that happens, and no call depends on it.
 
-mod door;
-mod porter;
+mod admission;
+mod authorizer;
 mod sharing;
 mod table;
 
 pub(crate) use self::table::{Exported, Offer};
 
-use self::porter::Porter;
-use self::table::{Table, Watched};
-use crate::binding::changes::hint;
+use self::authorizer::Authorizer;
+use self::table::{WatchEntry, WatchTable};
+use crate::binding::exit_events::hint;
 use crate::binding::family::Family;
 use crate::call::client::ClientEnd;
-use crate::control::alarm;
-use crate::control::deathwatch::Deathwatch;
+use crate::control::peer_death::PeerDeathWatch;
+use crate::control::timer;
 use crate::counters;
 use crate::dispatch::blocked::recount;
 use crate::dispatch::server::ServerEnd;
@@ -37,10 +37,10 @@ const PATIENCE: u64 = 2_000_000_000;
 /// The clerk of this domain.
 pub(crate) struct Clerk {
     poller: Poller,
-    table: Mutex<Table>,
+    table: Mutex<WatchTable>,
     /// Starts file threads. It exists before the first file of a peer comes.
     spawner: Spawner,
-    porter: Porter,
+    authorizer: Authorizer,
 }
 
 /// The clerk of this domain. The first call starts it.
@@ -60,7 +60,7 @@ pub(crate) fn clerk() -> io::Result<&'static Clerk> {
         poller: Poller::new()?,
         table: Mutex::default(),
         spawner: Spawner::start()?,
-        porter: Porter::default(),
+        authorizer: Authorizer::default(),
     }));
     std::thread::Builder::new()
         .name("underpass-clerk".to_owned())
@@ -85,12 +85,12 @@ pub fn spawn_apart(
 }
 
 impl Clerk {
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, WatchTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn porter(&self) -> &Porter {
-        &self.porter
+    pub(crate) fn authorizer(&self) -> &Authorizer {
+        &self.authorizer
     }
 
     pub(crate) fn spawner(&self) -> &Spawner {
@@ -99,7 +99,7 @@ impl Clerk {
 
     /// Watches `row` under a new key. Fails with `NotFound` if `row` belongs to an export that was
     /// withdrawn.
-    fn watch(&self, row: Watched, of: Option<u64>) -> io::Result<u64> {
+    fn watch(&self, row: WatchEntry, of: Option<u64>) -> io::Result<u64> {
         let mut table = self.table();
         if of.is_some_and(|export| table.row(export).is_none()) {
             return Err(io::ErrorKind::NotFound.into());
@@ -107,7 +107,7 @@ impl Clerk {
         let key = table.next_key();
         if let Some(file) = row.file() {
             match &row {
-                Watched::Export(_) => self.poller.add_quietly(file, key)?,
+                WatchEntry::Export(_) => self.poller.add_quietly(file, key)?,
                 _ => self.poller.add(file, key)?,
             }
         }
@@ -118,12 +118,12 @@ impl Clerk {
     /// Adds an export and returns its key. Clients are not accepted before [`admit`](Self::admit)
     /// is called with this key.
     pub(crate) fn export(&self, exported: Exported) -> io::Result<u64> {
-        self.watch(Watched::Export(Arc::new(exported)), None)
+        self.watch(WatchEntry::Export(Arc::new(exported)), None)
     }
 
     /// Accepts clients of an export from now on.
     pub(crate) fn admit(&self, key: u64) {
-        if let Some(Watched::Export(exported)) = self.table().row(key) {
+        if let Some(WatchEntry::Export(exported)) = self.table().row(key) {
             self.poller.listen_again(&exported.listening, key);
         }
     }
@@ -131,15 +131,16 @@ impl Clerk {
     /// Removes the name, and closes the pending connections to it.
     pub(crate) fn withdraw(&self, key: u64) {
         let mut table = self.table();
-        let newcomer = |row: &Watched| matches!(row, Watched::Newcomer { .. }) && row.is_of(key);
-        let gone = table.keys(|row_key, row| row_key == key || newcomer(row));
+        let pending =
+            |row: &WatchEntry| matches!(row, WatchEntry::PendingConnection { .. }) && row.is_of(key);
+        let gone = table.keys(|row_key, row| row_key == key || pending(row));
         let gone: Vec<_> = gone.into_iter().filter_map(|key| table.remove(key)).collect();
         drop(table);
         gone.iter().for_each(|row| self.ignore(row));
     }
 
     /// Stops polling a row's descriptor.
-    fn ignore(&self, row: &Watched) {
+    fn ignore(&self, row: &WatchEntry) {
         if let Some(file) = row.file() {
             self.poller.remove(file);
         }
@@ -157,7 +158,7 @@ impl Clerk {
 
     /// Watches a file thread until it has ended.
     pub(crate) fn hear_exchange(&self, thread: &Arc<FileThread>) -> io::Result<u64> {
-        self.watch(Watched::FileThread(thread.clone()), None)
+        self.watch(WatchEntry::FileThread(thread.clone()), None)
     }
 
     /// The bindings of these exports.
@@ -175,9 +176,9 @@ impl Clerk {
     }
 
     /// Stops watching a row.
-    fn end(&self, row: Watched) {
+    fn end(&self, row: WatchEntry) {
         self.ignore(&row);
-        if let Watched::Server { end, line, .. } = row {
+        if let WatchEntry::Server { end, line, .. } = row {
             end.close();
             forget(&line);
             let further = if end.is_further() { Vec::new() } else { end.family().take_keys() };
@@ -192,9 +193,9 @@ impl Clerk {
         let line: Arc<dyn Line> = end.clone();
         // Add the line before the clerk can learn of the binding's end.
         lines::add(line.clone());
-        counters::enlist(Arc::downgrade(end) as _);
+        counters::add_end(Arc::downgrade(end) as _);
         let key = self
-            .watch(Watched::Client { end: end.clone(), line: line.clone() }, None)
+            .watch(WatchEntry::Client { end: end.clone(), line: line.clone() }, None)
             .inspect_err(|_| forget(&line))?;
         if !end.is_further() {
             end.mailbox().control().watched_as(key);
@@ -205,7 +206,7 @@ impl Clerk {
     /// The client has dropped a binding.
     pub(crate) fn released(&self, key: u64) {
         let gone = self.table().remove(key);
-        if let Some(Watched::Client { end, line }) = gone {
+        if let Some(WatchEntry::Client { end, line }) = gone {
             if !end.is_further() {
                 self.poller.remove(end.mailbox());
                 end.mailbox().hang_up();
@@ -216,13 +217,13 @@ impl Clerk {
     }
 
     /// Calls `of` when `process` has ended.
-    pub(crate) fn mourn(&self, process: OwnedFd, of: Weak<Deathwatch>) -> io::Result<u64> {
-        self.watch(Watched::Process { process, of }, None)
+    pub(crate) fn watch_process(&self, process: OwnedFd, of: Weak<PeerDeathWatch>) -> io::Result<u64> {
+        self.watch(WatchEntry::Process { process, of }, None)
     }
 
     /// Gives a hint when `bell` becomes readable: a signal asks this process to end.
     pub(crate) fn hear_end_signal(&self, bell: BorrowedFd<'static>) -> io::Result<()> {
-        match self.watch(Watched::EndSignal(bell), None) {
+        match self.watch(WatchEntry::EndSignal(bell), None) {
             // Another server of this process watches it already.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             other => other.map(drop),
@@ -240,14 +241,16 @@ impl Clerk {
     /// Hangs up all connections, and accepts no more. The sockets stay open.
     pub(crate) fn hang_up(&self) {
         self.table().rows().for_each(|row| match row {
-            Watched::Export(exported) => {
+            WatchEntry::Export(exported) => {
                 self.poller.remove(&exported.listening);
                 exported.listening.hang_up();
             }
-            Watched::Newcomer { socket, .. } | Watched::Ticket { socket, .. } => socket.hang_up(),
-            Watched::Client { end, .. } => end.mailbox().control().hang_up_alone(),
-            Watched::Server { end, .. } => end.mailbox().control().hang_up_alone(),
-            Watched::FileThread(_) | Watched::EndSignal(_) | Watched::Process { .. } => {}
+            WatchEntry::PendingConnection { socket, .. } | WatchEntry::Ticket { socket, .. } => {
+                socket.hang_up()
+            }
+            WatchEntry::Client { end, .. } => end.mailbox().control().hang_up_alone(),
+            WatchEntry::Server { end, .. } => end.mailbox().control().hang_up_alone(),
+            WatchEntry::FileThread(_) | WatchEntry::EndSignal(_) | WatchEntry::Process { .. } => {}
         });
     }
 
@@ -281,14 +284,14 @@ impl Clerk {
     /// How long the clerk may sleep, in ns.
     fn timeout(&self) -> Option<u64> {
         let table = self.table();
-        let oldest = table.oldest_newcomer().map(|since| since + PATIENCE);
+        let oldest = table.oldest_pending().map(|since| since + PATIENCE);
         let next = table
             .paused
             .iter()
             .map(|(_, until)| *until)
             .chain(oldest)
             .chain(table.next_expiry())
-            .chain(alarm::next())
+            .chain(timer::next())
             .min();
         next.map(|next| next.saturating_sub(clock::now_ns()))
     }
@@ -297,13 +300,14 @@ impl Clerk {
     /// bindings, and accepts clients again after files had run out.
     fn tidy(&self) {
         let now = clock::now_ns();
-        alarm::ring(now);
-        let is_late = |table: &Table| table.oldest_newcomer().is_some_and(|since| since + PATIENCE <= now);
-        while self.send_off(|table| if is_late(table) { table.dismiss_oldest() } else { None }) {}
+        timer::run_due(now);
+        let is_late =
+            |table: &WatchTable| table.oldest_pending().is_some_and(|since| since + PATIENCE <= now);
+        while self.close_pending(|table| if is_late(table) { table.take_oldest_pending() } else { None }) {}
         let mut table = self.table();
         let mut paused = std::mem::take(&mut table.paused);
         paused.retain(|&(key, until)| {
-            if let (true, Some(Watched::Export(exported))) = (until <= now, table.row(key)) {
+            if let (true, Some(WatchEntry::Export(exported))) = (until <= now, table.row(key)) {
                 // If this fails too, the name accepts nobody until the domain has memory again.
                 let _ = self.poller.add(&exported.listening, key);
             }
@@ -322,10 +326,10 @@ impl Clerk {
         let mut table = self.table();
         match table.row(key) {
             Some(
-                Watched::Newcomer { .. }
-                | Watched::Ticket { .. }
-                | Watched::EndSignal(_)
-                | Watched::Process { .. },
+                WatchEntry::PendingConnection { .. }
+                | WatchEntry::Ticket { .. }
+                | WatchEntry::EndSignal(_)
+                | WatchEntry::Process { .. },
             ) => {
                 let row = table.remove(key);
                 drop(table);
@@ -333,12 +337,12 @@ impl Clerk {
                     self.attend_once(row);
                 }
             }
-            Some(Watched::Export(exported)) => {
+            Some(WatchEntry::Export(exported)) => {
                 let exported = exported.clone();
                 drop(table);
                 self.accept(key, &exported);
             }
-            Some(Watched::FileThread(thread)) => {
+            Some(WatchEntry::FileThread(thread)) => {
                 let thread = thread.clone();
                 drop(table);
                 if !thread.hear() {
@@ -346,7 +350,7 @@ impl Clerk {
                     self.unwatch(key);
                 }
             }
-            Some(Watched::Client { end, .. }) => {
+            Some(WatchEntry::Client { end, .. }) => {
                 let end = end.clone();
                 drop(table);
                 end.mailbox().control().attend();
@@ -354,7 +358,7 @@ impl Clerk {
                     self.released(key);
                 }
             }
-            Some(Watched::Server { end, .. }) => {
+            Some(WatchEntry::Server { end, .. }) => {
                 let end = end.clone();
                 drop(table);
                 end.mailbox().control().attend();
@@ -368,20 +372,22 @@ impl Clerk {
     }
 
     /// An event came for a row that is watched for one event only.
-    fn attend_once(&self, row: Watched) {
+    fn attend_once(&self, row: WatchEntry) {
         self.ignore(&row);
         match row {
-            Watched::Newcomer { socket, export, .. } => self.greet(socket, export),
-            Watched::Ticket { socket, by, seat } => self.redeem(&socket, by, seat),
-            Watched::EndSignal(_) => hint(),
-            Watched::Process { of, .. } => {
+            WatchEntry::PendingConnection { socket, export, .. } => self.greet(socket, export),
+            WatchEntry::Ticket { socket, by, quota } => self.redeem(&socket, by, quota),
+            WatchEntry::EndSignal(_) => hint(),
+            WatchEntry::Process { of, .. } => {
                 // The sockets bring the rest.
                 if let Some(of) = of.upgrade() {
                     of.ended();
                 }
             }
-            Watched::Export(_) | Watched::Client { .. } | Watched::Server { .. } | Watched::FileThread(_) => {
-            }
+            WatchEntry::Export(_)
+            | WatchEntry::Client { .. }
+            | WatchEntry::Server { .. }
+            | WatchEntry::FileThread(_) => {}
         }
     }
 
@@ -390,7 +396,7 @@ impl Clerk {
     fn enrol(&self, end: &Arc<ServerEnd>) -> bool {
         let line: Arc<dyn Line> = end.clone();
         let export = end.family().export();
-        let row = Watched::Server { end: end.clone(), line, export };
+        let row = WatchEntry::Server { end: end.clone(), line, export };
         let key = if end.family().join(end) { self.watch(row, Some(export)).ok() } else { None };
         let enrolled = key.is_some();
         match key {
@@ -413,7 +419,7 @@ impl Clerk {
     /// Serves a channel that is enrolled.
     fn serve(&self, end: &Arc<ServerEnd>) {
         let line: Arc<dyn Line> = end.clone();
-        counters::enlist(Arc::downgrade(end) as _);
+        counters::add_end(Arc::downgrade(end) as _);
         // The channel is in the table by now. So if its user's channels are being shut, either this
         // call sees it, or the thread that shuts them finds the channel in the table.
         end.follow();
@@ -440,7 +446,7 @@ fn forget(line: &Arc<dyn Line>) {
         // SYNC with the `ROUSES` swap in `rouse_who_lags`: if this thread finds a timer set
         // already, that timer sees this thread's `LAG`.
         if !ROUSES.swap(true, Ordering::AcqRel) {
-            alarm::set(clock::deadline_ns(SOON), rouse_who_lags);
+            timer::set(clock::deadline_ns(SOON), rouse_who_lags);
         }
     }
 }

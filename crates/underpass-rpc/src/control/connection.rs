@@ -72,14 +72,14 @@ impl Drop for Connection {
 /// sockets for each direction: the reader has made it, keeps one end, and has passed the other to
 /// its peer.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct BindingLink {
     reading: Arc<Connection>,
     sending: Option<PassedSocket>,
     /// The other end of `reading`, until it goes to the peer with the answer to its hello.
     to_pass: Mutex<Option<OwnedFd>>,
 }
 
-impl Link {
+impl BindingLink {
     /// One connection for both directions.
     pub(crate) fn new(connection: Arc<Connection>) -> Arc<Self> {
         Arc::new(Self { reading: connection, sending: None, to_pass: Mutex::default() })

@@ -9,13 +9,13 @@
 //! clerk, when the file thread has received the message. The clerk then takes what came behind the
 //! message, and wakes the waiting threads.
 
-use crate::binding::limits::Seat;
-use crate::control::alarm;
+use crate::binding::limits::ChannelQuota;
 use crate::control::clerk::clerk;
-use crate::control::connection::Link;
-use crate::control::deathwatch::Deathwatch;
-use crate::control::messages::{CONTROL, Control};
-use crate::control::news::{Hears, News, NoTicket};
+use crate::control::connection::BindingLink;
+use crate::control::messages::{CONTROL, ControlMessage};
+use crate::control::peer_death::PeerDeathWatch;
+use crate::control::socket_events::{HandleEvents, NoTicket, SocketEvents};
+use crate::control::timer;
 use crate::payload::file_thread::{self, Message};
 use crate::payload::parcel::{Came, Waiting};
 use crate::payload::passed_file::{PassedFiles, Unclosed};
@@ -44,9 +44,9 @@ const UNWATCHED: u64 = 0;
 
 /// The socket of one binding.
 pub(crate) struct ControlSocket {
-    link: Arc<Link>,
+    link: Arc<BindingLink>,
     unclosed: Arc<Unclosed>,
-    deathwatch: Arc<Deathwatch>,
+    peer_death: Arc<PeerDeathWatch>,
     state: Mutex<State>,
     /// How many messages file threads have received.
     received: AtomicU64,
@@ -70,22 +70,22 @@ struct State {
 
 /// The end that is told what comes for a channel, and what has come and waits there.
 struct Channel {
-    heard_by: Weak<dyn Hears>,
+    heard_by: Weak<dyn HandleEvents>,
     waiting: Waiting,
 }
 
 /// The events that a turn of reading has brought, by channel.
-type Heard = Vec<(Weak<dyn Hears>, News)>;
+type Heard = Vec<(Weak<dyn HandleEvents>, SocketEvents)>;
 
 impl ControlSocket {
-    /// The socket of a new binding. A server passes the `seat` of its client.
-    pub(crate) fn new(link: Arc<Link>, seat: Option<&Seat>) -> Arc<Self> {
-        let unclosed = seat.map_or_else(|| link.reading().unclosed(), Seat::unclosed);
+    /// The socket of a new binding. A server passes the `quota` of its client.
+    pub(crate) fn new(link: Arc<BindingLink>, quota: Option<&ChannelQuota>) -> Arc<Self> {
+        let unclosed = quota.map_or_else(|| link.reading().unclosed(), ChannelQuota::unclosed);
         link.reading().counts_for(&unclosed);
         Arc::new_cyclic(|own: &Weak<Self>| Self {
             link,
             unclosed,
-            deathwatch: Deathwatch::new(own.clone()),
+            peer_death: PeerDeathWatch::new(own.clone()),
             state: Mutex::default(),
             received: AtomicU64::new(0),
             turns: underpass_sync::Mutex::new(0),
@@ -103,7 +103,7 @@ impl ControlSocket {
     }
 
     /// From now on `end` is told what comes for `channel`.
-    pub(crate) fn heard_by(&self, channel: u8, end: Weak<dyn Hears>) {
+    pub(crate) fn heard_by(&self, channel: u8, end: Weak<dyn HandleEvents>) {
         let channel = usize::from(channel);
         self.with(|state| {
             state.channels[channel] = Some(Channel { heard_by: end, waiting: Waiting::default() });
@@ -116,13 +116,18 @@ impl ControlSocket {
         self.key.store(key, Ordering::Relaxed);
     }
 
-    pub(crate) fn send(&self, message: Control, channel: u8, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    pub(crate) fn send(
+        &self,
+        message: ControlMessage,
+        channel: u8,
+        files: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
         self.link.send(&message.to_bytes(channel), files)
     }
 
     /// Ends the connection: both sides see that the other is gone.
     pub(crate) fn hang_up(&self) {
-        self.deathwatch.leave();
+        self.peer_death.leave();
         self.hang_up_alone();
     }
 
@@ -165,11 +170,11 @@ impl ControlSocket {
     fn end_without_file_thread(&self) {
         // Relaxed, here and below: only the clerk's thread changes and reads this count.
         let (own, seen) = (self.own.clone(), self.received.load(Ordering::Relaxed));
-        alarm::set(clock::deadline_ns(PATIENCE), move || {
+        timer::set(clock::deadline_ns(PATIENCE), move || {
             let is_held_up = |own: &Arc<Self>| own.received.load(Ordering::Relaxed) == seen;
             let Some(own) = own.upgrade().filter(is_held_up) else { return };
             tell(own.with(|state| match state.receiving {
-                true => first(state, News { gone: true, unsure: true, ..News::default() }),
+                true => first(state, SocketEvents { gone: true, unsure: true, ..SocketEvents::default() }),
                 false => Heard::new(),
             }));
             // The poller reported the hang-up once, and the clerk did not end the binding then.
@@ -188,16 +193,16 @@ impl ControlSocket {
     }
 
     fn sort(&self, state: &mut State) -> Heard {
-        let mut news: [News; CHANNELS] = Default::default();
-        self.sort_into(state, &mut news);
-        by_channel(state, news)
+        let mut events: [SocketEvents; CHANNELS] = Default::default();
+        self.sort_into(state, &mut events);
+        by_channel(state, events)
     }
 
-    fn sort_into(&self, state: &mut State, news: &mut [News; CHANNELS]) {
+    fn sort_into(&self, state: &mut State, events: &mut [SocketEvents; CHANNELS]) {
         for _ in 0..TURN {
             match self.next(state) {
                 Ok(Some(message)) => {
-                    if !self.take_in(state, message, news) {
+                    if !self.take_in(state, message, events) {
                         break;
                     }
                 }
@@ -205,7 +210,7 @@ impl ControlSocket {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => {
                     let unsure = e.kind() != io::ErrorKind::ConnectionReset;
-                    (news[0].gone, news[0].unsure) = (true, unsure);
+                    (events[0].gone, events[0].unsure) = (true, unsure);
                     break;
                 }
             }
@@ -253,7 +258,7 @@ impl ControlSocket {
     #[cold]
     fn try_again(&self) {
         let own = self.own.clone();
-        alarm::set(clock::deadline_ns(AGAIN), move || {
+        timer::set(clock::deadline_ns(AGAIN), move || {
             if let Some(own) = own.upgrade() {
                 own.reads_again(Ok(None));
             }
@@ -278,19 +283,19 @@ impl ControlSocket {
     fn reads_again(&self, received: io::Result<Option<Message>>) {
         tell(self.with(|state| {
             (state.receiving, state.quiet) = (false, false);
-            let mut news: [News; CHANNELS] = Default::default();
+            let mut events: [SocketEvents; CHANNELS] = Default::default();
             let goes_on = match received {
-                Ok(Some(message)) => self.take_in(state, message, &mut news),
+                Ok(Some(message)) => self.take_in(state, message, &mut events),
                 Ok(None) => true,
                 Err(_) => {
-                    (news[0].gone, news[0].unsure) = (true, true);
+                    (events[0].gone, events[0].unsure) = (true, true);
                     false
                 }
             };
             if goes_on {
-                self.sort_into(state, &mut news);
+                self.sort_into(state, &mut events);
             }
-            by_channel(state, news)
+            by_channel(state, events)
         }));
         *self.turns.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.next_turn.notify_all();
@@ -301,47 +306,47 @@ impl ControlSocket {
         *self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sorts a message into `news`. Returns `false` if the reader must take no further message.
-    fn take_in(&self, state: &mut State, message: Message, news: &mut [News; CHANNELS]) -> bool {
+    /// Sorts a message into `events`. Returns `false` if the reader must take no further message.
+    fn take_in(&self, state: &mut State, message: Message, events: &mut [SocketEvents; CHANNELS]) -> bool {
         let (lost, files) = (message.lost_files, PassedFiles::new(message.files, &self.unclosed));
         if message.bytes.is_empty() {
-            news[0].gone = true;
+            events[0].gone = true;
             return false;
         }
-        let read = Control::read(&message.bytes).filter(|_| !message.cut);
+        let read = ControlMessage::read(&message.bytes).filter(|_| !message.cut);
         let Some((number, control)) = read else {
-            news[0].nonsense = true;
+            events[0].nonsense = true;
             return false;
         };
         let channel = state.channels[usize::from(number)].as_mut();
-        if let (Control::Opened, None) = (control, &channel) {
+        if let (ControlMessage::Opened, None) = (control, &channel) {
             // An honest server answers one request at a time.
-            news[0].nonsense |= news[0].opened.is_some();
-            news[0].opened = Some((number, if self.admits(&files) { files } else { files.none() }));
-            return !news[0].nonsense;
+            events[0].nonsense |= events[0].opened.is_some();
+            events[0].opened = Some((number, if self.admits(&files) { files } else { files.none() }));
+            return !events[0].nonsense;
         }
-        let (first, news) = (number == 0, &mut news[usize::from(number)]);
+        let (first, events) = (number == 0, &mut events[usize::from(number)]);
         let sound = match (control, channel) {
-            (Control::Parcel { slot, files: announced, lies, length }, Some(channel)) => {
+            (ControlMessage::Parcel { slot, files: announced, location, length }, Some(channel)) => {
                 failpoint!("file-received");
-                let came = Came::of(files, lost, announced, lies, length).map(|came| self.let_in(came));
-                news.parcels |= 1u64.checked_shl(slot.into()).unwrap_or(0);
+                let came = Came::of(files, lost, announced, location, length).map(|came| self.let_in(came));
+                events.parcels |= 1u64.checked_shl(slot.into()).unwrap_or(0);
                 came.is_some_and(|came| channel.waiting.put(slot, came, self.most()))
             }
-            (Control::Annex { slot, number }, Some(channel)) => {
+            (ControlMessage::Annex { slot, number }, Some(channel)) => {
                 channel.waiting.offer(slot, number, files, lost, self.most())
             }
-            (Control::Ticket, Some(_)) if first => {
+            (ControlMessage::Ticket, Some(_)) if first => {
                 // The kernel drops a file if this process can open no more.
                 let came = files.len() > 0 && self.admits(&files);
-                news.tickets.push(if came { Ok(files) } else { Err(NoTicket::NoRoom) });
+                events.tickets.push(if came { Ok(files) } else { Err(NoTicket::NoRoom) });
                 true
             }
             // No honest peer sends files with messages that take none.
-            (control, Some(_)) => files.len() == 0 && is_told(control, first, files, news),
+            (control, Some(_)) => files.len() == 0 && is_told(control, first, files, events),
             (_, None) => false,
         };
-        news.nonsense |= !sound;
+        events.nonsense |= !sound;
         sound
     }
 
@@ -353,7 +358,7 @@ impl ControlSocket {
     /// Whether these files may stay. If they can hide the peer's death, they may once its process
     /// is watched.
     fn admits(&self, files: &PassedFiles) -> bool {
-        !files.may_keep_others() || self.deathwatch.begin()
+        !files.may_keep_others() || self.peer_death.begin()
     }
 
     /// What has come; a note that the files were refused if they may not stay.
@@ -437,52 +442,52 @@ impl ControlSocket {
 
     /// Closes everything that has come and waits for its slot's message.
     pub(crate) fn forget_all(&self, channel: u8) {
-        self.deathwatch.leave();
+        self.peer_death.leave();
         drop(self.waiting(channel, std::mem::take));
     }
 }
 
-/// Adds a message without files to the news of its channel. `first` says whether that is the first
+/// Adds a message without files to the events of its channel. `first` says whether that is the first
 /// channel. Returns `false` if no honest peer sends the message there.
-fn is_told(control: Control, first: bool, none: PassedFiles, news: &mut News) -> bool {
+fn is_told(control: ControlMessage, first: bool, none: PassedFiles, events: &mut SocketEvents) -> bool {
     match control {
-        Control::Bell => news.bell = true,
-        Control::Unwanted { slots } => news.unwanted |= slots,
-        Control::Closing if first => news.closing = true,
-        Control::Revoked if first => news.revoked = true,
-        Control::Ask if first => news.asked += 1,
-        Control::Share if first => news.shares += 1,
-        Control::NoTicket { may } if first => {
-            news.tickets.push(Err(if may { NoTicket::NoRoom } else { NoTicket::NotAllowed }));
+        ControlMessage::Bell => events.bell = true,
+        ControlMessage::Unwanted { slots } => events.unwanted |= slots,
+        ControlMessage::Closing if first => events.closing = true,
+        ControlMessage::Revoked if first => events.revoked = true,
+        ControlMessage::Ask if first => events.asked += 1,
+        ControlMessage::Share if first => events.shares += 1,
+        ControlMessage::NoTicket { may } if first => {
+            events.tickets.push(Err(if may { NoTicket::NoRoom } else { NoTicket::NotAllowed }));
         }
-        Control::Refused if first && news.opened.is_none() => news.opened = Some((0, none)),
+        ControlMessage::Refused if first && events.opened.is_none() => events.opened = Some((0, none)),
         _ => return false,
     }
     true
 }
 
-/// Who is told which news. The first channel comes last, because its news may end the binding.
-fn by_channel(state: &State, news: [News; CHANNELS]) -> Heard {
+/// Who is told which events. The first channel comes last, because its events may end the binding.
+fn by_channel(state: &State, events: [SocketEvents; CHANNELS]) -> Heard {
     let heard_by = |number: usize| {
         let channel = state.channels[number].as_ref().or(state.channels[0].as_ref())?;
         Some(channel.heard_by.clone())
     };
-    let heard = news.into_iter().enumerate().filter(|(_, news)| !news.is_none());
-    let mut heard: Heard = heard.filter_map(|(number, news)| Some((heard_by(number)?, news))).collect();
+    let heard = events.into_iter().enumerate().filter(|(_, events)| !events.is_none());
+    let mut heard: Heard = heard.filter_map(|(number, events)| Some((heard_by(number)?, events))).collect();
     heard.reverse();
     heard
 }
 
-/// The same, of news for the first channel alone.
-fn first(state: &State, news: News) -> Heard {
+/// The same, of events for the first channel alone.
+fn first(state: &State, events: SocketEvents) -> Heard {
     let channel = state.channels[0].iter();
-    channel.map(|channel| channel.heard_by.clone()).zip([news]).collect()
+    channel.map(|channel| channel.heard_by.clone()).zip([events]).collect()
 }
 
 fn tell(heard: Heard) {
-    for (end, news) in heard {
+    for (end, events) in heard {
         if let Some(end) = end.upgrade() {
-            end.news(news);
+            end.handle(events);
         }
     }
 }

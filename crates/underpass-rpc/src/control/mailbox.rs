@@ -1,9 +1,9 @@
 //! One channel's part of its binding's socket: what it sends, and what has come and waits for it.
 
-use crate::binding::limits::Seat;
+use crate::binding::limits::ChannelQuota;
 use crate::control::control_socket::ControlSocket;
-use crate::control::messages::Control;
-use crate::control::news::{Hears, NoTicket};
+use crate::control::messages::ControlMessage;
+use crate::control::socket_events::{HandleEvents, NoTicket};
 use crate::payload::annexes::{Annexes, Kept, Numbered};
 use crate::payload::parcel::{Came, Lie, Parcel};
 use std::io;
@@ -20,7 +20,7 @@ use underpass_wire::DecodeError;
 /// A sender passes the out-of-band part before it posts the slot's message. So a receiver that has
 /// the slot's message finds the out-of-band part here, or in the socket.
 #[derive(Debug)]
-pub(crate) struct Mailbox {
+pub(crate) struct ChannelMailbox {
     control: Arc<ControlSocket>,
     /// The number of the channel.
     channel: u8,
@@ -46,7 +46,7 @@ const FILE_IN: u64 = 1;
 
 const _: () = assert!(MOST_FILES == FILES + 1, "a blob and all files travel in one message");
 
-impl Mailbox {
+impl ChannelMailbox {
     /// The mailbox of a client's first channel.
     pub(crate) fn of_client(control: Arc<ControlSocket>) -> Self {
         Self::beside(control, 0, Annexes::default())
@@ -54,8 +54,8 @@ impl Mailbox {
 
     /// The mailbox of a server's first channel. The server maps its client's overflow buffers, and
     /// charges them to the client's user.
-    pub(crate) fn of_server(control: Arc<ControlSocket>, seat: &Seat) -> Self {
-        Self::beside(control, 0, seat.annexes())
+    pub(crate) fn of_server(control: Arc<ControlSocket>, quota: &ChannelQuota) -> Self {
+        Self::beside(control, 0, quota.annexes())
     }
 
     /// The mailbox of the channel with this number, of the same binding.
@@ -68,7 +68,7 @@ impl Mailbox {
     }
 
     /// From now on `end` is told what comes for this channel.
-    pub(crate) fn heard_by(&self, end: Weak<dyn Hears>) {
+    pub(crate) fn heard_by(&self, end: Weak<dyn HandleEvents>) {
         self.control.heard_by(self.channel, end);
     }
 
@@ -76,12 +76,12 @@ impl Mailbox {
         &self.control
     }
 
-    fn send(&self, message: Control, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    fn send(&self, message: ControlMessage, files: &[BorrowedFd<'_>]) -> io::Result<()> {
         self.control.send(message, self.channel, files)
     }
 
     /// The same, for a message that concerns all channels.
-    fn send_for_all(&self, message: Control, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    fn send_for_all(&self, message: ControlMessage, files: &[BorrowedFd<'_>]) -> io::Result<()> {
         self.control.send(message, 0, files)
     }
 
@@ -97,13 +97,13 @@ impl Mailbox {
     /// Rings over the socket, because the peer does not poll its ring.
     pub(crate) fn ring(&self) {
         // If the socket is full, it has enough rings in it. If the peer is gone, it needs none.
-        let _ = self.send(Control::Bell, &[]);
+        let _ = self.send(ControlMessage::Bell, &[]);
     }
 
     /// Tells the peer that nobody waits any more for the calls of `slots`. Returns `false` if the
     /// socket is full.
     pub(crate) fn unwanted(&self, slots: u64) -> bool {
-        let sent = self.send(Control::Unwanted { slots }, &[]);
+        let sent = self.send(ControlMessage::Unwanted { slots }, &[]);
         !sent.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
     }
 
@@ -128,45 +128,45 @@ impl Mailbox {
 
     /// Asks the peer for another channel. Returns whether the message was sent.
     pub(crate) fn ask(&self) -> bool {
-        self.send_for_all(Control::Ask, &[]).is_ok()
+        self.send_for_all(ControlMessage::Ask, &[]).is_ok()
     }
 
     /// Passes the region of the new channel with this number to the peer.
     pub(crate) fn open(&self, channel: u8, region: &OwnedFd) -> io::Result<()> {
-        self.control.send(Control::Opened, channel, &[region.as_fd()])
+        self.control.send(ControlMessage::Opened, channel, &[region.as_fd()])
     }
 
     /// Asks the peer for a ticket.
     pub(crate) fn share(&self) -> io::Result<()> {
-        self.send_for_all(Control::Share, &[])
+        self.send_for_all(ControlMessage::Share, &[])
     }
 
     /// Answers the peer's request for a ticket.
     pub(crate) fn answer_share(&self, ticket: Result<OwnedFd, NoTicket>) {
         // If this fails, the peer waits in vain, but only for 2 s.
         let _ = match ticket {
-            Ok(file) => self.send_for_all(Control::Ticket, &[file.as_fd()]),
-            Err(why) => self.send_for_all(Control::NoTicket { may: why == NoTicket::NoRoom }, &[]),
+            Ok(file) => self.send_for_all(ControlMessage::Ticket, &[file.as_fd()]),
+            Err(why) => self.send_for_all(ControlMessage::NoTicket { may: why == NoTicket::NoRoom }, &[]),
         };
     }
 
     /// Tells the peer that there will be no further channel.
     pub(crate) fn refuse(&self) {
         // If this fails, the peer goes on without the channel as well.
-        let _ = self.send_for_all(Control::Refused, &[]);
+        let _ = self.send_for_all(ControlMessage::Refused, &[]);
     }
 
     /// Tells the peer that the binding is closed, and hangs up.
     pub(crate) fn close(&self) {
         // If this fails, the peer sees the hang-up.
-        let _ = self.send_for_all(Control::Closing, &[]);
+        let _ = self.send_for_all(ControlMessage::Closing, &[]);
         self.hang_up();
     }
 
     /// Tells the peer that the binding is revoked, and hangs up.
     pub(crate) fn revoke(&self) {
         // If this fails, the peer sees the hang-up.
-        let _ = self.send_for_all(Control::Revoked, &[]);
+        let _ = self.send_for_all(ControlMessage::Revoked, &[]);
         self.hang_up();
     }
 
@@ -203,7 +203,7 @@ impl Mailbox {
         let Some((annex, file)) = self.annexes.for_results(channel, slot, size) else { return };
         self.entered(1 + ANNEX_OUT);
         // If this fails, the server goes on without the buffer.
-        let _ = self.send(Control::Annex { slot, number: annex.number }, &[file.as_fd()]);
+        let _ = self.send(ControlMessage::Annex { slot, number: annex.number }, &[file.as_fd()]);
     }
 
     /// On the server: an overflow buffer for results of `size` bytes over `slot`.
@@ -266,7 +266,7 @@ impl Mailbox {
     }
 }
 
-impl AsFd for Mailbox {
+impl AsFd for ChannelMailbox {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.control.as_fd()
     }

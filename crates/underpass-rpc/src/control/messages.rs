@@ -6,14 +6,14 @@ use underpass_channel::layout::CHANNELS;
 /// One message, 16 bytes: kind, one byte with the location of the bytes and the channel's number,
 /// slot, number of files, number of the overflow buffer, length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Control {
+pub(crate) enum ControlMessage {
     /// There is a message in a ring that the receiver does not poll.
     Bell,
     /// The sender closes the binding; a hang-up follows.
     Closing,
     /// An out-of-band message for `slot`. Its arguments or results are the first `length` bytes of
-    /// the location that `lies` says. `files` other files belong to them.
-    Parcel { slot: u16, files: u16, lies: Lies, length: u64 },
+    /// the location that `location` says. `files` other files belong to them.
+    Parcel { slot: u16, files: u16, location: PayloadLocation, length: u64 },
     /// Client to server: the file that comes along is an overflow buffer of `slot`, for results.
     Annex { slot: u16, number: u16 },
     /// The same as `Closing`, and the client must not use the binding any more: its server has
@@ -40,7 +40,7 @@ pub(crate) enum Control {
 
 /// Where the bytes of an out-of-band message lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lies {
+pub(crate) enum PayloadLocation {
     /// In the first of the files.
     Blob,
     /// In the slot's A-stack.
@@ -55,10 +55,10 @@ pub(crate) enum Lies {
 pub(crate) const CONTROL: usize = 16;
 
 /// The bits of a byte that say where the bytes lie. The others are the channel's number.
-const LIES: u8 = 0xf;
+const LOCATION: u8 = 0xf;
 const _: () = assert!(CHANNELS <= 16, "a channel's number has four bits");
 
-impl Control {
+impl ControlMessage {
     /// The message for `channel`.
     pub(crate) fn to_bytes(self, channel: u8) -> [u8; CONTROL] {
         let mut bytes = [0u8; CONTROL];
@@ -69,13 +69,13 @@ impl Control {
                 bytes[2..4].copy_from_slice(&slot.to_le_bytes());
                 bytes[6..8].copy_from_slice(&number.to_le_bytes());
             }
-            Self::Parcel { slot, files, lies, length } => {
+            Self::Parcel { slot, files, location, length } => {
                 bytes[0] = 1;
-                let (kind, number) = match lies {
-                    Lies::Blob => (0, 0),
-                    Lies::Stack => (1, 0),
-                    Lies::Annex => (2, 0),
-                    Lies::NewAnnex(number) => (3, number),
+                let (kind, number) = match location {
+                    PayloadLocation::Blob => (0, 0),
+                    PayloadLocation::Stack => (1, 0),
+                    PayloadLocation::Annex => (2, 0),
+                    PayloadLocation::NewAnnex(number) => (3, number),
                 };
                 bytes[1] = kind;
                 bytes[6..8].copy_from_slice(&number.to_le_bytes());
@@ -112,11 +112,11 @@ impl Control {
             1 => Self::Parcel {
                 slot,
                 files: u16::from_le_bytes([bytes[4], bytes[5]]),
-                lies: match bytes[1] & LIES {
-                    0 => Lies::Blob,
-                    1 => Lies::Stack,
-                    2 => Lies::Annex,
-                    3 if number != 0 => Lies::NewAnnex(number),
+                location: match bytes[1] & LOCATION {
+                    0 => PayloadLocation::Blob,
+                    1 => PayloadLocation::Stack,
+                    2 => PayloadLocation::Annex,
+                    3 if number != 0 => PayloadLocation::NewAnnex(number),
                     _ => return None,
                 },
                 length: long,

@@ -66,7 +66,7 @@ pub(crate) fn recount(clerk: &Clerk, known: &mut Vec<Arc<Account>>) {
     for thread in threads {
         // The clerk's own end is not among those: it serves no calls.
         let Some(end) = ends.iter().find(|end| end.runs(thread)) else { continue };
-        let account = end.seat().shared();
+        let account = end.quota().shared();
         match counts.iter_mut().find(|(known, _)| Arc::ptr_eq(known, account)) {
             Some((_, count)) => *count += 1,
             None => counts.push((account.clone(), 1)),
@@ -85,7 +85,7 @@ pub(crate) fn recount(clerk: &Clerk, known: &mut Vec<Arc<Account>>) {
 
 /// So many activations are blocked in this user's calls.
 fn set(account: &Arc<Account>, count: usize, most: usize, ends: &[Arc<ServerEnd>]) {
-    let own = || ends.iter().filter(|end| Arc::ptr_eq(end.seat().shared(), account));
+    let own = || ends.iter().filter(|end| Arc::ptr_eq(end.quota().shared(), account));
     match account.set_blocked(count, most) {
         Some(true) => own().for_each(|end| end.follow()),
         Some(false) => own().for_each(|end| end.let_go()),

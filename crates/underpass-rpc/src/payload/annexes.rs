@@ -10,7 +10,7 @@
 //! it uses the annex again, or when it counts. Nobody gives pages back in place: the peer could
 //! hold the file's lock for ever (decision 0056).
 
-use crate::binding::room::Room;
+use crate::binding::budget::BudgetShare;
 use crate::payload::file_thread;
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
@@ -28,7 +28,7 @@ const NONE: u16 = 0;
 #[derive(Debug)]
 pub(crate) struct Kept {
     /// There until it is dropped.
-    held: Option<(Annex, Room)>,
+    held: Option<(Annex, BudgetShare)>,
     /// The peer's user.
     user: u32,
     /// Of the server: there is no room for it any more, or another is in its place, and it goes
@@ -37,11 +37,11 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    fn new(annex: Annex, room: Room, user: u32) -> Self {
+    fn new(annex: Annex, room: BudgetShare, user: u32) -> Self {
         Self { held: Some((annex, room)), user, last_time: AtomicBool::new(false) }
     }
 
-    fn held(&self) -> &(Annex, Room) {
+    fn held(&self) -> &(Annex, BudgetShare) {
         self.held.as_ref().expect("it is there until it is dropped")
     }
 
@@ -49,7 +49,7 @@ impl Kept {
         &self.held().0
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &BudgetShare {
         &self.held().1
     }
 
@@ -293,7 +293,7 @@ impl Annexes {
         place.offered = None;
         // Without memory or files for it there is a way of which the caller is told.
         let (annex, file) = Annex::create(size).ok()??;
-        let room = Room::take(&self.budget, annex.room() as u64, self.most)?;
+        let room = BudgetShare::take(&self.budget, annex.room() as u64, self.most)?;
         place.last = place.last.checked_add(1).unwrap_or(1);
         let made = Numbered { kept: Arc::new(Kept::new(annex, room, self.user)), number: place.last };
         place.offered = Some(made.clone());
@@ -313,7 +313,7 @@ impl Annexes {
         file: &OwnedFd,
     ) -> Result<Option<Arc<Kept>>, DecodeError> {
         let room = Annex::room_in(file.as_fd()).map_err(|_| DecodeError::Truncated)?;
-        let Some(taken) = Room::take(&self.budget, room as u64, self.most) else { return Ok(None) };
+        let Some(taken) = BudgetShare::take(&self.budget, room as u64, self.most) else { return Ok(None) };
         let annex = match Annex::adopt(file.as_fd(), room) {
             Ok(annex) => annex,
             Err(e) if e.kind() == std::io::ErrorKind::InvalidData => return Err(DecodeError::Truncated),
@@ -437,12 +437,12 @@ mod tests {
         file_thread::run(USER, move || _ = locked.recv());
         let (annex, _file) = Annex::create(1).unwrap().unwrap();
         let (budget, bytes) = (Arc::default(), annex.room() as u64);
-        let kept = Kept::new(annex, Room::take(&budget, bytes, bytes).unwrap(), USER);
+        let kept = Kept::new(annex, BudgetShare::take(&budget, bytes, bytes).unwrap(), USER);
         kept.goes_when_read();
         drop(kept);
-        assert!(Room::take(&budget, bytes, bytes).is_none(), "its mapping is there still");
+        assert!(BudgetShare::take(&budget, bytes, bytes).is_none(), "its mapping is there still");
         drop(free);
-        while Room::take(&budget, bytes, bytes).is_none() {
+        while BudgetShare::take(&budget, bytes, bytes).is_none() {
             std::thread::yield_now();
         }
     }

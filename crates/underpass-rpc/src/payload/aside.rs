@@ -1,6 +1,6 @@
 //! Values with files, and values larger than an A-stack: into a parcel and out of one.
 
-use crate::control::mailbox::Mailbox;
+use crate::control::mailbox::ChannelMailbox;
 use crate::payload::annexes::{Kept, Numbered};
 use crate::payload::message::Unsent;
 use crate::payload::parcel::{Lie, Parcel};
@@ -59,7 +59,7 @@ impl<S: Sink> Sink for Packing<S> {
 #[inline(never)]
 pub(crate) fn fill_aside<T: Encode + ?Sized>(
     channel: &Channel,
-    mailbox: &Mailbox,
+    mailbox: &ChannelMailbox,
     cell: &mut Cell,
     value: &T,
     size: usize,
@@ -119,7 +119,7 @@ pub(crate) fn fill_aside<T: Encode + ?Sized>(
 /// The annex for `size` bytes over `slot`, and its file if the peer doesn't have it.
 fn annex_for(
     channel: &Channel,
-    mailbox: &Mailbox,
+    mailbox: &ChannelMailbox,
     slot: u16,
     size: usize,
 ) -> Option<(Numbered, Option<OwnedFd>)> {
@@ -164,7 +164,7 @@ impl<'a> Aside<'a> {
     /// What came for `slot`.
     pub(crate) fn of(
         channel: &'a Channel,
-        mailbox: &Mailbox,
+        mailbox: &ChannelMailbox,
         slot: u16,
         parcel: Parcel<PassedFiles>,
     ) -> Result<Self, DecodeError> {
@@ -200,7 +200,7 @@ impl<'a> Aside<'a> {
     /// What lies in the annex of `slot`.
     pub(crate) fn in_annex(
         channel: &Channel,
-        mailbox: &Mailbox,
+        mailbox: &ChannelMailbox,
         slot: u16,
         length: u32,
     ) -> Result<Self, DecodeError> {
@@ -234,7 +234,7 @@ impl<'a> Aside<'a> {
 /// The first `length` bytes of the annex of `slot`, which no honest peer names where there is none.
 fn in_annex(
     channel: &Channel,
-    mailbox: &Mailbox,
+    mailbox: &ChannelMailbox,
     slot: u16,
     length: usize,
 ) -> Result<AnnexSource<Kept>, DecodeError> {

@@ -9,7 +9,7 @@
 //!
 //! *The exchange.* A pair of sockets connects the two tables. The process sends a copy of a socket
 //! along with the job that needs it. The file thread sends back what the process may have: memory,
-//! and envelopes with any other file. The jobs and their outcomes themselves lie in memory, in the
+//! and transit sockets with any other file. The jobs and their outcomes themselves lie in memory, in the
 //! same order; one lock covers the queue and the sending.
 //!
 //! *Closing.* What may wait for a peer is done by a second kernel thread, the *closer*, which
@@ -24,8 +24,8 @@
 mod keeper;
 
 use self::keeper::FileKeeper;
-use crate::control::alarm;
 use crate::control::clerk::clerk;
+use crate::control::timer;
 use crate::payload::passed_file::{Counted, PassedFile};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -70,7 +70,7 @@ type Then = Box<dyn FnOnce(io::Result<Message>) + Send>;
 enum Job {
     /// To receive the next message of the socket that comes over the exchange.
     Receive { room: usize, then: Then },
-    /// To close the envelope that it has kept under this number.
+    /// To close the transit socket that it has kept under this number.
     Close { number: u64, was: Was },
     /// To close what comes over the exchange.
     CloseThis { counted: Counted },
@@ -78,7 +78,7 @@ enum Job {
     Run(Box<dyn FnOnce() + Send>),
 }
 
-/// How an envelope is closed.
+/// How a transit socket is closed.
 #[derive(Debug)]
 pub(crate) enum Was {
     /// Its file was taken out: nobody can hold it up.
@@ -92,7 +92,7 @@ pub(crate) enum Was {
 pub(crate) enum Kind {
     /// It is memory, and was not kept.
     Memory,
-    /// An envelope, of which this is the number.
+    /// A transit socket, of which this is the number.
     Sealed(u64),
 }
 
@@ -122,7 +122,7 @@ struct Queue {
     /// Those that wait for room on the exchange.
     unsent: VecDeque<(Job, OwnedFd)>,
     outcomes: VecDeque<Outcome>,
-    /// What could not be sent is tried again by an alarm.
+    /// What could not be sent is tried again by a timer.
     tries_again: bool,
     /// It takes no more jobs.
     ended: bool,
@@ -260,11 +260,11 @@ impl Threads {
         Ok(thread)
     }
 
-    /// Keeps what there is no file thread for. It is tried again by an alarm.
+    /// Keeps what there is no file thread for. It is tried again by a timer.
     #[cold]
     fn leave(&mut self, user: u32, job: Job, file: OwnedFd) {
         if self.left.is_empty() {
-            alarm::set(clock::deadline_ns(AGAIN), close_what_is_left);
+            timer::set(clock::deadline_ns(AGAIN), close_what_is_left);
         }
         self.left.push((user, job, file));
     }
@@ -348,7 +348,7 @@ impl FileThread {
     fn try_again(self: &Arc<Self>, queue: &mut Queue) {
         if !mem::replace(&mut queue.tries_again, true) {
             let own = self.clone();
-            alarm::set(clock::deadline_ns(AGAIN), move || {
+            timer::set(clock::deadline_ns(AGAIN), move || {
                 let _held = critical();
                 let mut queue = own.queue();
                 queue.tries_again = false;
@@ -392,7 +392,7 @@ impl FileThread {
         Message { lost_files, files, ..message }
     }
 
-    /// The process needs the envelope that was kept under `number` no more.
+    /// The process needs the transit socket that was kept under `number` no more.
     pub(crate) fn close_kept(&self, number: u64, was: Was) {
         // A child that was forked off has none of it.
         if fork::check().is_ok() {

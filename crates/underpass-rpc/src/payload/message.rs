@@ -1,6 +1,6 @@
 //! Bytes into and out of a message, wherever they lie.
 
-use crate::control::mailbox::Mailbox;
+use crate::control::mailbox::ChannelMailbox;
 use crate::payload::aside::{Aside, fill_aside};
 use crate::payload::parcel::Came;
 use std::io;
@@ -27,7 +27,7 @@ pub(crate) enum Unsent {
 #[inline(always)]
 pub(crate) fn fill<T: Encode + ?Sized>(
     channel: &Channel,
-    mailbox: &Mailbox,
+    mailbox: &ChannelMailbox,
     cell: &mut Cell,
     value: &T,
 ) -> Result<bool, Unsent> {
@@ -58,7 +58,7 @@ pub(crate) fn fill_brief<T: Encode + ?Sized>(cell: &mut Cell, value: &T) -> bool
 #[inline(never)]
 fn fill_elsewhere<T: Encode + ?Sized>(
     channel: &Channel,
-    mailbox: &Mailbox,
+    mailbox: &ChannelMailbox,
     cell: &mut Cell,
     value: &T,
     size: usize,
@@ -113,7 +113,7 @@ pub(crate) enum Bytes<'a> {
 impl<'a> Bytes<'a> {
     /// The bytes that `cell` names. Where they come over the socket the calling thread may wait.
     #[inline(always)]
-    pub(crate) fn of(channel: &'a Channel, mailbox: &Mailbox, cell: &'a Cell) -> Result<Self, Unread> {
+    pub(crate) fn of(channel: &'a Channel, mailbox: &ChannelMailbox, cell: &'a Cell) -> Result<Self, Unread> {
         match cell.place {
             Place::Inline => Ok(Self::Inline(cell.bytes())),
             Place::Stack => Ok(Self::Stack(channel.stack_source(cell.slot(), cell.length as usize)?)),
@@ -126,7 +126,7 @@ impl<'a> Bytes<'a> {
 
     /// Those that came in a parcel.
     #[inline(never)]
-    fn beside(channel: &'a Channel, mailbox: &Mailbox, slot: u16) -> Result<Self, Unread> {
+    fn beside(channel: &'a Channel, mailbox: &ChannelMailbox, slot: u16) -> Result<Self, Unread> {
         match mailbox.take(slot) {
             Some(Came::Parcel(parcel)) => {
                 Ok(Self::Aside(Box::new(Aside::of(channel, mailbox, slot, parcel)?)))

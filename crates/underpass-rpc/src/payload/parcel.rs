@@ -1,7 +1,7 @@
 //! What goes over the socket beside a message, and who it is for: the bytes that found no room
 //! elsewhere, and open files.
 
-use crate::control::messages::{Control, Lies};
+use crate::control::messages::{ControlMessage, PayloadLocation};
 use crate::payload::passed_file::PassedFiles;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -47,19 +47,19 @@ impl Parcel<PassedFiles> {
 
 impl Parcel {
     /// What announces it.
-    pub(crate) fn announcement(&self, slot: u16) -> io::Result<Control> {
+    pub(crate) fn announcement(&self, slot: u16) -> io::Result<ControlMessage> {
         let files = self.files.len();
         if files > FILES {
             let why = format!("{files} files are more than the {FILES} that a message can have");
             return Err(io::Error::other(why));
         }
-        let (lies, length) = match &self.bytes {
-            Lie::Stack(length) => (Lies::Stack, *length),
-            Lie::Blob(_, length) => (Lies::Blob, *length),
-            Lie::Annex(length) => (Lies::Annex, *length),
-            Lie::NewAnnex(_, number, length) => (Lies::NewAnnex(*number), *length),
+        let (location, length) = match &self.bytes {
+            Lie::Stack(length) => (PayloadLocation::Stack, *length),
+            Lie::Blob(_, length) => (PayloadLocation::Blob, *length),
+            Lie::Annex(length) => (PayloadLocation::Annex, *length),
+            Lie::NewAnnex(_, number, length) => (PayloadLocation::NewAnnex(*number), *length),
         };
-        Ok(Control::Parcel { slot, files: files as u16, lies, length })
+        Ok(ControlMessage::Parcel { slot, files: files as u16, location, length })
     }
 }
 
@@ -78,21 +78,21 @@ impl Came {
         mut files: PassedFiles,
         lost: bool,
         announced: u16,
-        lies: Lies,
+        location: PayloadLocation,
         length: u64,
     ) -> Option<Self> {
-        let beside = matches!(lies, Lies::Blob | Lies::NewAnnex(_));
+        let beside = matches!(location, PayloadLocation::Blob | PayloadLocation::NewAnnex(_));
         let announced = usize::from(announced) + usize::from(beside);
         match lost {
             true if files.len() < announced && announced <= FILES + 1 => return Some(Self::NoFile),
             false if files.len() == announced && announced <= FILES + usize::from(beside) => {}
             _ => return None,
         }
-        let bytes = match lies {
-            Lies::Blob => Lie::Blob(Blob::adopt(files.take_memory()?).ok()?, length),
-            Lies::Stack => Lie::Stack(length),
-            Lies::Annex => Lie::Annex(length),
-            Lies::NewAnnex(number) => Lie::NewAnnex(files.take_memory()?, number, length),
+        let bytes = match location {
+            PayloadLocation::Blob => Lie::Blob(Blob::adopt(files.take_memory()?).ok()?, length),
+            PayloadLocation::Stack => Lie::Stack(length),
+            PayloadLocation::Annex => Lie::Annex(length),
+            PayloadLocation::NewAnnex(number) => Lie::NewAnnex(files.take_memory()?, number, length),
         };
         Some(Self::Parcel(Parcel { bytes, files }))
     }
@@ -247,7 +247,7 @@ mod tests {
     }
 
     fn parcel(count: usize) -> Came {
-        Came::of(files(count), false, count as u16, Lies::Stack, 0).unwrap()
+        Came::of(files(count), false, count as u16, PayloadLocation::Stack, 0).unwrap()
     }
 
     #[test]
@@ -256,14 +256,20 @@ mod tests {
             [(0, 1, false), (2, 1, false), (1, 2, false), (0, 0, true), (1, 1, true)]
         {
             assert!(
-                Came::of(files(came), lost, announced, Lies::Stack, 0).is_none(),
+                Came::of(files(came), lost, announced, PayloadLocation::Stack, 0).is_none(),
                 "{announced} {came} {lost}"
             );
         }
-        assert!(Came::of(memory(), false, 0, Lies::NewAnnex(1), 0).is_some_and(|came| came.held() == 1));
-        assert!(Came::of(files(FILES + 1), false, FILES as u16 + 1, Lies::Stack, 0).is_none(), "too many");
-        assert!(Came::of(files(0), true, u16::MAX, Lies::Stack, 0).is_none(), "far too many");
-        assert!(matches!(Came::of(files(1), true, 2, Lies::Stack, 0), Some(Came::NoFile)));
+        assert!(
+            Came::of(memory(), false, 0, PayloadLocation::NewAnnex(1), 0)
+                .is_some_and(|came| came.held() == 1)
+        );
+        assert!(
+            Came::of(files(FILES + 1), false, FILES as u16 + 1, PayloadLocation::Stack, 0).is_none(),
+            "too many"
+        );
+        assert!(Came::of(files(0), true, u16::MAX, PayloadLocation::Stack, 0).is_none(), "far too many");
+        assert!(matches!(Came::of(files(1), true, 2, PayloadLocation::Stack, 0), Some(Came::NoFile)));
         assert_eq!(parcel(FILES).held(), FILES);
     }
 

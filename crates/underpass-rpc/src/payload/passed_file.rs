@@ -1,10 +1,10 @@
 //! Files that a peer has passed. Those that nobody takes are closed by their user's file thread.
 //!
-//! None of them waits for its maker here: memory and envelopes can be held and let go by the clerk
+//! None of them waits for its maker here: memory and transit sockets can be held and let go by the clerk
 //! and the workers. Whoever takes the file itself out may have to wait for its maker from then on,
 //! in every system call (decision 0056).
 
-use crate::binding::limits::{FilesOf, Place};
+use crate::binding::limits::{ChannelCharge, FileQuota};
 use crate::payload::file_thread::{self, Described, FileThread, Kind, Was};
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use underpass_channel::layout::FILES_WAITING;
 use underpass_os::Connected;
-use underpass_os::foreign::{Envelope, SendingEnd};
+use underpass_os::foreign::{SendingEnd, TransitSocket};
 
 /// What of one binding is still to be closed.
 #[derive(Debug)]
@@ -21,12 +21,12 @@ pub(crate) struct Unclosed {
     user: u32,
     files: AtomicUsize,
     /// The user's room for the binding, at a server: taken until the last file is closed.
-    place: Option<Arc<Place>>,
+    charge: Option<Arc<ChannelCharge>>,
 }
 
 impl Unclosed {
-    pub(crate) fn new(user: u32, place: Option<Arc<Place>>) -> Arc<Self> {
-        Arc::new(Self { user, files: AtomicUsize::new(0), place })
+    pub(crate) fn new(user: u32, charge: Option<Arc<ChannelCharge>>) -> Arc<Self> {
+        Arc::new(Self { user, files: AtomicUsize::new(0), charge })
     }
 
     /// Of the user at the other end of `socket`. All users of whom nothing is known share one.
@@ -53,14 +53,14 @@ impl Unclosed {
     ///
     /// # Errors
     /// `WouldBlock` if the user has none left.
-    pub(crate) fn room_for_message(&self) -> io::Result<Option<FilesOf>> {
-        let room = self.place.as_ref().map(Place::room_for_message);
+    pub(crate) fn room_for_message(&self) -> io::Result<Option<FileQuota>> {
+        let room = self.charge.as_ref().map(ChannelCharge::room_for_message);
         room.map(|room| room.ok_or(io::ErrorKind::WouldBlock.into())).transpose()
     }
 
     /// A file that has come, and that nobody has taken.
     fn came(self: &Arc<Self>) -> Untaken {
-        Untaken { unclosed: self.clone(), _of_user: self.place.as_ref().map(Place::one_file) }
+        Untaken { unclosed: self.clone(), _of_user: self.charge.as_ref().map(ChannelCharge::one_file) }
     }
 
     /// Has the user's file thread close `file`, which others may reach or in which files lie.
@@ -73,7 +73,7 @@ impl Unclosed {
 #[derive(Debug)]
 struct Untaken {
     unclosed: Arc<Unclosed>,
-    _of_user: Option<FilesOf>,
+    _of_user: Option<FileQuota>,
 }
 
 impl Untaken {
@@ -107,8 +107,8 @@ pub(crate) struct PassedFile {
 #[derive(Debug)]
 enum Held {
     Memory(OwnedFd),
-    // What the file thread keeps is let go after this copy of the envelope.
-    Sealed(Envelope, Kept),
+    // What the file thread keeps is let go after this copy of the transit socket.
+    Sealed(TransitSocket, Kept),
 }
 
 /// What a file thread keeps, until this is dropped.
@@ -138,7 +138,7 @@ impl PassedFile {
             (Kind::Memory, file) => Held::Memory(file?),
             (Kind::Sealed(number), file) => {
                 let kept = kept(number);
-                Held::Sealed(Envelope::new(file?), kept)
+                Held::Sealed(TransitSocket::new(file?), kept)
             }
         };
         let Described { is_connection, may_keep_others, .. } = described;
@@ -160,11 +160,11 @@ impl PassedFile {
     fn take(self) -> io::Result<OwnedFd> {
         match self.held {
             Held::Memory(file) => Ok(file),
-            Held::Sealed(envelope, mut kept) => {
-                let file = envelope.open();
+            Held::Sealed(transit_socket, mut kept) => {
+                let file = transit_socket.open();
                 kept.was_opened = file.is_ok();
                 // Before the file thread's copy.
-                drop(envelope);
+                drop(transit_socket);
                 file
             }
         }

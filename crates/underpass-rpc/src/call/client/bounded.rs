@@ -9,7 +9,7 @@ use super::{ClientEnd, Terms};
 use crate::call::abandon::{Freed, Frees, UnderWay};
 use crate::call::answer::Answer;
 use crate::call::linkage::Delivered;
-use crate::control::alarm;
+use crate::control::timer;
 use crate::dispatch::deadline::Inherited;
 use crate::dispatch::incoming::Status;
 use crate::error::{CallError, Outcome};
@@ -156,12 +156,12 @@ impl ClientEnd {
         }
         // It does not take what it is told: it is told later, if it goes on.
         self.untold.fetch_or(slots, Ordering::Relaxed);
-        // SYNC with the same swap below: whoever leaves that to an alarm has its bits seen by that.
+        // SYNC with the same swap below: whoever leaves that to a timer has its bits seen by that.
         // One at a time, however many give up.
         if !self.tells_again.swap(true, Ordering::AcqRel) {
             let own = self.own.clone();
             let again = move || own.upgrade().iter().for_each(|own| own.tell_again());
-            alarm::set(clock::now_ns() + TELL_AGAIN, again);
+            timer::set(clock::now_ns() + TELL_AGAIN, again);
         }
     }
 
@@ -218,12 +218,12 @@ impl Frees for ClientEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::binding::handshake::Meeting;
+    use crate::binding::handshake::CpuPlacement;
     use crate::call::abandon::Abandon;
-    use crate::control::connection::{Connection, Link};
+    use crate::control::connection::{BindingLink, Connection};
     use crate::control::control_socket::ControlSocket;
-    use crate::control::mailbox::Mailbox;
-    use crate::control::messages::{CONTROL, Control};
+    use crate::control::mailbox::ChannelMailbox;
+    use crate::control::messages::{CONTROL, ControlMessage};
     use std::os::fd::OwnedFd;
     use underpass_channel::layout::{SLOTS, STACK};
     use underpass_channel::{Channel, Fence};
@@ -233,9 +233,9 @@ mod tests {
     fn end() -> (Arc<ClientEnd>, OwnedFd) {
         let (channel, _file) = Channel::create(Fence::Full, STACK).unwrap();
         let (ours, theirs) = Socket::pair().unwrap();
-        let meeting = Meeting { elsewhere: false, shares: false, defers: false };
-        let control = ControlSocket::new(Link::new(Connection::new(ours)), None);
-        (ClientEnd::new(channel, Mailbox::of_client(control), meeting), theirs)
+        let placement = CpuPlacement { may_overlap: false, may_share_cpu: false, same_cpu_only: false };
+        let control = ControlSocket::new(BindingLink::new(Connection::new(ours)), None);
+        (ClientEnd::new(channel, ChannelMailbox::of_client(control), placement), theirs)
     }
 
     #[test]
@@ -259,10 +259,10 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_takes_nothing_is_told_again_by_one_alarm() {
+    fn a_server_that_takes_nothing_is_told_again_by_one_timer() {
         let (end, theirs) = end();
         while end.mailbox.unwanted(1 << 40) {}
-        // Two weak holds are the end's own and its socket's, one is that of an alarm; and there may
+        // Two weak holds are the end's own and its socket's, one is that of a timer; and there may
         // be one that rings just now.
         for slot in 0..32 {
             end.tell_unwanted(1 << slot);
@@ -274,7 +274,7 @@ mod tests {
         for _ in 0..10_000_000 {
             let mut message = [0; CONTROL];
             if theirs.receive(&mut message).is_ok()
-                && let Some((0, Control::Unwanted { slots })) = Control::read(&message)
+                && let Some((0, ControlMessage::Unwanted { slots })) = ControlMessage::read(&message)
             {
                 heard |= slots;
             }

@@ -295,7 +295,7 @@ impl ClientEnd {
     /// would only take this one away.
     #[cold]
     fn server_is_away(&self, urgent: bool) {
-        if urgent || self.meeting.defers || alone() {
+        if urgent || self.placement.same_cpu_only || alone() {
             self.owed.note();
         } else {
             self.ring(self.channel.claim());

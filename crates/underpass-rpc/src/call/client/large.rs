@@ -1,7 +1,7 @@
 //! What a client does beside its large calls: it gives memory back that nobody uses.
 
 use super::ClientEnd;
-use crate::control::alarm;
+use crate::control::timer;
 use std::time::Duration;
 use underpass_os::clock;
 
@@ -20,7 +20,7 @@ impl ClientEnd {
     pub(crate) fn watch_annexes(&self) {
         if self.mailbox.annexes().begin_watch() {
             let own = self.own.clone();
-            alarm::set(clock::deadline_ns(IDLE), move || {
+            timer::set(clock::deadline_ns(IDLE), move || {
                 if let Some(end) = own.upgrade() {
                     end.sweep();
                 }

@@ -125,7 +125,7 @@ impl Line for ClientEnd {
             return Some(prompt_patience(times()));
         }
         // Relaxed, here and in `lends`: whoever lends looks at it later by itself.
-        let lent = || self.meeting.defers || self.lent.load(Ordering::Relaxed);
+        let lent = || self.placement.same_cpu_only || self.lent.load(Ordering::Relaxed);
         (donated || (awaits && lent())).then(|| patience(times()))
     }
 
@@ -232,7 +232,7 @@ impl Line for ClientEnd {
         self.insisted.again(self.channel.posted());
         // Where the server has no other processor it shares this one, which is the kernel's to
         // divide.
-        if !(self.meeting.defers && self.donate()) {
+        if !(self.placement.same_cpu_only && self.donate()) {
             self.ring(self.channel.claim());
         }
     }
@@ -242,11 +242,11 @@ impl Line for ClientEnd {
     }
 
     fn elsewhere(&self) -> bool {
-        self.meeting.elsewhere
+        self.placement.may_overlap
     }
 
     fn shares(&self) -> bool {
-        self.meeting.shares
+        self.placement.may_share_cpu
     }
 }
 

@@ -22,7 +22,7 @@ use underpass_seam::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 /// | `tasks` | who watches, delivers, loses or gives up, under the lock |
 /// | `wakers` | made by the first task; each the same ones, under the lock |
 /// | `paid` | tasks: a hint |
-/// | `insists` | who sets the clerk's alarm, and the clerk |
+/// | `insists` | who sets the clerk's timer, and the clerk |
 #[derive(Debug, Default)]
 pub(super) struct Vigil {
     /// How many tasks wait for the bell: for replies, or for a slot.
@@ -150,36 +150,36 @@ impl ClientEnd {
     /// Whether what the server runs may hold up calls of ours: it has no processor but this one, or
     /// has not taken all.
     fn may_be_held_up(&self) -> bool {
-        self.meeting.defers || self.has_untaken()
+        self.placement.same_cpu_only || self.has_untaken()
     }
 
     /// What the server runs may be held up: if it keeps silent it is called again, as who sleeps
     /// calls it (N10).
     #[cold]
     fn insist_in_time(&self) {
-        // SYNC with the store in `insist`: whichever comes first has set the alarm.
+        // SYNC with the store in `insist`: whichever comes first has set the timer.
         if !self.vigil.insists.swap(true, Ordering::AcqRel) {
             self.insist_after(self.has_untaken());
         }
     }
 
-    /// Sets the alarm: promptly, if that is for calls that were not taken.
+    /// Sets the timer: promptly, if that is for calls that were not taken.
     fn insist_after(&self, untaken: bool) {
         let times = self.insisted.times(self.channel.posted());
         let after = if untaken { prompt_patience(times) } else { patience(times) };
         let own = self.own.clone();
-        crate::control::alarm::set(clock::now_ns() + after, move || {
+        crate::control::timer::set(clock::now_ns() + after, move || {
             if let Some(own) = own.upgrade() {
                 Self::insist_now(&own, untaken);
             }
         });
     }
 
-    /// The alarm's time has come.
+    /// The timer's time has come.
     fn insist_now(own: &Arc<Self>, untaken: bool) {
         let insists = Line::insists(&**own, false).is_some() && own.vigil.is_kept();
         match insists && own.may_be_held_up() {
-            // What the alarm was set for has been taken: it is set anew for what else there is.
+            // What the timer was set for has been taken: it is set anew for what else there is.
             true if untaken && !own.has_untaken() => own.insist_after(false),
             true => {
                 Line::insist(&**own);
@@ -188,7 +188,7 @@ impl ClientEnd {
             false => {
                 own.vigil.insists.store(false, Ordering::Release);
                 // SYNC with `tasks` fetch_add in `begin`, and the fence in `arm`: who came
-                // meanwhile and found the alarm set is seen here.
+                // meanwhile and found the timer set is seen here.
                 fence(Ordering::SeqCst);
                 if own.vigil.is_kept() && own.may_be_held_up() {
                     own.insist_in_time();

@@ -15,13 +15,13 @@
 //! nor by a hello that another process sent. A ticket ends with the binding for which it was made,
 //! and a binding made by it expires no later. See decision 0024.
 
-use super::table::Watched;
+use super::table::WatchEntry;
 use super::{Clerk, clerk};
 use crate::binding::family::Family;
 use crate::binding::handshake::LONGEST_HELLO;
-use crate::binding::limits::Seat;
-use crate::control::connection::{Connection, Link};
-use crate::control::news::NoTicket;
+use crate::binding::limits::ChannelQuota;
+use crate::control::connection::{BindingLink, Connection};
+use crate::control::socket_events::NoTicket;
 use crate::dispatch::server::ServerEnd;
 use crate::payload::file_thread::{self, Message};
 use crate::payload::passed_file::{PassedFiles, Unclosed};
@@ -35,17 +35,17 @@ impl Clerk {
         if !end.family().is_shareable() {
             return end.mailbox().answer_share(Err(NoTicket::NotAllowed));
         }
-        if file_thread::is_behind(end.seat().account().uid()) {
+        if file_thread::is_behind(end.quota().account().uid()) {
             return end.mailbox().answer_share(Err(NoTicket::NoRoom));
         }
-        let made = end.seat().another().map_err(io::Error::other).and_then(|seat| {
+        let made = end.quota().another().map_err(io::Error::other).and_then(|quota| {
             let (socket, theirs) = Socket::pair()?;
             // Ask before anybody can send.
             socket.ask_for_senders()?;
             let (socket, by) = (Connection::new(socket), end.family().clone());
-            socket.counts_for(&seat.unclosed());
+            socket.counts_for(&quota.unclosed());
             let (export, ends_with) = (by.export(), Arc::downgrade(&socket));
-            self.watch(Watched::Ticket { socket, by, seat }, Some(export))?;
+            self.watch(WatchEntry::Ticket { socket, by, quota }, Some(export))?;
             end.family().shared(ends_with);
             Ok(theirs)
         });
@@ -53,10 +53,10 @@ impl Clerk {
     }
 
     /// A process uses a ticket, or no process has it any more.
-    pub(super) fn redeem(&self, ticket: &Arc<Connection>, by: Arc<Family>, seat: Seat) {
+    pub(super) fn redeem(&self, ticket: &Arc<Connection>, by: Arc<Family>, quota: ChannelQuota) {
         let Ok(hello) = ticket.look() else { return };
         let (true, Some(sender)) = (hello.with_files, hello.sender) else { return };
-        let held = (ticket.clone(), seat);
+        let held = (ticket.clone(), quota);
         let then = move |message: io::Result<Message>| {
             // Release it before the third domain is charged for a binding of its own.
             drop(held);
@@ -83,7 +83,7 @@ impl Clerk {
             return;
         }
         let Ok((reading, theirs)) = Socket::pair() else { return };
-        let link = Link::of_two(Connection::new(reading), sending, Some(theirs));
+        let link = BindingLink::of_two(Connection::new(reading), sending, Some(theirs));
         self.hear(link, by.export(), &message.bytes, by.binding().expires);
     }
 }

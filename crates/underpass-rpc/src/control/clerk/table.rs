@@ -1,12 +1,12 @@
 //! The table of what the clerk watches.
 
 use crate::binding::family::Family;
-use crate::binding::limits::{Quotas, Seat};
+use crate::binding::limits::{ChannelQuota, Quotas};
 use crate::binding::record::Endings;
 use crate::binding::service::Service;
 use crate::call::client::ClientEnd;
 use crate::control::connection::Connection;
-use crate::control::deathwatch::Deathwatch;
+use crate::control::peer_death::PeerDeathWatch;
 use crate::dispatch::server::ServerEnd;
 use crate::payload::file_thread::FileThread;
 use std::collections::{BTreeMap, HashMap};
@@ -32,9 +32,9 @@ pub(crate) struct Offer {
 }
 
 /// What the clerk watches under a key.
-pub(super) enum Watched {
+pub(super) enum WatchEntry {
     Export(Arc<Exported>),
-    Newcomer {
+    PendingConnection {
         socket: Arc<Connection>,
         export: u64,
         user: u32,
@@ -44,7 +44,7 @@ pub(super) enum Watched {
     Ticket {
         socket: Arc<Connection>,
         by: Arc<Family>,
-        seat: Seat,
+        quota: ChannelQuota,
     },
     Client {
         end: Arc<ClientEnd>,
@@ -59,20 +59,20 @@ pub(super) enum Watched {
     FileThread(Arc<FileThread>),
     /// Becomes readable when a signal asks this process to end.
     EndSignal(BorrowedFd<'static>),
-    /// The process of a binding's peer: see `Deathwatch`.
+    /// The process of a binding's peer: see `PeerDeathWatch`.
     Process {
         process: OwnedFd,
-        of: Weak<Deathwatch>,
+        of: Weak<PeerDeathWatch>,
     },
 }
 
-impl Watched {
+impl WatchEntry {
     /// The descriptor to poll. A further channel has none, because it shares the socket of its
     /// binding's first channel.
     pub(super) fn file(&self) -> Option<BorrowedFd<'_>> {
         Some(match self {
             Self::Export(exported) => exported.listening.as_fd(),
-            Self::Newcomer { socket, .. } => socket.as_fd(),
+            Self::PendingConnection { socket, .. } => socket.as_fd(),
             Self::Ticket { socket, .. } => socket.as_fd(),
             Self::Client { end, .. } if end.is_further() => return None,
             Self::Client { end, .. } => end.mailbox().as_fd(),
@@ -87,7 +87,7 @@ impl Watched {
     /// Whether it is a binding of the export `of`, or may become one.
     pub(super) fn is_of(&self, of: u64) -> bool {
         match self {
-            Self::Newcomer { export, .. } | Self::Server { export, .. } => *export == of,
+            Self::PendingConnection { export, .. } | Self::Server { export, .. } => *export == of,
             Self::Ticket { by, .. } => by.export() == of,
             Self::Export(_)
             | Self::Client { .. }
@@ -99,40 +99,40 @@ impl Watched {
 }
 
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct WatchTable {
     next: u64,
-    rows: HashMap<u64, Watched>,
+    rows: HashMap<u64, WatchEntry>,
     /// The keys of the pending connections. For each, since when it is silent, and its user. Keys
     /// grow, so the first is the oldest.
-    newcomers: BTreeMap<u64, (u64, u32)>,
+    pending: BTreeMap<u64, (u64, u32)>,
     /// Exports that accept nobody until the given time, because files ran out.
     pub(super) paused: Vec<(u64, u64)>,
     /// The bindings that expire, by time and by number.
     expiries: BTreeMap<(u64, u64), Weak<Family>>,
 }
 
-impl Table {
+impl WatchTable {
     /// The key of the next row.
     pub(super) fn next_key(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
 
-    pub(super) fn row(&self, key: u64) -> Option<&Watched> {
+    pub(super) fn row(&self, key: u64) -> Option<&WatchEntry> {
         self.rows.get(&key)
     }
 
-    pub(super) fn rows(&self) -> impl Iterator<Item = &Watched> {
+    pub(super) fn rows(&self) -> impl Iterator<Item = &WatchEntry> {
         self.rows.values()
     }
 
     /// Inserts a row at the time `now`.
-    pub(super) fn insert(&mut self, key: u64, row: Watched, now: u64) {
+    pub(super) fn insert(&mut self, key: u64, row: WatchEntry, now: u64) {
         match &row {
-            Watched::Newcomer { user, .. } => {
-                self.newcomers.insert(key, (now, *user));
+            WatchEntry::PendingConnection { user, .. } => {
+                self.pending.insert(key, (now, *user));
             }
-            Watched::Server { end, .. } if !end.is_further() => {
+            WatchEntry::Server { end, .. } if !end.is_further() => {
                 if let Some(at) = expiry(end.family()) {
                     self.expiries.insert(at, Arc::downgrade(end.family()));
                 }
@@ -143,13 +143,13 @@ impl Table {
     }
 
     /// Takes a row out.
-    pub(super) fn remove(&mut self, key: u64) -> Option<Watched> {
+    pub(super) fn remove(&mut self, key: u64) -> Option<WatchEntry> {
         let row = self.rows.remove(&key)?;
         match &row {
-            Watched::Newcomer { .. } => {
-                self.newcomers.remove(&key);
+            WatchEntry::PendingConnection { .. } => {
+                self.pending.remove(&key);
             }
-            Watched::Server { end, .. } if !end.is_further() => {
+            WatchEntry::Server { end, .. } if !end.is_further() => {
                 if let Some(at) = expiry(end.family()) {
                     self.expiries.remove(&at);
                 }
@@ -160,14 +160,14 @@ impl Table {
     }
 
     /// The keys of the rows that `which` chooses.
-    pub(super) fn keys(&self, which: impl Fn(u64, &Watched) -> bool) -> Vec<u64> {
+    pub(super) fn keys(&self, which: impl Fn(u64, &WatchEntry) -> bool) -> Vec<u64> {
         self.rows.iter().filter(|(key, row)| which(**key, row)).map(|(key, _)| *key).collect()
     }
 
     /// The server's ends of all channels.
     pub(super) fn served(&self) -> Vec<Arc<ServerEnd>> {
-        let end = |row: &Watched| match row {
-            Watched::Server { end, .. } => Some(end.clone()),
+        let end = |row: &WatchEntry| match row {
+            WatchEntry::Server { end, .. } => Some(end.clone()),
             _ => None,
         };
         self.rows.values().filter_map(end).collect()
@@ -175,8 +175,8 @@ impl Table {
 
     /// The bindings of these exports, found by their first channels.
     pub(super) fn families(&self, exports: &[u64]) -> Vec<Arc<Family>> {
-        let family = |row: &Watched| match row {
-            Watched::Server { end, export, .. } if !end.is_further() && exports.contains(export) => {
+        let family = |row: &WatchEntry| match row {
+            WatchEntry::Server { end, export, .. } if !end.is_further() && exports.contains(export) => {
                 // A closed binding only waits to be cleared away.
                 (!end.is_closed()).then(|| end.family().clone())
             }
@@ -185,27 +185,27 @@ impl Table {
         self.rows.values().filter_map(family).collect()
     }
 
-    pub(super) fn count_newcomers(&self) -> usize {
-        self.newcomers.len()
+    pub(super) fn count_pending(&self) -> usize {
+        self.pending.len()
     }
 
     /// Since when the oldest pending connection is silent.
-    pub(super) fn oldest_newcomer(&self) -> Option<u64> {
-        self.newcomers.first_key_value().map(|(_, (since, _))| *since)
+    pub(super) fn oldest_pending(&self) -> Option<u64> {
+        self.pending.first_key_value().map(|(_, (since, _))| *since)
     }
 
     /// Takes the oldest pending connection out.
-    pub(super) fn dismiss_oldest(&mut self) -> Option<Watched> {
-        let (key, _) = self.newcomers.first_key_value()?;
+    pub(super) fn take_oldest_pending(&mut self) -> Option<WatchEntry> {
+        let (key, _) = self.pending.first_key_value()?;
         self.remove(*key)
     }
 
     /// Takes out the oldest pending connection of the user who has the most.
-    pub(super) fn dismiss_of_most(&mut self) -> Option<Watched> {
+    pub(super) fn take_pending_of_most(&mut self) -> Option<WatchEntry> {
         let mut counts = HashMap::<u32, usize>::new();
-        self.newcomers.values().for_each(|(_, user)| *counts.entry(*user).or_default() += 1);
+        self.pending.values().for_each(|(_, user)| *counts.entry(*user).or_default() += 1);
         let (most, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-        let (key, _) = self.newcomers.iter().find(|(_, (_, user))| *user == most)?;
+        let (key, _) = self.pending.iter().find(|(_, (_, user))| *user == most)?;
         self.remove(*key)
     }
 
@@ -234,22 +234,26 @@ mod tests {
     use underpass_os::Socket;
 
     #[test]
-    fn one_users_silent_newcomers_send_off_no_other_users() {
-        let mut table = Table::default();
+    fn silent_connections_of_one_user_close_no_other_users() {
+        let mut table = WatchTable::default();
         let mut come = |user, now| {
             let (socket, _theirs) = Socket::pair().unwrap();
             let key = table.next_key();
-            table.insert(key, Watched::Newcomer { socket: Connection::new(socket), export: 0, user }, now);
+            table.insert(
+                key,
+                WatchEntry::PendingConnection { socket: Connection::new(socket), export: 0, user },
+                now,
+            );
             key
         };
         let other = come(2, 1);
         let greedy: Vec<_> = (2..6).map(|now| come(1, now)).collect();
         for gone in &greedy[..3] {
-            table.dismiss_of_most();
+            table.take_pending_of_most();
             assert!(table.row(*gone).is_none() && table.row(other).is_some());
         }
-        assert_eq!((table.count_newcomers(), table.oldest_newcomer()), (2, Some(1)));
-        table.dismiss_oldest();
+        assert_eq!((table.count_pending(), table.oldest_pending()), (2, Some(1)));
+        table.take_oldest_pending();
         assert!(table.row(other).is_none() && table.row(greedy[3]).is_some());
     }
 }

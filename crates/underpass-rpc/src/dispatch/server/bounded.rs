@@ -15,7 +15,7 @@ impl ServerEnd {
         failure: &mut Option<Failure>,
     ) -> bool {
         let asked = self.channel.wanted(slot).ask_first(self.channel.fence());
-        let here = |until: Option<u64>| until.map(|theirs_ns| self.family.shift().here(theirs_ns));
+        let here = |until: Option<u64>| until.map(|theirs_ns| self.family.clock_offset().here(theirs_ns));
         let asked = asked.map(here);
         let passed = |deadline_ns| deadline_ns <= clock::now_ns();
         let (Some(deadline_ns), Some(end)) =

@@ -1,7 +1,7 @@
 //! What a server does beside large calls: it counts for their user what memory they keep.
 
 use super::{Served, ServerEnd};
-use crate::control::alarm;
+use crate::control::timer;
 use std::time::Duration;
 use underpass_os::clock;
 
@@ -20,7 +20,7 @@ impl ServerEnd {
     fn watch_annexes(&self) {
         if self.mailbox.annexes().begin_watch() {
             let own = self.own.clone();
-            alarm::set(clock::deadline_ns(AGAIN), move || {
+            timer::set(clock::deadline_ns(AGAIN), move || {
                 if let Some(end) = own.upgrade() {
                     end.count_annexes();
                 }

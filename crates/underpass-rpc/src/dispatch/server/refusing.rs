@@ -59,7 +59,7 @@ impl ServerEnd {
 
     #[cold]
     fn is_counted(&self) -> bool {
-        self.seat.account().enters()
+        self.quota.account().enters()
     }
 
     #[inline]
@@ -73,7 +73,7 @@ impl ServerEnd {
         let counted = self.under_way.load(Ordering::Relaxed) >= FREE;
         drop(inside);
         if counted {
-            self.seat.account().leaves();
+            self.quota.account().leaves();
         }
     }
 
@@ -98,7 +98,7 @@ impl ServerEnd {
     #[cold]
     fn call_ended_apart(&self, left: u32) {
         if left & !CLOSED >= FREE {
-            self.seat.account().leaves();
+            self.quota.account().leaves();
         }
         if left == CLOSED {
             self.family.rests();
@@ -130,7 +130,7 @@ impl ServerEnd {
         match self.gate.load(Ordering::Relaxed) {
             gate::OPEN => {
                 // It had too many. What else has come since does no harm.
-                self.seat.account().hold(self.own.clone(), || self.pass(gate::OPEN, gate::HELD));
+                self.quota.account().hold(self.own.clone(), || self.pass(gate::OPEN, gate::HELD));
                 false
             }
             gate::DRAINS => self.turn_one_away(),
@@ -150,7 +150,7 @@ impl ServerEnd {
     /// before this. So the last move is the one that the account says.
     pub(crate) fn follow(&self) {
         loop {
-            let shut = self.seat.account().is_shut();
+            let shut = self.quota.account().is_shut();
             match shut {
                 true => self.pass(gate::OPEN, gate::HELD),
                 false => self.pass(gate::HELD, gate::OPEN),
@@ -158,7 +158,7 @@ impl ServerEnd {
             // SYNC with `shut` swap in `set_blocked`: the account's change, or our move, is seen by
             // the other.
             fence(Ordering::SeqCst);
-            if self.seat.account().is_shut() == shut {
+            if self.quota.account().is_shut() == shut {
                 return;
             }
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use underpass_os::{Directory, process};
 
 /// The error text for the missing `path`.
-pub(crate) fn missing(path: &Path) -> String {
+pub(crate) fn explain(path: &Path) -> String {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
         return format!("no server exports {}", path.display());
     };

@@ -23,7 +23,7 @@ pub(super) type Question = Box<dyn FnOnce() + Send>;
 
 /// The queues, and the kernel threads that work on them. Clones share both.
 #[derive(Clone, Default)]
-pub(crate) struct Porter(Arc<Shared>);
+pub(crate) struct Authorizer(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -43,7 +43,7 @@ struct Queues {
     idle: usize,
 }
 
-impl Porter {
+impl Authorizer {
     /// Starts the first kernel thread, if it doesn't run yet.
     pub(crate) fn start(&self) -> io::Result<()> {
         let _held = critical();
@@ -87,7 +87,7 @@ impl Porter {
 
     fn start_one(&self, queues: &mut Queues) -> io::Result<()> {
         let own = self.clone();
-        std::thread::Builder::new().name("underpass-porter".to_owned()).spawn(move || own.work())?;
+        std::thread::Builder::new().name("underpass-auth".to_owned()).spawn(move || own.work())?;
         queues.threads += 1;
         Ok(())
     }
@@ -133,13 +133,13 @@ mod tests {
 
     /// A question about a client of `user`. It sends `user` when it is asked, and lasts until it is
     /// released.
-    fn slow(porter: &Porter, user: u32, tell: &Sender<u32>) -> Option<Sender<()>> {
+    fn slow(authorizer: &Authorizer, user: u32, tell: &Sender<u32>) -> Option<Sender<()>> {
         let ((release, released), tell) = (channel::<()>(), tell.clone());
         let question = move || {
             tell.send(user).unwrap();
             let _ = released.recv();
         };
-        porter.ask(user, Box::new(question)).then_some(release)
+        authorizer.ask(user, Box::new(question)).then_some(release)
     }
 
     fn next(told: &Receiver<u32>) -> u32 {
@@ -148,11 +148,11 @@ mod tests {
 
     #[test]
     fn a_slow_answer_about_one_user_delays_no_other() {
-        let (porter, (tell, told)) = (Porter::default(), channel());
-        let slow_one = slow(&porter, 1, &tell).unwrap();
+        let (authorizer, (tell, told)) = (Authorizer::default(), channel());
+        let slow_one = slow(&authorizer, 1, &tell).unwrap();
         assert_eq!(next(&told), 1);
-        let second = slow(&porter, 1, &tell).unwrap();
-        let other = slow(&porter, 2, &tell).unwrap();
+        let second = slow(&authorizer, 1, &tell).unwrap();
+        let other = slow(&authorizer, 2, &tell).unwrap();
         assert_eq!(next(&told), 2, "while the first is being asked");
         drop(other);
         assert!(told.try_recv().is_err(), "one question at a time for each user");
@@ -163,35 +163,35 @@ mod tests {
 
     #[test]
     fn a_user_has_a_share_of_what_can_wait() {
-        let (porter, (tell, told)) = (Porter::default(), channel());
-        let asked = slow(&porter, 1, &tell).unwrap();
+        let (authorizer, (tell, told)) = (Authorizer::default(), channel());
+        let asked = slow(&authorizer, 1, &tell).unwrap();
         assert_eq!(next(&told), 1);
-        let waiting: Vec<_> = (0..MOST_QUESTIONS).map(|_| slow(&porter, 1, &tell).unwrap()).collect();
-        assert!(slow(&porter, 1, &tell).is_none(), "too many");
-        let other = slow(&porter, 2, &tell).unwrap();
+        let waiting: Vec<_> = (0..MOST_QUESTIONS).map(|_| slow(&authorizer, 1, &tell).unwrap()).collect();
+        assert!(slow(&authorizer, 1, &tell).is_none(), "too many");
+        let other = slow(&authorizer, 2, &tell).unwrap();
         assert_eq!(next(&told), 2);
         drop((other, asked, waiting));
         assert!((0..MOST_QUESTIONS).all(|_| next(&told) == 1), "all are asked in the end");
         drop(tell);
         assert!(told.recv().is_err());
         // Users without questions are forgotten.
-        while !porter.queues().waiting.is_empty() {
+        while !authorizer.queues().waiting.is_empty() {
             std::thread::yield_now();
         }
     }
 
     #[test]
     fn users_take_turns_where_kernel_threads_are_too_few() {
-        let (porter, (tell, told)) = (Porter::default(), channel());
+        let (authorizer, (tell, told)) = (Authorizer::default(), channel());
         let many = MOST_THREADS as u32;
-        let mut slow_ones: Vec<_> = (0..many).map(|user| slow(&porter, user, &tell).unwrap()).collect();
+        let mut slow_ones: Vec<_> = (0..many).map(|user| slow(&authorizer, user, &tell).unwrap()).collect();
         let mut begun: Vec<_> = (0..many).map(|_| next(&told)).collect();
         begun.sort_unstable();
         assert_eq!(begun, (0..many).collect::<Vec<_>>());
         // The first user asks again before another user comes. The other user gets its turn first.
-        let again = slow(&porter, 0, &tell).unwrap();
-        let late = slow(&porter, many, &tell).unwrap();
-        assert!(told.try_recv().is_err() && porter.queues().threads == MOST_THREADS);
+        let again = slow(&authorizer, 0, &tell).unwrap();
+        let late = slow(&authorizer, many, &tell).unwrap();
+        assert!(told.try_recv().is_err() && authorizer.queues().threads == MOST_THREADS);
         drop(slow_ones.remove(0));
         assert_eq!(next(&told), many, "it has waited for its turn, and the first user has just had one");
         drop(late);

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A share of a budget, until dropped. Only one thread at a time may change its size.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct BudgetShare {
     of: Arc<AtomicU64>,
     bytes: AtomicU64,
     most: u64,
 }
 
 // Relaxed throughout: counts.
-impl Room {
+impl BudgetShare {
     /// Takes `bytes` of a budget of `most`, if that many are left.
     pub(crate) fn take(of: &Arc<AtomicU64>, bytes: u64, most: u64) -> Option<Self> {
         let room = Self { of: of.clone(), bytes: AtomicU64::new(0), most };
@@ -33,7 +33,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for BudgetShare {
     fn drop(&mut self) {
         self.set(0);
     }
@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn what_is_given_back_is_there_for_others() {
         let budget = Arc::default();
-        let take = |bytes| Room::take(&budget, bytes, 100);
+        let take = |bytes| BudgetShare::take(&budget, bytes, 100);
         let (one, other) = (take(60).unwrap(), take(40).unwrap());
         assert!(take(1).is_none() && !one.set(61) && take(u64::MAX).is_none());
         assert!(one.set(10) && other.set(90) && !one.set(11) && one.set(10));

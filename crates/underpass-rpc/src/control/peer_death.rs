@@ -19,7 +19,7 @@ use underpass_threads::critical;
 
 /// The watch of one binding.
 #[derive(Debug)]
-pub(crate) struct Deathwatch {
+pub(crate) struct PeerDeathWatch {
     /// The binding's socket. The kernel knows the process at its other end.
     control: Weak<ControlSocket>,
     stage: Mutex<Stage>,
@@ -31,14 +31,14 @@ enum Stage {
     /// No file has come that could hide a death.
     Idle,
     /// The clerk watches the process, under this key.
-    Watched(u64),
+    WatchEntry(u64),
     /// There is no such process, or this kernel can't name it.
     Unknown,
     /// The binding has ended.
     Over,
 }
 
-impl Deathwatch {
+impl PeerDeathWatch {
     /// The watch of the binding whose socket is `control`.
     pub(crate) fn new(control: Weak<ControlSocket>) -> Arc<Self> {
         Arc::new_cyclic(|own| Self { control, stage: Mutex::new(Stage::Idle), own: own.clone() })
@@ -58,7 +58,7 @@ impl Deathwatch {
         let (Stage::Idle, Some(control)) = (*stage, self.control.upgrade()) else { return true };
         match control.peer_process() {
             Ok(Other::Process(process)) => match self.watch(process) {
-                Ok(key) => *stage = Stage::Watched(key),
+                Ok(key) => *stage = Stage::WatchEntry(key),
                 Err(_) => return false,
             },
             Ok(Other::Ended) => {
@@ -72,7 +72,7 @@ impl Deathwatch {
     }
 
     fn watch(&self, process: OwnedFd) -> io::Result<u64> {
-        clerk()?.mourn(process, self.own.clone())
+        clerk()?.watch_process(process, self.own.clone())
     }
 
     /// The process has ended.
@@ -89,7 +89,7 @@ impl Deathwatch {
         let held = critical();
         let before = std::mem::replace(&mut *self.stage(), Stage::Over);
         drop(held);
-        if let (Stage::Watched(key), Ok(clerk)) = (before, clerk()) {
+        if let (Stage::WatchEntry(key), Ok(clerk)) = (before, clerk()) {
             clerk.unwatch(key);
         }
     }
@@ -98,18 +98,18 @@ impl Deathwatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::connection::{Connection, Link};
+    use crate::control::connection::{BindingLink, Connection};
     use underpass_os::Socket;
 
     fn pair() -> (Arc<ControlSocket>, Socket) {
         let (ours, theirs) = Socket::pair().unwrap();
-        (ControlSocket::new(Link::new(Connection::new(ours)), None), Socket::adopt(theirs).unwrap())
+        (ControlSocket::new(BindingLink::new(Connection::new(ours)), None), Socket::adopt(theirs).unwrap())
     }
 
     #[test]
     fn who_made_both_ends_is_not_watched() {
         let (ours, _theirs) = pair();
-        let watch = Deathwatch::new(Arc::downgrade(&ours));
+        let watch = PeerDeathWatch::new(Arc::downgrade(&ours));
         assert!(watch.begin() && watch.begin());
         assert!(matches!(*watch.stage(), Stage::Unknown), "its own process would never end");
     }
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn a_death_ends_the_connection_for_both_sides() {
         let (ours, theirs) = pair();
-        let watch = Deathwatch::new(Arc::downgrade(&ours));
+        let watch = PeerDeathWatch::new(Arc::downgrade(&ours));
         watch.ended();
         assert!(theirs.send(b"more", &[]).is_err());
         assert!(theirs.receive(&mut [0; 8]).is_ok_and(|received| received.len == 0));

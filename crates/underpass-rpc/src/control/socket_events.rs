@@ -15,14 +15,14 @@ pub(crate) enum NoTicket {
 }
 
 /// The end of a channel. It is told what comes over the binding's socket.
-pub(crate) trait Hears: Send + Sync {
+pub(crate) trait HandleEvents: Send + Sync {
     /// Events came.
-    fn news(&self, news: News);
+    fn handle(&self, events: SocketEvents);
 }
 
 /// The events that one turn of reading has brought.
 #[derive(Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct SocketEvents {
     /// The peer rang.
     pub(crate) bell: bool,
     /// The slots, as bits, for which out-of-band messages came.
@@ -50,7 +50,7 @@ pub(crate) struct News {
     pub(crate) opened: Option<(u8, PassedFiles)>,
 }
 
-impl News {
+impl SocketEvents {
     /// Whether nothing came.
     pub(crate) fn is_none(&self) -> bool {
         let told = self.closing | self.revoked | self.gone | self.nonsense;

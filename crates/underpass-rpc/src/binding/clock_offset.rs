@@ -20,7 +20,7 @@ pub(crate) struct Clock {
 }
 
 /// A clock in the form in which it is encoded.
-pub(crate) type Parts = (i64, u64);
+pub(crate) type EncodedClock = (i64, u64);
 
 impl Clock {
     /// The clock of this domain.
@@ -28,11 +28,11 @@ impl Clock {
         Self { ahead_ns: clock::ahead_ns(), now_ns: clock::now_ns() }
     }
 
-    pub(crate) fn parts(self) -> Parts {
+    pub(crate) fn parts(self) -> EncodedClock {
         (self.ahead_ns, self.now_ns)
     }
 
-    pub(crate) fn of((ahead_ns, now_ns): Parts) -> Self {
+    pub(crate) fn of((ahead_ns, now_ns): EncodedClock) -> Self {
         Self { ahead_ns, now_ns }
     }
 
@@ -42,9 +42,9 @@ impl Clock {
     /// # Errors
     /// A text for the peer, if the two clocks differ by another amount than the two domains
     /// announced.
-    pub(crate) fn shift_from(self, theirs: Self) -> Result<Shift, String> {
-        let shift = Shift(self.ahead_ns.saturating_sub(theirs.ahead_ns));
-        let apart = shift.here(theirs.now_ns).abs_diff(self.now_ns);
+    pub(crate) fn offset_from(self, theirs: Self) -> Result<ClockOffset, String> {
+        let clock_offset = ClockOffset(self.ahead_ns.saturating_sub(theirs.ahead_ns));
+        let apart = clock_offset.here(theirs.now_ns).abs_diff(self.now_ns);
         if apart > APART {
             return Err(format!(
                 "your clock and the server's are {} s apart: one of the two processes is in a time namespace and can't read its \
@@ -52,16 +52,16 @@ impl Clock {
                 apart / 1_000_000_000
             ));
         }
-        Ok(shift)
+        Ok(clock_offset)
     }
 }
 
 /// How far this domain's clock is ahead of a peer's, in ns. The peer's part of it is untrusted: a
 /// wrong value moves only the deadlines of the peer's own calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shift(i64);
+pub(crate) struct ClockOffset(i64);
 
-impl Shift {
+impl ClockOffset {
     /// Converts a time of the peer's clock into one of this domain's clock.
     pub(crate) fn here(self, theirs_ns: u64) -> u64 {
         theirs_ns.saturating_add_signed(self.0)
@@ -81,29 +81,29 @@ mod tests {
     #[test]
     fn a_time_is_the_same_moment_by_either_clock() {
         for (own, theirs) in [(0, 0), (HOUR, 0), (0, HOUR), (-HOUR, HOUR), (HOUR, HOUR)] {
-            let shift = clock(own).shift_from(clock(theirs)).unwrap();
-            assert_eq!(shift.here(clock(theirs).now_ns), clock(own).now_ns);
+            let clock_offset = clock(own).offset_from(clock(theirs)).unwrap();
+            assert_eq!(clock_offset.here(clock(theirs).now_ns), clock(own).now_ns);
         }
     }
 
     #[test]
-    fn no_shift_goes_beyond_the_clock() {
-        assert_eq!(Shift(i64::MIN).here(5), 0);
-        assert_eq!(Shift(i64::MAX).here(u64::MAX - 1), u64::MAX);
+    fn no_offset_goes_beyond_the_clock() {
+        assert_eq!(ClockOffset(i64::MIN).here(5), 0);
+        assert_eq!(ClockOffset(i64::MAX).here(u64::MAX - 1), u64::MAX);
     }
 
     #[test]
     fn clocks_that_are_apart_and_do_not_say_so_are_told() {
         let liar = Clock { ahead_ns: 0, ..clock(HOUR) };
-        assert!(clock(0).shift_from(liar).unwrap_err().contains("3600 s apart"));
-        assert!(liar.shift_from(clock(0)).is_err());
+        assert!(clock(0).offset_from(liar).unwrap_err().contains("3600 s apart"));
+        assert!(liar.offset_from(clock(0)).is_err());
         // A message may arrive late.
         let late = Clock { now_ns: clock(0).now_ns - APART, ..clock(0) };
-        assert_eq!(clock(0).shift_from(late), Ok(Shift(0)));
+        assert_eq!(clock(0).offset_from(late), Ok(ClockOffset(0)));
         for ahead_ns in [i64::MIN, i64::MAX] {
             for now_ns in [0, u64::MAX] {
-                let _ = clock(0).shift_from(Clock { ahead_ns, now_ns });
-                let _ = Clock { ahead_ns, now_ns }.shift_from(clock(HOUR));
+                let _ = clock(0).offset_from(Clock { ahead_ns, now_ns });
+                let _ = Clock { ahead_ns, now_ns }.offset_from(clock(HOUR));
             }
         }
     }

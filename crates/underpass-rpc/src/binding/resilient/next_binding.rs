@@ -18,7 +18,7 @@ use crate::binding::import::Bound;
 use crate::call::abandon::{Freed, Frees, UnderWay};
 use crate::call::queue::Who;
 use crate::call::summons::{Summons, wake_task};
-use crate::control::alarm::{self, Alarm};
+use crate::control::timer::{self, ClerkTimer};
 use crate::error::{CallError, Outcome};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -35,31 +35,31 @@ pub(super) struct Waiter {
 }
 
 /// The limits of a wait.
-pub(super) struct Ends {
+pub(super) struct WaitEnds {
     pub(super) deadline: Option<u64>,
     pub(super) patience: u64,
     pub(super) under_way: Option<UnderWay>,
 }
 
-impl Ends {
+impl WaitEnds {
     fn first(&self) -> u64 {
         self.deadline.map_or(self.patience, |deadline| deadline.min(self.patience))
     }
 
     /// How the wait has ended, if it has.
-    fn reached(&self, now: u64) -> Option<Found> {
+    fn reached(&self, now: u64) -> Option<WaitResult> {
         if let Some(error) = self.under_way.as_ref().and_then(UnderWay::freed) {
-            return Some(Found::Ended(error));
+            return Some(WaitResult::Ended(error));
         }
         if self.deadline.is_some_and(|deadline| deadline <= now) {
-            return Some(Found::Ended(CallError::Deadline));
+            return Some(WaitResult::Ended(CallError::Deadline));
         }
-        (self.patience <= now).then_some(Found::Nothing)
+        (self.patience <= now).then_some(WaitResult::Nothing)
     }
 }
 
 /// The result of a wait.
-pub(super) enum Found {
+pub(super) enum WaitResult {
     /// There is another binding, of this generation. `why` says why the state of the generation
     /// before did not go on.
     Next { bound: Arc<Bound>, generation: u64, why: Arc<str> },
@@ -71,31 +71,31 @@ pub(super) enum Found {
 
 /// The result of one look.
 enum Look {
-    Over(Found),
+    Over(WaitResult),
     /// It is in the list, and must look again at this time, in ns, unless it is woken before.
     Until(u64),
 }
 
 /// The wait for a binding that replaces one that has failed.
-pub(super) struct Waiting {
+pub(super) struct NextBindingWait {
     own: Arc<Resilient>,
     failed: Arc<Bound>,
     /// Until when it pauses first, in ns.
     pause: u64,
-    ends: Ends,
+    ends: WaitEnds,
     /// How many attempts had failed when it began to wait.
     failures: Option<u64>,
     /// Its number, while it is in the list.
     number: Option<u64>,
 }
 
-impl Waiting {
-    pub(super) fn new(own: Arc<Resilient>, failed: Arc<Bound>, pause: u64, ends: Ends) -> Self {
+impl NextBindingWait {
+    pub(super) fn new(own: Arc<Resilient>, failed: Arc<Bound>, pause: u64, ends: WaitEnds) -> Self {
         Self { own, failed, pause, ends, failures: None, number: None }
     }
 
     /// Waits as a thread.
-    pub(super) fn wait(mut self) -> Found {
+    pub(super) fn wait(mut self) -> WaitResult {
         loop {
             let latch = Arc::new(Latch::default());
             let until = match self.look(Who::Thread(latch.clone())) {
@@ -103,21 +103,21 @@ impl Waiting {
                 Look::Until(until) => until,
             };
             if wait_on(&*latch, None, Some(until)) == Woken::Cancelled {
-                return Found::Ended(CallError::Cancelled);
+                return WaitResult::Ended(CallError::Cancelled);
             }
         }
     }
 
     /// Waits as a task. Dropping the future ends the wait.
-    pub(super) async fn wait_as_task(mut self) -> Found {
-        let mut alarm = Ringing(None);
+    pub(super) async fn wait_as_task(mut self) -> WaitResult {
+        let mut timer = OwnedTimer(None);
         poll_fn(move |cx| {
             let summons = Summons::new(cx.waker().clone());
             match self.look(Who::Task(Arc::new(summons))) {
                 Look::Over(found) => Poll::Ready(found),
                 Look::Until(until) => {
                     let waker = cx.waker().clone();
-                    alarm.set(alarm::set(until, || wake_task(waker)));
+                    timer.set(timer::set(until, || wake_task(waker)));
                     Poll::Pending
                 }
             }
@@ -140,11 +140,11 @@ impl Waiting {
                 let failures = *failures.get_or_insert(present.failures);
                 if !Arc::ptr_eq(&present.bound, failed) {
                     let (bound, generation) = (present.bound.clone(), present.generation);
-                    let next = Found::Next { bound, generation, why: present.why.clone() };
+                    let next = WaitResult::Next { bound, generation, why: present.why.clone() };
                     return (gone, false, Err(next));
                 }
                 if present.failures != failures {
-                    return (gone, false, Err(Found::Nothing));
+                    return (gone, false, Err(WaitResult::Nothing));
                 }
             }
             present.waited += 1;
@@ -163,7 +163,9 @@ impl Waiting {
         match found {
             // An attempt also fails because the last waiter's time is over. Then report that
             // instead.
-            Err(Found::Nothing) => Look::Over(self.ends.reached(clock::now_ns()).unwrap_or(Found::Nothing)),
+            Err(WaitResult::Nothing) => {
+                Look::Over(self.ends.reached(clock::now_ns()).unwrap_or(WaitResult::Nothing))
+            }
             Err(found) => Look::Over(found),
             Ok(_) => match self.ends.reached(now) {
                 Some(found) => Look::Over(found),
@@ -174,7 +176,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for NextBindingWait {
     fn drop(&mut self) {
         let Some(number) = self.number else { return };
         let (gone, unwanted) = self.own.with(|present| {
@@ -209,20 +211,20 @@ impl Frees for Resilient {
 }
 
 /// A timer that is cancelled when this is dropped.
-struct Ringing(Option<Alarm>);
+struct OwnedTimer(Option<ClerkTimer>);
 
-impl Ringing {
-    fn set(&mut self, alarm: Alarm) {
-        if let Some(earlier) = self.0.replace(alarm) {
+impl OwnedTimer {
+    fn set(&mut self, timer: ClerkTimer) {
+        if let Some(earlier) = self.0.replace(timer) {
             earlier.cancel();
         }
     }
 }
 
-impl Drop for Ringing {
+impl Drop for OwnedTimer {
     fn drop(&mut self) {
-        if let Some(alarm) = self.0.take() {
-            alarm.cancel();
+        if let Some(timer) = self.0.take() {
+            timer.cancel();
         }
     }
 }

@@ -1,19 +1,19 @@
 //! Admission of clients: from a connection to a binding.
 
-use super::table::{Exported, Offer, Table, Watched};
+use super::table::{Exported, Offer, WatchEntry, WatchTable};
 use super::{Clerk, clerk};
-use crate::binding::changes::hint;
-use crate::binding::clocks::{Clock, Shift};
+use crate::binding::clock_offset::{Clock, ClockOffset};
+use crate::binding::exit_events::hint;
 use crate::binding::family::Family;
 use crate::binding::grant::Grant;
-use crate::binding::handshake::{Answer, Hello, LONGEST_HELLO, Manner, Meeting};
-use crate::binding::limits::Seat;
+use crate::binding::handshake::{Capabilities, CpuPlacement, Hello, HelloReply, LONGEST_HELLO};
+use crate::binding::limits::ChannelQuota;
 use crate::binding::object::Binding;
 use crate::binding::peer::Peer;
-use crate::binding::record::Record;
-use crate::control::connection::{Connection, Link};
+use crate::binding::record::BindingRecord;
+use crate::control::connection::{BindingLink, Connection};
 use crate::control::control_socket::ControlSocket;
-use crate::control::mailbox::Mailbox;
+use crate::control::mailbox::ChannelMailbox;
 use crate::dispatch::server::ServerEnd;
 use crate::payload::file_thread::is_behind;
 use std::io;
@@ -28,18 +28,18 @@ use underpass_threads::panic_message;
 /// How long to wait for files to be closed before accepting again, in ns.
 const PAUSE: u64 = 20_000_000;
 /// The most connections that may be pending: connected, but without a hello.
-const NEWCOMERS: usize = 256;
+const MOST_PENDING: usize = 256;
 /// The most clients that are accepted at an export before the clerk does something else. The kernel
 /// reports the others again.
 const TURN: usize = 8;
 
 /// A client that has sent its hello, for an interface that is exported.
-struct Visitor {
-    link: Arc<Link>,
-    manner: Manner,
-    shift: Shift,
+struct Importer {
+    link: Arc<BindingLink>,
+    capabilities: Capabilities,
+    clock_offset: ClockOffset,
     peer: Peer,
-    seat: Seat,
+    quota: ChannelQuota,
     export: u64,
     offer: Arc<Offer>,
     /// When the binding must end that the client gets by a ticket, if it must.
@@ -65,14 +65,14 @@ impl Clerk {
     /// Closes one pending connection if there are as many as may be, so that silent clients do not
     /// keep others out. It is one of the user who has the most.
     fn make_room(&self) {
-        self.send_off(|table| match table.count_newcomers() >= NEWCOMERS {
-            true => table.dismiss_of_most(),
+        self.close_pending(|table| match table.count_pending() >= MOST_PENDING {
+            true => table.take_pending_of_most(),
             false => None,
         });
     }
 
     /// Closes the pending connection that `choose` takes out. Returns whether there was one.
-    pub(super) fn send_off(&self, choose: impl FnOnce(&mut Table) -> Option<Watched>) -> bool {
+    pub(super) fn close_pending(&self, choose: impl FnOnce(&mut WatchTable) -> Option<WatchEntry>) -> bool {
         // Release the lock before the connection is dropped, because the drop may need the table.
         let gone = choose(&mut self.table());
         gone.inspect(|row| self.ignore(row)).is_some()
@@ -93,8 +93,8 @@ impl Clerk {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 // A connection that can't be watched is closed.
                 if let Ok(peer) = socket.peer() {
-                    let newcomer = Watched::Newcomer { socket, export, user: peer.uid };
-                    let _ = self.watch(newcomer, Some(export));
+                    let pending = WatchEntry::PendingConnection { socket, export, user: peer.uid };
+                    let _ = self.watch(pending, Some(export));
                 }
                 return;
             }
@@ -102,7 +102,7 @@ impl Clerk {
         }
         match socket.receive_plain(&mut buffer) {
             Ok(received) if received.len > 0 && !received.cut => {
-                self.hear(Link::new(socket), export, &buffer[..received.len], None);
+                self.hear(BindingLink::new(socket), export, &buffer[..received.len], None);
             }
             // The connection was closed without a message. A domain that has taken the name over
             // does that.
@@ -112,39 +112,39 @@ impl Clerk {
     }
 
     /// The client at the other end of `link` has sent `hello`. Its binding must end at `until`.
-    pub(super) fn hear(&self, link: Arc<Link>, export: u64, hello: &[u8], until: Option<u64>) {
+    pub(super) fn hear(&self, link: Arc<BindingLink>, export: u64, hello: &[u8], until: Option<u64>) {
         let offer = match self.table().row(export) {
-            Some(Watched::Export(exported)) => exported.offer.clone(),
+            Some(WatchEntry::Export(exported)) => exported.offer.clone(),
             _ => return,
         };
         failpoint!("greet-heard");
         let hello = Hello::from_bytes(hello);
-        let visitor = hello.and_then(|hello| Visitor::new(link.clone(), hello, export, offer, until));
-        match visitor {
-            Ok(visitor) => self.decide(visitor),
+        let importer = hello.and_then(|hello| Importer::new(link.clone(), hello, export, offer, until));
+        match importer {
+            Ok(importer) => self.decide(importer),
             Err(answer) => tell(&link, &answer),
         }
     }
 
-    /// Decides whether `visitor` gets a binding: asks `authorize` if the export has it.
-    fn decide(&self, visitor: Visitor) {
-        let Some(authorize) = visitor.offer.service.options.authorize.clone() else {
-            return self.welcome(visitor, &Grant::allow());
+    /// Decides whether `importer` gets a binding: asks `authorize` if the export has it.
+    fn decide(&self, importer: Importer) {
+        let Some(authorize) = importer.offer.service.options.authorize.clone() else {
+            return self.welcome(importer, &Grant::allow());
         };
-        let (link, user) = (visitor.link.clone(), visitor.peer.uid());
+        let (link, user) = (importer.link.clone(), importer.peer.uid());
         let ask = move || {
-            let asked = catch_unwind(AssertUnwindSafe(|| authorize(&visitor.peer)));
+            let asked = catch_unwind(AssertUnwindSafe(|| authorize(&importer.peer)));
             let grant = asked.unwrap_or_else(|panic| {
                 Grant::deny(format!("its `authorize` panicked: {}", panic_message(&*panic)))
             });
             if let Ok(clerk) = clerk() {
-                clerk.welcome(visitor, &grant);
+                clerk.welcome(importer, &grant);
             }
         };
-        if !self.porter.ask(user, Box::new(ask)) {
+        if !self.authorizer.ask(user, Box::new(ask)) {
             tell(
                 &link,
-                &Answer::Failed {
+                &HelloReply::Failed {
                     why: format!("too many clients of user {user} wait for `authorize`; try again later"),
                 },
             );
@@ -152,13 +152,13 @@ impl Clerk {
     }
 
     /// Makes the binding, or tells the client why there is none.
-    fn welcome(&self, visitor: Visitor, grant: &Grant) {
-        let Visitor { link, manner, shift, peer, seat, export, offer, until } = visitor;
+    fn welcome(&self, importer: Importer, grant: &Grant) {
+        let Importer { link, capabilities, clock_offset, peer, quota, export, offer, until } = importer;
         let made = match &grant.refusal {
-            Some(why) => Err(Answer::Denied { why: why.clone() }),
-            None => make(manner, stack_of(offer.service.descriptor.astack())),
+            Some(why) => Err(HelloReply::Denied { why: why.clone() }),
+            None => make(capabilities, stack_of(offer.service.descriptor.astack())),
         };
-        let (channel, file, meeting) = match made {
+        let (channel, file, placement) = match made {
             Ok(made) => made,
             Err(answer) => return tell(&link, &answer),
         };
@@ -167,15 +167,16 @@ impl Clerk {
         let expires = expires.into_iter().chain(until).min();
         let shareable = grant.shareable.unwrap_or(offer.service.options.shareable);
         let binding = Binding::new(offer.name.clone(), peer, expires);
-        let record = Record::new(binding, offer.service.options.on_end.clone(), offer.endings.clone());
-        let family = Family::new(export, record, shareable, shift);
+        let record = BindingRecord::new(binding, offer.service.options.on_end.clone(), offer.endings.clone());
+        let family = Family::new(export, record, shareable, clock_offset);
         link.reading().admit_files(offer.service.descriptor.client_may_pass_files());
-        let mailbox = Mailbox::of_server(ControlSocket::new(link.clone(), Some(&seat)), &seat);
+        let mailbox = ChannelMailbox::of_server(ControlSocket::new(link.clone(), Some(&quota)), &quota);
         // The binding can't end for good before it is known whether the client got it. The client
         // may die, and the binding be revoked, at any time.
         family.begins();
-        let end = ServerEnd::new(channel, mailbox, &offer.service, meeting, family.clone(), seat);
-        let welcome = Answer::Welcome { manner: Manner::own(), state: offer.service.options.state };
+        let end = ServerEnd::new(channel, mailbox, &offer.service, placement, family.clone(), quota);
+        let welcome =
+            HelloReply::Welcome { capabilities: Capabilities::own(), state: offer.service.options.state };
         if !self.give(&end, &link, file, &welcome) {
             family.record().nobody_got_it();
         }
@@ -183,7 +184,7 @@ impl Clerk {
     }
 
     /// Gives the binding of `end` to the client and serves it. Returns `false` if that fails.
-    fn give(&self, end: &Arc<ServerEnd>, link: &Link, file: OwnedFd, welcome: &Answer) -> bool {
+    fn give(&self, end: &Arc<ServerEnd>, link: &BindingLink, file: OwnedFd, welcome: &HelloReply) -> bool {
         // Enrol it before the client can have it, because the binding may be revoked from then on.
         if !self.enrol(end) {
             return false;
@@ -206,14 +207,14 @@ impl Clerk {
 
     /// The client of `end` has asked for another channel.
     pub(crate) fn open(&self, end: &ServerEnd, number: u8) {
-        let made = end.seat().another().map_err(io::Error::other).and_then(|seat| {
+        let made = end.quota().another().map_err(io::Error::other).and_then(|quota| {
             let (channel, region) = Channel::create(end.channel().fence(), end.channel().stack())?;
-            Ok((seat, channel, region))
+            Ok((quota, channel, region))
         });
-        let Ok((seat, channel, region)) = made else { return end.mailbox().refuse() };
+        let Ok((quota, channel, region)) = made else { return end.mailbox().refuse() };
         // Enrol it before the client knows of it. So everything that the client sends about the
         // channel comes later.
-        let further = end.another(number, channel, seat);
+        let further = end.another(number, channel, quota);
         if self.enrol(&further) {
             // If this fails, the client goes on without the channel.
             let _ = end.mailbox().open(number, &region);
@@ -222,46 +223,46 @@ impl Clerk {
     }
 }
 
-impl Visitor {
+impl Importer {
     /// A client that sent `hello`. The error is the answer to send instead of a binding.
     fn new(
-        link: Arc<Link>,
+        link: Arc<BindingLink>,
         hello: Hello,
         export: u64,
         offer: Arc<Offer>,
         until: Option<u64>,
-    ) -> Result<Self, Answer> {
+    ) -> Result<Self, HelloReply> {
         let descriptor = offer.service.descriptor;
         if hello.hash != descriptor.hash {
-            return Err(Answer::OtherInterface { hash: descriptor.hash, text: descriptor.text() });
+            return Err(HelloReply::OtherInterface { hash: descriptor.hash, text: descriptor.text() });
         }
-        let shift = Clock::own().shift_from(hello.clock).map_err(|why| Answer::Failed { why })?;
+        let clock_offset = Clock::own().offset_from(hello.clock).map_err(|why| HelloReply::Failed { why })?;
         let peer = Peer::of(&link)
-            .map_err(|e| Answer::Failed { why: format!("the server can't learn who you are: {e}") })?;
+            .map_err(|e| HelloReply::Failed { why: format!("the server can't learn who you are: {e}") })?;
         if is_behind(peer.uid()) {
             let why = format!("files that user {} has passed before are still being closed", peer.uid());
-            return Err(Answer::Limit { why });
+            return Err(HelloReply::Limit { why });
         }
-        let seat = offer
+        let quota = offer
             .quotas
             .admit(peer.uid(), region(stack_of(descriptor.astack())) as u64)
-            .map_err(|why| Answer::Limit { why })?;
-        Ok(Self { link, manner: hello.manner, shift, peer, seat, export, offer, until })
+            .map_err(|why| HelloReply::Limit { why })?;
+        Ok(Self { link, capabilities: hello.capabilities, clock_offset, peer, quota, export, offer, until })
     }
 }
 
 /// Sends an answer to a client that gets no binding.
-fn tell(link: &Link, answer: &Answer) {
+fn tell(link: &BindingLink, answer: &HelloReply) {
     // If this fails, the client is gone.
     let _ = link.send(&answer.to_bytes(), &[]);
 }
 
 /// Makes the server's end of a channel.
-fn make(theirs: Manner, stack: usize) -> Result<(Channel, OwnedFd, Meeting), Answer> {
-    let own = Manner::own();
+fn make(theirs: Capabilities, stack: usize) -> Result<(Channel, OwnedFd, CpuPlacement), HelloReply> {
+    let own = Capabilities::own();
     match Channel::create(own.fence(theirs), stack) {
-        Ok((channel, file)) => Ok((channel, file, own.meeting(theirs))),
-        Err(e) => Err(Answer::Failed { why: format!("the server can't make a channel: {e}") }),
+        Ok((channel, file)) => Ok((channel, file, own.placement(theirs))),
+        Err(e) => Err(HelloReply::Failed { why: format!("the server can't make a channel: {e}") }),
     }
 }
 
@@ -305,7 +306,7 @@ mod tests {
         // Not watched: the test calls `accept` itself.
         let clerk = clerk().unwrap();
         let key = clerk.table().next_key();
-        clerk.table().insert(key, Watched::Export(exported.clone()), 0);
+        clerk.table().insert(key, WatchEntry::Export(exported.clone()), 0);
         let clients: Vec<_> =
             (0..TURN * 2 + 1).map(|_| Socket::connect(&directory, "turns").unwrap()).collect();
         let accepted = [0; 4].map(|_| {
@@ -333,14 +334,15 @@ mod tests {
         let key = clerk.export(Exported { listening, offer: offer.clone() }).unwrap();
         let welcome = |gone: bool, export| {
             let (ours, theirs) = Socket::pair().unwrap();
-            let link = Link::new(Connection::new(ours));
-            let (manner, shift) = (Manner::own(), Shift::default());
+            let link = BindingLink::new(Connection::new(ours));
+            let (capabilities, clock_offset) = (Capabilities::own(), ClockOffset::default());
             let peer = Peer::of(&link).unwrap();
             let theirs = (!gone).then_some(theirs);
-            let seat = offer.quotas.admit(peer.uid(), 0).unwrap();
+            let quota = offer.quotas.admit(peer.uid(), 0).unwrap();
             let offer = offer.clone();
-            let visitor = Visitor { link, manner, shift, peer, seat, export, offer, until: None };
-            clerk.welcome(visitor, &Grant::allow());
+            let importer =
+                Importer { link, capabilities, clock_offset, peer, quota, export, offer, until: None };
+            clerk.welcome(importer, &Grant::allow());
             theirs
         };
         let ends = |theirs| {
