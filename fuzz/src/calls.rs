@@ -37,4 +37,3 @@ pub fn call(client: &FuzzClient, procedure: u8, urgent: bool, len: u16) -> Resul
         _ => client.call::<_, To<()>>(7, &("no",), urgent),
     }
 }
-

@@ -26,13 +26,33 @@ use std::time::Duration;
 pub struct Grant {
     pub(crate) refusal: Option<String>,
     pub(crate) expires: Option<Duration>,
-    pub(crate) shareable: Option<bool>,
+    pub(crate) sharing: SharingGrant,
+}
+
+/// Whether the client may pass its binding on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SharingGrant {
+    /// As the export says.
+    AsExported,
+    Allowed,
+    Forbidden,
+}
+
+impl SharingGrant {
+    /// Whether a client of an export with the option `shareable` may.
+    pub(crate) fn allows(self, shareable: bool) -> bool {
+        match self {
+            Self::AsExported => shareable,
+            Self::Allowed => true,
+            Self::Forbidden => false,
+        }
+    }
 }
 
 impl Grant {
     /// Gives the client a binding, with the options of the export.
     pub fn allow() -> Self {
-        Self { refusal: None, expires: None, shareable: None }
+        Self { refusal: None, expires: None, sharing: SharingGrant::AsExported }
     }
 
     /// Refuses the client. Its import fails with
@@ -50,7 +70,8 @@ impl Grant {
     /// Says whether the client may pass the binding on to a third domain, whatever the export says.
     #[must_use]
     pub fn shareable(self, may: bool) -> Self {
-        Self { shareable: Some(may), ..self }
+        let sharing = if may { SharingGrant::Allowed } else { SharingGrant::Forbidden };
+        Self { sharing, ..self }
     }
 }
 

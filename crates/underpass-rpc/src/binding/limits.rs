@@ -128,6 +128,17 @@ impl Quotas {
     }
 }
 
+/// How a count of blocked activations changed whether a user's calls may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// They may begin, or may not, as before.
+    Unchanged,
+    /// From now on none may begin: the user's channels must be shut.
+    Shut,
+    /// From now on they may begin again.
+    Opened,
+}
+
 /// What one user has.
 #[derive(Debug)]
 pub(crate) struct Account {
@@ -170,10 +181,14 @@ impl Account {
     /// Records that `count` activations are blocked in the user's calls, where `most` are allowed
     /// whatever the limits say. Says whether that changes if the user's calls may begin. Called by
     /// the clerk.
-    pub(crate) fn set_blocked(&self, count: usize, most: usize) -> Option<bool> {
+    pub(crate) fn set_blocked(&self, count: usize, most: usize) -> Admission {
         let shut = count >= self.limits.blocked.min(most).max(1);
         // SYNC with `shut` load in `is_shut`: see `ServerEnd::follow`.
-        (self.shut.swap(shut, Ordering::SeqCst) != shut).then_some(shut)
+        match (self.shut.swap(shut, Ordering::SeqCst), shut) {
+            (false, true) => Admission::Shut,
+            (true, false) => Admission::Opened,
+            _ => Admission::Unchanged,
+        }
     }
 
     /// Whether no call of the user may begin, because too many of them block.
@@ -374,13 +389,13 @@ mod tests {
     fn a_user_is_shut_at_its_bound_of_blocked_activations() {
         let quota = quotas(Limits { blocked: 3, ..Limits::default() }).admit(7, BYTES).unwrap();
         let account = quota.account();
-        assert_eq!(account.set_blocked(2, 9), None);
-        assert_eq!(account.set_blocked(3, 9), Some(true));
+        assert_eq!(account.set_blocked(2, 9), Admission::Unchanged);
+        assert_eq!(account.set_blocked(3, 9), Admission::Shut);
         assert!(account.is_shut());
-        assert_eq!(account.set_blocked(5, 9), None, "it is already");
-        assert_eq!(account.set_blocked(2, 9), Some(false));
-        assert_eq!(account.set_blocked(2, 2), Some(true), "the domain's own bound");
-        assert_eq!(account.set_blocked(0, 0), Some(false), "one at least");
+        assert_eq!(account.set_blocked(5, 9), Admission::Unchanged, "it is already");
+        assert_eq!(account.set_blocked(2, 9), Admission::Opened);
+        assert_eq!(account.set_blocked(2, 2), Admission::Shut, "the domain's own bound");
+        assert_eq!(account.set_blocked(0, 0), Admission::Opened, "one at least");
     }
 
     #[test]

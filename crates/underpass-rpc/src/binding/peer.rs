@@ -141,17 +141,26 @@ underpass_threads::thread_local! {
 
 /// Until it is dropped, the calling thread works for a call of a binding. Afterwards it works for
 /// the previous one again, if there was one.
-pub(crate) struct WithinBinding(Option<Option<Arc<BindingRecord>>>);
+pub(crate) struct WithinBinding(Restores);
+
+/// What the end of a [`WithinBinding`] restores.
+enum Restores {
+    /// The binding before, if there was one.
+    Binding(Option<Arc<BindingRecord>>),
+    /// Nothing: the thread's variables are gone.
+    Nothing,
+}
 
 /// From now on the calling thread works for a call of this binding.
 pub(crate) fn within_binding(record: &Arc<BindingRecord>) -> WithinBinding {
-    // The thread's variables may be gone already.
-    WithinBinding(WITHIN.try_with(|within| within.replace(Some(record.clone()))).ok())
+    let before = WITHIN.try_with(|within| within.replace(Some(record.clone())));
+    WithinBinding(before.map_or(Restores::Nothing, Restores::Binding))
 }
 
 impl Drop for WithinBinding {
     fn drop(&mut self) {
-        if let Some(before) = self.0.take() {
+        if let Restores::Binding(before) = &mut self.0 {
+            let before = before.take();
             let _ = WITHIN.try_with(|within| within.replace(before));
         }
     }

@@ -7,7 +7,7 @@
 //! wait (`settled`). So beyond its bound a user has at most one more for each processor: those that
 //! took a call of his before his channels were shut.
 
-use crate::binding::limits::Account;
+use crate::binding::limits::{Account, Admission};
 use crate::control::clerk::Clerk;
 use crate::dispatch::server::ServerEnd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -87,8 +87,8 @@ pub(crate) fn recount(clerk: &Clerk, known: &mut Vec<Arc<Account>>) {
 fn set(account: &Arc<Account>, count: usize, most: usize, ends: &[Arc<ServerEnd>]) {
     let own = || ends.iter().filter(|end| Arc::ptr_eq(end.quota().shared(), account));
     match account.set_blocked(count, most) {
-        Some(true) => own().for_each(|end| end.follow()),
-        Some(false) => own().for_each(|end| end.let_go()),
-        None => {}
+        Admission::Shut => own().for_each(|end| end.follow()),
+        Admission::Opened => own().for_each(|end| end.let_go()),
+        Admission::Unchanged => {}
     }
 }

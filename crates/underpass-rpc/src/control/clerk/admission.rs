@@ -165,7 +165,7 @@ impl Clerk {
         failpoint!("greet-made");
         let expires = grant.expires.or(offer.service.options.expires).map(clock::deadline_ns);
         let expires = expires.into_iter().chain(until).min();
-        let shareable = grant.shareable.unwrap_or(offer.service.options.shareable);
+        let shareable = grant.sharing.allows(offer.service.options.shareable);
         let binding = Binding::new(offer.name.clone(), peer, expires);
         let record = BindingRecord::new(binding, offer.service.options.on_end.clone(), offer.endings.clone());
         let family = Family::new(export, record, shareable, clock_offset);
