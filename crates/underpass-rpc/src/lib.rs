@@ -1,13 +1,16 @@
 //! The layer where data transfer, threads and processors meet: bindings, calls, their dispatch and
 //! their end.
 //!
-//! *Decides:* what a call is, from the client's lease of a slot to the client taking the reply
-//! (`call/`), how the server runs it (`dispatch/`), where arguments and results lie (`payload/`),
-//! how a binding is made and how it ends (`binding/`), and which messages travel outside of calls
-//! (`control/`).
-//! *Must not know:* Linux (it has sockets and directories from `underpass-os`), the layout of a
+//! *Decides:*
+//! * `call/`: what a call is, from the client's lease of a slot to the client taking the reply;
+//! * `dispatch/`: how the server runs it;
+//! * `payload/`: where arguments and results lie;
+//! * `binding/`: how a binding is made and how it ends;
+//! * `control/`: which messages travel outside of calls.
+//!
 //! *Must not know:* Linux (`underpass-os` gives it sockets and directories), the layout of a
 //! region, how a thread's stack is made.
+//!
 //! *Read first:* `call/client.rs`, then `dispatch/server.rs`.
 #![deny(unsafe_code)]
 

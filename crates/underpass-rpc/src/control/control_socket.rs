@@ -466,7 +466,7 @@ fn is_told(control: ControlMessage, first: bool, none: PassedFiles, events: &mut
     true
 }
 
-/// Who is told which events. The first channel comes last, because its events may end the binding.
+/// The ends to tell, each with its events. The first channel comes last, because its events may end the binding.
 fn by_channel(state: &State, events: [SocketEvents; CHANNELS]) -> Heard {
     let heard_by = |number: usize| {
         let channel = state.channels[number].as_ref().or(state.channels[0].as_ref())?;
