@@ -17,7 +17,7 @@ fn hints() -> MutexGuard<'static, u64> {
 }
 
 /// Something may have changed: wakes every waiter, so that it checks.
-pub(crate) fn hint() {
+pub(crate) fn notify() {
     *hints() += 1;
     CAME.notify_all();
 }
@@ -52,9 +52,9 @@ mod tests {
             move || wait_for(NEVER, || came.load(Ordering::SeqCst).then_some(7))
         };
         let (kernel, user) = (std::thread::spawn(wait()), underpass_threads::spawn(wait()));
-        hint();
+        notify();
         came.store(true, Ordering::SeqCst);
-        hint();
+        notify();
         assert_eq!((kernel.join().unwrap(), user.join().unwrap()), (7, 7));
     }
 }

@@ -107,7 +107,7 @@ impl Family {
 
     /// The number of the further channel that the client asks for. `None` if the client has asked
     /// for more channels than an honest client does; requests that failed count too.
-    pub(crate) fn grants(&self) -> Option<u8> {
+    pub(crate) fn next_channel_number(&self) -> Option<u8> {
         let _held = critical();
         let mut members = self.members();
         members.asked += 1;
@@ -125,7 +125,7 @@ impl Family {
     }
 
     /// The clerk has this key for one of the further channels.
-    pub(crate) fn has_key(&self, key: u64) {
+    pub(crate) fn add_key(&self, key: u64) {
         let _held = critical();
         self.members().keys.push(key);
     }
@@ -137,7 +137,7 @@ impl Family {
     }
 
     /// Adds a ticket, which ends when the binding ends.
-    pub(crate) fn shared(&self, ticket: Weak<Connection>) {
+    pub(crate) fn add_ticket(&self, ticket: Weak<Connection>) {
         let _held = critical();
         let mut members = self.members();
         members.tickets.retain(|ticket| ticket.strong_count() > 0);
@@ -220,13 +220,13 @@ mod tests {
     use underpass_os::Socket;
 
     #[test]
-    fn so_many_channels_are_granted() {
+    fn a_binding_gets_a_bounded_number_of_channels() {
         let (ours, _theirs) = Socket::pair().unwrap();
         let peer = Peer::of(&BindingLink::new(Connection::new(ours))).unwrap();
         let record = BindingRecord::new(Binding::new("name".into(), peer, None), None, Arc::default());
         let family = Family::new(0, record, false, ClockOffset::default());
-        assert!((1..CHANNELS).all(|number| family.grants() == Some(number as u8)));
-        assert!(family.grants().is_none() && family.grants().is_none());
+        assert!((1..CHANNELS).all(|number| family.next_channel_number() == Some(number as u8)));
+        assert!(family.next_channel_number().is_none() && family.next_channel_number().is_none());
     }
 
     #[test]

@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_files_wait_and_room_for_a_message_is_taken_ahead() {
+    fn waiting_files_are_bounded_and_a_message_reserves_its_files() {
         let quotas = quotas(Limits { files: 2 * MOST_FILES, ..Limits::default() });
         let (one, other) = (quotas.admit(7, BYTES).unwrap(), quotas.admit(7, BYTES).unwrap());
         let message = one.charge.room_for_message().unwrap();
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_calls_enter() {
+    fn calls_under_way_are_bounded() {
         let quota = quotas(Limits { calls: 1, ..Limits::default() }).admit(7, BYTES).unwrap();
         let account = quota.account();
         assert!(account.enters() && !account.enters());

@@ -12,7 +12,7 @@ pub(crate) use self::table::{Exported, Offer};
 
 use self::authorizer::Authorizer;
 use self::table::{WatchEntry, WatchTable};
-use crate::binding::exit_events::hint;
+use crate::binding::exit_events::notify;
 use crate::binding::family::Family;
 use crate::call::client::ClientEnd;
 use crate::control::peer_death::PeerDeathWatch;
@@ -136,11 +136,11 @@ impl Clerk {
         let gone = table.keys(|row_key, row| row_key == key || pending(row));
         let gone: Vec<_> = gone.into_iter().filter_map(|key| table.remove(key)).collect();
         drop(table);
-        gone.iter().for_each(|row| self.ignore(row));
+        gone.iter().for_each(|row| self.stop_polling(row));
     }
 
     /// Stops polling a row's descriptor.
-    fn ignore(&self, row: &WatchEntry) {
+    fn stop_polling(&self, row: &WatchEntry) {
         if let Some(file) = row.file() {
             self.poller.remove(file);
         }
@@ -177,7 +177,7 @@ impl Clerk {
 
     /// Stops watching a row.
     fn end(&self, row: WatchEntry) {
-        self.ignore(&row);
+        self.stop_polling(&row);
         if let WatchEntry::Server { end, line, .. } = row {
             end.close();
             forget(&line);
@@ -255,7 +255,7 @@ impl Clerk {
     }
 
     /// Wakes the clerk, because there is something to do earlier than it computed.
-    pub(crate) fn hurry(&self) {
+    pub(crate) fn wake(&self) {
         self.poller.ring();
     }
 
@@ -270,13 +270,13 @@ impl Clerk {
             match self.poller.wait(self.timeout()) {
                 Ok(ready) => ready.iter().for_each(|ready| match ready {
                     Ready::Bell => {}
-                    Ready::File(key) => self.attend(*key),
+                    Ready::File(key) => self.handle_event(*key),
                 }),
                 // This fails only if our own descriptors are broken. Then the clerk can watch
                 // nothing any more.
                 Err(_) => std::thread::park(),
             }
-            self.tidy();
+            self.do_due_work();
             recount(self, &mut blocked);
         }
     }
@@ -298,7 +298,7 @@ impl Clerk {
 
     /// Runs due timers, closes pending connections that send no hello in time, revokes expired
     /// bindings, and accepts clients again after files had run out.
-    fn tidy(&self) {
+    fn do_due_work(&self) {
         let now = clock::now_ns();
         timer::run_due(now);
         let is_late =
@@ -322,7 +322,7 @@ impl Clerk {
     }
 
     /// An event came for `key`.
-    fn attend(&self, key: u64) {
+    fn handle_event(&self, key: u64) {
         let mut table = self.table();
         match table.row(key) {
             Some(
@@ -334,7 +334,7 @@ impl Clerk {
                 let row = table.remove(key);
                 drop(table);
                 if let Some(row) = row {
-                    self.attend_once(row);
+                    self.handle_last_event(row);
                 }
             }
             Some(WatchEntry::Export(exported)) => {
@@ -372,12 +372,12 @@ impl Clerk {
     }
 
     /// An event came for a row that is watched for one event only.
-    fn attend_once(&self, row: WatchEntry) {
-        self.ignore(&row);
+    fn handle_last_event(&self, row: WatchEntry) {
+        self.stop_polling(&row);
         match row {
-            WatchEntry::PendingConnection { socket, export, .. } => self.greet(socket, export),
+            WatchEntry::PendingConnection { socket, export, .. } => self.read_hello(socket, export),
             WatchEntry::Ticket { socket, by, quota } => self.redeem(&socket, by, quota),
-            WatchEntry::EndSignal(_) => hint(),
+            WatchEntry::EndSignal(_) => notify(),
             WatchEntry::Process { of, .. } => {
                 // The sockets bring the rest.
                 if let Some(of) = of.upgrade() {
@@ -400,7 +400,7 @@ impl Clerk {
         let key = if end.family().join(end) { self.watch(row, Some(export)).ok() } else { None };
         let enrolled = key.is_some();
         match key {
-            Some(key) if end.is_further() => end.family().has_key(key),
+            Some(key) if end.is_further() => end.family().add_key(key),
             Some(key) => end.mailbox().control().watched_as(key),
             None => {}
         }
@@ -443,10 +443,10 @@ fn forget(line: &Arc<dyn Line>) {
     // Relaxed, except `ROUSES`: one wake-up too many does no harm.
     if lines::remove(line) {
         LAG.store(true, Ordering::Relaxed);
-        // SYNC with the `ROUSES` swap in `rouse_who_lags`: if this thread finds a timer set
+        // SYNC with the `ROUSES` swap in `wake_laggards`: if this thread finds a timer set
         // already, that timer sees this thread's `LAG`.
         if !ROUSES.swap(true, Ordering::AcqRel) {
-            timer::set(clock::deadline_ns(SOON), rouse_who_lags);
+            timer::set(clock::deadline_ns(SOON), wake_laggards);
         }
     }
 }
@@ -459,7 +459,7 @@ static ROUSES: AtomicBool = AtomicBool::new(false);
 /// processors anyway, and a removal need not.
 const SOON: Duration = Duration::from_millis(10);
 
-fn rouse_who_lags() {
+fn wake_laggards() {
     // SYNC with the `ROUSES` swap of the thread that removed a line.
     ROUSES.swap(false, Ordering::AcqRel);
     if LAG.swap(false, Ordering::Relaxed) {

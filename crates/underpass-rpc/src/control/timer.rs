@@ -39,7 +39,7 @@ pub(crate) fn set(when_ns: u64, act: impl FnOnce() + Send + 'static) -> ClerkTim
     drop(timers);
     drop(held);
     if first && let Ok(clerk) = clerk() {
-        clerk.hurry();
+        clerk.wake();
     }
     ClerkTimer(key.0, key.1)
 }

@@ -32,7 +32,7 @@ impl Watcher for Changes {
         // SYNC with `told` load in `recount`: the activation's new state.
         self.told.fetch_add(1, Ordering::Release);
         if let Some(clerk) = self.clerk.get() {
-            clerk.hurry();
+            clerk.wake();
         }
     }
 

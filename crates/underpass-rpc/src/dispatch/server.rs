@@ -238,7 +238,7 @@ impl ServerEnd {
 
     /// The client asks for another channel.
     fn asked(&self) {
-        let Some(number) = self.family.grants() else { return self.violated() };
+        let Some(number) = self.family.next_channel_number() else { return self.violated() };
         match clerk() {
             Ok(clerk) if !self.is_closed() => clerk.open(self, number),
             _ => {}

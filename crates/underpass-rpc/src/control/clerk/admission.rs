@@ -3,7 +3,7 @@
 use super::table::{Exported, Offer, WatchEntry, WatchTable};
 use super::{Clerk, clerk};
 use crate::binding::clock_offset::{Clock, ClockOffset};
-use crate::binding::exit_events::hint;
+use crate::binding::exit_events::notify;
 use crate::binding::family::Family;
 use crate::binding::grant::Grant;
 use crate::binding::handshake::{Capabilities, CpuPlacement, Hello, HelloReply, LONGEST_HELLO};
@@ -54,7 +54,7 @@ impl Clerk {
             self.make_room();
             match exported.listening.accept() {
                 // Most clients have sent their hello by now, so read it at once.
-                Ok(socket) => self.greet(Connection::new(socket), key),
+                Ok(socket) => self.read_hello(Connection::new(socket), key),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return self.pause(key, exported),
@@ -75,7 +75,7 @@ impl Clerk {
     pub(super) fn close_pending(&self, choose: impl FnOnce(&mut WatchTable) -> Option<WatchEntry>) -> bool {
         // Release the lock before the connection is dropped, because the drop may need the table.
         let gone = choose(&mut self.table());
-        gone.inspect(|row| self.ignore(row)).is_some()
+        gone.inspect(|row| self.stop_polling(row)).is_some()
     }
 
     /// Files have run out: accepts nobody for a while.
@@ -85,7 +85,7 @@ impl Clerk {
     }
 
     /// Reads the hello of a pending connection, if it has come.
-    pub(super) fn greet(&self, socket: Arc<Connection>, export: u64) {
+    pub(super) fn read_hello(&self, socket: Arc<Connection>, export: u64) {
         let mut buffer = [0; LONGEST_HELLO];
         match socket.look() {
             // No honest client sends files with its hello. Leave them in the queue.
@@ -102,17 +102,17 @@ impl Clerk {
         }
         match socket.receive_plain(&mut buffer) {
             Ok(received) if received.len > 0 && !received.cut => {
-                self.hear(BindingLink::new(socket), export, &buffer[..received.len], None);
+                self.handle_hello(BindingLink::new(socket), export, &buffer[..received.len], None);
             }
             // The connection was closed without a message. A domain that has taken the name over
             // does that.
-            Ok(received) if received.len == 0 => hint(),
+            Ok(received) if received.len == 0 => notify(),
             _ => {}
         }
     }
 
     /// The client at the other end of `link` has sent `hello`. Its binding must end at `until`.
-    pub(super) fn hear(&self, link: Arc<BindingLink>, export: u64, hello: &[u8], until: Option<u64>) {
+    pub(super) fn handle_hello(&self, link: Arc<BindingLink>, export: u64, hello: &[u8], until: Option<u64>) {
         let offer = match self.table().row(export) {
             Some(WatchEntry::Export(exported)) => exported.offer.clone(),
             _ => return,
@@ -121,15 +121,15 @@ impl Clerk {
         let hello = Hello::from_bytes(hello);
         let importer = hello.and_then(|hello| Importer::new(link.clone(), hello, export, offer, until));
         match importer {
-            Ok(importer) => self.decide(importer),
-            Err(answer) => tell(&link, &answer),
+            Ok(importer) => self.authorize(importer),
+            Err(answer) => send_reply(&link, &answer),
         }
     }
 
     /// Decides whether `importer` gets a binding: asks `authorize` if the export has it.
-    fn decide(&self, importer: Importer) {
+    fn authorize(&self, importer: Importer) {
         let Some(authorize) = importer.offer.service.options.authorize.clone() else {
-            return self.welcome(importer, &Grant::allow());
+            return self.make_binding(importer, &Grant::allow());
         };
         let (link, user) = (importer.link.clone(), importer.peer.uid());
         let ask = move || {
@@ -138,11 +138,11 @@ impl Clerk {
                 Grant::deny(format!("its `authorize` panicked: {}", panic_message(&*panic)))
             });
             if let Ok(clerk) = clerk() {
-                clerk.welcome(importer, &grant);
+                clerk.make_binding(importer, &grant);
             }
         };
         if !self.authorizer.ask(user, Box::new(ask)) {
-            tell(
+            send_reply(
                 &link,
                 &HelloReply::Failed {
                     why: format!("too many clients of user {user} wait for `authorize`; try again later"),
@@ -152,15 +152,15 @@ impl Clerk {
     }
 
     /// Makes the binding, or tells the client why there is none.
-    fn welcome(&self, importer: Importer, grant: &Grant) {
+    fn make_binding(&self, importer: Importer, grant: &Grant) {
         let Importer { link, capabilities, clock_offset, peer, quota, export, offer, until } = importer;
         let made = match &grant.refusal {
             Some(why) => Err(HelloReply::Denied { why: why.clone() }),
-            None => make(capabilities, stack_of(offer.service.descriptor.astack())),
+            None => make_channel(capabilities, stack_of(offer.service.descriptor.astack())),
         };
         let (channel, file, placement) = match made {
             Ok(made) => made,
-            Err(answer) => return tell(&link, &answer),
+            Err(answer) => return send_reply(&link, &answer),
         };
         failpoint!("greet-made");
         let expires = grant.expires.or(offer.service.options.expires).map(clock::deadline_ns);
@@ -177,14 +177,20 @@ impl Clerk {
         let end = ServerEnd::new(channel, mailbox, &offer.service, placement, family.clone(), quota);
         let welcome =
             HelloReply::Welcome { capabilities: Capabilities::own(), state: offer.service.options.state };
-        if !self.give(&end, &link, file, &welcome) {
+        if !self.hand_over(&end, &link, file, &welcome) {
             family.record().nobody_got_it();
         }
         family.rests();
     }
 
     /// Gives the binding of `end` to the client and serves it. Returns `false` if that fails.
-    fn give(&self, end: &Arc<ServerEnd>, link: &BindingLink, file: OwnedFd, welcome: &HelloReply) -> bool {
+    fn hand_over(
+        &self,
+        end: &Arc<ServerEnd>,
+        link: &BindingLink,
+        file: OwnedFd,
+        welcome: &HelloReply,
+    ) -> bool {
         // Enrol it before the client can have it, because the binding may be revoked from then on.
         if !self.enrol(end) {
             return false;
@@ -252,13 +258,13 @@ impl Importer {
 }
 
 /// Sends an answer to a client that gets no binding.
-fn tell(link: &BindingLink, answer: &HelloReply) {
+fn send_reply(link: &BindingLink, answer: &HelloReply) {
     // If this fails, the client is gone.
     let _ = link.send(&answer.to_bytes(), &[]);
 }
 
 /// Makes the server's end of a channel.
-fn make(theirs: Capabilities, stack: usize) -> Result<(Channel, OwnedFd, CpuPlacement), HelloReply> {
+fn make_channel(theirs: Capabilities, stack: usize) -> Result<(Channel, OwnedFd, CpuPlacement), HelloReply> {
     let own = Capabilities::own();
     match Channel::create(own.fence(theirs), stack) {
         Ok((channel, file)) => Ok((channel, file, own.placement(theirs))),
@@ -342,7 +348,7 @@ mod tests {
             let offer = offer.clone();
             let importer =
                 Importer { link, capabilities, clock_offset, peer, quota, export, offer, until: None };
-            clerk.welcome(importer, &Grant::allow());
+            clerk.make_binding(importer, &Grant::allow());
             theirs
         };
         let ends = |theirs| {

@@ -46,7 +46,7 @@ impl Clerk {
             socket.counts_for(&quota.unclosed());
             let (export, ends_with) = (by.export(), Arc::downgrade(&socket));
             self.watch(WatchEntry::Ticket { socket, by, quota }, Some(export))?;
-            end.family().shared(ends_with);
+            end.family().add_ticket(ends_with);
             Ok(theirs)
         });
         end.mailbox().answer_share(made.map_err(|_| NoTicket::NoRoom));
@@ -61,7 +61,7 @@ impl Clerk {
             // Release it before the third domain is charged for a binding of its own.
             drop(held);
             if let (Ok(clerk), Ok(message)) = (clerk(), message) {
-                clerk.hear_ticket(message, &by);
+                clerk.handle_ticket_hello(message, &by);
             }
         };
         // The sender's user may differ from the user for whom the ticket was made.
@@ -69,7 +69,7 @@ impl Clerk {
     }
 
     /// The hello of the process that uses a ticket has been received.
-    fn hear_ticket(&self, message: Message, by: &Family) {
+    fn handle_ticket_hello(&self, message: Message, by: &Family) {
         let Some(sender) = message.sender.filter(|sender| sender.pid != 0) else { return };
         let mut files = PassedFiles::new(message.files, &Unclosed::new(sender.uid, None));
         let Some(sending) = files.take_socket() else { return };
@@ -84,6 +84,6 @@ impl Clerk {
         }
         let Ok((reading, theirs)) = Socket::pair() else { return };
         let link = BindingLink::of_two(Connection::new(reading), sending, Some(theirs));
-        self.hear(link, by.export(), &message.bytes, by.binding().expires);
+        self.handle_hello(link, by.export(), &message.bytes, by.binding().expires);
     }
 }
