@@ -20,9 +20,7 @@ use underpass_os::{Credentials, process};
 /// ```no_run
 /// # fn allowed(peer: &underpass::Peer) -> bool {
 /// // Root, and members of group 27.
-/// peer.uid() == 0
-///
-///  peer.is_in(27)
+/// peer.uid() == 0 || peer.is_in(27)
 /// # }
 /// ```
 #[derive(Clone)]

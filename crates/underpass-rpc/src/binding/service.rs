@@ -98,9 +98,7 @@ impl Service {
     /// underpass::Server::new()
     ///     .mode(0o666)
     ///     .export("fs", fs)
-    ///     .export("fs.admin", admin.authorize(|peer| peer.uid() == 0
-    ///
-    ///  peer.is_in(27)))
+    ///     .export("fs.admin", admin.authorize(|peer| peer.uid() == 0 || peer.is_in(27)))
     /// # }
     /// ```
     pub fn authorize<G: Into<Grant>>(mut self, decide: impl Fn(&Peer) -> G + Send + Sync + 'static) -> Self {

@@ -33,9 +33,7 @@ pub enum Outcome {
 /// /// Whether to import again and repeat the call.
 /// fn may_repeat(error: &CallError, idempotent: bool) -> bool {
 ///     let ended = matches!(error, CallError::PeerDied(_) | CallError::Closed(_));
-///     ended && (idempotent
-///
-///  error.outcome() == Outcome::NotStarted)
+///     ended && (idempotent || error.outcome() == Outcome::NotStarted)
 /// }
 ///
 /// assert!(may_repeat(&CallError::Closed(Outcome::NotStarted), false));
