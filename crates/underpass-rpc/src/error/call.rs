@@ -1,5 +1,6 @@
 //! Why a call failed, and whether the server executed it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use underpass_wire::{Decode, DecodeError, Encode, Schema, Sink, Source, TypeName, Types};
@@ -170,74 +171,68 @@ impl fmt::Display for Outcome {
     }
 }
 
+impl CallError {
+    /// What went wrong.
+    fn what(&self) -> Cow<'_, str> {
+        let what = match self {
+            Self::PeerDied(_) => "the server's process has ended",
+            Self::Closed(_) => "the binding is closed",
+            Self::Revoked(_) => "the server has revoked the binding, or the binding has expired",
+            Self::Deadline(_) => "the deadline passed before the reply came",
+            Self::Abandoned(_) => "the call was abandoned before the reply came",
+            Self::Cancelled(_) => "the waiting thread was cancelled, or its own caller gave up",
+            Self::Captured(_) => "too many abandoned calls still run in the server, so the binding is closed",
+            Self::Forked => "this process was forked off the one that has the binding",
+            Self::Overloaded => "too many calls at once over this binding",
+            Self::Dropped(_) => "the server's executor dropped the handler before it finished",
+            Self::Restarted(_, why) => {
+                return format!("the server was restarted and has no state of this client ({why})").into();
+            }
+            Self::Panicked(message) => return format!("the procedure panicked: {message}").into(),
+            Self::ProtocolViolation(what) => {
+                return format!("the peer broke the channel's rules ({what}), so the binding is closed")
+                    .into();
+            }
+            Self::Decode(_, what) => return format!("a value does not fit the interface: {what}").into(),
+            Self::NoResources(_, what) => {
+                return format!("memory or files ran out for arguments or results: {what}").into();
+            }
+        };
+        what.into()
+    }
+
+    /// What to do next. Empty if nothing helps.
+    fn remedy(&self) -> &'static str {
+        match self {
+            Self::PeerDied(_) | Self::Closed(_) => "import the interface again",
+            Self::Revoked(_) => "import the interface again if you may",
+            Self::Deadline(_) => "set a later deadline",
+            Self::Abandoned(_) => "",
+            Self::Cancelled(_) => "call inside of underpass::detached if the call must be made nevertheless",
+            Self::Captured(_) => {
+                "find out why the server's handlers do not return, and import the interface again"
+            }
+            Self::Restarted(..) => {
+                "call acknowledge_restart on the stub and get everything anew that the old server gave"
+            }
+            Self::Forked => "import in a program that it executes, or fork before the first import",
+            Self::Overloaded => "make fewer at once, or choose another AllLeased",
+            Self::Panicked(_) => "see the server's log",
+            Self::Dropped(_) => "find out why the executor ended",
+            Self::ProtocolViolation(_) => "the peer has a fault",
+            Self::Decode(..) => "build both sides from the same source",
+            Self::NoResources(..) => "see `ulimit -n` and `free`",
+        }
+    }
+}
+
+/// What went wrong, what became of the call, and what to do next.
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PeerDied(outcome) => {
-                write!(f, "the server's process has ended; {outcome}; import the interface again")
-            }
-            Self::Closed(outcome) => {
-                write!(f, "the binding is closed; {outcome}; import the interface again")
-            }
-            Self::Revoked(outcome) => {
-                let what = "the server has revoked the binding, or its time is over";
-                write!(f, "{what}; {outcome}; import the interface again if you may")
-            }
-            Self::Deadline(outcome) => {
-                write!(f, "the deadline passed before the reply came; {outcome}; set a later deadline")
-            }
-            Self::Abandoned(outcome) => write!(f, "the call was abandoned before the reply came; {outcome}"),
-            Self::Cancelled(outcome) => {
-                let why = "the waiting thread was cancelled, or its own caller gave up";
-                write!(
-                    f,
-                    "{why}; {outcome}; call inside of underpass::detached if the call must be made nevertheless"
-                )
-            }
-            Self::Captured(outcome) => write!(
-                f,
-                "too many abandoned calls still run in the server, so the binding is closed; {outcome}; find out why \
-                 its handlers do not return, and import the interface again"
-            ),
-            Self::Restarted(outcome, why) => write!(
-                f,
-                "the server was restarted and has no state of this client ({why}); {outcome}; call \
-                 acknowledge_restart on the stub and get everything anew that the old server gave"
-            ),
-            Self::Forked => write!(
-                f,
-                "this process was forked off the one that has the binding; the call was not started; import in a program that it executes, or fork before the first import"
-            ),
-            Self::Overloaded => {
-                write!(
-                    f,
-                    "too many calls at once over this binding; the call was not started; make fewer at once, or \
-                     choose another AllLeased"
-                )
-            }
-            Self::Panicked(message) => write!(f, "the procedure panicked: {message}; see the server's log"),
-            Self::Dropped(outcome) => {
-                write!(
-                    f,
-                    "the server's executor dropped the handler before it finished; {outcome}; find out why the executor ended"
-                )
-            }
-            Self::ProtocolViolation(what) => {
-                write!(
-                    f,
-                    "the peer broke the channel's rules ({what}); the binding is closed; the peer has a fault"
-                )
-            }
-            Self::Decode(outcome, what) => write!(
-                f,
-                "a value does not fit the interface: {what}; {outcome}; build both sides from the same source"
-            ),
-            Self::NoResources(outcome, what) => {
-                write!(
-                    f,
-                    "memory or files ran out for arguments or results: {what}; {outcome}; see `ulimit -n` and `free`"
-                )
-            }
+        write!(f, "{}; {}", self.what(), self.outcome())?;
+        match self.remedy() {
+            "" => Ok(()),
+            remedy => write!(f, "; {remedy}"),
         }
     }
 }
@@ -399,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_earlier_attempts_may_have_done_is_not_forgotten() {
+    fn the_outcome_includes_earlier_attempts() {
         for (last, whole) in OUTCOMES.into_iter().zip([Outcome::Unknown, Outcome::Unknown, Outcome::Executed])
         {
             assert_eq!(CallError::Closed(last).after(Outcome::Unknown), CallError::Closed(whole));
