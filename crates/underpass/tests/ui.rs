@@ -5,7 +5,7 @@
 //! `.stderr` files.
 
 #[test]
-fn errors_are_told_at_the_right_token() {
+fn errors_point_at_the_right_token() {
     let cases = trybuild::TestCases::new();
     cases.compile_fail("tests/ui/*.rs");
     cases.pass("tests/ui/pass/*.rs");

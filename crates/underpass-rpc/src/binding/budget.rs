@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_given_back_is_there_for_others() {
+    fn bytes_that_are_given_back_are_free_for_others() {
         let budget = Arc::default();
         let take = |bytes| BudgetShare::take(&budget, bytes, 100);
         let (one, other) = (take(60).unwrap(), take(40).unwrap());

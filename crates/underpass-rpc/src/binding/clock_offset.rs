@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_the_same_moment_by_either_clock() {
+    fn a_time_converts_to_the_same_moment_of_the_other_clock() {
         for (own, theirs) in [(0, 0), (HOUR, 0), (0, HOUR), (-HOUR, HOUR), (HOUR, HOUR)] {
             let clock_offset = clock(own).offset_from(clock(theirs)).unwrap();
             assert_eq!(clock_offset.here(clock(theirs).now_ns), clock(own).now_ns);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_are_apart_and_do_not_say_so_are_told() {
+    fn clocks_that_differ_without_announcing_it_are_refused() {
         let liar = Clock { ahead_ns: 0, ..clock(HOUR) };
         assert!(clock(0).offset_from(liar).unwrap_err().contains("3600 s apart"));
         assert!(liar.offset_from(clock(0)).is_err());

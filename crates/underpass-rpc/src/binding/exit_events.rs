@@ -44,7 +44,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
-    fn waiters_of_both_kinds_look_after_each_hint() {
+    fn kernel_and_user_threads_check_after_each_hint() {
         const NEVER: Duration = Duration::from_secs(3600);
         let came = Arc::new(AtomicBool::new(false));
         let wait = || {

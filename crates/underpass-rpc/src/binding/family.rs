@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_binding_that_is_closed_is_to_come_while_a_call_of_it_runs() {
+    fn a_closed_binding_ends_for_good_after_its_last_call() {
         let (endings, hooks) = (Arc::<Endings>::default(), Arc::new(AtomicUsize::new(0)));
         let counted = hooks.clone();
         let on_end: Arc<OnEnd> = Arc::new(move |_| {

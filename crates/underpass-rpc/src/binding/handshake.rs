@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_messages_are_told() {
+    fn malformed_messages_are_refused() {
         let capabilities = Capabilities { barriers: true, only_cpu: None, donated_only: false };
         let bytes = Hello { hash: 7, capabilities, clock: Clock::own() }.to_bytes();
         for end in 0..bytes.len() {

@@ -351,7 +351,7 @@ mod tests {
     use std::sync::mpsc;
 
     #[test]
-    fn what_a_file_thread_tells_is_waited_for_only_while_it_is_wanted() {
+    fn an_importer_waits_for_a_file_thread_only_while_its_binding_is_wanted() {
         let (tell, told) = mpmc::unbounded::<u32>();
         let (ends, ended) = mpsc::channel();
         std::thread::spawn(move || {

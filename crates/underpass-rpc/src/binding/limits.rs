@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_counted_by_regions() {
+    fn memory_is_charged_by_regions() {
         let quotas = quotas(Limits { memory: 2 * BYTES, ..Limits::default() });
         let two = (quotas.admit(7, BYTES).unwrap(), quotas.admit(7, BYTES).unwrap());
         assert!(quotas.admit(7, BYTES).unwrap_err().contains("bytes"));

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn state_goes_after_a_hook_that_panics() {
+    fn state_is_dropped_after_a_hook_that_panics() {
         struct Tells(Sender<u64>);
         impl Drop for Tells {
             fn drop(&mut self) {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn state_that_attaches_its_like_for_ever_is_dropped_all_the_same() {
+    fn state_that_attaches_more_state_forever_is_dropped_nevertheless() {
         struct Endless(Arc<()>);
         impl Drop for Endless {
             fn drop(&mut self) {

@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_have_been_executed_is_repeated_only_if_that_does_no_harm() {
+    fn a_call_that_may_have_been_executed_is_repeated_only_if_idempotent() {
         for ended in [CallError::PeerDied, CallError::Closed, CallError::Captured, CallError::Revoked] {
             assert!(may_be_repeated(&ended(Outcome::NotStarted), false));
             assert!(!may_be_repeated(&ended(Outcome::Unknown), false));

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn who_made_both_ends_is_not_watched() {
+    fn a_process_that_made_both_ends_is_not_watched() {
         let (ours, _theirs) = pair();
         let watch = PeerDeathWatch::new(Arc::downgrade(&ours));
         assert!(watch.begin() && watch.begin());

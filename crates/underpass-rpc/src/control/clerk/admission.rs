@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hook_is_told_of_the_end_of_those_bindings_that_a_client_got() {
+    fn the_hook_is_called_only_for_bindings_that_a_client_got() {
         let directory = std::env::temp_dir().join(format!("underpass-unseen-{}", std::process::id()));
         let directory = Directory::at(directory);
         directory.ensure().unwrap();

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_has_a_share_of_what_can_wait() {
+    fn a_user_has_a_bounded_number_of_waiting_questions() {
         let (authorizer, (tell, told)) = (Authorizer::default(), channel());
         let asked = slow(&authorizer, 1, &tell).unwrap();
         assert_eq!(next(&told), 1);
